@@ -35,7 +35,7 @@ impl DeliveryState {
 }
 
 codes! {
-    /// Where a delivery is, in the word by which it is shown and asked for: what its device has confirmed has one of its own.
+    /// The state of a delivery as lists show it and filters name it: a delivery that its device has confirmed has a word of its own.
     ShownState {
         /// Waiting for its turn, or for its next attempt.
         Queued = 0, "queued";

@@ -28,7 +28,7 @@ codes! {
 }
 
 codes! {
-    /// Where a device is, in the word by which it is shown and asked for.
+    /// The state of a device as lists show it and filters name it.
     DeviceState {
         /// In audiences.
         Active = 1, "active";

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a word is not said again.
+/// The silence after a word.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// A word that may repeat.

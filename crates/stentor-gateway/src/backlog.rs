@@ -25,7 +25,7 @@ pub(crate) struct GivenDelivery {
     pub(crate) wanted: Option<Arc<str>>,
 }
 
-/// What waits for a device that is not connected.
+/// The messages of a device that is not connected.
 #[derive(Debug)]
 pub(crate) struct ParkedSession {
     pub(crate) given: Vec<GivenDelivery>,
@@ -36,7 +36,7 @@ pub(crate) struct ParkedSession {
 #[derive(Debug, Default)]
 pub(crate) struct BacklogRoom(AtomicUsize);
 
-/// What waits for one session, in order.
+/// The messages of one session, in order.
 #[derive(Debug)]
 pub(crate) struct DeliveryBacklog {
     waiting: VecDeque<WaitingDelivery>,

@@ -1,4 +1,4 @@
-//! How much devices have changed of their own today.
+//! Counts of the changes that devices have made today.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::limits::{DEVICE_CHANGES_KNOWN_MAX_COUNT, DEVICE_CHANGES_PER_DAY_MAX_C
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// What devices have changed today.
+/// Counts of the changes that devices have made today.
 #[derive(Default)]
 pub(crate) struct DeviceChanges(Mutex<ChangesOfDay>);
 

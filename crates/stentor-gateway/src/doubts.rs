@@ -33,7 +33,7 @@ pub(crate) struct Doubts {
 #[derive(Debug)]
 struct DoubtCounts {
     limit: usize,
-    /// How many were given in each second and are not confirmed.
+    /// Deliveries of each second that no device has confirmed.
     given: VecDeque<(u32, usize)>,
     waiting: VecDeque<Weak<SessionState>>,
 }

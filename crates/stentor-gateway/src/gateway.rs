@@ -81,11 +81,11 @@ pub(crate) struct GatewayState {
     ids: Arc<IdSource>,
     arrivals: broadcast::Sender<AppId>,
     mcs_agents: McsAgentRegistry,
-    /// What waits for devices that were connected a moment ago.
+    /// Messages of devices that were connected a moment ago.
     pub(crate) parked: Arc<ParkedDeliveries>,
     /// For what waits for connected devices beyond their windows.
     backlog_room: Arc<BacklogRoom>,
-    /// What devices have changed today.
+    /// Counts of the changes that devices have made today.
     pub(crate) device_changes: DeviceChanges,
     /// For the records of sessions of MQTT.
     pub(crate) session_records: DeviceTurns,

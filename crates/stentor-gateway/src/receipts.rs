@@ -30,7 +30,7 @@ struct DeviceReceipts {
     /// The session that is to be told, if there is one.
     session: Option<Arc<SessionState>>,
     ended: EndedDeliveries,
-    /// How often they could not be written though others could.
+    /// Failed attempts to write them while others were written.
     tries: u32,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct ReceiptWriter {
     /// The apps for whose senders something waits.
     pub(crate) arrivals: broadcast::Sender<AppId>,
     pub(crate) counts: Arc<GatewayCounts>,
-    /// What is not confirmed yet.
+    /// Receipts that the store has not confirmed yet.
     pub(crate) doubts: Arc<Doubts>,
     /// Senders who wait for one of them.
     pub(crate) waits: Arc<ReceiptWaits>,

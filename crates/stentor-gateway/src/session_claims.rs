@@ -18,7 +18,7 @@ const CLAIMS_MAX_COUNT: usize = 16_384;
 /// Claims that are told at once.
 const CLAIMS_AT_ONCE_MAX_COUNT: usize = 256;
 
-/// That a device came to a server.
+/// The arrival of a device at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionClaim {
     /// Which device.

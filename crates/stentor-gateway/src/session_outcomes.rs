@@ -1,4 +1,4 @@
-//! What becomes of sessions whose connections are over, for whoever still has to say something in their name.
+//! Ends of sessions whose connections are over: a will waits for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stentor_core::id::DeviceId;
 use tokio::sync::watch;
 
-/// What became of a session.
+/// The end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionOutcome {
     /// Nothing yet: its device may come back to it.
@@ -23,7 +23,7 @@ type Listeners = Arc<Mutex<HashMap<DeviceId, watch::Sender<SessionOutcome>>>>;
 #[derive(Debug, Default)]
 pub(crate) struct SessionOutcomes(Listeners);
 
-/// Where one connection hears what became of its session.
+/// The channel on which one connection hears of the end of its session.
 #[derive(Debug)]
 pub(crate) struct OutcomeListener {
     device: DeviceId,

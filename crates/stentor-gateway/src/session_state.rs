@@ -37,13 +37,13 @@ pub enum Closed {
     Stopping,
 }
 
-/// What the ledger has for a device.
+/// The messages of a device in the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) deliveries: Vec<PendingMessage>,
     /// Whether that is not all, or not known.
     pub(crate) has_more: bool,
-    /// How many were dropped because too many waited.
+    /// The number of messages dropped because too many waited.
     pub(crate) deleted: usize,
     /// What waits beyond that.
     pub(crate) backlog: Option<Box<DeliveryBacklog>>,

@@ -184,7 +184,7 @@ pub struct UpstreamConsumer {
     wake: Arc<Notify>,
     claims: Arc<AsyncMutex<()>>,
     held: UpstreamWindow,
-    /// Where the next look begins: behind what can only be passed over now.
+    /// The start of the next look: behind the messages that it would only pass over.
     looked_to: u64,
     /// Nobody else's in this process, and not claimed in the store yet.
     found: Vec<UpstreamMessage>,

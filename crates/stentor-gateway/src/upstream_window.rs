@@ -1,4 +1,4 @@
-//! What one who speaks for an app has been handed: so many messages at once, of each device a part of them.
+//! The messages in the hands of an app's server: a limited number, and of each device a part of it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ struct HandedMessage {
 #[derive(Debug)]
 pub(crate) struct UpstreamWindow {
     held: BTreeMap<UpstreamId, HandedMessage>,
-    /// How many places each device takes.
+    /// Places taken, by device.
     places: HashMap<DeviceId, usize>,
     taken: usize,
     most: usize,

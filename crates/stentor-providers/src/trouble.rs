@@ -1,18 +1,18 @@
-//! What keeps an adapter from its push service, in words that name the host.
+//! Obstacles between an adapter and its push service, in words that name the host.
 
 use reqwest::Url;
 use stentor_core::ports::provider::ProviderTrouble;
 use stentor_http2::{Client, Endpoint, Fault};
 
-/// How the TLS library begins what it says of a certificate that it refuses.
+/// The start of the TLS library's text about a certificate that it refuses.
 const REFUSED_CERTIFICATE: &str = "invalid peer certificate: ";
 
-/// Where an endpoint is.
+/// The address of an endpoint.
 pub(crate) fn place(endpoint: &Endpoint) -> String {
     format!("{}:{}", endpoint.host, endpoint.port)
 }
 
-/// Where a URL leads.
+/// The address in a URL.
 pub(crate) fn place_of(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
     format!("{}:{port}", url.host_str().unwrap_or_default())

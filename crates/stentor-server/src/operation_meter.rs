@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use crate::contract::ServiceResult;
 use crate::pipeline::stats::{Histogram, HistogramStats};
 
-/// How an operation ends that was not refused.
+/// The outcome of an operation that was not refused.
 const OK: &str = "ok";
-/// How one ends whose caller went away, or whose time was over.
+/// The outcome of one whose caller went away, or whose time was over.
 const ABANDONED: &str = "abandoned";
 
 /// The counts of all operations.
@@ -23,14 +23,14 @@ struct OperationCounts {
     durations: Histogram,
 }
 
-/// What is known of one operation.
+/// The counts of one operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationStats {
     /// Its name in the contract.
     pub operation: &'static str,
-    /// How often it ended in each way: `ok`, `abandoned`, or the code of a refusal.
+    /// Requests by outcome: `ok`, `abandoned`, or the code of a refusal.
     pub by_outcome: Vec<(&'static str, u64)>,
-    /// How long it took.
+    /// Durations of its requests.
     pub durations: HistogramStats,
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use stentor_core::id::{AppId, DeviceId};
 
-/// Who shares a limit: an IPv4 address, or an IPv6 network of 64 bits, which is what one site has.
+/// A network that shares a limit: an IPv4 address, or an IPv6 network of 64 bits, the size of one site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SourceNetwork {
     /// One address.
@@ -13,7 +13,7 @@ pub enum SourceNetwork {
     V6([u16; 4]),
 }
 
-/// Who answers for what is taken. Nothing is taken in nobody's name.
+/// The owner of a place, of bytes or of a rate. Nothing is taken in nobody's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The operator: the root key.
@@ -22,9 +22,9 @@ pub enum Owner {
     App(AppId),
     /// A device of an app, which has proved who it is.
     Device(AppId, DeviceId),
-    /// Whoever comes from an address with what an app hands to everybody: its join key, a subscription of Web Push.
+    /// A caller from an address with a credential that the app hands to everybody: its join key, a subscription of Web Push.
     Guest(AppId, SourceNetwork),
-    /// Whoever comes from an address and has not said, or not proved, who it is.
+    /// A caller from an address that has not said, or not proved, who it is.
     Address(SourceNetwork),
 }
 

@@ -1,4 +1,4 @@
-//! How often each owner may ask: so many requests a second, and twice as many at once.
+//! The rate of each owner: so many requests a second, and twice as many at once.
 
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ struct TakenAmounts {
     by_owner: HashMap<Owner, usize>,
 }
 
-/// What is taken in an app's name.
+/// Amounts by app.
 #[derive(Debug, Default, Clone, Copy)]
 struct AppAmounts {
     all: usize,

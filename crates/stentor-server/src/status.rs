@@ -25,7 +25,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long an answer of the queue does for everybody who asks: its writer must not be slowed by who looks on.
 const DEPTHS_FRESH: Duration = Duration::from_secs(1);
 
-/// How long a look at the parts does for everybody who asks whether the server is ready.
+/// The life of one look at the parts: all who ask within it share the answer.
 const READINESS_FRESH: Duration = Duration::from_millis(100);
 
 /// The queue's last answer and when it came; whoever asks meanwhile waits for it.
@@ -47,7 +47,7 @@ pub struct ServerStatus {
     pub config: Config,
     /// The listener.
     pub(crate) listener: ListenerState,
-    /// How often each operation was asked.
+    /// Counts of operations.
     pub operations: OperationMeter,
     last_depths: LastDepths,
     /// The last look at all parts and when it ended; whoever asks meanwhile waits for it.
@@ -61,7 +61,7 @@ pub struct Readiness {
     pub store: bool,
     /// The queue answers, and takes what it is given.
     pub queue: bool,
-    /// What devices confirm is written in time.
+    /// The store keeps up with devices' receipts.
     pub receipts: bool,
     /// Parts of the pipeline that failed; with one of them nothing is sent.
     pub failed: Vec<String>,

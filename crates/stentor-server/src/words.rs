@@ -13,9 +13,9 @@ pub const PLATFORMS: &[&str] = Platform::WORDS;
 pub const PROVIDERS: &[&str] = ProviderKind::WORDS;
 /// Urgencies of messages.
 pub const PRIORITIES: &[&str] = Priority::WORDS;
-/// Where devices are.
+/// States of devices.
 pub const DEVICE_STATES: &[&str] = DeviceState::WORDS;
-/// Where deliveries are.
+/// States of deliveries.
 pub const DELIVERY_STATES: &[&str] = ShownState::WORDS;
 /// Scopes of keys.
 pub const SCOPES: &[&str] = Scope::WORDS;

@@ -46,7 +46,7 @@ pub struct LedgerWait {
     pub reason: String,
     /// The provider that waits, if not the campaign does.
     pub provider: Option<String>,
-    /// What the server knows of it.
+    /// The server's record of it.
     pub detail: String,
     /// When it goes on, if that is known.
     pub until: Option<String>,

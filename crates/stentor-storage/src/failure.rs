@@ -1,6 +1,6 @@
-//! What a failure means, whichever engine tells of it: each engine has one table from its codes to these meanings.
+//! Meanings of failures, the same for all engines: each engine has one table from its codes to these meanings.
 
-/// What a failure of a database or a queue means for whoever asked.
+/// The meaning of a failure of a database or a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureMeaning {
     /// It cannot be done now; the same may do well later.

@@ -60,7 +60,7 @@ pub struct StoreCopy {
     pub tables: Vec<(&'static str, TableSum)>,
     /// Rows that were left out, the first [`LEFT_OUT_NAMED_MAX_COUNT`].
     pub left_out: Vec<RowLeftOut>,
-    /// How many were left out.
+    /// The number of rows left out.
     pub left_out_count: u64,
     /// Whether an earlier run had begun it.
     pub resumed: bool,

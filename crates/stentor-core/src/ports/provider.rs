@@ -68,12 +68,12 @@ pub struct ProviderStats {
     pub connect_failures: u64,
 }
 
-/// What keeps a provider from its push service.
+/// The obstacle between a provider and its push service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderTrouble {
-    /// Where it wanted to go, as `host:port`.
+    /// The address that it wanted to reach, as `host:port`.
     pub host: String,
-    /// What stands in the way, in words that name the host.
+    /// The cause, in words that name the host.
     pub cause: String,
 }
 

@@ -45,7 +45,7 @@ pub(super) struct XmppReader {
     is_fresh: bool,
 }
 
-/// How much one stanza may hold.
+/// The limits of one stanza.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct XmppLimits {
     bytes: usize,

@@ -13,7 +13,7 @@ pub struct McsLimits {
     pub heartbeat_min: Duration,
     /// How long the answer to a heartbeat may take.
     pub heartbeat_ack_timeout: Duration,
-    /// How long a program may be connected that has no registration.
+    /// Longest connection of a program without a registration.
     pub lonely_max: Duration,
     /// How long a device may leave what is written to it unread.
     pub write_timeout: Duration,

@@ -23,7 +23,7 @@ const PINGREQ: u8 = 12;
 const DISCONNECT: u8 = 14;
 /// Where the version is in a CONNECT whose protocol's name is `MQTT`.
 const VERSION_AT_BYTE: usize = 6;
-/// Where its flags are.
+/// The place of its flags.
 const CONNECT_FLAGS_AT_BYTE: usize = 7;
 
 /// Makes requests of bytes that come in any pieces. It holds no more than one packet and what came behind it.

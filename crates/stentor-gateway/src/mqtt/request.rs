@@ -32,7 +32,7 @@ pub(super) enum MqttRequest {
     Disconnect { with_will: bool, session_expiry_seconds: Option<u32> },
 }
 
-/// What a subscription says beside its filter.
+/// The options of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MqttFilterOptions {
     /// The best QoS that is wanted, 0 to 2.

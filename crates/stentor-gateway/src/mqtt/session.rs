@@ -37,7 +37,7 @@ enum MqttEvent {
 struct MqttSessionEnd {
     /// Its record, where it goes on.
     record: Option<Box<str>>,
-    /// What is sent in the device's name.
+    /// The will, which the server sends in the device's name.
     will: Option<Box<WaitingWill>>,
 }
 

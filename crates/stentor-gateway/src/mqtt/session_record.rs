@@ -76,17 +76,17 @@ pub(super) struct MqttSessionStart {
     pub(super) is_resumed: bool,
     /// The name of its record, where it is to go on after the connection.
     pub(super) record: Option<Box<str>>,
-    /// Where the connection hears what became of its session, if it wants to.
+    /// The channel on which the connection hears of the end of its session, if it wants to.
     pub(super) outcome: Option<OutcomeListener>,
 }
 
-/// What a client wants of its session.
+/// The session that a client asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WantedSession<'a> {
     pub(super) client_id: &'a str,
     /// Whether it begins anew.
     pub(super) is_clean: bool,
-    /// How long it goes on after its connection.
+    /// Its life after the connection.
     pub(super) expiry_seconds: u32,
     /// Whether the connection has to hear what becomes of it.
     pub(super) has_delayed_will: bool,

@@ -52,7 +52,7 @@ struct TopicFilter {
 #[derive(Debug, Default)]
 struct TopicFilters(Vec<TopicFilter>);
 
-/// How messages come that match a filter.
+/// The options of messages that match a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct GivenAs {
     /// With QoS 1, else 0.

@@ -1,4 +1,4 @@
-//! What is said in a device's name when it is gone without a word.
+//! Wills: messages in the name of a device that is gone without a word.
 
 use tokio::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -14,9 +14,9 @@ use crate::session_outcomes::{OutcomeListener, SessionOutcome};
 #[derive(Debug)]
 pub(super) struct WaitingWill {
     pub(super) publish: MqttPublish,
-    /// How long it waits for the device to come back.
+    /// Its wait for the device to come back.
     pub(super) delay: Duration,
-    /// How long its session goes on after the connection, as the login said.
+    /// The session's life after the connection, as the login said.
     pub(super) expiry_seconds: u32,
     /// Where what becomes of the session is heard; nowhere where there is nothing to wait for.
     pub(super) outcome: Option<OutcomeListener>,

@@ -29,7 +29,7 @@ pub(super) struct MqttAdmission<'a> {
 /// Gathers what is written next.
 pub(super) struct MqttWriter {
     version: MqttVersion,
-    /// What is larger is not sent (3.1.2-24 and 3.1.2-25 of MQTT 5).
+    /// The largest packet that the client takes (3.1.2-24 and 3.1.2-25 of MQTT 5).
     packet_max_bytes: u32,
     bytes: Vec<u8>,
 }

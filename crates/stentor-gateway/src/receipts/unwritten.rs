@@ -8,7 +8,7 @@ use stentor_core::id::DeviceId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// What is not written of one device.
+/// The unwritten receipts of one device.
 #[derive(Default)]
 struct OfDevice {
     count: usize,

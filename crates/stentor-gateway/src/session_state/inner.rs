@@ -1,4 +1,4 @@
-//! What a session has under way, and what it does next; its own lock guards it.
+//! The work of a session, under its own lock: the messages under way and the next step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,14 +50,14 @@ pub(super) struct SessionInner {
     /// Nothing while the session is idle, which most are.
     pub(super) under_way: Option<Box<UnderWay>>,
     pub(super) look_up: LookUp,
-    /// What the last look found beyond the window.
+    /// Messages that the last look found beyond the window.
     pub(super) backlog: Option<Box<DeliveryBacklog>>,
     /// What the look that runs finds may be without something that it should have.
     pub(super) is_stale: bool,
     pub(super) closed: Option<Closed>,
     /// Whether it is in the line of those who wait until fewer deliveries are in doubt.
     pub(super) is_in_line: bool,
-    /// Who waits for the next step.
+    /// The tasks that wait for the next step.
     pub(super) waker: Option<Waker>,
 }
 

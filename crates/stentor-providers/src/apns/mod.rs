@@ -52,7 +52,7 @@ pub struct Apns {
     tokens: ProviderTokens,
     clock: Arc<dyn Clock>,
     route: HostRoute,
-    /// Where it sends to.
+    /// The endpoint.
     host: String,
 }
 

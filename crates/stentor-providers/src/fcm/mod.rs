@@ -48,7 +48,7 @@ pub struct Fcm {
     tokens: Arc<AccessTokens>,
     clock: Arc<dyn Clock>,
     route: HostRoute,
-    /// Where it sends to.
+    /// The endpoint.
     host: String,
 }
 

@@ -21,9 +21,9 @@ pub struct Explained {
     pub value: String,
     /// `default`, the file's path, or the variable's name.
     pub origin: String,
-    /// What it is without file and variables, as TOML would write it.
+    /// The default, as TOML writes it.
     pub default: String,
-    /// What it means, as the default configuration says it.
+    /// The meaning, as the default configuration has it.
     pub about: String,
 }
 

@@ -75,7 +75,7 @@ fn defaults() -> Dict {
     toml::from_str(DEFAULT_TOML).unwrap_or_default()
 }
 
-/// What some editors put before a text.
+/// The byte order mark that some editors put before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 fn file_layer(path: &Path) -> Result<Layer, ConfigError> {

@@ -27,7 +27,7 @@ pub struct UpstreamConfig {
     pub retry_base_ms: u64,
 }
 
-/// What a command takes over of the server's own environment: no secret is in these.
+/// The variables that a command inherits from the server: none holds a secret.
 const TAKEN_OVER: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 impl UpstreamConfig {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::contract::ServiceResult;
 use crate::decode::{decode, decode_value};
 
-/// What a device gets as it is: a null in it is the app's own.
+/// Fields that devices get unchanged: a null in them is the app's own.
 const FREE: &[&str] = &["payload"];
 
 /// Reads a JSON object in which null says nothing; a problem names the field.

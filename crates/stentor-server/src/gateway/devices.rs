@@ -38,7 +38,7 @@ struct JoinRequest {
     tags: Vec<Tag>,
     #[serde(default)]
     topics: Vec<TopicName>,
-    /// What the app's backend has signed for it.
+    /// The proof that the app's backend has signed for it.
     #[serde(default)]
     proof: Option<String>,
 }

@@ -44,7 +44,7 @@ pub(crate) struct PushParts {
 pub(crate) struct OwnNames {
     /// The address that it listens on.
     pub(crate) address: SocketAddr,
-    /// What it shows where it speaks TLS.
+    /// The certificate, where it speaks TLS.
     pub(crate) certificate: Option<Arc<Certificate>>,
 }
 

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-/// How metrics are written.
+/// The format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposition {
     /// OpenMetrics 1.0.

@@ -1,4 +1,4 @@
-//! How large the audiences of a lane are, as far as they are known here: a small one is never in flight as a whole.
+//! The sizes of a lane's audiences, as far as this process knows them: a small one is never in flight as a whole.
 //!
 //! A campaign to a few thousand devices would fit into the window of any lane, and one crash would leave all of it in doubt. So a
 //! lane has at most a sixteenth of its audiences unsettled, and behind a crash a smaller part. Those that are large need no such
@@ -35,7 +35,7 @@ pub(crate) struct Audiences {
     lanes: Mutex<HashMap<ProviderKey, VecDeque<SeenAudience>>>,
 }
 
-/// How many devices of a campaign were seen.
+/// The devices of a campaign that its producer has seen.
 #[derive(Debug)]
 struct SeenAudience {
     message: MessageId,

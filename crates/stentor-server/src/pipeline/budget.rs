@@ -17,7 +17,7 @@ use super::load::Load;
 
 /// The part of the budget that a quick lane leaves free where there are others.
 const FREE_PART: u64 = 8;
-/// What audiences may have unsettled behind a crash, apart from what is late.
+/// Most unsettled deliveries of audiences behind a crash, without late ones.
 const CAREFUL_MAX_DELIVERIES: u64 = 2_000;
 /// For how long that holds.
 const CAREFUL_FOR: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub(crate) struct NodeBudget {
     used: AtomicU64,
     max: u64,
     bulk_max: u64,
-    /// What audiences use of it, without what is late.
+    /// Unsettled deliveries of audiences, without late ones.
     prompt_bulk: AtomicU64,
     /// Until when little may be in doubt.
     careful_until: Option<Instant>,

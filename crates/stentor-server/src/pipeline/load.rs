@@ -29,7 +29,7 @@ pub(crate) struct Load {
     late: AtomicU64,
     chunks: AtomicUsize,
     settled: AtomicU64,
-    /// What the last chunks held, about the largest of them; 0 before the first.
+    /// The size of the last chunks, about that of the largest; 0 before the first.
     chunk: AtomicU64,
     /// How long the last chunks took from their reservation to their settlement, on average; 0 before the first.
     took_us: AtomicU64,

@@ -81,7 +81,7 @@ async fn write(shared: &Arc<PipelineContext>, class: TrafficClass, works: impl I
     shared.due_index.wake_all();
 }
 
-/// How long what could not be written while the rest could is put off.
+/// The delay of outcomes that could not be written while the rest could.
 const LATE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Lets a settlement come again later, with all that it holds: others have their turn before it.

@@ -59,15 +59,15 @@ pub(super) struct AccountAssertion {
     aud: String,
     iat: i64,
     exp: i64,
-    /// Whose device it vouches for.
+    /// The user whose device it vouches for.
     #[serde(default)]
     pub(super) uid: Option<String>,
-    /// What else it vouches for.
+    /// The other claims that it vouches for.
     #[serde(default)]
     pub(super) claims: Option<DeviceVouchers>,
 }
 
-/// What an app's backend says of a device beside whose it is.
+/// The claims of an app's backend about a device, beside its user.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DeviceVouchers {

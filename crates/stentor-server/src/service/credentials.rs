@@ -39,7 +39,7 @@ pub struct ParkReason {
 /// Why a credential that was tried does not work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFailure {
-    /// Where it failed, as `host:port`, if any host was asked.
+    /// The host that failed, as `host:port`, if any was asked.
     pub host: Option<String>,
     /// In a sentence, for the operator.
     pub cause: String,

@@ -1,4 +1,4 @@
-//! What a device says of itself that others could misuse, and how its app's backend vouches for it.
+//! Claims of a device that others could misuse, and the proof of its app's backend.
 
 use stentor_core::app::Scope;
 use stentor_core::name::{ExternalId, Tag, TopicName};
@@ -12,7 +12,7 @@ const AUDIENCES: &[&str] = &[
     "stentor:device",
     "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit",
 ];
-/// What a device is told whose backend did not vouch for what it claims.
+/// The refusal of a claim without a proof.
 const HINT: &str = "have the app's backend sign a proof with its account (docs/gateway.md, Whose device it is), or register the \
     device by a key with the scope `register`";
 

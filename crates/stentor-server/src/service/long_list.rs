@@ -11,7 +11,7 @@ const FIRST_ROWS_COUNT: usize = 64;
 /// Bytes of the rows of a page, as JSON writes them: the rest of a reply is for what stands around them, and for the tags of XML.
 const ROWS_MAX_BYTES: usize = REPLY_MAX_BYTES / 16 * 15;
 
-/// What of a page is there.
+/// A page as it fills.
 pub(super) struct LongList<V> {
     limit: usize,
     items: Vec<V>,

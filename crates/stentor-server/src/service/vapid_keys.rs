@@ -8,7 +8,7 @@ use tokio::sync::MutexGuard;
 
 use super::{ErrorCode, Problem, Service, ServiceResult};
 
-/// How the holder of a key shows that it is an app's.
+/// The proof by a key's holder that the key is an app's.
 const HINT: &str = "the holder of the key proves whose it is by vapid_proof, a token signed with it whose aud is the app's id";
 
 impl Service {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::handover::HandoverRefusal;
 
-/// How long a call may take until it counts as late.
+/// The time after which a call counts as late.
 const QUICK_MAX: Duration = Duration::from_secs(1);
 
 /// Places for calls at once, of all apps.

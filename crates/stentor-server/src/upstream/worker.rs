@@ -52,7 +52,7 @@ pub(super) struct UpstreamWorker {
     ready: VecDeque<ReadyMessage>,
     resting: RestingMessages,
     under_way: JoinSet<(UpstreamMessage, HandOver)>,
-    /// How many calls are under way for the messages of a device.
+    /// Calls under way for the messages of a device.
     busy: HashMap<DeviceId, usize>,
 }
 

@@ -57,7 +57,7 @@ const CODES: &[(u32, FailureMeaning)] = &[
     (10_195, Retry),    // consumer is offline, with a reason
 ];
 
-/// What comes before the code in the words of the client.
+/// The client's text before the code.
 const BEFORE_CODE: &str = "error code ";
 
 /// Returns what a code means; what nobody knows is trouble.

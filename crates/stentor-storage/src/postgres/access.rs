@@ -1,4 +1,4 @@
-//! How a store gets its connections: what they share, and how long anything is waited for.
+//! The connections of a store: their common state, and the longest waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +13,17 @@ use super::settings::PostgresSettings;
 /// Statements of a program that works through whole tables may take so long.
 const LONG_STATEMENT_MAX_MS: u32 = 3_600_000;
 
-/// What all connections of a store have in common.
+/// The common state of a store's connections.
 #[derive(Clone)]
 pub(super) struct DatabaseAccess {
     pub(super) address: PostgresAddress,
-    /// How long a job waits for a server that is gone.
+    /// Longest wait of a job for a server that is gone.
     pub(super) patience: Duration,
     pub(super) limits: StatementLimits,
     pub(super) shared: Arc<SharedNotes>,
 }
 
-/// What the connections of a store note for each other.
+/// Notes of a store's connections for each other.
 #[derive(Debug, Default)]
 pub(super) struct SharedNotes {
     /// Rows that could not be read.

@@ -45,7 +45,7 @@ pub(super) struct PostgresConnection {
     /// When something last came over it, and what the connections of the store had noted when it was opened.
     received_at: Cell<Instant>,
     silences: u64,
-    /// What the connections of the store note for each other.
+    /// Notes of the store's connections for each other.
     pub(super) shared: Arc<SharedNotes>,
 }
 

@@ -51,7 +51,7 @@ pub struct PostgresInspection {
     pub connections_max_count: u64,
     /// Connections that there are, this one among them.
     pub connections_count: u64,
-    /// How long one question and its answer take, in microseconds: the shortest of several.
+    /// The round trip in microseconds: the shortest of several.
     pub round_trip_us: u64,
     /// Whether sessions are shared by transaction, with which no server starts.
     pub is_session_shared: bool,

@@ -13,7 +13,7 @@ const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS origin (one BOOLEAN PRIMARY KEY CHECK (one), system TEXT NOT NULL,
     database BIGINT NOT NULL, timeline BIGINT NOT NULL)";
 
-/// Where a database is: the server's own number, the database's in it, and how often the server's history has branched.
+/// The identity of a database: the server's number, the database's number in it, and the timeline of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct DatabaseOrigin {
     system: String,
@@ -21,7 +21,7 @@ struct DatabaseOrigin {
     timeline: i64,
 }
 
-/// What a database turned out to be.
+/// The relation of a database to the one that the store was made in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OriginChange {
     Same,

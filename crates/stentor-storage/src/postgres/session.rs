@@ -37,22 +37,22 @@ pub(super) struct DatabaseSession {
     line: SessionLine,
     /// Asks the server, over a connection of its own, to end what it is doing for this session.
     cancel: Box<dyn Fn(&Runtime) + Send>,
-    /// How long an answer is waited for.
+    /// Longest wait for an answer.
     patience: Duration,
     is_silent: bool,
 }
 
-/// What comes from the server.
+/// The stream of the server's messages.
 struct SessionLine {
     runtime: Runtime,
     incoming: Incoming,
     received: ReceivedWords,
 }
 
-/// What was received between the answers.
+/// Messages between the answers.
 #[derive(Default)]
 struct ReceivedWords {
-    /// What other sessions told.
+    /// Notifications of other sessions.
     words: VecDeque<String>,
     /// The last warning.
     warning: Option<String>,

@@ -15,7 +15,7 @@ pub struct PostgresSettings {
     pub patience_ms: u32,
     /// How long a statement may take before it is ended, and done again or given up; a connection that is silent a third longer is replaced.
     pub statement_max_ms: u32,
-    /// How long a start waits for a server that is there and has no connection free.
+    /// Longest wait of a start for a server that has no connection free.
     pub start_patience_ms: u32,
     /// After this long who waits for the queue to change looks without a word from another process.
     pub look_interval_ms: u32,

@@ -1,4 +1,4 @@
-//! What is asked of a database before it is used: that a connection is free, and that a session is one's own.
+//! Checks of a database before its use: a connection is free, and a session belongs to one client.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::access::DatabaseAccess;
 use super::connection::PostgresConnection as Connection;
 use super::fault::{Done, PostgresError, conflict, unavailable};
 
-/// How long to wait before a start is tried again.
+/// The pause before the next attempt to start.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Does something that a start needs, over and over while the server is there and has nothing free. Where there is no server, or only an operator

@@ -15,7 +15,7 @@ use super::query::one;
 pub(super) const LOCKS: i64 = 0x5354_4E54;
 /// Writes something of no meaning into the server's log, for which a commit waits as for anything else.
 pub(super) const STANDBY_NOTE: &str = "SELECT pg_logical_emit_message(TRUE, 'stentor', '')";
-/// How long one try waits for the standby.
+/// Longest wait of one attempt for the standby.
 const STANDBY_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait before anything is tried again.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -15,12 +15,12 @@ use tracing_subscriber::fmt::format::Writer;
 pub(super) const FIELD_MAX_BYTES: usize = 4 * 1_024;
 /// Largest line; the fields of a line of JSON are cut until it fits, a line of text is cut at its end.
 pub(super) const LINE_MAX_BYTES: usize = 32 * 1_024;
-/// What is left of each text in a line of JSON that was too large.
+/// The rest of each text in a line of JSON that was too large.
 const CUT_TEXT_MAX_BYTES: usize = 512;
 /// Texts of which something is left there.
 const CUT_TEXTS_MAX_COUNT: usize = 32;
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineKind {
     /// For people.

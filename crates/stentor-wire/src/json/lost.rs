@@ -11,7 +11,7 @@ const DOUBLE_DIGITS: usize = 17;
 /// A number that cannot be kept to its last digit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostNumber {
-    /// Where it stands, such as `apns.payload.a[0]`.
+    /// Its path, such as `apns.payload.a[0]`.
     pub path: String,
 }
 
@@ -113,7 +113,7 @@ enum PathLevel {
     Array(usize),
 }
 
-/// Where a reader is within a document.
+/// The position of a reader in a document.
 #[derive(Default)]
 struct DocumentPosition {
     levels: Vec<PathLevel>,

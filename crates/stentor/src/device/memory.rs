@@ -14,7 +14,7 @@ use stentor_gateway::web_push::PushKeyPair;
 /// Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed.
 const SEEN_MAX_COUNT: usize = 1_024;
 const FILE: &str = "device.json";
-/// How long it is remembered who the device was, after the server has said that it does not know it.
+/// The time for which a device's former identity is kept after the server has said that it does not know it.
 const FORMER_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
 const FORMER_MAX_COUNT: usize = 8;
 const FORMER_PREFIX: &str = "former-";

@@ -18,7 +18,7 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Time that a command has for a message.
 const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 const DESKTOP_LIMIT: Duration = Duration::from_secs(5);
-/// What programs take over of this one's environment: it may hold the key with which devices register.
+/// The variables that programs inherit: the environment may hold the key with which devices register.
 const TAKEN_OVER: [&str; 17] = [
     "PATH",
     "HOME",

@@ -27,7 +27,7 @@ const OUTBOX_INTERVAL: Duration = Duration::from_secs(2);
 const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// A connection is made anew after this: only between connections a token is renewed.
 const CONNECTION_LIFE: Duration = Duration::from_secs(24 * 3_600);
-/// How often the server is asked whether it knows again who the device was.
+/// The pause between two attempts with the former identity.
 const FORMER_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Longest event that is read.
 const EVENT_MAX_BYTES: usize = 1024 * 1024;

@@ -76,7 +76,7 @@ pub struct AttemptRecord {
     pub record: Record,
 }
 
-/// What a chunk of a message tells of its devices.
+/// The records of the devices in one chunk of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRecords {
     /// The chunk.
@@ -89,7 +89,7 @@ pub struct ChunkRecords {
     pub created_at: Timestamp,
     /// When it was settled, or leased, or is due.
     pub at: Timestamp,
-    /// Who is in it.
+    /// Its devices.
     pub devices: Vec<DeviceId>,
     /// Record i belongs to device i; `None` before it is settled.
     pub records: Option<Vec<Record>>,

@@ -16,7 +16,7 @@ use crate::gateway::Gateway;
 const AUTH_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Longest id of an installation; Firebase's have 22 letters.
 const FID_MAX_BYTES: usize = 64;
-/// What web clients write before the token of their installation.
+/// The prefix that web clients write before the token of their installation.
 const AUTH_SCHEME: &str = "FIS ";
 /// Before an installation's name in the store, where programs have theirs.
 const STORED_PREFIX: &str = "installation:";

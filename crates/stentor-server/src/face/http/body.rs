@@ -20,7 +20,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 
 /// How long the rest of a body that is too large is waited for.
 const PASS_OVER_MAX: Duration = Duration::from_secs(1);
-/// What unpacking takes beside the window: tables and buffers.
+/// Memory of unpacking beside the window: tables and buffers.
 const GZIP_BYTES: usize = 64 * 1_024;
 const ZSTD_BYTES: usize = 192 * 1_024;
 

@@ -16,16 +16,16 @@ use super::request_permit::RequestPermit;
 use crate::face::Api;
 use crate::listen::LimitedRoutes;
 
-/// Who may ask at a route, and how long that may take.
+/// The callers of a route, and the deadlines of their requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryRule {
-    /// Whoever has a key, a secret or a capability; the body and the answer have their deadlines.
+    /// Callers with a key, a secret or a capability; the body and the answer have their deadlines.
     Keyed,
     /// Everybody, at a place of the address that asks; the same deadlines.
     Open,
-    /// Whoever has a key sends as much as there is; the handler bounds the pace.
+    /// Callers with a key send as much as they have; the handler bounds the pace.
     Import,
-    /// Whoever has a key is answered as long as there is something to tell; the body has its deadline.
+    /// Callers with a key get an answer without an end; the body has its deadline.
     Lasting,
     /// Everybody is, at a place of the address that asks.
     OpenLasting,
@@ -39,7 +39,7 @@ pub enum EntryRule {
 pub struct EntryPoint {
     /// The path, with names in braces.
     pub path: String,
-    /// How it is bounded.
+    /// Its limits.
     pub rule: EntryRule,
 }
 
@@ -47,7 +47,7 @@ pub struct EntryPoint {
 pub(crate) struct Routes<S> {
     router: Router<S>,
     paths: Vec<String>,
-    /// What stands between the limits and the words of refusals.
+    /// A layer between the limits and the words of refusals.
     around: fn(Router<S>) -> Router<S>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct LimitedRouter {
     entry_points: Vec<EntryPoint>,
 }
 
-/// What the layer around the routes of one rule knows.
+/// The state of the layer around the routes of one rule.
 #[derive(Clone)]
 struct RouteLimits {
     api: Api,

@@ -14,7 +14,7 @@ use super::request_limits::RequestLimits;
 use super::request_permit::RequestPermit;
 use crate::contract::{ErrorCode, Problem};
 
-/// How a body is taken.
+/// The way a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyRule {
     /// Whole, within the deadline, and held until the request is answered.

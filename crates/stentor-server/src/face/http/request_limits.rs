@@ -1,4 +1,4 @@
-//! How much is worked on at once, how much memory it takes, for how long and how often: for every route alike.
+//! The limits of all routes: requests at once, their memory, their time and their rate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::shares::Shares;
 /// What the reply to one request may take, however many operations are in it; a page of a list ends there.
 pub(crate) use crate::contract::REPLY_MAX_BYTES;
 
-/// How much is worked on at once, and for how long.
+/// The limits of requests at once, and of their time.
 #[derive(Debug)]
 pub struct RequestLimits {
     /// Places for requests.
@@ -26,7 +26,7 @@ pub struct RequestLimits {
     pub watches: Arc<Shares>,
     /// Places for those who watch the server's health, without a key.
     pub health_watches: Arc<Shares>,
-    /// How often each owner may ask.
+    /// The rate of each owner.
     pub rates: OwnerRates,
     /// Longest time until a body is there.
     pub body_timeout: Duration,

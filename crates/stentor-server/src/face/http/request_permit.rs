@@ -1,4 +1,4 @@
-//! What a request holds while it is worked on, and in whose name: a place, room for its body, and room for its reply.
+//! The holdings of a request at work, in its owner's name: a place, room for its body, and room for its reply.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::owner::{Owner, SourceNetwork};
 use crate::shares::{ShareExhausted, SharePart};
 
-/// How long a list waits for room for its reply: others of the same owner are being taken meanwhile.
+/// Longest wait of a list for room for its reply: the owner's other replies are read meanwhile.
 const REPLY_WAIT: Duration = Duration::from_secs(5);
 
 /// Held by the layer around a route and, in the request's extensions, by whoever reads the request. It speaks for the address that

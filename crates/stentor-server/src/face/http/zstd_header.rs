@@ -3,7 +3,7 @@
 /// First bytes of a frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// What the first bytes of a body say.
+/// The header in the first bytes of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZstdHeader {
     /// More bytes are needed.

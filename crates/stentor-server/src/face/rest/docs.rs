@@ -21,7 +21,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'uns
                       img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// What a page without scripts may load.
+/// The sources that a page without scripts may load.
 const PLAIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Returns the routes that describe all others.

@@ -19,7 +19,7 @@ const MIN_BYTES_PER_SECOND: usize = 16 << 10;
 /// A reply on its way out, and what its request holds until it is written.
 pub(super) struct SocketReply {
     pub(super) payload: Vec<u8>,
-    /// What it takes until it is written, in the name of whoever asked.
+    /// Its room until it is written, in the caller's name.
     pub(super) _room: Option<SharePart>,
     pub(super) _at_work: Option<AtWork>,
     pub(super) _slot: Option<OwnedSemaphorePermit>,

@@ -46,7 +46,7 @@ fn json(value: Value) -> ServiceResult<Json> {
 
 /// Returns about how many bytes a value takes that this face has made itself.
 pub(super) fn text_bytes(value: &Value) -> usize {
-    /// What stands around a value.
+    /// The bytes around a value.
     const MARKS_BYTES: usize = 32;
     let inner = match value {
         Value::Text(text) => text.len(),

@@ -1,4 +1,4 @@
-//! What providers have counted that are closed: a counter never falls because a credential was put anew or an app deleted.
+//! Totals of closed providers: a counter never falls because a credential was put anew or an app deleted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

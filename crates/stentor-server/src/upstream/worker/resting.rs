@@ -13,7 +13,7 @@ const BESIDE_MAX_COUNT: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RestingMessage {
     pub(super) id: UpstreamId,
-    /// How often it was tried.
+    /// The number of attempts.
     pub(super) attempt: u32,
     pub(super) expires_at: Timestamp,
 }

