@@ -20,6 +20,7 @@ macro_rules! store_suite {
                     a_key_is_found_by_its_hash_and_gone_when_deleted
                     an_account_is_found_by_its_id_and_gone_when_deleted
                     an_app_has_so_many_accounts_and_no_more
+                    an_app_has_so_many_keys_and_no_more
                     the_hashes_of_all_keys_are_given_up_to_a_limit
                     a_root_key_belongs_to_no_app
                     a_credential_is_replaced_and_removed

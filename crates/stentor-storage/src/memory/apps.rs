@@ -3,7 +3,7 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::limits::ACCOUNTS_PER_APP_MAX_COUNT;
+use stentor_core::limits::{ACCOUNTS_PER_APP_MAX_COUNT, KEYS_PER_APP_MAX_COUNT};
 use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::MemoryStore;
@@ -68,6 +68,12 @@ impl Tables {
         }
         if self.keys.values().any(|known| known.id == key.id || known.hash == key.hash) {
             return Err(StoreError::Conflict("the key is in use".to_owned()));
+        }
+        let known = self.keys.values().filter(|known| known.app.is_some() && known.app == key.app).count();
+        if known >= KEYS_PER_APP_MAX_COUNT {
+            return Err(StoreError::LimitReached(format!(
+                "an app has at most {KEYS_PER_APP_MAX_COUNT} keys"
+            )));
         }
         self.keys.insert(key.id, key.clone());
         Ok(())

@@ -4,7 +4,7 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, Credential, Scope, Scopes};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::limits::ACCOUNTS_PER_APP_MAX_COUNT;
+use stentor_core::limits::{ACCOUNTS_PER_APP_MAX_COUNT, KEYS_PER_APP_MAX_COUNT};
 use stentor_core::name::Label;
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
 use stentor_core::target::Target;
@@ -112,6 +112,23 @@ pub async fn an_app_has_so_many_accounts_and_no_more(store: &dyn Store) {
     store.create_account(&account(last, other)).await.expect("each app has room of its own");
     store.delete_account(app, KeyId::from_raw(first)).await.expect("deleted");
     store.create_account(&account(last + 1, app)).await.expect("a deleted one makes room");
+}
+
+pub async fn an_app_has_so_many_keys_and_no_more(store: &dyn Store) {
+    let (app, other) = (Scene::in_app(store, 1).await.app, Scene::in_app(store, 2).await.app);
+    let numbered = |number: usize, app| ApiKey {
+        hash: std::array::from_fn(|at| number.to_be_bytes().get(at).copied().unwrap_or_default()),
+        ..key(1_000 + number as u64, Some(app), 0)
+    };
+    for number in 1..=KEYS_PER_APP_MAX_COUNT {
+        store.create_key(&numbered(number, app)).await.expect("there is room");
+    }
+    let last = KEYS_PER_APP_MAX_COUNT + 1;
+    let refused = store.create_key(&numbered(last, app)).await;
+    assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
+    store.create_key(&numbered(last, other)).await.expect("each app has room of its own");
+    store.delete_key(app, KeyId::from_raw(1_001)).await.expect("deleted");
+    store.create_key(&numbered(last + 1, app)).await.expect("a deleted one makes room");
 }
 
 pub async fn the_hashes_of_all_keys_are_given_up_to_a_limit(store: &dyn Store) {

@@ -4,6 +4,7 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential, Scopes};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
+use stentor_core::limits::KEYS_PER_APP_MAX_COUNT;
 use stentor_core::name::Label;
 use stentor_core::ports::store::{AppStore, StoreError};
 
@@ -84,6 +85,7 @@ pub(super) fn create_app(connection: &Connection, app: &App) -> Done<()> {
 pub(super) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     if let Some(app) = key.app {
         app_providers::check_app(connection, app)?;
+        check_key_count(connection, app)?;
     }
     let sql =
         "INSERT INTO api_keys (id, app, name, scopes, hash, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -91,6 +93,16 @@ pub(super) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     let (id, name, scopes) = (int(key.id.raw()), key.name.as_str(), key.scopes.bits());
     let done = run(connection, sql, params![id, app, name, scopes, key.hash, key.created_at.as_millis()]);
     done.map_err(|fault| repeat(fault, "the key is in use")).map(drop)
+}
+
+/// Refuses one key more than an app may have.
+fn check_key_count(connection: &Connection, app: AppId) -> Done<()> {
+    let sql = "SELECT count(*) FROM api_keys WHERE app = ?1";
+    let known = one(connection, sql, [int(app.raw())], |row| number(row, 0))?.unwrap_or(0);
+    if known < KEYS_PER_APP_MAX_COUNT as u64 {
+        return Ok(());
+    }
+    Err(StoreError::LimitReached(format!("an app has at most {KEYS_PER_APP_MAX_COUNT} keys")).into())
 }
 
 /// Removes a key of an app.
