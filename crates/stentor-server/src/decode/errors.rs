@@ -52,6 +52,7 @@ pub(crate) fn of_text(path: &str, message: &str) -> Problem {
 /// Returns what was expected in words of the caller's, where a decoder names a type of this program.
 fn in_plain_words(sentence: &str) -> String {
     let Some((found, expected)) = sentence.rsplit_once(", expected ") else { return sentence.to_owned() };
+    let found = found.replace("invalid type: map", "invalid type: object");
     let expected = match expected {
         "u8" => &format!("a whole number from 0 to {}", u8::MAX),
         "u16" => &format!("a whole number from 0 to {}", u16::MAX),
@@ -60,6 +61,8 @@ fn in_plain_words(sentence: &str) -> String {
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         known if known.starts_with("struct ") => "an object",
+        // A name alone, as `"everyone"`, stands for a value without fields.
+        "unit" => "no value",
         known => known,
     };
     format!("{found}, expected {expected}")

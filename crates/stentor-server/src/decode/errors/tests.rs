@@ -105,6 +105,7 @@ fn no_word_of_the_language_of_this_program_is_told() {
         ("invalid type: boolean `true`, expected f64", "a number"),
         ("invalid type: string \"a, expected u8\", expected struct DeviceRequest", "an object"),
         ("invalid type: integer `1`, expected a string", "a string"),
+        ("invalid type: boolean `true`, expected unit", "no value"),
     ] {
         let detail = of_text("field", message).detail.into_owned();
         let found = message.rsplit_once(", expected ").expect("what was expected").0;
