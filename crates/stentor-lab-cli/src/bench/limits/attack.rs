@@ -9,6 +9,8 @@ use tokio::runtime::{Builder, Runtime};
 
 /// The attackers' priority below the server and the other app (nice(2)).
 const GIVING_WAY: i32 = 10;
+/// Time between the beginnings of two connections: without it all would end, and begin again, in one moment.
+const APART: Duration = Duration::from_millis(2);
 /// Wait before a connection that was closed is opened again.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, section 3.4).
@@ -26,13 +28,14 @@ pub(super) struct AttackBytes {
 pub(super) struct Pressure(Runtime);
 
 impl Pressure {
-    /// Opens all connections, and each again when it has ended.
+    /// Opens all connections, one after the other, and each again when it has ended.
     pub(super) fn begin(address: SocketAddr, bytes: AttackBytes) -> anyhow::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).on_thread_start(give_way).enable_all().build()?;
-        for _ in 0..bytes.connections {
-            let first = bytes.first.clone();
+        for number in 0..bytes.connections {
+            let (first, begins_after) = (bytes.first.clone(), APART * u32::try_from(number)?);
             runtime.spawn(async move {
+                tokio::time::sleep(begins_after).await;
                 loop {
                     let _ended_in_either_way = hold(address, &first).await;
                     tokio::time::sleep(AGAIN).await;
