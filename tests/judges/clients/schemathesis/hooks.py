@@ -1,6 +1,7 @@
 """What the tool cannot make of the description by itself: what a push service takes, and what a document of XML says.
 
-- A token may be longer than its push service allows: which one it is follows from other fields, or from the device.
+- A token may be longer than its push service allows, or have other letters than Apple's have: which service it is follows from other
+  fields, or from the device.
 - A map is a row of entries, and no two of them may have the same key: JSON Schema has no word for it.
 - The text of a JSON object: of a schema with `contentMediaType` the tool makes any text. It is told what the text says, and the text is
   written here.
@@ -14,6 +15,7 @@
 """
 
 import json
+import re
 
 import schemathesis
 from schemathesis.transport.serialization import serialize_xml
@@ -21,6 +23,9 @@ from schemathesis.transport.serialization import serialize_xml
 XML = "application/xml"
 #: Lengths of tokens that the description allows and not every push service takes.
 DOUBTFUL_TOKEN = range(201, 4097)
+#: Tokens of Apple's, which the description does not tell from others.
+APPLE = {"apns", "apple", "ios", "ipados", "macos", "watchos", "tvos", "visionos"}
+APPLE_TOKEN = re.compile("[0-9A-Fa-f]{64,200}")
 #: Messages in one document of XML that would all be accepted, and are too many here.
 TOO_MANY_MESSAGES = range(11, 1001)
 
@@ -127,8 +132,10 @@ def has_a_doubtful_token(value):
         return any(map(has_a_doubtful_token, value))
     if not isinstance(value, dict):
         return False
-    token = value.get("token")
-    return isinstance(token, str) and len(token) in DOUBTFUL_TOKEN or any(map(has_a_doubtful_token, value.values()))
+    token, names = value.get("token"), (value.get("platform"), value.get("provider"))
+    is_apples = any(isinstance(name, str) and name.lower() in APPLE for name in names)
+    is_doubtful = isinstance(token, str) and (len(token) in DOUBTFUL_TOKEN or is_apples and not APPLE_TOKEN.fullmatch(token))
+    return is_doubtful or any(map(has_a_doubtful_token, value.values()))
 
 
 def has_too_many_messages(value):
