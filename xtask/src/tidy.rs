@@ -13,7 +13,6 @@ mod outcomes;
 mod promises;
 mod sizes;
 mod text;
-mod types;
 mod vendors;
 mod walls;
 mod words;
@@ -46,7 +45,6 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(files.iter().flat_map(outcomes::check));
     findings.extend(files.iter().flat_map(log_text::check));
-    findings.extend(types::check(&files));
     findings.extend(adapters::check(workspace, &files)?);
     findings.extend(dead_files::check(workspace, &files));
     findings.extend(glossary::check(workspace, &files)?);

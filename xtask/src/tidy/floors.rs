@@ -54,6 +54,8 @@ const HOUSES: &[Floors] = &[
     program::PROGRAM_PUSH_SUBJECT,
     storage::SQLITE_STORE,
     storage::STORAGE,
+    storage::STORAGE_SQL,
+    storage::SQL_STORE,
     storage::STORAGE_SQLITE,
     storage::STORAGE_POSTGRES,
     storage::POSTGRES_STORE,

@@ -6,7 +6,6 @@ mod house;
 mod links;
 mod names;
 mod source;
-mod types;
 mod vendors;
 
 use crate::finding::TidyFinding;
