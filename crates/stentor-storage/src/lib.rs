@@ -16,6 +16,7 @@ pub mod nats;
 pub mod postgres;
 pub mod schema;
 pub mod seal;
+mod sql;
 pub mod sqlite;
 pub mod store_copy;
 pub mod store_place;

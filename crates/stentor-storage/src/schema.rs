@@ -83,6 +83,18 @@ pub(crate) const UNDO_RETAINED: SchemaUndo = SchemaUndo {
         ALTER TABLE campaigns DROP COLUMN retained_topic",
 };
 
+/// Undoes the step by which SQLite's tables have PostgreSQL's names.
+pub(crate) const UNDO_SHARED_NAMES: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 WHERE 1 = 0",
+    loss: "nothing",
+    sql: "CREATE TABLE device_topics (key INTEGER NOT NULL, topic INTEGER NOT NULL, PRIMARY KEY (key, topic)) STRICT, WITHOUT ROWID;
+        INSERT INTO device_topics (key, topic) SELECT key, topic FROM subscriptions ORDER BY key, topic;
+        DROP INDEX subscriptions_by_device; ALTER TABLE group_user_devices RENAME COLUMN owner TO user;
+        ALTER TABLE group_users RENAME COLUMN owner TO user; ALTER TABLE user_devices RENAME COLUMN owner TO user;
+        ALTER TABLE devices RENAME COLUMN owner TO user; DROP INDEX devices_unlisted;
+        CREATE INDEX devices_unlisted ON devices (key) WHERE listed = 0",
+};
+
 /// Undoes the step by which servers say what they are. Each says it again when it joins.
 pub(crate) const UNDO_NODE_REPORTS: SchemaUndo = SchemaUndo {
     finds_loss: "SELECT 1 WHERE 1 = 0",

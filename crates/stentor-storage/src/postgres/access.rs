@@ -9,6 +9,7 @@ use stentor_core::repetition::RepeatedWord;
 use super::address::{PostgresAddress, StatementLimits};
 use super::damage_log::DamageLog;
 use super::settings::PostgresSettings;
+use super::store::OwnInstance;
 
 /// Statements of a program that works through whole tables may take so long.
 const LONG_STATEMENT_MAX_MS: u32 = 3_600_000;
@@ -26,6 +27,8 @@ pub(super) struct DatabaseAccess {
 /// Notes of a store's connections for each other.
 #[derive(Debug, Default)]
 pub(super) struct SharedNotes {
+    /// Which of the nodes this process is.
+    pub(super) own: Arc<OwnInstance>,
     /// Rows that could not be read.
     pub(super) damage: DamageLog,
     /// How often a connection fell silent. Whatever silenced one has probably silenced those that were open then.

@@ -9,9 +9,9 @@ use stentor_core::ports::store::StoreError;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
-use super::fault::Done;
 use super::session::DatabaseSession;
 use super::tls::{self, Verification};
+use crate::sql::Done;
 
 /// A machine that vanishes says nothing: a connection that is silent for so long is asked about, again after each interval, and given
 /// up after so many questions. What was sent and not acknowledged is waited for as long altogether.

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,13 @@ use tokio_postgres::{Row, SimpleQueryMessage, Statement};
 use super::access::{DatabaseAccess, SharedNotes};
 use super::address::StatementLimits;
 use super::copy_rows::CopyRows;
-use super::fault::{Done, PostgresError, is_collision, is_loss, nul, unavailable};
+use super::fault::{is_collision, is_loss, nul};
 use super::last_writes::LastWrites;
+use super::row::PostgresRow;
 use super::session::DatabaseSession;
-use super::value::PostgresValue as Value;
+use super::value::holds_nul;
+use crate::sql::dialect::{self, Dialect};
+use crate::sql::{self, Done, Sql, SqlError, Value, unavailable};
 
 /// How a connection stands to the transaction that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +33,7 @@ pub(super) enum ConnectionStanding {
 }
 
 /// A connection; it lives and ends on one thread.
-pub(super) struct PostgresConnection {
+pub struct PostgresConnection {
     session: RefCell<DatabaseSession>,
     statements: RefCell<HashMap<String, Arc<Statement>>>,
     changes: Cell<u64>,
@@ -69,17 +73,6 @@ impl PostgresConnection {
         })
     }
 
-    /// Does a statement; returns how many rows it changed.
-    pub(super) fn execute(&self, sql: &str, values: &[Value]) -> Done<usize> {
-        check_values(values)?;
-        let statement = self.prepare(sql)?;
-        let params = as_params(values);
-        let done = self.session.borrow_mut().execute(&statement, &params);
-        let count = self.noted(done)?;
-        self.changes.set(self.changes.get() + count);
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
-    }
-
     /// Appends rows to a table: `sql` is a `COPY … FROM STDIN (FORMAT binary)`.
     pub(super) fn copy(&self, sql: &str, rows: CopyRows) -> Done<()> {
         let bytes = rows.finish()?;
@@ -91,7 +84,7 @@ impl PostgresConnection {
     }
 
     /// Reads rows.
-    pub(super) fn query(&self, sql: &str, values: &[Value]) -> Done<Vec<Row>> {
+    pub(super) fn rows(&self, sql: &str, values: &[Value<'_>]) -> Done<Vec<Row>> {
         check_values(values)?;
         let statement = self.prepare(sql)?;
         let params = as_params(values);
@@ -149,16 +142,6 @@ impl PostgresConnection {
         self.last_writes.borrow_mut().probes = true;
     }
 
-    /// Returns how much other nodes are to hear so far.
-    pub(super) fn event_count(&self) -> usize {
-        self.last_writes.borrow().events.len()
-    }
-
-    /// Takes back what was told since there was so much: what it told of was taken back.
-    pub(super) fn take_back(&self, event_count: usize) {
-        self.last_writes.borrow_mut().events.truncate(event_count);
-    }
-
     /// Takes what is to be written at the end of the transaction.
     pub(super) fn last_writes(&self) -> LastWrites {
         self.last_writes.take()
@@ -182,11 +165,6 @@ impl PostgresConnection {
             Ok(None) => Ok(None),
             told => self.noted(told),
         }
-    }
-
-    /// Returns how many rows were changed over it since it was opened.
-    pub(super) const fn changes(&self) -> u64 {
-        self.changes.get()
     }
 
     /// Returns how it stands since the last transaction was begun.
@@ -239,7 +217,7 @@ impl PostgresConnection {
     }
 
     /// Notes that somebody else changed what was read before: the transaction is to be done again.
-    pub(super) fn collide(&self) -> PostgresError {
+    pub(super) fn collide(&self) -> SqlError {
         self.standing.set(ConnectionStanding::Collided);
         unavailable("another transaction came in between")
     }
@@ -267,7 +245,7 @@ impl PostgresConnection {
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(Arc::clone(known));
         }
-        let prepared = self.session.borrow_mut().prepare(sql);
+        let prepared = self.session.borrow_mut().prepare(&with_own_placeholders(sql));
         let statement = Arc::new(self.noted(prepared)?);
         self.statements.borrow_mut().insert(sql.to_owned(), Arc::clone(&statement));
         Ok(statement)
@@ -276,10 +254,10 @@ impl PostgresConnection {
     fn noted<T>(&self, done: Done<T>) -> Done<T> {
         match &done {
             Ok(_) => self.received_at.set(Instant::now()),
-            Err(PostgresError::Engine(error)) if is_loss(error) => {
+            Err(SqlError::Postgres(error)) if is_loss(error) => {
                 self.standing.set(ConnectionStanding::Lost);
             }
-            Err(PostgresError::Engine(error)) if is_collision(error) => {
+            Err(SqlError::Postgres(error)) if is_collision(error) => {
                 self.standing.set(ConnectionStanding::Collided);
             }
             Err(fault) if self.session.borrow().is_silent() => self.note_silence(fault),
@@ -288,7 +266,7 @@ impl PostgresConnection {
         done
     }
 
-    fn note_silence(&self, fault: &PostgresError) {
+    fn note_silence(&self, fault: &SqlError) {
         self.standing.set(ConnectionStanding::Lost);
         self.shared.note_silence();
         if let Some(kept_back) = self.shared.troubles.may_say(Instant::now()) {
@@ -297,11 +275,96 @@ impl PostgresConnection {
     }
 }
 
-fn check_values(values: &[Value]) -> Done<()> {
-    if values.iter().any(Value::has_nul) { Err(nul()) } else { Ok(()) }
+impl Sql for PostgresConnection {
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Done<usize> {
+        check_values(values)?;
+        let statement = self.prepare(sql)?;
+        let params = as_params(values);
+        let done = self.session.borrow_mut().execute(&statement, &params);
+        let count = self.noted(done)?;
+        self.changes.set(self.changes.get() + count);
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    fn query(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: &mut dyn FnMut(&sql::Row<'_>) -> Done<ControlFlow<()>>,
+    ) -> Done<()> {
+        for row in &self.rows(sql, values)? {
+            if read(&PostgresRow(row))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &dialect::POSTGRES
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    fn portion_time(&self) -> Duration {
+        Duration::from_millis(50)
+    }
+
+    fn note_slowness(&self) {
+        if let Some(kept_back) = self.shared.least_steps.may_say(Instant::now()) {
+            tracing::warn!(
+                kept_back,
+                "the database answers so slowly that steps do only their least: it is far away or overloaded (`stentor doctor` measures)"
+            );
+        }
+    }
+
+    fn begin_part(&self) -> Done<usize> {
+        self.defer("SAVEPOINT part");
+        Ok(self.last_writes.borrow().events.len())
+    }
+
+    fn keep_part(&self) -> Done<()> {
+        self.defer("RELEASE part");
+        Ok(())
+    }
+
+    fn undo_part(&self, mark: usize) -> Done<()> {
+        // Events tell of changes that are undone with it.
+        self.last_writes.borrow_mut().events.truncate(mark);
+        self.batch("ROLLBACK TO part; RELEASE part")
+    }
+
+    fn note_damage(&self, table: &'static str, key: i64, identity: i64, error: &SqlError) {
+        if self.shared.damage.is_first(table, identity) {
+            tracing::error!(table, key, %error, "a row cannot be read: it is left out, the others are not");
+        }
+    }
+
+    fn force(&self, _: &str, _: &str, sql: &str, values: &[Value<'_>]) -> Done<usize> {
+        // A column of PostgreSQL takes no value of another kind.
+        self.execute(sql, values)
+    }
 }
 
-fn as_params(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+/// Returns a statement with PostgreSQL's placeholders (`$1`) in place of SQLite's (`?1`).
+fn with_own_placeholders(sql: &str) -> String {
+    let mut own = String::with_capacity(sql.len());
+    let mut letters = sql.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_placeholder = letter == '?' && letters.peek().is_some_and(char::is_ascii_digit);
+        own.push(if is_placeholder { '$' } else { letter });
+    }
+    own
+}
+
+fn check_values(values: &[Value<'_>]) -> Done<()> {
+    if values.iter().any(holds_nul) { Err(nul()) } else { Ok(()) }
+}
+
+fn as_params<'v>(values: &'v [Value<'v>]) -> Vec<&'v (dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 

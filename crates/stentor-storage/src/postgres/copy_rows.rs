@@ -1,6 +1,7 @@
 //! Rows on their way into a table, in the binary form of `COPY`: the server plans nothing for them and takes no arrays apart.
 
-use super::fault::{Done, nul};
+use super::fault::nul;
+use crate::sql::Done;
 
 /// The signature, no flags, and no extension.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";

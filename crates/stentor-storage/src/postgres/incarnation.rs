@@ -7,8 +7,7 @@
 use tokio_postgres::error::SqlState;
 
 use super::engine::Connection;
-use super::fault::{Done, PostgresError};
-use super::query::one;
+use crate::sql::{Done, SqlError, one};
 
 /// Keeps two processes from making the table at once.
 const LOCK: i64 = 0x5354_4E54_494E;
@@ -20,7 +19,7 @@ const LOOK: &str = "SELECT id::text FROM incarnation";
 /// Returns the life of the server; nothing where that cannot be told.
 pub(super) fn look(connection: &Connection) -> Option<String> {
     match read(connection) {
-        Err(PostgresError::Engine(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+        Err(SqlError::Postgres(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
             make(connection).ok()?;
         }
         Ok(None) => {}

@@ -6,10 +6,10 @@ use stentor_core::ports::store::StoreError;
 
 use super::access::DatabaseAccess;
 use super::address::PostgresAddress;
-use super::engine::{Connection, Row};
-use super::fault::{Done, damaged};
-use super::query::one;
+use super::engine::Connection;
+use super::fault::is_refusal;
 use super::{migrations, start, store};
+use crate::sql::{Done, Row, SqlError, damaged, one};
 
 /// How long to wait for the server.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -93,7 +93,7 @@ fn round_trip_us(connection: &Connection) -> Done<u64> {
 
 fn is_session_shared(connection: &Connection, access: &DatabaseAccess) -> Done<bool> {
     match start::refuse_shared_sessions(connection, access) {
-        Err(fault) if fault.is_refusal() => Ok(true),
+        Err(fault) if is_refusal(&fault) => Ok(true),
         done => done.map(|()| false),
     }
 }
@@ -103,9 +103,7 @@ fn look(connection: &Connection) -> Done<PostgresInspection> {
     let known = migrations::newest();
     let is_schema_usable = schema_version <= known || migrations::check_usable(connection).is_ok();
     let is_copy_unfinished = store::is_unfinished(connection)?;
-    let count = |row: &Row<'_>, at: usize| {
-        Ok::<_, super::fault::PostgresError>(row.get::<i64>(at)?.max(0).cast_unsigned())
-    };
+    let count = |row: &Row<'_>, at: usize| Ok::<_, SqlError>(row.get::<i64>(at)?.max(0).cast_unsigned());
     let read = |row: &Row<'_>| {
         Ok(PostgresInspection {
             server_version: row.get(0)?,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use stentor_core::ports::store::StoreError;
 use tokio::sync::Notify;
 
-use super::fault::Done;
 use super::transactor::Transactor;
+use crate::sql::Done;
 
 /// How long it listens before it looks whether anybody still wants to hear.
 const LISTEN: Duration = Duration::from_secs(2);

@@ -1,12 +1,11 @@
 //! From an empty or older database to the present schema, one numbered step after the other.
 
 use super::engine::Connection;
-use super::fault::{Done, conflict, damaged};
-use super::query::{exists, one};
 use crate::schema::{
     SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES, UNDO_RECEIPTS,
     UNDO_RETAINED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
+use crate::sql::{Done, conflict, damaged, exists, one};
 
 /// The oldest server that is tested (its own number, major version first).
 const SERVER_MIN_VERSION: i64 = 150_000;
@@ -14,7 +13,7 @@ const SERVER_MIN_VERSION: i64 = 150_000;
 const LOCK: i64 = 0x5354_4E54_4D49;
 
 /// A step of the schema.
-struct SchemaStep {
+struct Migration {
     sql: &'static str,
     /// The oldest schema that a program must know to go on with what the step leaves. Where that is less than what the step leads to, servers of
     /// the version before may run beside those of this one: such a step only adds, and what it makes useless goes with a later one.
@@ -23,12 +22,12 @@ struct SchemaStep {
     work: Option<fn(&Connection) -> Done<()>>,
 }
 
-const fn step(usable_by: usize, sql: &'static str) -> SchemaStep {
-    SchemaStep { sql, usable_by, work: None }
+const fn step(usable_by: usize, sql: &'static str) -> Migration {
+    Migration { sql, usable_by, work: None }
 }
 
 /// The steps; step i leads to version i + 1 and is never changed once released.
-const STEPS: &[SchemaStep] = &[
+const STEPS: &[Migration] = &[
     step(1, include_str!("migrations/0001_store.sql")),
     step(2, include_str!("migrations/0002_store_upstream_webhooks.sql")),
     step(3, include_str!("migrations/0003_store_upstream_receipts.sql")),
@@ -36,10 +35,10 @@ const STEPS: &[SchemaStep] = &[
     step(5, include_str!("migrations/0005_store_nodes.sql")),
     step(5, include_str!("migrations/0006_store_mixed_versions.sql")),
     step(5, include_str!("migrations/0007_store_upstream_claims.sql")),
-    SchemaStep {
+    Migration {
         sql: include_str!("migrations/0008_store_retained.sql"),
         usable_by: 5,
-        work: Some(super::store::adopt_retained),
+        work: Some(|connection| super::store::adopt_retained(connection)),
     },
     step(5, include_str!("migrations/0009_store_node_reports.sql")),
 ];

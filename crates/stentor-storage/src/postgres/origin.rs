@@ -3,9 +3,9 @@
 
 use stentor_core::ports::store::StoreError;
 
-use super::engine::{Connection, Value, params};
-use super::fault::Done;
-use super::query::{one, run};
+use super::engine::Connection;
+use super::fault::is_refusal;
+use crate::sql::{Done, one, params, run};
 
 /// Keeps two servers that start at once from comparing at once.
 const LOCK: i64 = 0x5354_4E54_4F52;
@@ -49,7 +49,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let present = match present(connection) {
         Ok(Some(present)) => present,
         Ok(None) => return Ok(()),
-        Err(fault) if fault.is_refusal() => return Ok(()),
+        Err(fault) if is_refusal(&fault) => return Ok(()),
         Err(fault) => return Err(fault.into()),
     };
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
@@ -105,7 +105,7 @@ fn keep(connection: &Connection, present: &DatabaseOrigin) -> Done<()> {
     let sql = "INSERT INTO origin (one, system, database, timeline) VALUES (TRUE, $1, $2, $3)
         ON CONFLICT (one) DO UPDATE SET system = excluded.system, database = excluded.database,
         timeline = excluded.timeline";
-    let values: Vec<Value> = params![&present.system, present.database, present.timeline];
+    let values = params![&present.system, present.database, present.timeline];
     run(connection, sql, values).map(drop)
 }
 

@@ -23,14 +23,13 @@ use super::access::DatabaseAccess;
 use super::address::PostgresAddress;
 use super::connection::ConnectionStanding;
 use super::engine::Connection;
-use super::fault::{Done, PostgresError};
 use super::listener::ChannelListener;
 use super::readers::ReadThreads;
-use super::row::int;
 use super::settings::PostgresSettings;
 use super::start::insist_on_start;
 use super::transactor::Transactor;
 use crate::commit_queue::CommitPriority;
+use crate::sql::{Done, SqlError, int};
 
 /// Connections over which the queue is asked; one more listens.
 const CONNECTIONS_MAX_COUNT: usize = 3;
@@ -105,10 +104,10 @@ fn insist<T>(connection: &Connection, work: &impl Fn(&Connection) -> Done<T>) ->
     for _ in 1..TRIES_MAX_COUNT {
         connection.begin_watch();
         match work(connection) {
-            Err(PostgresError::Engine(error)) if statements::is_missing(&error) => {
+            Err(SqlError::Postgres(error)) if statements::is_missing(&error) => {
                 statements::prepare(connection)?;
             }
-            Err(PostgresError::Engine(error)) if statements::is_spoilt(&error) => {
+            Err(SqlError::Postgres(error)) if statements::is_spoilt(&error) => {
                 statements::make_anew(connection)?;
             }
             Err(_) if connection.standing() == ConnectionStanding::Collided => {}

@@ -8,9 +8,9 @@ use stentor_core::ports::store::StoreError;
 use tokio::sync::oneshot;
 
 use super::connection::{PostgresConnection as Connection, closed};
-use super::fault::{Done, damaged};
 use super::transactor::Transactor;
 use crate::commit_queue::{CommitPriority, CommitQueue};
+use crate::sql::{Done, damaged};
 
 /// What threads look for first, one after the other; the only one of a pool for callers' reads.
 const PREFERRED: [CommitPriority; 2] = [CommitPriority::First, CommitPriority::Usual];

@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::sql::{Done, SqlError, unavailable};
 use futures_util::{SinkExt as _, Stream, StreamExt as _};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::{DbError, Severity};
@@ -16,8 +17,6 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, SimpleQueryMessage, Socket, Statement};
-
-use super::fault::{Done, PostgresError, unavailable};
 
 /// For how long a session that ends says good-bye.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -76,7 +75,7 @@ impl DatabaseSession {
         let runtime = runtime.map_err(|error| unavailable(error.to_string()))?;
         let connecting = async { tokio::time::timeout(wait, config.connect(tls.clone())).await };
         let connected = runtime.block_on(connecting).map_err(|_| no_answer(wait))?;
-        let (client, mut connection) = connected.map_err(PostgresError::Engine)?;
+        let (client, mut connection) = connected.map_err(SqlError::Postgres)?;
         let incoming = futures_util::stream::poll_fn(move |context| connection.poll_message(context));
         let line = SessionLine { runtime, incoming: Box::pin(incoming), received: ReceivedWords::default() };
         let token = client.cancel_token();
@@ -125,7 +124,7 @@ impl DatabaseSession {
     pub(super) fn next_word(&mut self, wait: Duration) -> Done<Option<String>> {
         let told = self.line.wait(wait, poll_fn(|_| Poll::Pending::<Result<(), Error>>), true);
         match told {
-            Some(Err(error)) => Err(PostgresError::Engine(error)),
+            Some(Err(error)) => Err(SqlError::Postgres(error)),
             // The driver has noticed the end, and would say no more of it.
             _ if self.is_closed() => Err(unavailable(CLOSED)),
             Some(Ok(())) | None => Ok(self.line.received.words.pop_front()),
@@ -158,12 +157,12 @@ impl DatabaseSession {
         };
         let mut work = pin!(work(client));
         if let Some(done) = self.line.wait(self.patience, work.as_mut(), false) {
-            return done.map_err(PostgresError::Engine);
+            return done.map_err(SqlError::Postgres);
         }
         // A server that only takes long ends it when it is asked to, a commit's wait for a standby too, and the session stays of use.
         (self.cancel)(&self.line.runtime);
         if let Some(done) = self.line.wait(CANCEL, work, false) {
-            return done.map_err(PostgresError::Engine);
+            return done.map_err(SqlError::Postgres);
         }
         // What it still says is of a question that nobody asks any more.
         self.is_silent = true;
@@ -227,7 +226,7 @@ impl Drop for DatabaseSession {
     }
 }
 
-fn no_answer(waited: Duration) -> PostgresError {
+fn no_answer(waited: Duration) -> SqlError {
     let waited = waited.as_millis();
     unavailable(format!(
         "the database gave no answer for {waited} ms: it is stopped, overloaded or cut off, or a pooler before it has no connection free"

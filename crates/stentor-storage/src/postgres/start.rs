@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::access::DatabaseAccess;
 use super::connection::PostgresConnection as Connection;
-use super::fault::{Done, PostgresError, conflict, unavailable};
+use super::fault::{is_nobody, is_refusal};
+use crate::sql::{Done, SqlError, conflict, unavailable};
 
 /// The pause before the next attempt to start.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -15,7 +16,7 @@ pub(super) fn insist_on_start<T>(patience: Duration, mut work: impl FnMut() -> D
     let until = Instant::now() + patience;
     loop {
         match work() {
-            Err(fault) if !fault.is_refusal() && !fault.is_nobody() && Instant::now() < until => {
+            Err(fault) if !is_refusal(&fault) && !is_nobody(&fault) && Instant::now() < until => {
                 tracing::warn!(%fault, "the database takes no further connection yet: the start waits for it");
                 std::thread::sleep(PAUSE.min(until.saturating_duration_since(Instant::now())));
             }
@@ -45,7 +46,7 @@ fn backend_of(connection: &Connection) -> Done<String> {
     number.ok_or_else(|| unavailable("a session without a number"))
 }
 
-fn shared() -> PostgresError {
+fn shared() -> SqlError {
     conflict(
         "store.url leads to a pooler that shares sessions by transaction or statement (PgBouncer: pool_mode), which LISTEN, prepared \
          statements and session settings do not survive: set pool_mode = session for this database, or name PostgreSQL itself",

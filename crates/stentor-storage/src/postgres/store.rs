@@ -2,36 +2,24 @@
 
 mod accept;
 mod acceptance;
-mod accounts;
-mod app_providers;
-mod apps;
 mod audience;
-mod audit;
-mod books;
-mod campaigns;
-mod chunks;
-mod codes;
-mod collapse;
+mod book_writes;
+mod campaign_writes;
+mod chunk_writes;
 mod condition;
 mod contents;
-mod credentials;
-mod device_traces;
-mod devices;
+mod device_list;
 mod expand;
-mod groups;
-mod history;
 mod lease;
 mod leftovers;
 mod maintenance;
-mod members;
-mod message_rows;
-mod messages;
+mod many_owners;
+mod many_topics;
 mod named_devices;
 mod node_events;
 mod node_reports;
 mod nodes;
-mod offered_tokens;
-mod owners;
+mod parts;
 mod pending;
 mod pending_writes;
 mod pipeline;
@@ -42,38 +30,28 @@ mod receipt_rows;
 mod receipts;
 mod register;
 mod registrar;
-mod registry;
-mod rehearsal;
-mod removal;
-mod retained;
 mod rows;
-mod schedules;
+mod sealing;
 mod seen_nodes;
-mod sequences;
 mod start;
-mod stretch;
-mod tags;
-mod targets;
 mod tokens;
-mod topics;
 mod transfer;
-mod turns;
-mod unlisted;
-mod upstream;
 mod upstream_claims;
-mod users;
-mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use stentor_core::ports::store::StoreError;
+use futures_util::future::BoxFuture;
+use stentor_core::device::{Device, Registration};
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::Message;
+use stentor_core::ports::store::{DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError};
+use stentor_core::time::Timestamp;
 
 use super::access::DatabaseAccess;
 use super::address::PostgresAddress;
 use super::engine::Connection;
-use super::fault::Done;
 use super::listener::ChannelListener;
 use super::migrations;
 use super::origin;
@@ -84,12 +62,18 @@ use super::transactor::{LockScope, Transactor};
 use super::writer::WriteThread;
 use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
+use crate::sql::store::{
+    app_providers, apps, books, campaigns, chunks, codes, collapse, devices, groups, message_rows,
+    offered_tokens, owners, retained, sequences, stretch, tags, targets, topics, turns, unlisted, upstream,
+};
+use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind};
 use crate::vault::Vault;
 use acceptance::AcceptanceList;
-pub(super) use chunks::mark_waiting;
-use message_rows::MessageMemory;
+pub(super) use chunk_writes::mark_waiting;
+use message_rows::MessageCache;
 pub(super) use node_events::write_last;
-use nodes::OwnInstance;
+pub(super) use nodes::OwnInstance;
+use register::RegistrationBatch;
 pub(super) use retained::adopt as adopt_retained;
 pub(super) use transfer::is_unfinished;
 pub(crate) use transfer::{PostgresSide, migrate};
@@ -98,13 +82,10 @@ pub(crate) use transfer::{PostgresSide, migrate};
 const SEALED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A store in one PostgreSQL database; clones share it, and the last one dropped closes it.
-#[derive(Clone)]
-pub struct PostgresStore {
-    inner: Arc<StoreParts>,
-}
+pub type PostgresStore = SqlStore<PostgresParts>;
 
 /// Dropped in this order: first the last jobs are committed.
-struct StoreParts {
+pub struct PostgresParts {
     /// Keeps messages: it holds nothing alone.
     acceptance: WriteThread,
     accepted: Arc<AcceptanceList>,
@@ -114,7 +95,7 @@ struct StoreParts {
     ledger: WriteThread,
     readers: ReadThreads,
     long_readers: ReadThreads,
-    messages: Arc<MessageMemory>,
+    messages: Arc<MessageCache>,
     vault: Vault,
     /// Which of the nodes this is.
     own: Arc<OwnInstance>,
@@ -147,14 +128,14 @@ impl PostgresStore {
         settings: &PostgresSettings,
         vault: Vault,
     ) -> Result<Self, StoreError> {
-        let own: Arc<OwnInstance> = Arc::default();
         let access = DatabaseAccess::new(address, settings);
+        let own = Arc::clone(&access.shared.own);
         let transactor = || Transactor::new(access.clone());
         let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
         // Before any other thread starts: none may meet the schema or the secrets of an older version.
         let start_patience = Duration::from_millis(settings.start_patience_ms.into());
         let ledger = prepared((access.clone(), start_patience), vault.clone())?;
-        let inner = StoreParts {
+        let inner = PostgresParts {
             acceptance: WriteThread::start("stentor-accept", LockScope::Rows, transactor(), settings)?,
             accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs, Arc::clone(&own))),
             registry: WriteThread::start("stentor-registry", LockScope::Registry, transactor(), settings)?,
@@ -178,46 +159,6 @@ impl PostgresStore {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    fn vault(&self) -> Vault {
-        self.inner.vault.clone()
-    }
-
-    /// Changes the ledger in the next commit; what it gives is on disk.
-    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.ledger.run(CommitPriority::Usual, work).await
-    }
-
-    /// Changes the ledger for a caller or a single device that waits, before all that moves audiences.
-    async fn write_first<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.ledger.run(CommitPriority::First, work).await
-    }
-
-    /// Changes devices, topics, people and groups.
-    async fn write_registry<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.registry.run(CommitPriority::Usual, work).await
-    }
-
-    /// Changes rows that no rule reads to decide about others.
-    async fn write_rows<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.acceptance.run(CommitPriority::First, work).await
-    }
-
     /// Writes something of no meaning.
     async fn prove_writing(&self) -> Result<(), StoreError> {
         let probe = |connection: &Connection| {
@@ -226,54 +167,76 @@ impl PostgresStore {
         };
         self.write_rows(probe).await
     }
+}
 
-    /// Reads a few rows in one snapshot, for whom a caller, a device or a single message waits.
-    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+#[expect(private_interfaces, reason = "other crates name stores, and never the parts of an engine")]
+impl SqlEngine for PostgresParts {
+    type Connection = Connection;
+
+    fn write<T, F>(&self, kind: WriteKind, work: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run((CommitPriority::First, true), work).await
+        let (thread, priority) = match kind {
+            WriteKind::Ledger => (&self.ledger, CommitPriority::Usual),
+            WriteKind::LedgerFirst => (&self.ledger, CommitPriority::First),
+            WriteKind::Registry | WriteKind::RegistryFirst => (&self.registry, CommitPriority::Usual),
+            WriteKind::Rows => (&self.acceptance, CommitPriority::First),
+        };
+        Box::pin(thread.run(priority, work))
     }
 
-    /// Reads a few rows by their keys, each statement in a snapshot of its own.
-    async fn look_up<T, F>(&self, work: F) -> Result<T, StoreError>
+    fn read<T, F>(&self, kind: ReadKind, work: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run((CommitPriority::First, false), work).await
+        let (threads, priority, in_snapshot) = match kind {
+            ReadKind::Short => (&self.readers, CommitPriority::First, true),
+            // Each statement has a snapshot of its own: one for all would cost two turns over the network.
+            ReadKind::LookUp => (&self.readers, CommitPriority::First, false),
+            ReadKind::Step => (&self.readers, CommitPriority::Usual, true),
+            ReadKind::Walk => (&self.long_readers, CommitPriority::Usual, true),
+            ReadKind::Long => (&self.long_readers, CommitPriority::First, true),
+        };
+        Box::pin(threads.run((priority, in_snapshot), work))
     }
 
-    /// Reads a few rows in one snapshot, for a step of what moves audiences.
-    async fn read_step<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.readers.run((CommitPriority::Usual, true), work).await
+    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Vec<Result<Idempotent<()>, StoreError>>> {
+        Box::pin(Arc::clone(&self.accepted).accept(&self.acceptance, messages))
     }
 
-    /// Reads what the pipeline walks over, a bounded stretch of it in one snapshot.
-    async fn read_walk<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.long_readers.run((CommitPriority::Usual, true), work).await
+    fn register<'a>(
+        store: &'a PostgresStore,
+        app: AppId,
+        registrations: &'a [Registration],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<Registered>, StoreError>> {
+        let batch = RegistrationBatch::new(app, registrations, now);
+        store.write_registry(move |connection| register::some(connection, &batch))
     }
 
-    /// Reads what a caller asked for, a bounded stretch of it in one snapshot.
-    async fn read_long<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.long_readers.run((CommitPriority::First, true), work).await
+    fn list_devices<'a>(
+        store: &'a PostgresStore,
+        app: AppId,
+        filter: &'a DeviceFilter,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<Device>, StoreError>> {
+        let filter = filter.clone();
+        store.read_long(move |connection| device_list::list(connection, app, &filter, page))
+    }
+
+    fn has_others(&self) -> bool {
+        self.own.get().is_some()
+    }
+
+    fn vault(&self) -> &Vault {
+        &self.vault
     }
 }
 
-impl StoreParts {
+impl PostgresParts {
     /// Begins to hear what other nodes tell, if it does not yet.
     fn listen(&self) -> Result<(), StoreError> {
         if self.listener.get().is_none() {
@@ -291,7 +254,7 @@ impl StoreParts {
 /// Counts the credentials of a database under each key; one that holds no store has none. Writes nothing.
 pub fn sealed_under(address: &PostgresAddress) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
     let mut transactor = Transactor::new(DatabaseAccess::for_a_look(address, SEALED_PATIENCE));
-    apart(move || Ok(credentials::sealed_under(transactor.connect()?)?))
+    apart(move || Ok(sealing::sealed_under(transactor.connect()?)?))
 }
 
 /// Opens a connection and brings schema and secrets up to date.
@@ -305,7 +268,7 @@ fn prepared((access, patience): (DatabaseAccess, Duration), vault: Vault) -> Res
         migrations::run(connection)?;
         transfer::refuse_unfinished(connection)?;
         origin::check(connection)?;
-        credentials::adopt(connection, &vault)?;
+        sealing::adopt(connection, &vault)?;
         connection.limit(access.limits)?;
         Ok(transactor)
     };
@@ -320,6 +283,14 @@ pub(super) fn apart<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("stentor-open".to_owned()).spawn(work);
     let thread = thread.map_err(|error| failed(&error.to_string()))?;
     thread.join().unwrap_or_else(|_| Err(failed("its thread panicked")))
+}
+
+impl PostgresStore {
+    /// Returns a message from memory, or reads it.
+    pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
+        let cache = Arc::clone(&self.inner.messages);
+        self.read_step(move |connection| cache.get(connection, id)).await
+    }
 }
 
 impl std::fmt::Debug for PostgresStore {

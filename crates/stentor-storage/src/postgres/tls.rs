@@ -10,7 +10,8 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::fault::{Done, refused_file, unavailable};
+use super::fault::refused_file;
+use crate::sql::{Done, unavailable};
 
 /// What of the server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

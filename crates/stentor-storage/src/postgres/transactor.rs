@@ -7,9 +7,8 @@ use stentor_core::ports::store::StoreError;
 
 use super::access::DatabaseAccess;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection};
-use super::fault::{Done, PostgresError, unavailable};
 use super::incarnation;
-use super::query::one;
+use crate::sql::{Done, SqlError, one, unavailable};
 
 /// The first number of our advisory locks in a database.
 pub(super) const LOCKS: i64 = 0x5354_4E54;
@@ -45,7 +44,7 @@ impl LockScope {
 enum TransactionEnd<T> {
     Ended(Done<T>),
     /// Nothing was kept; it may be tried again.
-    Again(PostgresError),
+    Again(SqlError),
 }
 
 /// A connection for transactions, opened when it is needed.

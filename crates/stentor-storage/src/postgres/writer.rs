@@ -14,11 +14,11 @@ use stentor_core::ports::store::StoreError;
 use tokio::sync::oneshot;
 
 use super::connection::{ConnectionStanding, PostgresConnection as Connection, closed};
-use super::fault::{Done, damaged, unavailable};
 use super::settings::PostgresSettings;
 use super::store::write_last;
 use super::transactor::{LockScope, Transactor};
 use crate::commit_queue::{CommitPriority, CommitQueue};
+use crate::sql::{Done, Sql as _, damaged, unavailable};
 
 /// A job that waits, and what it will answer. It may be worked on several times.
 pub(super) trait CommitJob: Send {
@@ -175,17 +175,14 @@ impl Committer {
 /// Works on one job, and takes back what it wrote when it fails.
 fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
     // Sent along with the job's first statement: a turn over the network for each would cost more than the job.
-    let event_count = connection.event_count();
-    connection.defer("SAVEPOINT job");
+    let mark = connection.begin_part()?;
     let keep = job.work(connection);
     // Asked before `keep` counts: the job's answer belongs to a transaction that is gone.
     if connection.standing() != ConnectionStanding::Fine {
         return Err(unavailable("the transaction was taken back"));
     }
     if !keep {
-        connection.take_back(event_count);
-        return connection.batch("ROLLBACK TO job; RELEASE job");
+        return connection.undo_part(mark);
     }
-    connection.defer("RELEASE job");
-    Ok(())
+    connection.keep_part()
 }

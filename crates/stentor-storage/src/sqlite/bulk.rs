@@ -1,8 +1,7 @@
 //! Many rows with one statement: beginning and ending a statement costs more than the row that it writes.
 
+use crate::sql::Done;
 use rusqlite::{Connection, Statement, ToSql};
-
-use super::fault::Done;
 
 /// Most rows of one statement.
 pub(super) const WIDTH: usize = 64;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use stentor_core::ports::store::StoreError;
 
-use super::fault::{Done, SqliteError};
 use super::{file, inspection};
+use crate::sql::{Done, SqlError};
 
 /// Writes the state of a store's file as of one instant to a new file, which only its owner may read, and syncs it.
 ///
@@ -28,7 +28,7 @@ pub fn copy(source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<(), St
 
 fn write(source: &Path, target: &Path) -> Done<()> {
     let name = target.to_str().ok_or_else(|| {
-        SqliteError::from(StoreError::Unavailable(format!("{} is not UTF-8", target.display())))
+        SqlError::from(StoreError::Unavailable(format!("{} is not UTF-8", target.display())))
     })?;
     inspection::open(source)?.execute("VACUUM INTO ?1", [name])?;
     Ok(())

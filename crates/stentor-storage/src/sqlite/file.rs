@@ -8,8 +8,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use stentor_core::ports::store::StoreError;
 
-use super::fault::Done;
 use super::settings::SqliteSettings;
+use crate::sql::Done;
 
 /// Statements kept prepared by each connection.
 const PREPARED_MAX_COUNT: usize = 256;
@@ -81,7 +81,7 @@ pub(super) fn open_writer(path: &Path, settings: &SqliteSettings) -> Done<Connec
     connection.pragma_update(
         None,
         "journal_size_limit",
-        super::row::int(settings.wal_max_bytes / WAL_KEPT_SHARE),
+        crate::sql::int(settings.wal_max_bytes / WAL_KEPT_SHARE),
     )?;
     Ok(connection)
 }

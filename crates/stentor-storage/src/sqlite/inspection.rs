@@ -7,9 +7,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, OpenFlags};
 use stentor_core::ports::store::StoreError;
 
-use super::fault::{Done, SqliteError};
 use super::settings::SqliteSettings;
 use crate::seal::SealKeyId;
+use crate::sql::{Done, SqlError};
 
 /// Most problems that are told; the first is enough to know that the file is damaged.
 const PROBLEMS_MAX_COUNT: usize = 10;
@@ -79,7 +79,7 @@ fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {
 }
 
 /// Opens for reading only; at the end the log is left as it was, also when nobody else has the file open.
-pub(super) fn open(path: &Path) -> Result<Connection, SqliteError> {
+pub(super) fn open(path: &Path) -> Result<Connection, SqlError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let patience_ms = SqliteSettings::store().busy_timeout_ms;

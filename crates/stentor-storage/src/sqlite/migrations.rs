@@ -3,11 +3,13 @@
 use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
-use super::fault::{Done, damaged};
-use crate::schema::{SchemaUndo, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of};
+use crate::schema::{
+    SchemaUndo, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_SHARED_NAMES, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
+};
+use crate::sql::{Done, damaged};
 
 /// One step: statements, and then what statements cannot say.
-pub(super) struct Migration {
+pub(crate) struct Migration {
     sql: &'static str,
     work: Option<fn(&Connection) -> Done<()>>,
 }
@@ -25,7 +27,7 @@ impl Migration {
 }
 
 /// The steps of the store's file; step i leads to version i + 1 and is never changed once released.
-pub(super) const STORE: &[Migration] = &[
+pub(crate) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0001_store.sql")),
     Migration::sql(include_str!("migrations/0002_store_stops.sql")),
     Migration::sql(include_str!("migrations/0003_store_set_aside.sql")),
@@ -50,19 +52,25 @@ pub(super) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0019_store_device_traces.sql")),
     Migration {
         sql: include_str!("migrations/0020_store_retained.sql"),
-        work: Some(super::store::adopt_retained),
+        work: Some(|connection| super::store::adopt_retained(connection)),
     },
+    Migration::sql(include_str!("migrations/0021_store_shared_names.sql")),
 ];
 
 /// What undoes steps of the store's file, by the version that each leads to; the others stay.
-const UNDO: &[(usize, SchemaUndo)] =
-    &[(17, UNDO_WEBHOOKS), (18, UNDO_RECEIPTS), (19, UNDO_TRACES), (20, UNDO_RETAINED)];
+const UNDO: &[(usize, SchemaUndo)] = &[
+    (17, UNDO_WEBHOOKS),
+    (18, UNDO_RECEIPTS),
+    (19, UNDO_TRACES),
+    (20, UNDO_RETAINED),
+    (21, UNDO_SHARED_NAMES),
+];
 
 /// The steps of the queue's file.
 pub(super) const QUEUE: &[Migration] = &[Migration::sql(include_str!("migrations/0001_queue.sql"))];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own.
-pub(super) fn run(connection: &Connection, steps: &[Migration]) -> Done<()> {
+pub(crate) fn run(connection: &Connection, steps: &[Migration]) -> Done<()> {
     let version = version(connection)?;
     if version > steps.len() {
         return Err(StoreError::Conflict(format!(
@@ -92,10 +100,10 @@ pub(super) fn version(connection: &Connection) -> Done<usize> {
 /// Undoes the last step of a store's file.
 pub(super) fn undo(connection: &Connection) -> Done<()> {
     let version = version(connection)?;
-    let undo = undo_of(UNDO, version, |sql| super::query::exists(connection, sql, []))?;
+    let undo = undo_of(UNDO, version, |sql| crate::sql::exists(connection, sql, ()))?;
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(undo.sql)?;
-    transaction.pragma_update(None, "user_version", super::query::limit(version - 1))?;
+    transaction.pragma_update(None, "user_version", crate::sql::limit(version - 1))?;
     Ok(transaction.commit()?)
 }
 
@@ -104,6 +112,6 @@ fn take(connection: &Connection, step: &Migration, version: usize) -> Done<()> {
     transaction.execute_batch(step.sql)?;
     step.work.map_or(Ok(()), |work| work(&transaction))?;
     // In the same transaction: a step that breaks off is taken again from its beginning.
-    transaction.pragma_update(None, "user_version", super::query::limit(version))?;
+    transaction.pragma_update(None, "user_version", crate::sql::limit(version))?;
     Ok(transaction.commit()?)
 }

@@ -2,17 +2,15 @@
 
 mod bulk;
 mod codes;
+mod connection;
 mod copy;
 mod damage;
 mod fault;
 mod file;
 mod inspection;
-mod migrations;
-mod portion;
-mod query;
+pub(crate) mod migrations;
 mod queue;
 mod readers;
-mod row;
 mod settings;
 mod store;
 mod wal;
@@ -20,6 +18,7 @@ mod worker_pool;
 mod writer;
 
 pub use copy::copy;
+pub(crate) use fault::meaning;
 pub use inspection::{Depth, Inspection, inspect, sealed_under};
 pub use queue::SqliteQueue;
 pub use settings::{SqliteSettings, Synchronous};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
@@ -16,14 +16,13 @@ use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
-use super::damage::readable;
-use super::fault::{Done, damaged};
 use super::file::{self, FileLock};
 use super::migrations;
-use super::query::{all, limit, one, run};
-use super::row::{code, int, maybe_time, number, time};
 use super::settings::SqliteSettings;
 use super::writer::{CommitPriority, WriterThread};
+use crate::sql::{
+    Done, Row, all, code, damaged, int, limit, maybe_time, number, one, params, readable, run, time,
+};
 
 /// Tickets that one transaction publishes: a campaign that is resumed may have any number.
 const AT_ONCE_MAX_COUNT: usize = 1_000;
@@ -187,7 +186,7 @@ impl Queue for SqliteQueue {
     async fn keeps(&self) -> Result<(), QueueError> {
         let kept = self.writer.keeps(|connection| {
             mend::around(connection, |connection| {
-                run(connection, "UPDATE leases SET last = last + 1", []).map(drop)
+                run(connection, "UPDATE leases SET last = last + 1", ()).map(drop)
             })
         });
         kept.await.map_err(|error| QueueError::Unavailable(error.to_string()))
@@ -198,7 +197,7 @@ impl Queue for SqliteQueue {
     }
 
     async fn clear(&self) -> Result<(), QueueError> {
-        self.work(|connection| run(connection, "DELETE FROM tickets", []).map(drop)).await
+        self.work(|connection| run(connection, "DELETE FROM tickets", ()).map(drop)).await
     }
 
     async fn changed(&self) {
@@ -250,7 +249,7 @@ fn names(leases: &[QueueLease]) -> Vec<(i64, i64)> {
 fn find_lane(connection: &Connection, lane: Lane) -> Done<Option<i64>> {
     let sql = "SELECT no FROM lanes WHERE app = ?1 AND provider = ?2 AND class = ?3";
     let key = params![int(lane.app.raw()), lane.provider.code(), lane.class.code()];
-    one(connection, sql, key, |row| Ok(row.get(0)?))
+    one(connection, sql, key, |row| row.get(0))
 }
 
 fn ensure_lane(connection: &Connection, lane: Lane) -> Done<i64> {

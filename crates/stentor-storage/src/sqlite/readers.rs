@@ -17,12 +17,12 @@ use stentor_core::ports::store::StoreError;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::fault::{Done, SqliteError, damaged};
+use super::fault::is_busy;
 use super::file;
-use super::query;
 use super::settings::SqliteSettings;
 use super::wal::Gate;
 use super::worker_pool::WorkerPool;
+use crate::sql::{Done, damaged, run};
 use inline::{InlineReads, NotInline};
 
 /// How often a look-up tries to be done where it is asked for: between, its thread does other things.
@@ -166,7 +166,7 @@ impl ReaderPool {
         if wait_at_most(&connection, patience).is_ok() {
             self.put_back(connection);
         }
-        if result.as_ref().is_err_and(SqliteError::is_busy) { None } else { Some(result) }
+        if result.as_ref().is_err_and(is_busy) { None } else { Some(result) }
     }
 
     fn take(&self) -> Option<Connection> {
@@ -184,11 +184,11 @@ impl ReaderPool {
 
 /// Does something that sees one state of the file. Both ends of it stay prepared, like all statements.
 fn in_snapshot<T>(connection: &Connection, work: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
-    query::run(connection, "BEGIN", [])?;
+    run(connection, "BEGIN", ())?;
     let result = work(connection);
     // What the disk does not give ends the transaction by itself.
     if !connection.is_autocommit() {
-        query::run(connection, "COMMIT", [])?;
+        run(connection, "COMMIT", ())?;
     }
     result
 }

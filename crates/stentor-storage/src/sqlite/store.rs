@@ -1,33 +1,22 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
-mod accounts;
-mod app_providers;
-mod apps;
 mod audience;
-mod audit;
-mod books;
-mod campaigns;
-mod chunks;
-mod codes;
-mod collapse;
+mod book_writes;
+mod campaign_writes;
+mod chunk_writes;
 mod condition;
 mod contents;
-mod device_traces;
-mod devices;
+mod counters;
+mod device_list;
+mod device_topics;
 mod expand;
-mod groups;
-mod history;
 mod lease;
 mod leftovers;
 mod lost;
 mod maintenance;
-mod members;
-mod message_rows;
-mod messages;
-mod offered_tokens;
-mod owners;
 mod pace;
+mod parts;
 mod pending;
 mod pipeline;
 mod prefetch;
@@ -36,35 +25,25 @@ mod receipt_rows;
 mod receipts;
 mod register;
 mod registrar;
-mod registry;
-mod rehearsal;
-mod removal;
-mod retained;
 mod rows;
-mod schedules;
-mod sequences;
 mod start;
-mod stretch;
-mod tags;
-mod targets;
 mod tokens;
-mod topics;
 mod transfer;
-mod turns;
-mod unlisted;
-mod upstream;
-mod users;
 mod vault;
-mod webhooks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use rusqlite::Connection;
-use stentor_core::ports::store::StoreError;
+use stentor_core::device::{Device, Registration};
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::Message;
+use stentor_core::ports::store::{
+    DeviceFilter, Idempotent, NewMessage, NodeStore, Page, Registered, StoreError,
+};
+use stentor_core::time::Timestamp;
 
-use super::damage::attempt;
-use super::fault::Done;
 use super::file::{self, FileLock};
 use super::migrations;
 use super::readers::{Readers, Reading};
@@ -72,24 +51,28 @@ use super::settings::SqliteSettings;
 use super::wal::{self, WalBound};
 use super::writer::{CommitPriority, WriterThread};
 use crate::seal::SealKeys;
+use crate::sql::store::{
+    app_providers, books, campaigns, chunks, codes, collapse, devices, groups, message_rows, offered_tokens,
+    owners, rehearsal, replies, retained, sequences, stretch, tags, targets, topics, turns, unlisted,
+    upstream,
+};
+use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt};
 use crate::vault::Vault;
 use lost::Lost;
 use message_rows::MessageCache;
 use pace::Pace;
 use prefetch::PrefetchCache;
+use register::RegistrationBatch;
 pub(super) use retained::adopt as adopt_retained;
 pub(super) use tokens::adopt_rows;
 pub(crate) use transfer::{SqliteSide, migrate};
 pub(super) use vault::sealed_under;
 
 /// A store in one SQLite file; clones share it, and the last one dropped closes it.
-#[derive(Clone)]
-pub struct SqliteStore {
-    inner: Arc<Inner>,
-}
+pub type SqliteStore = SqlStore<SqliteParts>;
 
 /// Dropped in this order: first the last jobs are committed, last the file is given free.
-struct Inner {
+pub struct SqliteParts {
     writer: WriterThread,
     readers: Readers,
     messages: Arc<MessageCache>,
@@ -142,30 +125,8 @@ impl SqliteStore {
         let writer = WriterThread::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate)?;
         let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
-        let inner = Inner { writer, readers, messages, prefetch, vault, log, lost, pace, _lock: lock };
+        let inner = SqliteParts { writer, readers, messages, prefetch, vault, log, lost, pace, _lock: lock };
         Ok(Self { inner: Arc::new(inner) })
-    }
-
-    fn vault(&self) -> Vault {
-        self.inner.vault.clone()
-    }
-
-    /// Does a job in the next commit; what it gives is on disk.
-    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.writer.run(CommitPriority::Usual, work).await
-    }
-
-    /// Does a job for which a caller or a single device waits, before all that moves audiences.
-    async fn write_first<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.writer.run(CommitPriority::First, work).await
     }
 
     /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.
@@ -192,64 +153,160 @@ impl SqliteStore {
 
     /// Writes something of no meaning.
     async fn prove_writing(&self) -> Result<(), StoreError> {
-        self.write(|connection| sequences::advance(connection, "id", 0)).await
+        self.write(|connection| sequences::probe(connection)).await
     }
+}
 
-    /// Reads a few rows in one snapshot, for whom a caller, a device or a single message waits.
-    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.readers.run(Reading::Short, work).await
-    }
+#[expect(private_interfaces, reason = "other crates name stores, and never the parts of an engine")]
+impl SqlEngine for SqliteParts {
+    type Connection = Connection;
 
-    /// Reads a few rows by their keys in one snapshot, on the thread that asks where it need not wait.
-    async fn look_up<T, F>(&self, work: F) -> Result<T, StoreError>
+    fn write<T, F>(&self, kind: WriteKind, work: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.look_up(work).await
+        match kind {
+            WriteKind::Ledger | WriteKind::Registry => Box::pin(self.writer.run(CommitPriority::Usual, work)),
+            WriteKind::LedgerFirst | WriteKind::RegistryFirst => {
+                Box::pin(self.writer.run(CommitPriority::First, work))
+            }
+            // Its jobs make all their checks before they write.
+            WriteKind::Rows => Box::pin(async move {
+                self.writer.submit_checked(CommitPriority::First, work).await.await_commit().await
+            }),
+        }
     }
 
-    /// Reads a few rows in one snapshot, for a step of what moves audiences: it waits for no caller, and none for it.
-    async fn read_step<T, F>(&self, work: F) -> Result<T, StoreError>
+    fn read<T, F>(&self, kind: ReadKind, work: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run(Reading::Step, work).await
+        let reading = match kind {
+            ReadKind::LookUp => return Box::pin(self.readers.look_up(work)),
+            ReadKind::Short => Reading::Short,
+            ReadKind::Step => Reading::Step,
+            ReadKind::Walk => Reading::Walk,
+            ReadKind::Long => Reading::Long,
+        };
+        Box::pin(self.readers.run(reading, work))
     }
 
-    /// Reads what the pipeline walks over, a bounded stretch in one snapshot.
-    async fn read_walk<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.readers.run(Reading::Walk, work).await
+    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Vec<Result<Idempotent<()>, StoreError>>> {
+        Box::pin(async move {
+            let mut pending = Vec::with_capacity(messages.len());
+            for new in messages {
+                let spec = new.message.spec.encode();
+                let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
+                // All are handed over before the first is awaited, so that they share a commit.
+                pending.push(self.writer.submit_checked(CommitPriority::First, work).await);
+            }
+            let mut replies = Vec::with_capacity(pending.len());
+            for job in pending {
+                replies.push(job.await_commit().await);
+            }
+            replies
+        })
     }
 
-    /// Reads what a caller asked for, a bounded stretch of it in one snapshot.
-    async fn read_long<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
-    {
-        self.inner.readers.run(Reading::Long, work).await
+    fn register<'a>(
+        store: &'a SqliteStore,
+        app: AppId,
+        registrations: &'a [Registration],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<Registered>, StoreError>> {
+        Box::pin(async move {
+            let plain = match registrations.iter().position(register::takes_parts) {
+                Some(first) => {
+                    store.check_some(app, &registrations[..=first]).await?;
+                    if first == 0 {
+                        return store.register_in_parts(app, &registrations[0], now).await;
+                    }
+                    &registrations[..first]
+                }
+                None => registrations,
+            };
+            let some = store.inner.pace.first(plain);
+            let batch = RegistrationBatch::new(app, some, now);
+            let registered = store.write(move |connection| register::some(connection, &batch)).await?;
+            store.inner.pace.note(some.len(), registered.len());
+            Ok(registered)
+        })
+    }
+
+    fn list_devices<'a>(
+        store: &'a SqliteStore,
+        app: AppId,
+        filter: &'a DeviceFilter,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<Device>, StoreError>> {
+        Box::pin(async move {
+            let given = filter.clone();
+            let plan = store.read(move |connection| device_list::plan(connection, app, &given)).await?;
+            let mut found = Vec::new();
+            // The whole page may be of one fleet, so that each is asked for one.
+            for list in plan {
+                found.extend(store.list(list, page).await?);
+            }
+            found.sort_by_key(|device: &Device| device.id);
+            found.truncate(page.limit);
+            Ok(found)
+        })
+    }
+
+    fn vault(&self) -> &Vault {
+        &self.vault
     }
 }
 
 /// Puts right what all apps share; what cannot be is told where it is needed.
 fn mend(connection: &Connection) -> Done<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    for mend in [sequences::mend, sequences::mend_numbers, tokens::mend] {
+    for mend in [counters::mend, counters::mend_numbers, tokens::mend] {
         if let Err(fault) = attempt(connection, || mend(connection))? {
             tracing::error!(%fault, "a counter could not be put right");
         }
     }
     Ok(connection.execute_batch("COMMIT")?)
+}
+
+impl SqliteStore {
+    /// Returns a message from memory, or reads it.
+    pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
+        let cache = Arc::clone(&self.inner.messages);
+        self.read_step(move |connection| cache.get(connection, id)).await
+    }
+}
+
+/// A file has one server: its lock says so.
+impl NodeStore for SqliteStore {}
+
+impl SqliteStore {
+    /// Refuses what registering would refuse, without the thread that writes.
+    async fn check_some(&self, app: AppId, given: &[Registration]) -> Result<(), StoreError> {
+        let given = given.to_vec();
+        self.read_long(move |connection| rehearsal::check(connection, app, &given)).await
+    }
+
+    /// Registers a device of which one transaction would hold others up; what it may not have was refused before.
+    async fn register_in_parts(
+        &self,
+        app: AppId,
+        one: &Registration,
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let mut registered = Vec::new();
+        for part in register::parts(one) {
+            let batch = RegistrationBatch::new(app, &[part], now);
+            let done = self.write(move |connection| register::some(connection, &batch)).await?;
+            // The first tells whether the device is new.
+            if registered.is_empty() {
+                registered = done;
+            }
+        }
+        Ok(registered)
+    }
 }
 
 impl std::fmt::Debug for SqliteStore {

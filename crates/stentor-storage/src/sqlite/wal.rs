@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sql::Done;
 use rusqlite::{Connection, InterruptHandle};
-
-use super::fault::Done;
 
 /// How long readers have to leave by themselves, and again once they were interrupted.
 const PATIENCE: Duration = Duration::from_millis(40);

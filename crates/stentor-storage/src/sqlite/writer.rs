@@ -15,10 +15,10 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 use tokio::sync::oneshot;
 
-use super::fault::Done;
 use super::settings::SqliteSettings;
 pub(super) use crate::commit_queue::CommitPriority;
 use crate::commit_queue::CommitQueue;
+use crate::sql::{Done, SqlError};
 use health::{Health, WriteHealth, text_of};
 
 /// How what a job wrote is taken back when it fails.
@@ -325,7 +325,7 @@ impl GroupCommitter {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         done.map(drop).map_err(|error| {
             tracing::error!(%error, "the store cannot write");
-            super::fault::SqliteError::from(error).into()
+            SqlError::from(error).into()
         })
     }
 }

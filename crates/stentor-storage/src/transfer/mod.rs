@@ -11,7 +11,7 @@ use stentor_core::ports::store::StoreError;
 pub(crate) use devices::device_tokens;
 pub(crate) use tables::{TABLES, TransferTable, check_columns};
 pub use value::TableSum;
-pub(crate) use value::{TransferRow, TransferValue, decode_key, encode_key};
+pub(crate) use value::{TransferRow, TransferValue, decode_key, encode_key, values_of};
 
 /// The last numbers given out, by what is numbered.
 pub(crate) type TransferCounters = BTreeMap<&'static str, i64>;

@@ -8,22 +8,9 @@ pub(crate) struct TransferTable {
     pub(crate) name: &'static str,
     /// How many of the columns identify a row; rows are read in their order.
     pub(crate) key_columns_count: usize,
-    /// By their names in SQLite, and behind `=` in PostgreSQL where that is another.
     pub(crate) columns: &'static [&'static str],
     /// A column that only SQLite has, and what it gets.
     pub(crate) only_in_sqlite: Option<(&'static str, &'static str)>,
-}
-
-impl TransferTable {
-    /// Lists its columns by their names in SQLite.
-    pub(crate) fn in_sqlite(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|name| name.split('=').next().unwrap_or(name)).collect()
-    }
-
-    /// Lists its columns by their names in PostgreSQL.
-    pub(crate) fn in_postgres(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|name| name.split('=').next_back().unwrap_or(name)).collect()
-    }
 }
 
 const fn table(
@@ -72,7 +59,7 @@ pub(crate) const TABLES: &[TransferTable] = &[
             "listed",
             "retired_at",
             "retired_reason",
-            "user=owner",
+            "owner",
             "token",
             "locale",
             "time_zone",
@@ -85,8 +72,8 @@ pub(crate) const TABLES: &[TransferTable] = &[
     table("users", 1, &["no", "app", "external_id", "created_at"]),
     table("groups", 1, &["no", "app", "name", "created_at", "member_count"]),
     table("group_devices", 2, &["grp", "device", "key"]),
-    table("group_users", 2, &["grp", "external_id", "user=owner"]),
-    table("user_devices", 2, &["user=owner", "key"]),
+    table("group_users", 2, &["grp", "external_id", "owner"]),
+    table("user_devices", 2, &["owner", "key"]),
     table("messages", 1, &["id", "app", "created_at", "due_at", "schedule", "instant", "spec"]),
     TransferTable {
         name: "replies",
@@ -201,7 +188,6 @@ const APART: &[(&str, &str)] = &[
     ("sequences", "the numbers go on by `TransferCounters`"),
     ("schema_version", "each engine has its own steps"),
     ("leftovers", "worked off before the copy begins"),
-    ("device_topics", "SQLite's second order of subscriptions"),
     ("group_user_devices", "SQLite's sum of two tables, kept by triggers"),
     ("token_leaves", "SQLite's index of tokens"),
     ("token_leaves_fresh", "SQLite's index of tokens"),

@@ -1,5 +1,6 @@
 //! Values on their way from one engine to another.
 
+use crate::sql::{Done, Row, Value};
 use serde_json::Value as Json;
 
 /// A value of a column, whatever width it has.
@@ -13,6 +14,35 @@ pub(crate) enum TransferValue {
 
 /// A row, its columns in the order of its table's list.
 pub(crate) type TransferRow = Vec<TransferValue>;
+
+impl TransferValue {
+    /// Reads a column as it is: a truth value is a number.
+    pub(crate) fn read(row: &Row<'_>, at: usize) -> Done<Self> {
+        Ok(match row.any(at)? {
+            Value::Int(number) => Self::Int(number),
+            Value::Bool(word) => Self::Int(word.into()),
+            Value::Text(text) => Self::Text(text.into_owned()),
+            Value::Bytes(bytes) => Self::Bytes(bytes.into_owned()),
+            _ => Self::Null,
+        })
+    }
+}
+
+impl<'a> From<&'a TransferValue> for Value<'a> {
+    fn from(value: &'a TransferValue) -> Self {
+        match value {
+            TransferValue::Null => Self::Null,
+            TransferValue::Int(number) => (*number).into(),
+            TransferValue::Text(text) => text.into(),
+            TransferValue::Bytes(bytes) => bytes.into(),
+        }
+    }
+}
+
+/// Returns the columns of a row as parameters.
+pub(crate) fn values_of(row: &[TransferValue]) -> Vec<Value<'_>> {
+    row.iter().map(Value::from).collect()
+}
 
 /// How many rows a table has, and a sum that does not depend on their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -24,7 +24,7 @@ fn compare(name: &str, written: &str) {
 }
 
 #[test]
-fn the_stores_schema_is_version_20() {
+fn the_stores_schema_is_version_21() {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("stentor.db");
     drop(SqliteStore::open(&path, SqliteSettings::store()).expect("made"));
@@ -64,7 +64,7 @@ async fn a_chunk_and_its_message_are_kept_as_in_version_1() {
 const ROWS: &[(&str, &str)] = &[
     (
         "device",
-        "SELECT concat_ws('|', key, token_since, registered_at, platform, listed, user, token) FROM devices",
+        "SELECT concat_ws('|', key, token_since, registered_at, platform, listed, owner, token) FROM devices",
     ),
     (
         "token leaf",

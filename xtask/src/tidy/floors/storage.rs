@@ -44,7 +44,8 @@ pub(super) const STORAGE_SQL: Floors = Floors {
     folder: "crates/stentor-storage/src/sql/",
     module: &["sql"],
     floors: &[
-        &["dialect", "error", "store", "value"],
+        &["dialect", "error", "value"],
+        &["store"],
         &["portion", "row"],
         &["parts"],
         &["connection"],

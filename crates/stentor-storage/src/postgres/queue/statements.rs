@@ -8,10 +8,10 @@ use stentor_core::time::Timestamp;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::super::engine::{Connection, Row, Value, params};
-use super::super::fault::Done;
-use super::super::query::{all, exists, limit, one, run};
-use super::super::row::{code, int, maybe_time, number, time};
+use super::super::engine::Connection;
+use crate::sql::{
+    Done, Row, Value, all, code, exists, int, limit, maybe_time, number, one, params, run, time,
+};
 
 /// Where it is told that tickets were put in.
 pub(super) const CHANNEL: &str = "stentor_queue";
@@ -159,8 +159,8 @@ pub(super) fn extend(
     until: Timestamp,
     now: Timestamp,
 ) -> Done<Vec<(i64, i64)>> {
-    let mut asked = columns(leases);
-    asked.extend(params![until.as_millis(), now.as_millis()]);
+    let [chunks, numbers] = columns(leases);
+    let asked = params![chunks, numbers, until.as_millis(), now.as_millis()];
     all(connection, EXTEND, asked, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
@@ -169,8 +169,8 @@ pub(super) fn remove_leased(connection: &Connection, leases: &[(i64, i64)]) -> D
 }
 
 pub(super) fn give_back(connection: &Connection, leases: &[(i64, i64)], due_at: Timestamp) -> Done<()> {
-    let mut asked = columns(leases);
-    asked.extend(params![due_at.as_millis()]);
+    let [chunks, numbers] = columns(leases);
+    let asked = params![chunks, numbers, due_at.as_millis()];
     exists(connection, GIVE_BACK, asked).map(drop)
 }
 
@@ -208,7 +208,7 @@ pub(super) fn clear(connection: &Connection) -> Done<()> {
     connection.batch("TRUNCATE queue_tickets")
 }
 
-fn columns(leases: &[(i64, i64)]) -> Vec<Value> {
+fn columns(leases: &[(i64, i64)]) -> [Value<'static>; 2] {
     let (chunks, numbers): (Vec<i64>, Vec<i64>) = leases.iter().copied().unzip();
     params![chunks, numbers]
 }

@@ -5,16 +5,14 @@ use std::collections::{HashMap, HashSet};
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Message;
-use stentor_core::name::{CollapseKey, IdempotencyKey};
+use stentor_core::name::CollapseKey;
 use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoreError, StoredReply};
 use stentor_core::time::Timestamp;
 
-use super::{app_providers, retained, targets};
-use crate::postgres::engine::{Connection, Row, Value, params};
-use crate::postgres::fault::{Done, conflict, missing};
-use crate::postgres::query::{all, one, run};
-use crate::postgres::row::{hash, int, number};
+use super::{retained, targets};
+use crate::postgres::engine::Connection;
 use crate::postgres::transactor::STANDBY_NOTE;
+use crate::sql::{Done, Row, Value, all, conflict, hash, int, missing, number, params, run};
 
 /// What became of a message.
 pub(super) type AcceptedResult = Result<Idempotent<()>, StoreError>;
@@ -111,31 +109,6 @@ impl KnownBefore {
     }
 }
 
-/// Looks up an idempotency key.
-pub(super) fn replay(
-    connection: &Connection,
-    app: AppId,
-    key: &IdempotencyKey,
-    request_hash: &[u8; 32],
-) -> Done<Option<Idempotent<()>>> {
-    let sql = "SELECT request_hash, body FROM replies WHERE app = $1 AND key = $2";
-    let read = |row: &Row<'_>| {
-        let reply = StoredReply { record: row.get(1)? };
-        // The key alone is looked up: one that was used for another request is told apart from one that is
-        // new.
-        Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
-    };
-    one(connection, sql, params![int(app.raw()), key.as_str()], read)
-}
-
-/// Returns what was found under an idempotency key as the answer to another kind of request.
-pub(super) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
-    match known {
-        Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
-        Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
-    }
-}
-
 /// Keeps what a repeated request is answered.
 pub(super) fn keep_reply(
     connection: &Connection,
@@ -162,23 +135,6 @@ fn keep_replies(connection: &Connection, given: &[(AppId, &IdempotentReply, Time
     let sql = "INSERT INTO replies (app, created_at, key, request_hash, body)
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::text[]) ON CONFLICT DO NOTHING";
     if run(connection, sql, values)? < given.len() { Err(connection.collide()) } else { Ok(()) }
-}
-
-/// Keeps a reply of an app by itself, unless one is kept under its key.
-pub(super) fn keep_alone(
-    connection: &Connection,
-    app: AppId,
-    given: &IdempotentReply,
-    now: Timestamp,
-) -> Done<Idempotent<()>> {
-    app_providers::check_app(connection, app)?;
-    match replay(connection, app, &given.key, &given.request_hash)? {
-        Some(known) => {
-            connection.defer(STANDBY_NOTE);
-            Ok(known)
-        }
-        None => keep_reply(connection, app, given, now).map(Idempotent::Done),
-    }
 }
 
 /// Writes a message and its campaign; it waits for its due time.
@@ -224,8 +180,10 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
         CampaignState::Scheduled.code(),
         Value::Texts(messages.iter().map(key).collect()),
         inserted.iter().map(|id| int(id.raw())).collect::<Vec<_>>(),
-        Value::Texts(messages.iter().map(|message| retained::topic_of(message)).collect()),
-        ints(&retained::place_of),
+        Value::Texts(
+            messages.iter().map(|message| retained::of(message).map(|(topic, _)| topic.to_owned())).collect()
+        ),
+        ints(&|message: &Message| retained::of(message).map(|(_, place)| place)),
     ];
     run(connection, sql, values)?;
     Ok(inserted.into_iter().collect())

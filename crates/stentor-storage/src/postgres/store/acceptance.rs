@@ -9,10 +9,9 @@ use super::accept::{self, AcceptedResult};
 use super::node_events;
 use super::nodes::OwnInstance;
 use crate::postgres::connection::closed;
-use crate::postgres::damage::attempt;
 use crate::postgres::engine::Connection;
-use crate::postgres::fault::Done;
 use crate::postgres::writer::{CommitJob, WriteThread};
+use crate::sql::{Done, attempt};
 
 /// What callers gave that nobody keeps yet.
 pub(super) struct AcceptanceList {

@@ -9,11 +9,11 @@ use stentor_core::name::TopicName;
 use stentor_core::topic::Condition;
 
 use super::app_providers::device_of;
-use super::stretch::{FleetStretch, WALKED_MAX_COUNT};
+use super::stretch::{Stretch, WALKED_MAX_COUNT};
 use super::topics;
-use crate::postgres::engine::{Connection, Params, params};
-use crate::postgres::fault::Done;
-use crate::postgres::query::{keys, limit};
+use crate::postgres::engine::Connection;
+use crate::postgres::query::keys;
+use crate::sql::{Done, Params, limit, params};
 
 const SUBSCRIBED: &str =
     "SELECT key FROM subscriptions WHERE topic = $1 AND key > $2 AND key <= $3 ORDER BY key LIMIT $4";
@@ -22,14 +22,14 @@ const ACTIVE: &str =
     "SELECT key FROM devices WHERE key = ANY($1) AND listed AND retired_at IS NULL ORDER BY key";
 
 /// A page of an ascending list of keys.
-struct KeyPage {
+struct Walk {
     keys: Vec<i64>,
     /// The last key up to which the page is the list.
     upto: i64,
 }
 
-impl KeyPage {
-    fn read(connection: &Connection, sql: &str, params: impl Params, last: i64) -> Done<Self> {
+impl Walk {
+    fn read<'v>(connection: &Connection, sql: &str, params: impl Params<'v>, last: i64) -> Done<Self> {
         let keys = keys(connection, sql, params)?;
         let full = keys.last().filter(|_| keys.len() == WALKED_MAX_COUNT).copied();
         Ok(Self { upto: full.unwrap_or(last), keys })
@@ -45,20 +45,20 @@ impl KeyPage {
 pub(super) fn scan(
     connection: &Connection,
     condition: &Condition,
-    stretch: FleetStretch,
+    stretch: Stretch,
     found: &mut Vec<DeviceId>,
 ) -> Done<Option<DeviceId>> {
     let (after, last) = stretch.bounds();
     let most = limit(WALKED_MAX_COUNT);
-    let mut lists: Vec<(&TopicName, KeyPage)> = Vec::new();
+    let mut lists: Vec<(&TopicName, Walk)> = Vec::new();
     for name in condition.topics() {
         if let Some(topic) = topics::find(connection, stretch.fleet.app, name)? {
-            lists.push((name, KeyPage::read(connection, SUBSCRIBED, [topic, after, last, most], last)?));
+            lists.push((name, Walk::read(connection, SUBSCRIBED, [topic, after, last, most], last)?));
         }
     }
     let by_device = condition.expr().holds(&|_| false);
     let devices = match by_device {
-        true => Some(KeyPage::read(connection, DEVICES, [after, last, most], last)?),
+        true => Some(Walk::read(connection, DEVICES, [after, last, most], last)?),
         false => None,
     };
     let pages = || lists.iter().map(|(_, page)| page).chain(&devices);

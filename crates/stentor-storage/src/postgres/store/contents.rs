@@ -10,13 +10,12 @@ use stentor_core::ports::store::SendDecision;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::device_of;
-use super::chunks::{self, KeptChunk};
+use super::chunks::{self, ChunkRow};
 use super::collapse;
-use super::message_rows::{self, MessageMemory};
+use super::message_rows::{self, MessageCache};
 use super::prefetched_rows::PrefetchedRows;
-use crate::postgres::engine::{Connection, Row, params};
-use crate::postgres::fault::{Done, missing};
-use crate::postgres::query::one;
+use crate::postgres::engine::Connection;
+use crate::sql::{Done, Row, missing, one, params};
 
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
@@ -24,8 +23,8 @@ const SPREAD_MAX_RATIO: u64 = 8;
 /// Reads what is needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
-    (known, read): (Option<&MessageMemory>, &PrefetchedRows),
-    chunk: &KeptChunk,
+    (known, read): (Option<&MessageCache>, &PrefetchedRows),
+    chunk: &ChunkRow,
     now: Timestamp,
 ) -> Done<Contents> {
     let devices = match read.devices(chunk.id).filter(|devices| devices.len() == chunk.count) {
@@ -53,7 +52,7 @@ pub(super) fn contents(
 
 fn message(
     connection: &Connection,
-    (known, read): (Option<&MessageMemory>, &PrefetchedRows),
+    (known, read): (Option<&MessageCache>, &PrefetchedRows),
     id: MessageId,
 ) -> Done<Arc<Message>> {
     if let Some(message) = read.message(id) {
@@ -96,7 +95,7 @@ fn decide(
 /// Reads the tokens of unretired devices in order of id.
 fn read_tokens(
     connection: &Connection,
-    chunk: &KeptChunk,
+    chunk: &ChunkRow,
     devices: &[DeviceId],
     each: &mut dyn FnMut(DeviceId, &str),
 ) -> Done<()> {

@@ -10,17 +10,17 @@ use stentor_core::target::Target;
 use super::PostgresStore;
 use super::audience;
 use super::node_events;
-use super::producers::{self, ProducerPosition};
-use super::rows::LedgerConnection;
-use super::stretch::FleetStretch;
+use super::producers::{self, Position};
+use super::rows::Rows;
+use super::stretch::Stretch;
 use crate::postgres::engine::Connection;
-use crate::postgres::fault::Done;
+use crate::sql::Done;
 
 /// What looking at the store came to.
 enum FoundAudience {
     /// There is nothing to look for, now or any more.
     Nothing(NextStep),
-    Found(ProducerPosition, Vec<DeviceId>),
+    Found(Position, Vec<DeviceId>),
 }
 
 impl PostgresStore {
@@ -72,7 +72,7 @@ fn look(
     let (mut found, mut next) = (Vec::new(), Some(at.cursor));
     while let Some(after) = next.filter(|_| found.len() < how.max_devices()) {
         let max = how.max_devices() - found.len();
-        let stretch = FleetStretch { fleet: at.fleet, after, as_of: at.as_of, max };
+        let stretch = Stretch { fleet: at.fleet, after, as_of: at.as_of, max };
         next = audience::wide(connection, target, stretch, &mut found)?;
     }
     Ok(FoundAudience::Found(at, found))
@@ -81,7 +81,7 @@ fn look(
 fn keep(
     connection: &Connection,
     task: ProducerTask,
-    at: ProducerPosition,
+    at: Position,
     devices: &[DeviceId],
     how: Expansion,
 ) -> Done<Option<Expanded>> {
@@ -89,8 +89,7 @@ fn keep(
     if producers::find(connection, task)? != Some(at) {
         return Ok(None);
     }
-    let rows =
-        LedgerConnection::new(connection).numbering(devices.len().div_ceil(how.chunk_max_devices.max(1)));
+    let rows = Rows::new(connection).numbering(devices.len().div_ceil(how.chunk_max_devices.max(1)));
     rows.note(at.fleet);
     let expanded = rows.batch(|rows| {
         let mut ledger = LedgerCache::new(rows);

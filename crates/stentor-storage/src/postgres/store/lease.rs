@@ -8,20 +8,20 @@ use stentor_core::ports::store::{Lease, LeaseReply, LeaseTerms, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::message_rows::MessageMemory;
+use super::message_rows::MessageCache;
 use super::prefetched_rows::PrefetchedRows;
-use super::rows::LedgerConnection;
-use crate::postgres::fault::Done;
+use super::rows::Rows;
+use crate::sql::Done;
 
 /// Leases chunks; refuses one of the nodes that is not among them any more.
 pub(super) fn lease(
     connection: &Connection,
-    (known, own): (&MessageMemory, Option<u64>),
+    (known, own): (&MessageCache, Option<u64>),
     ids: &[ChunkId],
     terms: LeaseTerms,
 ) -> Done<Vec<LeaseReply>> {
     let read = PrefetchedRows::to_lease(connection, ids, own)?.with_contents(connection, known)?;
-    LedgerConnection::knowing(connection, known).having_read(read).batch(|rows| {
+    Rows::knowing(connection, known).having_read(read).batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect::<Done<_>>()?;
         ledger.close(terms.now)?;
@@ -33,7 +33,7 @@ pub(super) fn lease(
 pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
     let ids: Vec<ChunkId> = leases.iter().map(|lease| lease.chunk).collect();
     let read = PrefetchedRows::of_chunks(connection, &ids)?;
-    LedgerConnection::new(connection).having_read(read).batch(|rows| {
+    Rows::new(connection).having_read(read).batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let mut tickets = Vec::new();
         for lease in leases {
@@ -54,7 +54,7 @@ pub(super) fn settle(
     let read = PrefetchedRows::of_chunks(connection, &ids)?.with_standings(connection)?;
     let children =
         settlements.iter().map(|given| given.children.len() + usize::from(!given.awaited.is_empty()));
-    let rows = LedgerConnection::of(connection, own).having_read(read).numbering(children.sum());
+    let rows = Rows::of(connection, own).having_read(read).numbering(children.sum());
     rows.batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let now = settlements.iter().map(|given| given.now).max().unwrap_or_default();

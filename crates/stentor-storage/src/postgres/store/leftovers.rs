@@ -2,19 +2,15 @@
 
 mod app;
 
-use crate::postgres::damage::{attempt, note, readable};
-use crate::postgres::engine::{Connection, Row, params};
-use crate::postgres::fault::Done;
-use crate::postgres::portion::WorkPortion;
-use crate::postgres::query::{all, exists, limit, run};
-use crate::postgres::row::code;
+use crate::postgres::engine::Connection;
+use crate::sql::{Done, Portion, Row, all, attempt, code, exists, limit, note_damage, params, readable, run};
 
 /// Rows that one statement removes.
 const AT_ONCE_MAX_COUNT: usize = 1_024;
 
 /// What is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PendingRemovalKind {
+pub(super) enum LeftoverKind {
     Topic,
     Group,
     Person,
@@ -23,12 +19,12 @@ pub(super) enum PendingRemovalKind {
 
 /// A thing that is removed and of which rows are left.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PendingRemoval {
-    kind: PendingRemovalKind,
+pub(super) struct Leftover {
+    kind: LeftoverKind,
     no: i64,
 }
 
-impl PendingRemovalKind {
+impl LeftoverKind {
     const fn code(self) -> u8 {
         match self {
             Self::Topic => 1,
@@ -49,14 +45,14 @@ impl PendingRemovalKind {
     }
 }
 
-impl PendingRemoval {
+impl Leftover {
     /// Names what is left of something that has one number.
-    pub(super) const fn of(kind: PendingRemovalKind, no: i64) -> Self {
+    pub(super) const fn of(kind: LeftoverKind, no: i64) -> Self {
         Self { kind, no }
     }
 
     fn read(row: &Row<'_>) -> Done<Self> {
-        Ok(Self { no: row.get(0)?, kind: code(row, 1, PendingRemovalKind::from_code)? })
+        Ok(Self { no: row.get(0)?, kind: code(row, 1, LeftoverKind::from_code)? })
     }
 
     /// Notes that it is to be worked off.
@@ -66,18 +62,18 @@ impl PendingRemoval {
     }
 
     /// Notes it and begins; what is little is gone with this transaction.
-    pub(super) fn begin(self, connection: &Connection, portion: &WorkPortion<'_>) -> Done<()> {
+    pub(super) fn begin(self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         self.note(connection)?;
         self.work_off(connection, portion)
     }
 
     /// Goes on as far as the portion goes.
-    fn work_off(self, connection: &Connection, portion: &WorkPortion<'_>) -> Done<()> {
+    fn work_off(self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         let is_done = match self.kind {
-            PendingRemovalKind::Topic => topic(connection, self.no, portion)?,
-            PendingRemovalKind::Group => group(connection, self.no, portion)?,
-            PendingRemovalKind::Person => person(connection, self.no, portion)?,
-            PendingRemovalKind::App => app::rest(connection, self.no, portion)?,
+            LeftoverKind::Topic => topic(connection, self.no, portion)?,
+            LeftoverKind::Group => group(connection, self.no, portion)?,
+            LeftoverKind::Person => person(connection, self.no, portion)?,
+            LeftoverKind::App => app::rest(connection, self.no, portion)?,
         };
         if is_done { self.forget(connection) } else { Ok(()) }
     }
@@ -90,10 +86,10 @@ impl PendingRemoval {
 }
 
 /// Goes on with whatever is left, as far as the portion goes; returns whether there is more.
-pub(super) fn go_on(connection: &Connection, portion: &WorkPortion<'_>) -> Done<bool> {
+pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
     let sql = "SELECT no, kind FROM leftovers ORDER BY kind, no";
     while !portion.is_over() {
-        let found = readable(connection, "leftovers", (sql, ()), 1, PendingRemoval::read)?;
+        let found = readable(connection, "leftovers", (sql, ()), 1, Leftover::read)?;
         let Some(next) = found.0.first() else {
             // What names nothing that could be removed would be looked at for ever.
             run(connection, "DELETE FROM leftovers", ())?;
@@ -101,7 +97,7 @@ pub(super) fn go_on(connection: &Connection, portion: &WorkPortion<'_>) -> Done<
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
             // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
-            note(connection, "leftovers", next.no, &fault);
+            note_damage(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
         }
     }
@@ -114,14 +110,14 @@ pub(super) fn are_some(connection: &Connection) -> Done<bool> {
 }
 
 /// Removes the subscriptions of a topic.
-fn topic(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+fn topic(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
     let sql = "DELETE FROM subscriptions WHERE (topic, key) IN
         (SELECT topic, key FROM subscriptions WHERE topic = $1 ORDER BY key LIMIT $2)";
     delete(connection, sql, no, portion)
 }
 
 /// Removes the members of a group.
-fn group(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+fn group(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
     let of_people = "DELETE FROM group_users WHERE (grp, external_id) IN
         (SELECT grp, external_id FROM group_users WHERE grp = $1 LIMIT $2)";
     let of_devices = "DELETE FROM group_devices WHERE (grp, device) IN
@@ -130,7 +126,7 @@ fn group(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bo
 }
 
 /// Leaves a person's devices to nobody.
-fn person(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
     let next = "SELECT key FROM user_devices WHERE owner = $1 ORDER BY key LIMIT $2";
     while !portion.is_over() {
         let keys: Vec<i64> = all(connection, next, [no, limit(AT_ONCE_MAX_COUNT)], |row| row.get(0))?;
@@ -146,7 +142,7 @@ fn person(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<b
 }
 
 /// Removes rows with a statement that takes a number and how many; returns whether none is left.
-fn delete(connection: &Connection, sql: &str, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+fn delete(connection: &Connection, sql: &str, no: i64, portion: &Portion<'_>) -> Done<bool> {
     while !portion.is_over() {
         if run(connection, sql, [no, limit(AT_ONCE_MAX_COUNT)])? < AT_ONCE_MAX_COUNT {
             return Ok(true);

@@ -1,12 +1,11 @@
 //! What is old: forgotten, a few rows at a time.
 
-use crate::postgres::engine::{Connection, params};
+use crate::postgres::engine::Connection;
 use stentor_core::device::ProviderKind;
 use stentor_core::time::Timestamp;
 
 use super::sequences;
-use crate::postgres::fault::Done;
-use crate::postgres::query::{all, limit, run};
+use crate::sql::{Done, all, limit, params, run};
 
 /// Forgets old campaigns and replies, at most so many rows.
 pub(super) fn prune(

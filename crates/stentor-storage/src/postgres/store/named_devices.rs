@@ -8,20 +8,20 @@ use stentor_core::message::Message;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{self, Fleet, fleet_of};
-use super::register::{self, NewDevice};
-use super::rows::LedgerConnection;
+use super::app_providers::{self, AppProvider, fleet_of};
+use super::register::{self, NewRow};
+use super::rows::Rows;
 use super::{offered_tokens, sequences, targets, tokens};
-use crate::postgres::engine::{Connection, Row, params};
-use crate::postgres::fault::{Done, damaged};
+use crate::postgres::engine::Connection;
 use crate::postgres::query::keys;
 use crate::postgres::transactor::{LockScope, hold};
+use crate::sql::{Done, Row, damaged, params};
 
 /// Which of the devices that messages name are there.
 #[derive(Default)]
 pub(super) struct NamedDevices {
     /// Fleets of the apps that name devices by id, each app's by provider.
-    fleets: BTreeMap<AppId, Vec<Fleet>>,
+    fleets: BTreeMap<AppId, Vec<AppProvider>>,
     /// Those named by id that are there.
     keys: HashSet<i64>,
     /// Those named by token: the fleet's number and the token, and the device's key.
@@ -32,7 +32,7 @@ pub(super) struct NamedDevices {
 
 impl NamedDevices {
     /// Looks for the devices of messages; a token that nobody registered or had before becomes an unlisted device.
-    pub(super) fn find(rows: &LedgerConnection<'_>, messages: &[Message], now: Timestamp) -> Done<Self> {
+    pub(super) fn find(rows: &Rows<'_>, messages: &[Message], now: Timestamp) -> Done<Self> {
         let mut named = Self::default();
         let (mut ids, mut tokens) = (Vec::new(), Vec::new());
         for message in messages {
@@ -49,7 +49,7 @@ impl NamedDevices {
     }
 
     /// Returns keys of the devices that a target names; those that are gone are left out.
-    pub(super) fn of(&self, rows: &LedgerConnection<'_>, app: AppId, target: &Target) -> Done<Vec<i64>> {
+    pub(super) fn of(&self, rows: &Rows<'_>, app: AppId, target: &Target) -> Done<Vec<i64>> {
         match target {
             Target::Device(id) => Ok(self.key(app, *id).into_iter().collect()),
             Target::Devices(ids) => Ok(ids.iter().filter_map(|id| self.key(app, *id)).collect()),
@@ -88,7 +88,7 @@ impl NamedDevices {
     fn find_tokens(
         &mut self,
         connection: &Connection,
-        targets: &[(Fleet, &TokenTarget)],
+        targets: &[(AppProvider, &TokenTarget)],
         now: Timestamp,
     ) -> Done<()> {
         self.look_up(connection, targets)?;
@@ -110,12 +110,13 @@ impl NamedDevices {
     }
 
     /// Looks for the devices that hold tokens.
-    fn look_up(&mut self, connection: &Connection, targets: &[(Fleet, &TokenTarget)]) -> Done<()> {
+    fn look_up(&mut self, connection: &Connection, targets: &[(AppProvider, &TokenTarget)]) -> Done<()> {
         if targets.is_empty() {
             return Ok(());
         }
-        let hash =
-            |(fleet, target): &(Fleet, &TokenTarget)| tokens::hash(fleet.app, fleet.provider, &target.token);
+        let hash = |(fleet, target): &(AppProvider, &TokenTarget)| {
+            tokens::hash(fleet.app, fleet.provider, &target.token)
+        };
         let hashes = targets.iter().map(hash).collect();
         let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?));
         let found = tokens::behind(connection, "d.key, d.token", hashes, read)?;
@@ -124,9 +125,9 @@ impl NamedDevices {
     }
 
     /// Lists the targets whose device is not known, each token once.
-    fn missing<'a>(&self, targets: &[(Fleet, &'a TokenTarget)]) -> Vec<(Fleet, &'a TokenTarget)> {
+    fn missing<'a>(&self, targets: &[(AppProvider, &'a TokenTarget)]) -> Vec<(AppProvider, &'a TokenTarget)> {
         let mut seen = HashSet::new();
-        let is_new = |(fleet, target): &&(Fleet, &'a TokenTarget)| {
+        let is_new = |(fleet, target): &&(AppProvider, &'a TokenTarget)| {
             let known = self.holders.contains_key(&(fleet.no, target.token.expose().to_owned()));
             !known && seen.insert((fleet.no, target.token.expose()))
         };
@@ -137,7 +138,7 @@ impl NamedDevices {
     fn make(
         &mut self,
         connection: &Connection,
-        targets: &[(Fleet, &TokenTarget)],
+        targets: &[(AppProvider, &TokenTarget)],
         now: Timestamp,
     ) -> Done<()> {
         if targets.is_empty() {
@@ -155,14 +156,14 @@ impl NamedDevices {
         {
             let key = fleet.bound(DeviceId::from_raw(id));
             let hash = tokens::hash(fleet.app, fleet.provider, &target.token);
-            rows.push(NewDevice { key, hash, given, user: None, tags: None, listed: false, now });
+            rows.push(NewRow { key, hash, given, user: None, tags: None, listed: false, now });
             self.note(*fleet, target, key);
         }
         self.last_made = Some(last);
         register::insert(connection, &rows)
     }
 
-    fn note(&mut self, fleet: Fleet, target: &TokenTarget, key: i64) {
+    fn note(&mut self, fleet: AppProvider, target: &TokenTarget, key: i64) {
         self.holders.insert((fleet.no, target.token.expose().to_owned()), key);
     }
 }

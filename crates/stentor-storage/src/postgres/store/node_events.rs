@@ -1,6 +1,6 @@
 //! What nodes tell each other: rows in order of commit, each read by every node but its own.
 
-use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::engine::Connection;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
@@ -8,10 +8,8 @@ use stentor_core::ports::store::{Change, NodeEvent};
 use stentor_core::time::Timestamp;
 
 use super::sequences;
-use crate::postgres::fault::{Done, damaged};
 use crate::postgres::last_writes::LastWrites;
-use crate::postgres::query::{all, exists, limit, one, run};
-use crate::postgres::row::{int, maybe_time, number};
+use crate::sql::{Done, Row, Value, all, damaged, exists, int, limit, maybe_time, number, one, params, run};
 
 /// Events that are kept at least; who is further behind may have to look at everything anew.
 const KEPT_MIN_COUNT: u64 = 16_384;

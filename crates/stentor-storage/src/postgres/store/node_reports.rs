@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::engine::Connection;
+use crate::sql::{Done, Row, Value, all, int, maybe_time, number, params, run};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{NodeRecord, ParkedLane};
 use stentor_core::time::Timestamp;
-
-use crate::postgres::fault::Done;
-use crate::postgres::query::{all, run};
-use crate::postgres::row::{int, maybe_time, number};
 
 /// Lists the nodes that are there, the one that is there longest first, to one that may be among them.
 pub(super) fn nodes(connection: &Connection, own: Option<u64>) -> Done<Vec<NodeRecord>> {

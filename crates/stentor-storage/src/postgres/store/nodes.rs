@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::engine::Connection;
 use async_trait::async_trait;
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
@@ -19,16 +19,15 @@ use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 
 use super::codes::LEASED;
-use super::message_rows::MessageMemory;
+use super::message_rows::MessageCache;
 use super::node_events::PublishedEvents;
-use super::rows::LedgerConnection;
+use super::rows::Rows;
 use super::seen_nodes::{LifeSign, SeenNodes};
 use super::{PostgresStore, apps, chunks, node_events, node_reports, quotas, receipt_rows, sequences};
-use crate::postgres::damage::readable;
-use crate::postgres::fault::{Done, conflict, damaged};
 use crate::postgres::migrations;
-use crate::postgres::query::{all, exists, one, run};
-use crate::postgres::row::{int, number, time};
+use crate::sql::{
+    Done, Row, Value, all, conflict, damaged, exists, int, number, one, params, readable, run, time,
+};
 
 /// Numbers end in one of so many places.
 const PLACES_COUNT: u64 = 256;
@@ -39,7 +38,7 @@ const PRUNED_MAX_COUNT: usize = 1_024;
 
 /// The instance that this process is among the nodes.
 #[derive(Debug, Default)]
-pub(super) struct OwnInstance {
+pub(in crate::postgres) struct OwnInstance {
     /// Its number; 0 while it has not joined them.
     number: AtomicU64,
     /// Whether there were others when it last showed that it lives.
@@ -50,7 +49,7 @@ pub(super) struct OwnInstance {
 
 impl OwnInstance {
     /// Returns its number, when it has joined.
-    pub(super) fn get(&self) -> Option<u64> {
+    pub(in crate::postgres) fn get(&self) -> Option<u64> {
         Some(self.number.load(Ordering::Acquire)).filter(|instance| *instance > 0)
     }
 
@@ -292,7 +291,7 @@ fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Ve
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let (recovery, tickets) = ledger::release_dead(&mut LedgerConnection::new(connection), &ids, now)?;
+    let (recovery, tickets) = ledger::release_dead(&mut Rows::new(connection), &ids, now)?;
     tracing::warn!(
         chunks = recovery.chunks,
         deliveries = recovery.deliveries,
@@ -336,7 +335,7 @@ fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvent
 }
 
 /// Reads settled chunks whose devices may still wait, those that can be read.
-fn settled(connection: &Connection, known: &MessageMemory, ids: &[i64]) -> Done<Vec<SettledChunk>> {
+fn settled(connection: &Connection, known: &MessageCache, ids: &[i64]) -> Done<Vec<SettledChunk>> {
     let sql = "SELECT id, message, count, devices, records FROM chunks
         WHERE id = ANY($1) AND receipts_until IS NOT NULL ORDER BY id";
     let read = |row: &Row<'_>| {

@@ -5,16 +5,14 @@ use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::ports::store::PendingDelivery;
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{self, Fleet};
+use super::app_providers::{self, AppProvider};
 use super::chunks::{self, LEVELS};
 use super::codes::{CANCELED, PAUSED};
 use super::receipt_rows;
 use crate::awaiting::{awaiting, in_order};
-use crate::postgres::damage::readable;
-use crate::postgres::engine::{Connection, Row, params};
-use crate::postgres::fault::Done;
+use crate::postgres::engine::Connection;
 use crate::postgres::query::keys;
-use crate::postgres::row::{int, number, time};
+use crate::sql::{Done, Row, int, number, params, readable, time};
 
 /// Chunks that are read with one statement.
 const CHUNKS_AT_ONCE_MAX_COUNT: usize = 1_024;
@@ -73,7 +71,12 @@ fn of_app_devices(
 }
 
 /// Lists the chunks among whose devices some of these may await a receipt.
-fn chunks_of(connection: &Connection, fleet: Fleet, devices: &[DeviceId], now: Timestamp) -> Done<Vec<i64>> {
+fn chunks_of(
+    connection: &Connection,
+    fleet: AppProvider,
+    devices: &[DeviceId],
+    now: Timestamp,
+) -> Done<Vec<i64>> {
     let next = "SELECT level FROM chunks WHERE receipts_until IS NOT NULL AND fleet = $1";
     let sql = format!(
         "WITH RECURSIVE levels (level) AS (

@@ -7,13 +7,13 @@ use stentor_core::ledger::{Books, Finish};
 use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
 
-use super::books::{self, ChangedSums, EndCounts};
-use super::campaigns::{self, BegunCampaign, EndedCampaign};
-use super::chunks::{self, ChunkSettlement, NewChunkRow, QueuedAgain};
+use super::book_writes::{self, ChangedSums, EndCounts};
+use super::campaign_writes::{self, BegunCampaign, EndedCampaign};
+use super::chunk_writes::{self, ChunkSettlement, NewChunkRow, QueuedAgain};
 use super::node_events;
 use super::receipt_rows::{self, RewrittenRecords};
 use crate::postgres::engine::Connection;
-use crate::postgres::fault::Done;
+use crate::sql::Done;
 
 /// What is still to be written, by kind.
 #[derive(Default)]
@@ -120,26 +120,26 @@ impl PendingWrites {
     pub(super) fn write(self, connection: &Connection, own: Option<u64>) -> Done<()> {
         let Self { begun, chunks, leases, started, queued, settled, rewritten, sums, ends, ended, events } =
             self;
-        some(&begun, |begun| campaigns::write_begun(connection, begun))?;
+        some(&begun, |begun| campaign_writes::write_begun(connection, begun))?;
         if !chunks.is_empty() {
-            chunks::insert(connection, chunks)?;
+            chunk_writes::insert(connection, chunks)?;
         }
-        some(&leases, |leases| chunks::write_leases(connection, leases))?;
-        some(&started, |started| campaigns::write_started(connection, started))?;
-        some(&queued, |queued| chunks::write_queued(connection, queued))?;
+        some(&leases, |leases| chunk_writes::write_leases(connection, leases))?;
+        some(&started, |started| campaign_writes::write_started(connection, started))?;
+        some(&queued, |queued| chunk_writes::write_queued(connection, queued))?;
         if !settled.is_empty() {
-            chunks::write_settled(connection, settled)?;
+            chunk_writes::write_settled(connection, settled)?;
         }
         if !rewritten.is_empty() {
             receipt_rows::write_records(connection, rewritten)?;
         }
         if !sums.is_empty() {
-            books::save(connection, &sums)?;
+            book_writes::save(connection, &sums)?;
         }
         if !ends.is_empty() {
-            books::add_ends(connection, &ends)?;
+            book_writes::add_ends(connection, &ends)?;
         }
-        some(&ended, |ended| campaigns::write_ends(connection, ended))?;
+        some(&ended, |ended| campaign_writes::write_ends(connection, ended))?;
         if let Some(own) = own {
             node_events::publish(connection, own, events);
         }

@@ -12,15 +12,14 @@ use stentor_core::ports::store::{
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::chunks::{self, KeptChunk};
-use super::rows::LedgerConnection;
+use super::chunk_writes;
+use super::chunks::{self, ChunkRow};
+use super::rows::Rows;
 use super::{
     PostgresStore, books, campaigns, lease, leftovers, maintenance, node_events, nodes, producers,
     receipt_rows, sequences, start, unlisted,
 };
-use crate::postgres::fault::Done;
-use crate::postgres::portion::WorkPortion;
-use crate::postgres::row::int;
+use crate::sql::{Done, Portion, int};
 
 /// Settlements of no more deliveries than this go first: they are single messages', or done at once.
 const SMALL_MAX_DELIVERIES: usize = 64;
@@ -96,7 +95,7 @@ impl PipelineStore for PostgresStore {
         // Each portion is tried: a failure of one lets no other lease run out.
         for some in leases.chunks(EXTENDED_MAX_COUNT) {
             let some = some.to_vec();
-            all = all.and(self.write(move |connection| chunks::extend(connection, &some, terms)).await);
+            all = all.and(self.write(move |connection| chunk_writes::extend(connection, &some, terms)).await);
         }
         all
     }
@@ -130,7 +129,7 @@ impl PipelineStore for PostgresStore {
             // It may have been settled while nobody could read it.
             let is_open = chunks::is_open(connection, chunk, epoch)?;
             if is_open {
-                ledger::take_away(&mut LedgerConnection::new(connection), chunk, now)?;
+                ledger::take_away(&mut Rows::new(connection), chunk, now)?;
             }
             Ok(is_open)
         };
@@ -143,7 +142,7 @@ impl PipelineStore for PostgresStore {
 
     async fn figures(&self) -> Result<StoreFigures, StoreError> {
         let damaged_rows = self.inner.access.shared.damage.count();
-        let quarantined_chunks = self.read(chunks::count_quarantined).await?;
+        let quarantined_chunks = self.read(|connection| chunks::count_quarantined(connection)).await?;
         // Its log is the server's to look after.
         Ok(StoreFigures { quarantined_chunks, damaged_rows, log_bytes: 0 })
     }
@@ -166,7 +165,7 @@ impl PipelineStore for PostgresStore {
         self.write(move |connection| {
             // The number of a start is an id as well, and is given to nothing else.
             sequences::advance(connection, "id", instance)?;
-            let mut rows = LedgerConnection::new(connection);
+            let mut rows = Rows::new(connection);
             // Alone, whatever is leased is of a former life; among others, only what no living node has.
             if !has_joined {
                 return ledger::recover(&mut rows, instance, now);
@@ -192,7 +191,7 @@ impl PipelineStore for PostgresStore {
             // An engine has no clock; the end of a chunk needs an instant that is not before it.
             let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
             let aside = self.write(move |connection| {
-                let mut rows = LedgerConnection::new(connection);
+                let mut rows = Rows::new(connection);
                 broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
             });
             // They are met again at the next look.
@@ -200,13 +199,13 @@ impl PipelineStore for PostgresStore {
                 tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
             }
         }
-        Ok(queued.iter().map(KeptChunk::ticket).collect())
+        Ok(queued.iter().map(ChunkRow::ticket).collect())
     }
 
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
         let id = task.message.into();
         self.write(move |connection| {
-            ledger::give_up_producer(&mut LedgerConnection::new(connection), id, task.provider, now)
+            ledger::give_up_producer(&mut Rows::new(connection), id, task.provider, now)
         })
         .await
     }
@@ -220,7 +219,7 @@ impl PipelineStore for PostgresStore {
         let (limit, own) = (limit.min(SWEPT_MAX_COUNT), self.inner.own.get());
         self.write(move |connection| {
             receipt_rows::forget_expired(connection, now, limit)?;
-            ledger::sweep(&mut LedgerConnection::of(connection, own), limit, now)
+            ledger::sweep(&mut Rows::of(connection, own), limit, now)
         })
         .await
     }
@@ -250,7 +249,7 @@ impl PipelineStore for PostgresStore {
 
 /// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
 fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
-    let mut rows = LedgerConnection::new(connection);
+    let mut rows = Rows::new(connection);
     // What could still be sent goes before what is merely left over.
     if let Some(id) = campaigns::canceled(connection)?
         && ledger::end_or_quarantine(&mut rows, (id, None), now)?
@@ -262,7 +261,7 @@ fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
     {
         return Ok(true);
     }
-    leftovers::go_on(connection, &WorkPortion::begin(connection))
+    leftovers::go_on(connection, &Portion::begin(connection))
 }
 
 /// Puts settlements together whose changes of devices fit one transaction.

@@ -11,13 +11,11 @@ use stentor_core::id::{CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger::{Books, Standing};
 use stentor_core::message::Message;
 
-use super::chunks::{self, KeptChunk};
-use super::message_rows::{self, MessageMemory};
+use super::chunks::{self, ChunkRow};
+use super::message_rows::{self, MessageCache};
 use super::{books, campaigns, receipt_rows, tokens};
 use crate::postgres::engine::Connection;
-use crate::postgres::fault::{Done, unavailable};
-use crate::postgres::query::exists;
-use crate::postgres::row::int;
+use crate::sql::{Done, exists, int, unavailable};
 
 /// Tokens of a chunk with more devices are read as a range of their own, which costs less.
 const FEW_DEVICES_MAX_COUNT: usize = 16;
@@ -27,7 +25,7 @@ const FEW_DEVICES_MAX_COUNT: usize = 16;
 /// A row that cannot be read is left out: whoever asks for it reads it alone, and learns what is wrong with it.
 #[derive(Default)]
 pub(super) struct PrefetchedRows {
-    chunks: BTreeMap<ChunkId, KeptChunk>,
+    chunks: BTreeMap<ChunkId, ChunkRow>,
     sums: BTreeMap<CampaignId, Vec<ProviderLedger>>,
     standings: BTreeMap<CampaignId, Standing>,
     devices: BTreeMap<ChunkId, Vec<DeviceId>>,
@@ -53,7 +51,7 @@ impl PrefetchedRows {
         Self::with_sums(connection, found)
     }
 
-    fn with_sums(connection: &Connection, found: Vec<KeptChunk>) -> Done<Self> {
+    fn with_sums(connection: &Connection, found: Vec<ChunkRow>) -> Done<Self> {
         let chunks: BTreeMap<_, _> = found.into_iter().map(|chunk| (chunk.id, chunk)).collect();
         let campaigns: BTreeSet<CampaignId> = chunks.values().map(|chunk| chunk.campaign).collect();
         let campaigns: Vec<_> = campaigns.into_iter().collect();
@@ -72,7 +70,7 @@ impl PrefetchedRows {
     }
 
     /// Reads also what is needed to send the chunks.
-    pub(super) fn with_contents(mut self, connection: &Connection, known: &MessageMemory) -> Done<Self> {
+    pub(super) fn with_contents(mut self, connection: &Connection, known: &MessageCache) -> Done<Self> {
         let ids: Vec<ChunkId> = self.chunks.keys().copied().collect();
         if ids.is_empty() {
             return Ok(self);
@@ -114,7 +112,7 @@ impl PrefetchedRows {
     }
 
     /// Returns a chunk; the next one to ask for it reads it anew, since it may have changed by then.
-    pub(super) fn take_chunk(&mut self, id: ChunkId) -> Option<KeptChunk> {
+    pub(super) fn take_chunk(&mut self, id: ChunkId) -> Option<ChunkRow> {
         self.chunks.remove(&id)
     }
 

@@ -1,22 +1,19 @@
 //! Rows of producers: how far the audience of a campaign at a provider was expanded.
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::Connection;
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ports::store::ProducerTask;
 
-use super::app_providers::Fleet;
-use crate::postgres::damage::readable;
-use crate::postgres::fault::Done;
-use crate::postgres::query::{exists, one, run};
-use crate::postgres::row::{code, int, maybe_number, number};
+use super::app_providers::AppProvider;
+use crate::sql::{Done, Row, code, exists, int, maybe_number, number, one, params, readable, run};
 
 /// Where a producer stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct ProducerPosition {
-    pub(super) fleet: Fleet,
+pub(super) struct Position {
+    pub(super) fleet: AppProvider,
     pub(super) cursor: DeviceId,
     pub(super) as_of: DeviceId,
     pub(super) state: CampaignState,
@@ -25,7 +22,7 @@ pub(super) struct ProducerPosition {
     instance: Option<u64>,
 }
 
-impl ProducerPosition {
+impl Position {
     /// Returns the queue of its chunks.
     pub(super) const fn lane(&self) -> Lane {
         Lane { provider: self.fleet.provider, app: self.fleet.app, class: self.class }
@@ -38,13 +35,13 @@ impl ProducerPosition {
 }
 
 /// Finds where a producer stands, if it has not ended.
-pub(super) fn find(connection: &Connection, task: ProducerTask) -> Done<Option<ProducerPosition>> {
+pub(super) fn find(connection: &Connection, task: ProducerTask) -> Done<Option<Position>> {
     let sql = "SELECT p.fleet, p.cursor, coalesce(k.as_of, 0), k.state, k.class, p.instance
         FROM producers p JOIN fleets f ON f.no = p.fleet JOIN campaigns k ON k.id = p.campaign
         WHERE p.campaign = $1 AND f.app = $2 AND f.provider = $3";
     let read = |row: &Row<'_>| {
-        Ok(ProducerPosition {
-            fleet: Fleet { no: number(row, 0)?, app: task.app, provider: task.provider },
+        Ok(Position {
+            fleet: AppProvider { no: number(row, 0)?, app: task.app, provider: task.provider },
             cursor: DeviceId::from_raw(number(row, 1)?),
             as_of: DeviceId::from_raw(number(row, 2)?),
             state: code(row, 3, CampaignState::from_code)?,
@@ -83,7 +80,7 @@ pub(super) fn claim(connection: &Connection, own: u64) -> Done<()> {
 }
 
 /// Keeps one, at the beginning.
-pub(super) fn add(connection: &Connection, campaign: CampaignId, fleet: Fleet) -> Done<()> {
+pub(super) fn add(connection: &Connection, campaign: CampaignId, fleet: AppProvider) -> Done<()> {
     let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES ($1, $2, 0)";
     run(connection, sql, [int(campaign.raw()), int(fleet.no)]).map(drop)
 }
@@ -92,7 +89,7 @@ pub(super) fn add(connection: &Connection, campaign: CampaignId, fleet: Fleet) -
 pub(super) fn advance(
     connection: &Connection,
     campaign: CampaignId,
-    fleet: Fleet,
+    fleet: AppProvider,
     cursor: DeviceId,
 ) -> Done<()> {
     let sql = "UPDATE producers SET cursor = $3 WHERE campaign = $1 AND fleet = $2";

@@ -1,6 +1,6 @@
 //! What the quotas have left that all nodes share.
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::Connection;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::QuotaClaim;
@@ -8,9 +8,7 @@ use stentor_core::quota::{Bucket, Level};
 use stentor_core::time::Timestamp;
 
 use super::nodes;
-use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{exists, limit, one, run};
-use crate::postgres::row::{int, number, time};
+use crate::sql::{Done, Row, Value, damaged, exists, int, limit, number, one, params, run, time};
 
 /// How long nobody has drawn from what is forgotten: a credential that is put again soon does not begin with a full bucket.
 const UNUSED_MIN_MS: i64 = 3_600_000;
@@ -71,7 +69,7 @@ fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done
     Ok(count)
 }
 
-fn values(claim: &QuotaClaim, level: Level) -> Vec<crate::postgres::engine::Value> {
+fn values(claim: &QuotaClaim, level: Level) -> [Value<'static>; 6] {
     params![
         int(claim.app.raw()),
         claim.provider.code(),

@@ -1,14 +1,11 @@
 //! What chunks say of receipts: records that are rewritten, and whether more are awaited.
 
-use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::engine::Connection;
+use crate::sql::{Done, Row, Value, all, damaged, int, limit, number, one, params, run};
 use stentor_core::chunk::decode_devices;
 use stentor_core::delivery::{Record, decode_records, encode_records};
 use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::time::Timestamp;
-
-use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{all, limit, one, run};
-use crate::postgres::row::{int, number};
 
 /// Reads what became of the devices of a settled chunk.
 pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<Record>> {

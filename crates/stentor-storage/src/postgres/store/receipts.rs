@@ -10,9 +10,9 @@ use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptStore, StoreEr
 use stentor_core::time::Timestamp;
 
 use super::prefetched_rows::PrefetchedRows;
-use super::rows::LedgerConnection;
+use super::rows::Rows;
 use super::{PostgresStore, pending};
-use crate::postgres::fault::Done;
+use crate::sql::Done;
 
 /// Receipts that one transaction writes chunk by chunk.
 const APART_MAX_COUNT: usize = 256;
@@ -45,9 +45,8 @@ impl PostgresStore {
         let mut replies = Vec::with_capacity(receipts.len());
         for some in receipts.chunks(APART_MAX_COUNT) {
             let some = some.to_vec();
-            let work = move |connection: &Connection| {
-                ledger::receive_apart(&mut LedgerConnection::new(connection), &some, now)
-            };
+            let work =
+                move |connection: &Connection| ledger::receive_apart(&mut Rows::new(connection), &some, now);
             replies.extend(self.write(work).await?);
         }
         Ok(replies)
@@ -61,5 +60,5 @@ fn receive(connection: &Connection, receipts: &[Receipt], now: Timestamp) -> Don
     ids.dedup();
     let read =
         PrefetchedRows::of_chunks(connection, &ids)?.with_standings(connection)?.with_records(connection)?;
-    LedgerConnection::new(connection).having_read(read).batch(|rows| ledger::receive(rows, receipts, now))
+    Rows::new(connection).having_read(read).batch(|rows| ledger::receive(rows, receipts, now))
 }

@@ -13,11 +13,10 @@ use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
-use super::registrar::{BatchRegistrar, TokenHolder};
+use super::registrar::{Registrar, TokenMatch};
 use super::tokens;
-use crate::postgres::fault::Done;
-use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::copy;
+use crate::sql::{Done, Portion};
 
 /// Rows for people, tags and topics that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 16_384;
@@ -26,7 +25,7 @@ const ROWS_MAX_COUNT: u64 = 16_384;
 const TIME: Duration = Duration::from_millis(80);
 
 /// Registrations with all that can be prepared outside the transaction.
-pub(super) struct RegistrationList {
+pub(super) struct RegistrationBatch {
     pub(super) app: AppId,
     pub(super) given: Vec<Registration>,
     pub(super) hashes: Vec<i64>,
@@ -35,7 +34,7 @@ pub(super) struct RegistrationList {
     pub(super) now: Timestamp,
 }
 
-impl RegistrationList {
+impl RegistrationBatch {
     /// Hashes and sorts.
     pub(super) fn new(app: AppId, registrations: &[Registration], now: Timestamp) -> Self {
         let hash = |one: &Registration| tokens::hash(app, one.provider, &one.token);
@@ -47,12 +46,12 @@ impl RegistrationList {
 }
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
-pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Vec<Registered>> {
+pub(super) fn some(connection: &Connection, batch: &RegistrationBatch) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;
-    let mut registrar = BatchRegistrar::new(connection, batch)?;
+    let mut registrar = Registrar::new(connection, batch)?;
     let found = registrar.look_up()?;
     // What is found out costs the same for every batch; only what is written grows with what is beside the devices.
-    let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
+    let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for ((at, one), found) in batch.given.iter().enumerate().zip(found) {
@@ -61,10 +60,10 @@ pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Ve
             break;
         }
         let (key, created) = match found {
-            TokenHolder::New => (registrar.insert(at, one)?, true),
-            TokenHolder::Known(kept) => (registrar.renew(*kept, one)?, false),
+            TokenMatch::New => (registrar.insert(at, one)?, true),
+            TokenMatch::Known(kept) => (registrar.renew(*kept, one)?, false),
             // `keys` has it: equal tokens keep the caller's order, so the earlier one was done before.
-            TokenHolder::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
+            TokenMatch::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
         };
         keys.push(key);
         registered.push(Registered { device: device_of(key), created });
@@ -74,7 +73,7 @@ pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Ve
 }
 
 /// A new device's row.
-pub(super) struct NewDevice<'a> {
+pub(super) struct NewRow<'a> {
     pub(super) key: i64,
     pub(super) hash: i64,
     pub(super) given: &'a Registration,
@@ -89,7 +88,7 @@ const COLUMNS: &str = "devices (key, token_hash, token_since, registered_at, pla
 const COLUMNS_COUNT: i16 = 11;
 
 /// Writes rows of new devices, best in order of key.
-pub(super) fn insert(connection: &Connection, rows: &[NewDevice<'_>]) -> Done<()> {
+pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
     if rows.is_empty() {
         return Ok(());
     }

@@ -8,31 +8,31 @@ use stentor_core::id::DeviceId;
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
 
-use super::app_providers::{self, Fleet};
-use super::register::{self, NewDevice, RegistrationList};
+use super::app_providers::{self, AppProvider};
+use super::register::{self, NewRow, RegistrationBatch};
 use super::tags::{change_tags, join_tags, split_tags};
-use super::{owners, sequences, tokens, topics};
+use super::{many_owners, many_topics, owners, sequences, tokens, topics};
 use crate::postgres::copy_rows::CopyRows;
-use crate::postgres::engine::{Connection, Row, Value, params};
-use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{copy, one, run};
+use crate::postgres::engine::Connection;
+use crate::postgres::query::copy;
+use crate::sql::{Done, Row, Value, damaged, int, one, params, run};
 
 const KEPT: &str = "d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags, d.token_since";
 /// The columns of a token and its hash behind these.
 const TOKEN_COLUMNS: (usize, usize) = (9, 10);
 
 /// What was found out about one registration's token.
-pub(super) enum TokenHolder {
+pub(super) enum TokenMatch {
     /// No device holds it.
     New,
     /// A device holds it.
-    Known(Box<KeptDevice>),
+    Known(Box<KnownDevice>),
     /// An earlier registration of the batch names it too.
     Repeats(usize),
 }
 
 /// The columns of a known device that a repeat may change.
-pub(super) struct KeptDevice {
+pub(super) struct KnownDevice {
     key: i64,
     platform: u8,
     active: bool,
@@ -44,15 +44,15 @@ pub(super) struct KeptDevice {
 }
 
 /// What a batch needs again and again, and what of it is not written yet.
-pub(super) struct BatchRegistrar<'a> {
+pub(super) struct Registrar<'a> {
     connection: &'a Connection,
-    batch: &'a RegistrationList,
-    new: Vec<NewDevice<'a>>,
+    batch: &'a RegistrationBatch,
+    new: Vec<NewRow<'a>>,
     /// Topics of new devices.
     subscriptions: Vec<(i64, i64)>,
     /// Known devices of which only the time is new.
     touched: Vec<i64>,
-    fleets: HashMap<ProviderKind, Fleet>,
+    fleets: HashMap<ProviderKind, AppProvider>,
     users: HashMap<&'a ExternalId, i64>,
     topics: HashMap<&'a TopicName, i64>,
     /// How many devices joined each topic.
@@ -61,9 +61,9 @@ pub(super) struct BatchRegistrar<'a> {
     last_device: u64,
 }
 
-impl<'a> BatchRegistrar<'a> {
+impl<'a> Registrar<'a> {
     /// Prepares all.
-    pub(super) fn new(connection: &'a Connection, batch: &'a RegistrationList) -> Done<Self> {
+    pub(super) fn new(connection: &'a Connection, batch: &'a RegistrationBatch) -> Done<Self> {
         let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
         let users: BTreeSet<&ExternalId> = batch.given.iter().filter_map(|one| one.user.as_ref()).collect();
         let ensure = |provider| Ok((provider, app_providers::ensure(connection, batch.app, provider)?));
@@ -74,7 +74,7 @@ impl<'a> BatchRegistrar<'a> {
             subscriptions: Vec::new(),
             touched: Vec::new(),
             fleets: providers.into_iter().map(ensure).collect::<Done<_>>()?,
-            users: owners::ensure_all(connection, batch.app, &users, batch.now)?,
+            users: many_owners::ensure_all(connection, batch.app, &users, batch.now)?,
             topics: HashMap::new(),
             topics_joined: BTreeMap::new(),
             joined: HashMap::new(),
@@ -84,13 +84,13 @@ impl<'a> BatchRegistrar<'a> {
     }
 
     /// Finds out about every token.
-    pub(super) fn look_up(&self) -> Done<Vec<TokenHolder>> {
+    pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
         let batch = self.batch;
         let mut found = self.repeats();
         let columns = format!("{KEPT}, d.token, d.token_hash");
         let kept = tokens::behind(self.connection, &columns, batch.hashes.clone(), |row| {
             let token: String = row.get(TOKEN_COLUMNS.0)?;
-            Ok((row.get::<i64>(TOKEN_COLUMNS.1)?, token, KeptDevice::read(row)?))
+            Ok((row.get::<i64>(TOKEN_COLUMNS.1)?, token, KnownDevice::read(row)?))
         })?;
         for (hash, token, device) in kept {
             let start = batch.by_hash.partition_point(|at| batch.hashes[*at] < hash);
@@ -102,16 +102,16 @@ impl<'a> BatchRegistrar<'a> {
             });
             // The first of equal tokens only: the others were found to repeat it.
             if let Some(first) = meant.next() {
-                found[*first] = TokenHolder::Known(Box::new(device));
+                found[*first] = TokenMatch::Known(Box::new(device));
             }
         }
         Ok(found)
     }
 
     /// Finds which registrations name a token that an earlier one of the batch names.
-    fn repeats(&self) -> Vec<TokenHolder> {
+    fn repeats(&self) -> Vec<TokenMatch> {
         let batch = self.batch;
-        let mut found: Vec<TokenHolder> = batch.given.iter().map(|_| TokenHolder::New).collect();
+        let mut found: Vec<TokenMatch> = batch.given.iter().map(|_| TokenMatch::New).collect();
         for same in batch.by_hash.chunk_by(|a, b| batch.hashes[*a] == batch.hashes[*b]) {
             for (index, at) in same.iter().enumerate() {
                 let one = &batch.given[*at];
@@ -120,7 +120,7 @@ impl<'a> BatchRegistrar<'a> {
                     earlier.provider == one.provider && earlier.token == one.token
                 });
                 if let Some(earlier) = earlier {
-                    found[*at] = TokenHolder::Repeats(*earlier);
+                    found[*at] = TokenMatch::Repeats(*earlier);
                 }
             }
         }
@@ -135,7 +135,7 @@ impl<'a> BatchRegistrar<'a> {
         let key = fleet.bound(DeviceId::from_raw(self.last_device));
         let (hash, now) = (self.batch.hashes[at], self.batch.now);
         let (user, tags) = (self.user(one.user.as_ref()), join_tags(&one.tags));
-        self.new.push(NewDevice { key, hash, given: one, user, tags, listed: true, now });
+        self.new.push(NewRow { key, hash, given: one, user, tags, listed: true, now });
         *self.joined.entry(fleet.no).or_default() += 1;
         // A topic that is named twice is one subscription: the copy of the rows knows no conflict.
         let names: HashSet<&TopicName> = one.topics.iter().collect();
@@ -150,7 +150,7 @@ impl<'a> BatchRegistrar<'a> {
     }
 
     /// Takes over what a repeated registration tells; returns the device's key.
-    pub(super) fn renew(&mut self, kept: KeptDevice, one: &'a Registration) -> Done<i64> {
+    pub(super) fn renew(&mut self, kept: KnownDevice, one: &'a Registration) -> Done<i64> {
         let (key, now) = (kept.key, self.batch.now.as_millis());
         self.subscribe(key, &one.topics)?;
         if !kept.active {
@@ -181,7 +181,7 @@ impl<'a> BatchRegistrar<'a> {
         // The row of the first one must be there to be read.
         self.write_new()?;
         let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = $1");
-        let kept = one(self.connection, &sql, [key], KeptDevice::read)?;
+        let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
     }
 
@@ -191,7 +191,7 @@ impl<'a> BatchRegistrar<'a> {
             return Ok(());
         }
         let topics = self.topics(names.iter().collect())?;
-        for topic in topics::add_all(self.connection, topics, key)? {
+        for topic in many_topics::add_all(self.connection, topics, key)? {
             *self.topics_joined.entry(topic).or_default() += 1;
         }
         Ok(())
@@ -202,7 +202,7 @@ impl<'a> BatchRegistrar<'a> {
         let unknown: Vec<&TopicName> =
             names.iter().copied().filter(|name| !self.topics.contains_key(name)).collect();
         if !unknown.is_empty() {
-            let numbers = topics::ensure_all(self.connection, self.batch.app, &unknown)?;
+            let numbers = many_topics::ensure_all(self.connection, self.batch.app, &unknown)?;
             self.topics.extend(unknown.into_iter().zip(numbers));
         }
         Ok(names.iter().filter_map(|name| self.topics.get(name).copied()).collect())
@@ -224,7 +224,7 @@ impl<'a> BatchRegistrar<'a> {
         if !keys.is_empty() {
             let sql = "INSERT INTO device_tags (app, key, tag)
                 SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[]) ON CONFLICT DO NOTHING";
-            let app = Value::Int(crate::postgres::row::int(self.batch.app.raw()));
+            let app = Value::Int(int(self.batch.app.raw()));
             run(self.connection, sql, vec![app, keys.into(), Value::Texts(tags)])?;
         }
         self.new.clear();
@@ -238,14 +238,14 @@ impl<'a> BatchRegistrar<'a> {
             let sql = "UPDATE devices SET token_since = $1 WHERE key = ANY($2)";
             run(self.connection, sql, params![self.batch.now.as_millis(), self.touched])?;
         }
-        topics::count_all(self.connection, &self.topics_joined)?;
+        many_topics::count_all(self.connection, &self.topics_joined)?;
         for (fleet, joined) in self.joined {
             app_providers::count_active(self.connection, fleet, joined)?;
         }
         sequences::advance(self.connection, "device", self.last_device)
     }
 
-    fn fleet(&self, provider: ProviderKind) -> Done<Fleet> {
+    fn fleet(&self, provider: ProviderKind) -> Done<AppProvider> {
         self.fleets.get(&provider).copied().ok_or_else(|| damaged("a fleet is missing"))
     }
 
@@ -268,7 +268,7 @@ fn append_pairs(connection: &Connection, table: &str, pairs: &[(i64, i64)]) -> D
     copy(connection, table, rows)
 }
 
-impl KeptDevice {
+impl KnownDevice {
     fn read(row: &Row<'_>) -> Done<Self> {
         let (listed, unretired): (bool, bool) = (row.get(2)?, row.get(3)?);
         Ok(Self {

@@ -14,29 +14,26 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{self, Fleet};
-use super::chunks::{self, ChunkSettlement, KeptChunk, NewChunkRow};
+use super::app_providers::{self, AppProvider};
+use super::chunk_writes::{ChunkSettlement, NewChunkRow};
+use super::chunks::{self, ChunkRow};
 use super::contents;
-use super::message_rows::MessageMemory;
+use super::message_rows::MessageCache;
 use super::pending_writes::PendingWrites;
 use super::prefetched_rows::PrefetchedRows;
 use super::receipt_rows::{self, RewrittenRecords};
 use super::{books, campaigns, devices, producers, sequences};
-use crate::postgres::damage;
-use crate::postgres::fault::{Done, PostgresError, damaged};
-use crate::postgres::portion::WorkPortion;
-use crate::postgres::query::one;
-use crate::postgres::row::{int, time};
 use crate::postgres::transactor::{LockScope, hold};
+use crate::sql::{Done, Portion, SqlError, damaged, int, one, time};
 
 /// The rows of one transaction, and what of them is asked for again and again.
-pub(super) struct LedgerConnection<'a> {
+pub(super) struct Rows<'a> {
     pub(super) connection: &'a Connection,
-    portion: WorkPortion<'a>,
-    known: Option<&'a MessageMemory>,
+    portion: Portion<'a>,
+    known: Option<&'a MessageCache>,
     /// Which of the nodes this is, where it has joined them.
     own: Option<u64>,
-    fleets: RefCell<Vec<Fleet>>,
+    fleets: RefCell<Vec<AppProvider>>,
     read: RefCell<PrefetchedRows>,
     pending: RefCell<PendingWrites>,
     /// Whether what is to be written waits for more of its kind.
@@ -45,11 +42,11 @@ pub(super) struct LedgerConnection<'a> {
     numbers: (Range<u64>, u64),
 }
 
-impl<'a> LedgerConnection<'a> {
+impl<'a> Rows<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
         Self {
             connection,
-            portion: WorkPortion::begin(connection),
+            portion: Portion::begin(connection),
             known: None,
             own: None,
             fleets: RefCell::default(),
@@ -117,7 +114,7 @@ impl<'a> LedgerConnection<'a> {
     }
 
     /// Uses what need not be read again.
-    pub(super) fn knowing(connection: &'a Connection, known: &'a MessageMemory) -> Self {
+    pub(super) fn knowing(connection: &'a Connection, known: &'a MessageCache) -> Self {
         Self { known: Some(known), ..Self::new(connection) }
     }
 
@@ -128,7 +125,7 @@ impl<'a> LedgerConnection<'a> {
     }
 
     /// Remembers a fleet.
-    pub(super) fn note(&self, fleet: Fleet) {
+    pub(super) fn note(&self, fleet: AppProvider) {
         let mut known = self.fleets.borrow_mut();
         if !known.contains(&fleet) {
             known.push(fleet);
@@ -136,8 +133,8 @@ impl<'a> LedgerConnection<'a> {
     }
 
     /// Returns the fleet of an app at a provider; one that is not there is made.
-    pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<Fleet> {
-        let is_it = |fleet: &&Fleet| (fleet.app, fleet.provider) == (app, provider);
+    pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
+        let is_it = |fleet: &&AppProvider| (fleet.app, fleet.provider) == (app, provider);
         if let Some(known) = self.fleets.borrow().iter().find(is_it) {
             return Ok(*known);
         }
@@ -147,7 +144,7 @@ impl<'a> LedgerConnection<'a> {
     }
 
     /// Returns the fleet of a number.
-    pub(super) fn fleet_by_no(&self, no: u64) -> Done<Fleet> {
+    pub(super) fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
         if let Some(known) = self.fleets.borrow().iter().find(|fleet| fleet.no == no) {
             return Ok(*known);
         }
@@ -157,19 +154,19 @@ impl<'a> LedgerConnection<'a> {
     }
 }
 
-impl LedgerRows for LedgerConnection<'_> {
-    type Error = PostgresError;
-    type Chunk = KeptChunk;
+impl LedgerRows for Rows<'_> {
+    type Error = SqlError;
+    type Chunk = ChunkRow;
 
     const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
 
-    fn is_unreadable(fault: &PostgresError) -> bool {
+    fn is_unreadable(fault: &SqlError) -> bool {
         fault.is_damage()
     }
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<Done<T>> {
         let connection = self.changing()?;
-        let done = damage::attempt(connection, || {
+        let done = crate::sql::attempt(connection, || {
             let done = work(self)?;
             self.flush()?;
             Ok(done)
@@ -182,10 +179,12 @@ impl LedgerRows for LedgerConnection<'_> {
         Ok(done)
     }
 
-    fn note_damage(&self, row: Damaged, fault: &PostgresError) {
+    fn note_damage(&self, row: Damaged, fault: &SqlError) {
         match row {
-            Damaged::Chunk(id) => damage::note(self.connection, "chunks", int(id.raw()), fault),
-            Damaged::Campaign(id) => damage::note(self.connection, "campaigns", int(id.raw()), fault),
+            Damaged::Chunk(id) => crate::sql::note_damage(self.connection, "chunks", int(id.raw()), fault),
+            Damaged::Campaign(id) => {
+                crate::sql::note_damage(self.connection, "campaigns", int(id.raw()), fault)
+            }
         }
     }
 
@@ -193,7 +192,7 @@ impl LedgerRows for LedgerConnection<'_> {
         self.portion.is_over_with(self.pending_count())
     }
 
-    fn chunk(&self, id: ChunkId) -> Done<Option<KeptChunk>> {
+    fn chunk(&self, id: ChunkId) -> Done<Option<ChunkRow>> {
         let read = self.read.borrow_mut().take_chunk(id);
         let found = match read {
             Some(chunk) => Some(chunk),
@@ -205,14 +204,14 @@ impl LedgerRows for LedgerConnection<'_> {
         Ok(found)
     }
 
-    fn devices(&self, chunk: &KeptChunk) -> Done<Vec<DeviceId>> {
+    fn devices(&self, chunk: &ChunkRow) -> Done<Vec<DeviceId>> {
         if let Some(devices) = self.read.borrow().devices(chunk.id).filter(|all| all.len() == chunk.count) {
             return Ok(devices.to_vec());
         }
         chunks::devices(self.up_to_date()?, chunk.id, chunk.count)
     }
 
-    fn contents(&self, chunk: &KeptChunk, now: Timestamp) -> Done<Contents> {
+    fn contents(&self, chunk: &ChunkRow, now: Timestamp) -> Done<Contents> {
         contents::contents(self.connection, (self.known, &self.read.borrow()), chunk, now)
     }
 
@@ -240,7 +239,7 @@ impl LedgerRows for LedgerConnection<'_> {
         Ok(id)
     }
 
-    fn write_lease(&mut self, chunk: &KeptChunk, epoch: u32, terms: LeaseTerms) -> Done<()> {
+    fn write_lease(&mut self, chunk: &ChunkRow, epoch: u32, terms: LeaseTerms) -> Done<()> {
         let is_first = !chunk.campaign_started;
         self.write(|pending| {
             pending.lease(Lease { chunk: chunk.id, epoch }, terms);
@@ -262,7 +261,7 @@ impl LedgerRows for LedgerConnection<'_> {
         self.write(|pending| pending.settle(ChunkSettlement::new(chunk, records, now)))
     }
 
-    fn records(&self, chunk: &KeptChunk) -> Done<Vec<Record>> {
+    fn records(&self, chunk: &ChunkRow) -> Done<Vec<Record>> {
         let read = self.read.borrow_mut().take_records(chunk.id);
         match read.filter(|records| records.len() == chunk.count) {
             Some(records) => Ok(records),
@@ -270,7 +269,7 @@ impl LedgerRows for LedgerConnection<'_> {
         }
     }
 
-    fn write_records(&mut self, chunk: &KeptChunk, records: &[Record]) -> Done<()> {
+    fn write_records(&mut self, chunk: &ChunkRow, records: &[Record]) -> Done<()> {
         self.write(|pending| pending.rewrite(RewrittenRecords::new(chunk.id, records)))
     }
 
@@ -376,14 +375,14 @@ impl LedgerRows for LedgerConnection<'_> {
         producers::end(self.changing()?, campaign, only)
     }
 
-    fn token_since(&self, chunk: &KeptChunk, device: DeviceId) -> Done<Option<Timestamp>> {
+    fn token_since(&self, chunk: &ChunkRow, device: DeviceId) -> Done<Option<Timestamp>> {
         let Some(key) = chunk.fleet.key(device) else { return Ok(None) };
         one(self.connection, "SELECT token_since FROM devices WHERE key = $1", [key], |row| time(row, 0))
     }
 
     fn retire(
         &mut self,
-        chunk: &KeptChunk,
+        chunk: &ChunkRow,
         device: DeviceId,
         reason: Reason,
         since: Timestamp,
@@ -396,7 +395,7 @@ impl LedgerRows for LedgerConnection<'_> {
 
     fn move_token(
         &mut self,
-        chunk: &KeptChunk,
+        chunk: &ChunkRow,
         device: DeviceId,
         token: &PushToken,
         now: Timestamp,

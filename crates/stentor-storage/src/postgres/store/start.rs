@@ -16,12 +16,11 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of, fleet_of};
+use super::campaign_writes;
 use super::named_devices::NamedDevices;
-use super::rows::LedgerConnection;
-use super::{campaigns, message_rows, sequences, targets, turns};
-use crate::postgres::damage::attempt;
-use crate::postgres::fault::{Done, damaged};
-use crate::postgres::portion::WorkPortion;
+use super::rows::Rows;
+use super::{message_rows, sequences, targets, turns};
+use crate::sql::{Done, Portion, attempt, damaged};
 
 /// Rows that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 8_192;
@@ -46,7 +45,7 @@ pub(super) fn due(
     }
     let mut all = Started { has_more: due.len() >= count, ..Started::default() };
     // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
-    let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
+    let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     for (at, id) in due.into_iter().enumerate() {
         if at > 0 && portion.is_over() {
             all.has_more = true;
@@ -70,20 +69,20 @@ fn refuse(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
     tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
     let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
     let end = Finish { state: CampaignState::Stopped, stop: Some(stop) };
-    campaigns::write_ends(connection, &[(id, end, now)])
+    campaign_writes::write_ends(connection, &[(id, end, now)])
 }
 
 /// Begins campaigns for as long as a transaction may last.
 fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
-    let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
+    let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     let messages = message_rows::load_all(connection, ids)?;
     if messages.len() < ids.len() {
         return Err(damaged("a message is missing"));
     }
     // Most have one chunk.
-    LedgerConnection::new(connection).numbering(messages.len()).batch(|rows| {
+    Rows::new(connection).numbering(messages.len()).batch(|rows| {
         let named = NamedDevices::find(rows, &messages, cutting.now)?;
-        let mut starter = CampaignStarter::new(rows, named, cutting);
+        let mut starter = Starter::new(rows, named, cutting);
         let mut started = Started::default();
         // The server gives rows in any order, and where time is short the earliest go first.
         for message in in_order(messages, ids) {
@@ -111,8 +110,8 @@ fn in_order(mut messages: Vec<Message>, ids: &[MessageId]) -> Vec<Message> {
 }
 
 /// Begins campaigns in one transaction: what they share is read once, and books are written once.
-struct CampaignStarter<'r, 'a> {
-    ledger: LedgerCache<'r, LedgerConnection<'a>>,
+struct Starter<'r, 'a> {
+    ledger: LedgerCache<'r, Rows<'a>>,
     cutting: Cutting,
     named: NamedDevices,
     /// The last device given out, once it was asked for.
@@ -120,8 +119,8 @@ struct CampaignStarter<'r, 'a> {
     has_producers: bool,
 }
 
-impl<'r, 'a> CampaignStarter<'r, 'a> {
-    const fn new(rows: &'r mut LedgerConnection<'a>, named: NamedDevices, cutting: Cutting) -> Self {
+impl<'r, 'a> Starter<'r, 'a> {
+    const fn new(rows: &'r mut Rows<'a>, named: NamedDevices, cutting: Cutting) -> Self {
         let last_device = named.last_made;
         Self { ledger: LedgerCache::new(rows), cutting, named, last_device, has_producers: false }
     }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::AppId;
 
-use super::app_providers::{Fleet, fleet_of};
-use crate::postgres::engine::{Connection, Row, params};
-use crate::postgres::fault::Done;
-use crate::postgres::query::all;
+use super::app_providers::{AppProvider, fleet_of};
+use crate::postgres::engine::Connection;
+use crate::sql::{Done, Row, all, params};
 
 /// Hashes a token with its app and provider; a hit is always checked against the token itself.
 pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
@@ -22,7 +21,7 @@ pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64
 }
 
 /// Finds the key of the device that holds the token.
-pub(super) fn holder(connection: &Connection, fleet: Fleet, token: &PushToken) -> Done<Option<i64>> {
+pub(super) fn holder(connection: &Connection, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>> {
     let sql = "SELECT key FROM devices WHERE token_hash = $1 AND token = $2";
     let values = params![hash(fleet.app, fleet.provider, token), token.expose()];
     let keys = all(connection, sql, values, |row| row.get::<i64>(0))?;

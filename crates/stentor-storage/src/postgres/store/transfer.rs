@@ -6,21 +6,20 @@ use std::time::Duration;
 use stentor_core::ports::store::StoreError;
 use tokio_postgres::types::Type;
 
-use super::app_providers::{self, Fleet, fleet_of};
+use super::app_providers::{self, AppProvider, fleet_of};
 use super::{leftovers, tokens};
 use crate::postgres::access::DatabaseAccess;
 use crate::postgres::address::PostgresAddress;
 use crate::postgres::copy_rows::CopyRows;
-use crate::postgres::engine::{Connection, Row, Value, params};
-use crate::postgres::fault::{Done, PostgresError, conflict, damaged};
+use crate::postgres::engine::Connection;
 use crate::postgres::migrations;
-use crate::postgres::portion::WorkPortion;
-use crate::postgres::query::{all, copy, exists, limit, one, run};
+use crate::postgres::query::copy;
 use crate::postgres::transactor::LOCKS;
 use crate::schema::{SchemaChange, SchemaGoal};
+use crate::sql::{Done, Portion, Row, Value, all, conflict, damaged, exists, limit, one, params, run};
 use crate::transfer::{
     SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
-    TransferValue, device_tokens,
+    TransferValue, device_tokens, values_of,
 };
 
 /// The second number of the advisory lock of a copy.
@@ -103,7 +102,7 @@ impl TransferSide for PostgresSide {
         let mut has_more = true;
         while has_more {
             self.transact(|connection| {
-                has_more = leftovers::go_on(connection, &WorkPortion::begin(connection))?;
+                has_more = leftovers::go_on(connection, &Portion::begin(connection))?;
                 Ok(())
             })?;
         }
@@ -122,29 +121,29 @@ impl TransferSide for PostgresSide {
         after: Option<&[TransferValue]>,
         max: usize,
     ) -> Result<Vec<TransferRow>, StoreError> {
-        let columns = table.in_postgres();
+        let columns = table.columns;
         let (list, keys) = (columns.join(", "), columns[..table.key_columns_count].join(", "));
-        let mut values: Vec<Value> = after.unwrap_or_default().iter().map(as_value).collect();
+        let mut values = values_of(after.unwrap_or_default());
         let places: Vec<String> = (1..=values.len()).map(|place| format!("${place}")).collect();
         let condition =
             after.map_or_else(String::new, |_| format!("WHERE ({keys}) > ({})", places.join(", ")));
         values.push(Value::Int(limit(max)));
         let sql =
             format!("SELECT {list} FROM {} {condition} ORDER BY {keys} LIMIT ${}", table.name, values.len());
-        let rows = self.connection.query(&sql, &values)?;
-        Ok(rows.iter().map(|row| read_row(&Row(row))).collect::<Done<_>>()?)
+        let read = |row: &Row<'_>| (0..columns.len()).map(|at| TransferValue::read(row, at)).collect();
+        Ok(all(&self.connection, &sql, values, read)?)
     }
 
     fn progress(&mut self) -> Result<Option<BTreeMap<String, TableProgress>>, StoreError> {
         if !is_unfinished(&self.connection)? {
             return Ok(None);
         }
-        let rows = self.connection.query("SELECT name, row_count, last FROM store_copy", &[])?;
         let read = |row: &Row<'_>| {
             let count: i64 = row.get(1)?;
             Ok((row.get(0)?, (count.cast_unsigned(), row.get(2)?)))
         };
-        Ok(Some(rows.iter().map(|row| read(&Row(row))).collect::<Done<_>>()?))
+        let found = all(&self.connection, "SELECT name, row_count, last FROM store_copy", (), read)?;
+        Ok(Some(found.into_iter().collect()))
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
@@ -231,7 +230,7 @@ pub(super) fn refuse_unfinished(connection: &Connection) -> Done<()> {
 
 /// Appends rows to a table, with what this engine alone keeps of them.
 fn append(connection: &Connection, table: &TransferTable, rows: &[TransferRow]) -> Done<()> {
-    let mut columns = table.in_postgres();
+    let mut columns = table.columns.to_vec();
     let types = connection.column_types(&format!("SELECT {} FROM {}", columns.join(", "), table.name))?;
     let hashes = if table.name == "devices" { Some(hashes(connection, &columns, rows)?) } else { None };
     if hashes.is_some() {
@@ -252,7 +251,7 @@ fn append(connection: &Connection, table: &TransferTable, rows: &[TransferRow]) 
 
 /// Returns the hash of each device's token.
 fn hashes(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<Vec<i64>> {
-    let mut fleets: BTreeMap<u64, Fleet> = BTreeMap::new();
+    let mut fleets: BTreeMap<u64, AppProvider> = BTreeMap::new();
     let mut hashes = Vec::with_capacity(rows.len());
     for (key, token) in device_tokens(columns, rows)? {
         let no = fleet_of(key);
@@ -282,27 +281,4 @@ fn put(rows: &mut CopyRows, value: &TransferValue, ty: &Type) -> Done<()> {
 
 fn narrow<T: TryFrom<i64>>(number: i64) -> Done<T> {
     T::try_from(number).map_err(|_| damaged("a number out of its range"))
-}
-
-fn read_row(row: &Row<'_>) -> Done<TransferRow> {
-    let columns = row.0.columns().iter().enumerate();
-    let read = |(at, ty): (usize, &Type)| -> Done<TransferValue> {
-        let value = match *ty {
-            Type::BOOL => row.get::<Option<bool>>(at)?.map(|word| TransferValue::Int(word.into())),
-            Type::TEXT => row.get::<Option<String>>(at)?.map(TransferValue::Text),
-            Type::BYTEA => row.maybe_bytes(at)?.map(|bytes| TransferValue::Bytes(bytes.to_vec())),
-            _ => row.get::<Option<i64>>(at)?.map(TransferValue::Int),
-        };
-        Ok(value.unwrap_or(TransferValue::Null))
-    };
-    columns.map(|(at, column)| read((at, column.type_()))).collect::<Result<_, PostgresError>>()
-}
-
-fn as_value(value: &TransferValue) -> Value {
-    match value {
-        TransferValue::Null => Value::Null,
-        TransferValue::Int(number) => Value::Int(*number),
-        TransferValue::Text(text) => Value::Text(text.clone()),
-        TransferValue::Bytes(bytes) => Value::Bytes(bytes.clone()),
-    }
 }

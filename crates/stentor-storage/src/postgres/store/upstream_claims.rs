@@ -7,11 +7,8 @@ use stentor_core::upstream::UpstreamMessage;
 
 use super::node_events;
 use super::upstream::{COLUMNS, WAITS, read};
-use crate::postgres::damage::readable;
-use crate::postgres::engine::{Connection, params};
-use crate::postgres::fault::Done;
-use crate::postgres::query::{all, run};
-use crate::postgres::row::{int, number};
+use crate::postgres::engine::Connection;
+use crate::sql::{Done, all, int, number, params, readable, run};
 
 /// Returns what holds for messages that are nobody's, or the instance's of the place: who is taken for dead holds nothing.
 fn is_free(place: &str) -> String {

@@ -1,13 +1,9 @@
 //! Rows of the queue's file that make no sense: they are removed, and the store's chunks are published again.
 
+use crate::sql::{Done, SqlError, code, exists, number, readable, run};
 use rusqlite::Connection;
 use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
-
-use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, SqliteError};
-use crate::sqlite::query::{exists, run};
-use crate::sqlite::row::{code, number};
 
 /// Latest instant that a ticket can name, in milliseconds: the end of the year 9999.
 pub(super) const INSTANT_MAX_MS: i64 = 253_402_300_799_999;
@@ -26,7 +22,7 @@ pub(super) fn around<T>(connection: &Connection, work: impl Fn(&Connection) -> D
     }
 }
 
-fn report(fault: &SqliteError) {
+fn report(fault: &SqlError) {
     tracing::error!(%fault, "a row of the queue cannot be read: it is removed and filled again from the store");
 }
 
@@ -42,7 +38,7 @@ pub(super) fn mend(connection: &Connection) -> Done<()> {
 
 fn lanes(connection: &Connection) -> Done<usize> {
     let sql = "SELECT no, app, provider, class FROM lanes";
-    let (_, broken) = readable(connection, "lanes", (sql, []), usize::MAX, |row| {
+    let (_, broken) = readable(connection, "lanes", (sql, ()), usize::MAX, |row| {
         number(row, 1)?;
         code(row, 2, ProviderKind::from_code)?;
         code(row, 3, TrafficClass::from_code).map(drop)
@@ -70,7 +66,7 @@ fn counter(connection: &Connection) -> Done<()> {
         return Ok(());
     }
     tracing::error!("the queue's counter of leases makes no sense: it goes on after the last that is held");
-    run(connection, "DELETE FROM leases", [])?;
+    run(connection, "DELETE FROM leases", ())?;
     let sql = "INSERT INTO leases (last)
         SELECT coalesce(max(lease), 0) FROM tickets WHERE typeof(lease) = 'integer' AND lease BETWEEN 0 AND ?1";
     run(connection, sql, [LEASE_MAX]).map(drop)

@@ -1,7 +1,7 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::sqlite::query::exists;
+use crate::sql::exists;
 
 /// Takes so many places of a lane of whoever has readers; they are given back once what is returned is gone.
 pub(in crate::sqlite) async fn fill<T>(
@@ -39,7 +39,7 @@ async fn look_ups_and_the_pipeline_read_while_every_place_for_long_reads_is_take
     file::ensure(&path).expect("made");
     let readers = Arc::new(Readers::new(&path, &settings, Arc::default()).expect("a pool"));
     let held = fill(&readers, |one| one, (Reading::Long, settings.long_readers_max_count)).await;
-    let look_up = |connection: &Connection| exists(connection, "SELECT 1", []);
+    let look_up = |connection: &Connection| exists(connection, "SELECT 1", ());
     assert_eq!(readers.run(Reading::Short, look_up).await, Ok(true));
     assert_eq!(readers.run(Reading::Step, look_up).await, Ok(true));
     assert_eq!(readers.run(Reading::Walk, look_up).await, Ok(true));
@@ -138,14 +138,14 @@ async fn a_look_up_that_meets_a_shut_gate_or_a_held_file_waits_elsewhere() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let readers = warm(&folder).await;
     let shared = Arc::clone(&readers.shared);
-    let look_up = |connection: &Connection| exists(connection, "SELECT 1", []);
+    let look_up = |connection: &Connection| exists(connection, "SELECT 1", ());
     let met = shared.gate.alone(|| shared.read_without_waiting(look_up).is_none());
     assert_eq!(met, Some(true), "the gate is shut");
     assert!(shared.read_without_waiting(look_up).is_some_and(|read| read.is_ok_and(|found| found)));
     let path = folder.path().join("some.db");
     let holder = Connection::open(&path).expect("opened");
     holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").expect("held");
-    let rows = |connection: &Connection| exists(connection, "SELECT 1 FROM sqlite_master", []);
+    let rows = |connection: &Connection| exists(connection, "SELECT 1 FROM sqlite_master", ());
     assert!(shared.read_without_waiting(rows).is_none(), "another process holds the file");
     drop(holder);
     assert!(shared.read_without_waiting(rows).is_some_and(|read| read.is_ok()), "and is done with it");
@@ -159,5 +159,5 @@ async fn a_look_up_that_panics_is_an_error_and_the_next_one_reads() {
     let work = |_: &Connection| -> Done<()> { panic!("a row that nobody thought of") };
     let failed = on_a_worker(async move { panicking.look_up(work).await }).await;
     assert!(matches!(failed, Err(StoreError::Damaged(_))), "{failed:?}");
-    assert_eq!(readers.look_up(|connection| exists(connection, "SELECT 1", [])).await, Ok(true));
+    assert_eq!(readers.look_up(|connection| exists(connection, "SELECT 1", ())).await, Ok(true));
 }

@@ -1,17 +1,16 @@
 //! Keeping a message: what makes it repeatable, the message, its campaign, and what can be sent at once.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::AppId;
 use stentor_core::message::Message;
-use stentor_core::name::{CollapseKey, IdempotencyKey};
-use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoredReply};
+use stentor_core::name::CollapseKey;
+use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage};
 use stentor_core::time::Timestamp;
 
-use super::{app_providers, retained, targets};
-use crate::sqlite::fault::{Done, repeat};
-use crate::sqlite::query::{one, run};
-use crate::sqlite::row::{hash, int};
+use super::{app_providers, replies, retained, targets};
+use crate::sql::{Done, int, params, run};
+use crate::sqlite::fault::repeat;
 
 /// Keeps one message, whose content is `spec` when written; all checks come first.
 pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
@@ -19,9 +18,9 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
     app_providers::check_app(connection, message.app)?;
     // Before the target is checked: a repeat gets its first answer even when the device is gone since.
     if let Some(given) = &new.idempotency
-        && let Some(known) = replay(connection, message.app, &given.key, &given.request_hash)?
+        && let Some(known) = replies::replay(connection, message.app, &given.key, &given.request_hash)?
     {
-        return Ok(as_replayed(known));
+        return Ok(replies::as_replayed(known));
     }
     targets::check_target(connection, message.app, &message.spec.target)?;
     insert(connection, message, spec)?;
@@ -29,30 +28,6 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
         keep_reply(connection, message.app, given, message.created_at)?;
     }
     Ok(Idempotent::Done(()))
-}
-
-/// Looks up an idempotency key.
-pub(super) fn replay(
-    connection: &Connection,
-    app: AppId,
-    key: &IdempotencyKey,
-    request_hash: &[u8; 32],
-) -> Done<Option<Idempotent<()>>> {
-    let sql = "SELECT request_hash, body FROM replies WHERE app = ?1 AND key = ?2";
-    let read = |row: &Row<'_>| {
-        let reply = StoredReply { record: row.get(1)? };
-        // The key alone is looked up: one that was used for another request is told apart from one that is new.
-        Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
-    };
-    one(connection, sql, params![int(app.raw()), key.as_str()], read)
-}
-
-/// Returns what was found under an idempotency key as the answer to another kind of request.
-pub(super) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
-    match known {
-        Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
-        Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
-    }
 }
 
 /// Keeps what a repeated request is answered.
@@ -67,20 +42,6 @@ pub(super) fn keep_reply(
     let (key, record) = (given.key.as_str(), &given.reply.record);
     let values = params![int(app.raw()), key, given.request_hash, record, now.as_millis()];
     run(connection, sql, values).map(drop)
-}
-
-/// Keeps a reply of an app by itself, unless one is kept under its key; all checks come first.
-pub(super) fn keep_alone(
-    connection: &Connection,
-    app: AppId,
-    given: &IdempotentReply,
-    now: Timestamp,
-) -> Done<Idempotent<()>> {
-    app_providers::check_app(connection, app)?;
-    match replay(connection, app, &given.key, &given.request_hash)? {
-        Some(known) => Ok(known),
-        None => keep_reply(connection, app, given, now).map(Idempotent::Done),
-    }
 }
 
 /// Writes message, whose content is `spec` when written, and campaign; it waits for its due time.

@@ -1,20 +1,20 @@
 //! Who is meant by a target.
 
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::Connection;
 use stentor_core::chunk::TokenList;
-use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId};
+use stentor_core::id::DeviceId;
 use stentor_core::limits::CHUNK_MAX_DEVICES;
-use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
-use super::app_providers::{self, AppProvider, device_of, fleet_of};
-use super::stretch::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
-use super::{condition, devices, groups, leftovers, owners, targets, tokens, topics};
-use crate::sqlite::fault::{Done, SqliteError};
-use crate::sqlite::query::{exists, limit};
+use super::app_providers::{AppProvider, device_of};
+use super::condition::IS_ACTIVE;
+use super::stretch::{Stretch, WALKED_MAX_COUNT};
+use super::{condition, groups, leftovers, owners, topics};
 
+use std::ops::ControlFlow;
 use stentor_core::ports::store::StoreError;
+
+use crate::sql::{Done, Params, Row, Sql as _, SqlError, exists, limit, params};
 
 /// Who was found, ascending, and perhaps their tokens, read along the way.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl AudiencePart {
     fn push_active(&mut self, key: i64, row: &Row<'_>) -> Done<bool> {
         let is_active = row.get(1)?;
         if is_active {
-            self.push(device_of(key), row.get_ref(2)?.as_str().ok());
+            self.push(device_of(key), row.maybe_str(2).ok().flatten());
         }
         Ok(is_active)
     }
@@ -73,7 +73,7 @@ pub(super) fn wide(
         Target::Group(name) => match groups::find(connection, app, name) {
             Ok(group) => members(connection, group, stretch, found),
             // A group that was removed since the message was accepted has nobody in it.
-            Err(SqliteError::Store(StoreError::NotFound(_))) => Ok(None),
+            Err(SqlError::Store(StoreError::NotFound(_))) => Ok(None),
             Err(other) => Err(other),
         },
         Target::User(user) => match owners::find(connection, app, user)? {
@@ -83,18 +83,6 @@ pub(super) fn wide(
         Target::Condition(condition) => condition::scan(connection, condition, stretch, &mut found.devices),
         Target::Device(_) | Target::Devices(_) | Target::Token(_) => Ok(None),
     }
-}
-
-/// Returns whether a target's audience is walked through to be counted.
-pub(super) const fn is_walked(target: &Target) -> bool {
-    matches!(target, Target::Topic(_) | Target::Group(_) | Target::Condition(_) | Target::User(_))
-}
-
-/// Checks app and target; returns the fleets through which to walk.
-pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AppProvider>> {
-    app_providers::check_app(connection, app)?;
-    targets::check_target(connection, app, target)?;
-    app_providers::of_app(connection, app)
 }
 
 /// Counts the next ones of an audience in a fleet; returns the device after which to count on, none when it is over.
@@ -109,30 +97,13 @@ pub(super) fn count_some(
     Ok((found.devices.len() as u64, next))
 }
 
-/// Counts whom a target that is not walked through would reach now, by provider.
-pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
-    app_providers::check_app(connection, app)?;
-    targets::check_target(connection, app, target)?;
-    match target {
-        Target::Everyone => devices::counts(connection, app),
-        Target::Token(token) => {
-            let fleet = app_providers::find(connection, app, token.provider)?;
-            let holder = fleet.map(|fleet| tokens::holder(connection, fleet, &token.token)).transpose()?;
-            // A token that nobody holds is reached too: the message makes a device of it.
-            let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
-            Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
-        }
-        named => count_named(connection, app, named),
-    }
-}
-
 const OF_TOPIC: &str =
-    "SELECT s.key, d.listed = 1 AND d.retired_at IS NULL, d.token FROM subscriptions s CROSS JOIN devices d ON d.key = s.key
+    "SELECT s.key, d.listed AND d.retired_at IS NULL, d.token FROM subscriptions s CROSS JOIN devices d ON d.key = s.key
     WHERE s.topic = ?1 AND s.key > ?2 AND s.key <= ?3 ORDER BY s.key LIMIT ?4";
 
 const OF_USER: &str =
-    "SELECT u.key, d.listed = 1 AND d.retired_at IS NULL, d.token FROM user_devices u CROSS JOIN devices d ON d.key = u.key
-    WHERE u.user = ?1 AND u.key > ?2 AND u.key <= ?3 ORDER BY u.key LIMIT ?4";
+    "SELECT u.key, d.listed AND d.retired_at IS NULL, d.token FROM user_devices u CROSS JOIN devices d ON d.key = u.key
+    WHERE u.owner = ?1 AND u.key > ?2 AND u.key <= ?3 ORDER BY u.key LIMIT ?4";
 
 /// Both halves come in order of key and are merged: a step reads its own stretch of each and stops.
 const OF_GROUP: &str = "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
@@ -143,11 +114,11 @@ const OF_GROUP: &str = "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m
 const OF_CHANGING_GROUP: &str =
     "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
     UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
-        AND EXISTS (SELECT 1 FROM group_users g WHERE g.user = m.user AND g.grp = m.grp)
+        AND EXISTS (SELECT 1 FROM group_users g WHERE g.owner = m.owner AND g.grp = m.grp)
     ORDER BY 1 LIMIT ?4";
 
 fn everyone(connection: &Connection, stretch: Stretch, found: &mut AudiencePart) -> Done<Option<DeviceId>> {
-    let sql = "SELECT key, listed = 1 AND retired_at IS NULL, token FROM devices WHERE key > ?1 AND key <= ?2
+    let sql = "SELECT key, listed AND retired_at IS NULL, token FROM devices WHERE key > ?1 AND key <= ?2
         ORDER BY key LIMIT ?3";
     let (after, last) = stretch.bounds();
     let params = params![after, last, limit(WALKED_MAX_COUNT)];
@@ -186,49 +157,25 @@ fn members(
 }
 
 /// Walks over rows of keys until so many were taken; returns the last device if there may be more.
-fn walk(
+fn walk<'v>(
     connection: &Connection,
     sql: &str,
-    params: impl Params,
+    params: impl Params<'v>,
     max: usize,
     mut take: impl FnMut(i64, &Row<'_>) -> Done<bool>,
 ) -> Done<Option<DeviceId>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let (mut walked, mut taken) = (0, 0);
-    while let Some(row) = rows.next()? {
+    let (mut walked, mut taken, mut last) = (0, 0, None);
+    connection.query(sql, params.values().as_ref(), &mut |row| {
         let key = row.get(0)?;
         walked += 1;
         taken += usize::from(take(key, row)?);
         if taken == max || walked == WALKED_MAX_COUNT {
-            return Ok(Some(device_of(key)));
+            last = Some(device_of(key));
+            return Ok(ControlFlow::Break(()));
         }
-    }
-    Ok(None)
-}
-
-fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
-    let keys = targets::named(connection, app, target)?;
-    let mut counts = Vec::new();
-    for fleet in app_providers::of_app(connection, app)? {
-        let mut count = 0;
-        for key in keys.iter().filter(|key| fleet_of(**key) == fleet.no) {
-            count += u64::from(is_unretired(connection, *key)?);
-        }
-        push(&mut counts, fleet.provider, count);
-    }
-    Ok(counts)
-}
-
-/// Adds a count, unless it is of nobody.
-pub(super) fn push(counts: &mut Vec<AudienceCount>, provider: ProviderKind, count: u64) {
-    if count > 0 {
-        counts.push((provider, count));
-    }
-}
-
-fn is_unretired(connection: &Connection, key: i64) -> Done<bool> {
-    exists(connection, "SELECT 1 FROM devices WHERE key = ?1 AND retired_at IS NULL", [key])
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(last)
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@ use stentor_core::name::TopicName;
 use stentor_core::topic::Condition;
 
 use super::app_providers::device_of;
-use super::stretch::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
+use super::stretch::{Stretch, WALKED_MAX_COUNT};
 use super::topics;
-use crate::sqlite::fault::Done;
-use crate::sqlite::query::exists;
+use crate::sql::{Done, exists};
+
+/// Asks whether a device is listed and not retired.
+pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM devices WHERE key = ?1 AND listed AND retired_at IS NULL";
 
 const SUBSCRIBED: &str =
     "SELECT key FROM subscriptions WHERE topic = ?1 AND key > ?2 AND key <= ?3 ORDER BY key";

@@ -14,8 +14,7 @@ use super::chunks::{self, ChunkRow};
 use super::collapse;
 use super::message_rows::{self, MessageCache};
 use super::prefetch::{PrefetchCache, Prefetched};
-use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, damaged, missing};
+use crate::sql::{Done, damaged, missing};
 
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
@@ -112,7 +111,9 @@ fn read_tokens(
             let key = row.get(0)?;
             match row.get_ref(1)?.as_str() {
                 Ok(token) => each(device_of(key), token),
-                Err(_) => damage::note(connection, "devices", key, &damaged("a token that is no text")),
+                Err(_) => {
+                    crate::sql::note_damage(connection, "devices", key, &damaged("a token that is no text"))
+                }
             }
         }
         Ok(())

@@ -12,7 +12,9 @@ use super::prefetch::Prefetched;
 use super::producers::{self, Position};
 use super::rows::Rows;
 use super::stretch::Stretch;
-use crate::sqlite::fault::Done;
+use crate::sql::Done;
+use crate::sqlite::readers::Reading;
+use crate::sqlite::writer::CommitPriority;
 
 /// What looking at the store came to.
 enum AudienceLook {
@@ -47,7 +49,7 @@ impl SqliteStore {
                 AudienceLook::Found(at, found) => (at, found),
             };
             let AudiencePart { devices, tokens, .. } = found;
-            let kept = self.write(move |connection| {
+            let kept = self.inner.writer.run(CommitPriority::Usual, move |connection| {
                 let expanded = keep(connection, task, at, &devices, how)?;
                 Ok(expanded.map(|expanded| (expanded, devices)))
             });
@@ -75,7 +77,7 @@ impl SqliteStore {
         loop {
             let target = target.clone();
             let before = state.take();
-            let step = self.read_walk(move |connection| {
+            let step = self.inner.readers.run(Reading::Walk, move |connection| {
                 let at = producers::find(connection, task)?;
                 look_on(connection, &target, (at, before), how)
             });

@@ -8,12 +8,10 @@ use stentor_core::ports::store::{Lease, LeaseReply, LeaseTerms, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::chunks;
+use super::chunk_writes;
 use super::contents::LeaseCaches;
 use super::rows::Rows;
-use crate::sqlite::damage;
-use crate::sqlite::fault::Done;
-use crate::sqlite::row::int;
+use crate::sql::{Done, int};
 
 /// Leases chunks.
 pub(super) fn lease(
@@ -33,10 +31,10 @@ pub(super) fn lease(
 /// Prolongs leases.
 pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
     for lease in leases {
-        match chunks::extend(connection, *lease, terms) {
+        match chunk_writes::extend(connection, *lease, terms) {
             // One damaged row lets no other lease run out.
             Err(fault) if fault.is_damage() => {
-                damage::note(connection, "chunks", int(lease.chunk.raw()), &fault)
+                crate::sql::note_damage(connection, "chunks", int(lease.chunk.raw()), &fault)
             }
             done => done?,
         }

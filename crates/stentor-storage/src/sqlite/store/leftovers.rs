@@ -4,13 +4,9 @@ mod app;
 
 pub(super) use app::leave_fleets;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 
-use crate::sqlite::damage::{attempt, note, readable};
-use crate::sqlite::fault::Done;
-use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, exists, one, run};
-use crate::sqlite::row::code;
+use crate::sql::{Done, Portion, Row, all, attempt, code, exists, note_damage, one, params, readable, run};
 use crate::sqlite::store::tokens::rebuild;
 
 /// Rows that one statement removes.
@@ -126,15 +122,15 @@ impl Leftover {
     fn follow(&mut self, connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
         let (group, person) = (self.no, self.other);
         // Asked at each portion: who has left may have joined again meanwhile, and what holds now is followed.
-        let known = "SELECT 1 FROM group_users WHERE user = ?1 AND grp = ?2";
+        let known = "SELECT 1 FROM group_users WHERE owner = ?1 AND grp = ?2";
         let change = match exists(connection, known, [person, group])? {
-            true => "INSERT OR IGNORE INTO group_user_devices (grp, key, user) VALUES (?1, ?2, ?3)",
-            false => "DELETE FROM group_user_devices WHERE grp = ?1 AND key = ?2 AND user = ?3",
+            true => "INSERT OR IGNORE INTO group_user_devices (grp, key, owner) VALUES (?1, ?2, ?3)",
+            false => "DELETE FROM group_user_devices WHERE grp = ?1 AND key = ?2 AND owner = ?3",
         };
-        let next = "SELECT key FROM user_devices WHERE user = ?1 AND key > ?2 ORDER BY key LIMIT ?3";
+        let next = "SELECT key FROM user_devices WHERE owner = ?1 AND key > ?2 ORDER BY key LIMIT ?3";
         while !portion.is_over() {
             let some = params![person, self.cursor, AT_ONCE_MAX_COUNT as i64];
-            let keys: Vec<i64> = all(connection, next, some, |row| Ok(row.get(0)?))?;
+            let keys: Vec<i64> = all(connection, next, some, |row| row.get(0))?;
             for key in &keys {
                 run(connection, change, [group, *key, person])?;
             }
@@ -152,16 +148,16 @@ impl Leftover {
 pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
     let sql = "SELECT kind, no, other, cursor FROM leftovers ORDER BY kind, no, other ";
     while !portion.is_over() {
-        let found = readable(connection, "leftovers", (sql, []), 1, Leftover::read)?;
+        let found = readable(connection, "leftovers", (sql, ()), 1, Leftover::read)?;
         let Some(next) = found.0.first() else {
             // What names nothing that could be removed would be looked at for ever.
-            run(connection, "DELETE FROM leftovers", [])?;
+            run(connection, "DELETE FROM leftovers", ())?;
             return Ok(false);
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
             // The attempt was undone as a whole, so that the note is of what stands there.
             // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
-            note(connection, "leftovers", next.no, &fault);
+            note_damage(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
         }
     }
@@ -170,7 +166,7 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
 
 /// Returns whether anything is left of what was removed.
 pub(super) fn are_some(connection: &Connection) -> Done<bool> {
-    exists(connection, "SELECT 1 FROM leftovers", [])
+    exists(connection, "SELECT 1 FROM leftovers", ())
 }
 
 /// Goes on with a group's people as far as one portion goes; returns whether there is more.
@@ -191,12 +187,9 @@ pub(super) fn is_following(connection: &Connection, group: i64) -> Done<bool> {
 
 /// Removes the subscriptions of a topic.
 fn topic(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
-    let of_devices = "DELETE FROM device_topics WHERE (key, topic) IN
-        (SELECT key, topic FROM subscriptions WHERE topic = ?1 ORDER BY key LIMIT ?2)";
     let of_topic = "DELETE FROM subscriptions WHERE (topic, key) IN
         (SELECT topic, key FROM subscriptions WHERE topic = ?1 ORDER BY key LIMIT ?2)";
-    // Subscriptions go last: the rows of the other list are found by them.
-    delete(connection, &[of_devices, of_topic], no, portion)
+    delete(connection, &[of_topic], no, portion)
 }
 
 /// Removes the members of a group, and the devices that are in it for them.
@@ -206,8 +199,8 @@ fn group(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> 
             (SELECT grp, external_id FROM group_users WHERE grp = ?1 LIMIT ?2)",
         "DELETE FROM group_devices WHERE (grp, device) IN
             (SELECT grp, device FROM group_devices WHERE grp = ?1 LIMIT ?2)",
-        "DELETE FROM group_user_devices WHERE (grp, key, user) IN
-            (SELECT grp, key, user FROM group_user_devices WHERE grp = ?1 LIMIT ?2)",
+        "DELETE FROM group_user_devices WHERE (grp, key, owner) IN
+            (SELECT grp, key, owner FROM group_user_devices WHERE grp = ?1 LIMIT ?2)",
     ];
     for statement in statements {
         if !delete(connection, &[statement], no, portion)? {
@@ -221,14 +214,14 @@ fn group(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> 
 
 /// Leaves a person's devices to nobody.
 fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
-    let next = "SELECT key FROM user_devices WHERE user = ?1 ORDER BY key LIMIT 1";
+    let next = "SELECT key FROM user_devices WHERE owner = ?1 ORDER BY key LIMIT 1";
     while !portion.is_over() {
-        let Some(key) = one(connection, next, [no], |row| Ok(row.get::<_, i64>(0)?))? else {
+        let Some(key) = one(connection, next, [no], |row| row.get::<i64>(0))? else {
             run(connection, "DELETE FROM leftovers WHERE kind = 5 AND other = ?1", [no])?;
             return Ok(true);
         };
-        run(connection, "UPDATE devices SET user = NULL WHERE key = ?1 AND user = ?2", [key, no])?;
-        run(connection, "DELETE FROM user_devices WHERE user = ?1 AND key = ?2", [no, key])?;
+        run(connection, "UPDATE devices SET owner = NULL WHERE key = ?1 AND owner = ?2", [key, no])?;
+        run(connection, "DELETE FROM user_devices WHERE owner = ?1 AND key = ?2", [no, key])?;
     }
     Ok(false)
 }

@@ -1,15 +1,13 @@
 //! What is old: forgotten, a few rows at a time.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::CampaignId;
 use stentor_core::time::Timestamp;
 
 use super::campaigns::raw_id;
 use super::sequences;
-use crate::sqlite::fault::Done;
-use crate::sqlite::query::{all, limit, run};
-use crate::sqlite::row::int;
+use crate::sql::{Done, all, int, limit, params, run};
 
 /// Forgets old campaigns and replies, at most so many rows.
 pub(super) fn prune(

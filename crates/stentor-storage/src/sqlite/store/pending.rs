@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::ports::store::PendingDelivery;
@@ -14,10 +14,7 @@ use super::codes::{CANCELED, PAUSED};
 use super::receipt_rows;
 use super::stretch::WALKED_MAX_COUNT;
 use crate::awaiting::{awaiting, in_order};
-use crate::sqlite::damage::readable;
-use crate::sqlite::fault::Done;
-use crate::sqlite::query::one;
-use crate::sqlite::row::{int, number, time};
+use crate::sql::{Done, Row, int, number, one, params, readable, time};
 
 /// Devices of one fleet that are asked about.
 struct AskedFleet {
@@ -125,7 +122,7 @@ fn levels(connection: &Connection, fleet: AppProvider) -> Done<Vec<u32>> {
     let (mut found, mut next) = (Vec::new(), 0);
     // A jump through the index for each level: DISTINCT would walk all rows.
     while let Some(level) =
-        one(connection, sql, params![int(fleet.no), next, LEVELS], |row| Ok(row.get::<_, u32>(0)?))?
+        one(connection, sql, params![int(fleet.no), next, LEVELS], |row| row.get::<u32>(0))?
     {
         found.push(level);
         next = level + 1;

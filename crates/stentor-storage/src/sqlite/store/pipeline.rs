@@ -19,11 +19,10 @@ use super::{
     SqliteStore, books, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
     unlisted,
 };
+use crate::sql::{Done, Portion, int};
 use crate::sqlite::damage;
-use crate::sqlite::fault::Done;
-use crate::sqlite::portion::Portion;
-use crate::sqlite::row::int;
 use crate::sqlite::wal;
+use crate::sqlite::writer::CommitPriority;
 
 /// Settlements of no more deliveries than this go first: they are single messages', or done at once.
 const SMALL_MAX_DELIVERIES: usize = 64;
@@ -91,12 +90,14 @@ impl PipelineStore for SqliteStore {
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
         let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
         if deliveries <= SMALL_MAX_DELIVERIES {
-            return self.write_first(move |connection| lease::settle(connection, settlements)).await;
+            let work = move |connection: &Connection| lease::settle(connection, settlements);
+            return self.inner.writer.run(CommitPriority::First, work).await;
         }
         let mut replies = Vec::with_capacity(settlements.len());
         for some in together(settlements) {
             // A portion that is written and not told is settled once more, which changes nothing.
-            replies.extend(self.write(move |connection| lease::settle(connection, some)).await?);
+            let work = move |connection: &Connection| lease::settle(connection, some);
+            replies.extend(self.inner.writer.run(CommitPriority::Usual, work).await?);
         }
         Ok(replies)
     }
@@ -162,7 +163,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn keeps(&self) -> Result<(), StoreError> {
-        self.inner.writer.keeps(sequences::probe).await
+        self.inner.writer.keeps(|connection| sequences::probe(connection)).await
     }
 
     async fn broken(&self) -> String {

@@ -14,8 +14,7 @@ use stentor_core::chunk::TokenList;
 use stentor_core::id::{ChunkId, DeviceId};
 
 use super::app_providers::AppProvider;
-use crate::sqlite::fault::Done;
-use crate::sqlite::row::int;
+use crate::sql::{Done, int};
 
 /// Most bytes of memory for tokens and ids that wait.
 const WAITING_MAX_BYTES: usize = 16 * 1_024 * 1_024;

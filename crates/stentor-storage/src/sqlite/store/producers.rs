@@ -1,6 +1,6 @@
 //! Rows of producers: how far the audience of a campaign at a provider was expanded.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
@@ -8,10 +8,7 @@ use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ports::store::ProducerTask;
 
 use super::app_providers::AppProvider;
-use crate::sqlite::damage::readable;
-use crate::sqlite::fault::Done;
-use crate::sqlite::query::{one, run};
-use crate::sqlite::row::{code, int, number};
+use crate::sql::{Done, Row, code, int, number, one, params, readable, run};
 
 /// Where a producer stands.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,11 @@
 //! What chunks say of receipts: records that are rewritten, and whether more are awaited.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::delivery::{Record, decode_records, encode_records};
 use stentor_core::id::ChunkId;
 use stentor_core::time::Timestamp;
 
-use crate::sqlite::damage::force;
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{limit, one, run};
-use crate::sqlite::row::int;
+use crate::sql::{Done, Row, damaged, force, int, limit, one, params, run};
 
 /// Reads what became of the devices of a settled chunk.
 pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<Record>> {
@@ -18,7 +15,7 @@ pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Don
 }
 
 pub(super) fn decode(row: &Row<'_>, at: usize, count: usize) -> Done<Vec<Record>> {
-    let bytes = row.get_ref(at)?.as_blob().map_err(|_| damaged("records that are no bytes"))?;
+    let bytes = row.bytes(at)?;
     decode_records(bytes, count).ok_or_else(|| damaged("records that cannot be read"))
 }
 

@@ -15,9 +15,8 @@ use stentor_core::time::Timestamp;
 use super::app_providers::{self, device_of};
 use super::registrar::{Registrar, TokenMatch};
 use super::tokens;
+use crate::sql::{Done, Portion};
 use crate::sqlite::bulk;
-use crate::sqlite::fault::Done;
-use crate::sqlite::portion::Portion;
 
 /// Rows for people, tags and topics that one transaction writes, those that triggers write included.
 const ROWS_MAX_COUNT: u64 = 16_384;
@@ -92,7 +91,7 @@ fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'
 }
 
 const INSERT: &str =
-    "INSERT OR FAIL INTO devices (key, token_since, registered_at, platform, listed, user, token, locale,
+    "INSERT OR FAIL INTO devices (key, token_since, registered_at, platform, listed, owner, token, locale,
     time_zone, tags) VALUES ";
 const COLUMNS: usize = 10;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::{CachedStatement, Connection, Row, params};
+use rusqlite::{CachedStatement, Connection};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::DeviceId;
 use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
@@ -11,12 +11,11 @@ use stentor_core::ports::store::Registered;
 use super::app_providers::{self, AppProvider};
 use super::register::{self, NewRow, RegistrationBatch};
 use super::tags::{change_tags, join_tags};
-use super::{owners, sequences, tokens, topics};
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{one, run};
+use super::{device_topics, owners, sequences, tokens, topics};
+use crate::sql::{Done, Row, damaged, one, params, run};
 
 const KEPT: &str =
-    "d.key, d.token, d.platform, d.listed, d.retired_at IS NULL, d.user, d.locale, d.time_zone, d.tags,
+    "d.key, d.token, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags,
     d.token_since";
 
 /// What was found out about one registration's token.
@@ -152,7 +151,7 @@ impl<'a> Registrar<'a> {
         let locale = one.locale.as_ref().map(Locale::as_str).or(kept.locale.as_deref());
         let zone = one.time_zone.as_ref().map(TimeZoneName::as_str).or(kept.time_zone.as_deref());
         let sql = "UPDATE devices SET token_since = ?2, platform = ?3, listed = 1, retired_at = NULL,
-            retired_reason = NULL, user = ?4, locale = ?5, time_zone = ?6, tags = ?7 WHERE key = ?1";
+            retired_reason = NULL, owner = ?4, locale = ?5, time_zone = ?6, tags = ?7 WHERE key = ?1";
         run(self.connection, sql, params![key, now, one.platform.code(), user, locale, zone, tags])?;
         Ok(key)
     }
@@ -174,7 +173,7 @@ impl<'a> Registrar<'a> {
                 Some((topic, _)) => *topic,
                 None => topics::ensure(self.connection, self.batch.app, name)?,
             };
-            let added = topics::add_within(self.connection, topic, key, &mut room)?;
+            let added = device_topics::add_within(self.connection, topic, key, &mut room)?;
             self.topics.entry(name).or_insert((topic, 0)).1 += i64::from(added);
         }
         Ok(())
@@ -226,8 +225,7 @@ impl<'a> Registrar<'a> {
 
 /// Returns whether the device of a row has the token of a registration.
 fn holds(row: &Row<'_>, one: &Registration) -> Done<bool> {
-    let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
-    Ok(token == one.token.expose())
+    Ok(row.str(1)? == one.token.expose())
 }
 
 impl KnownDevice {

@@ -14,15 +14,14 @@ use stentor_core::ports::store::LeaseTerms;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider};
+use super::book_writes;
+use super::campaign_writes;
+use super::chunk_writes;
 use super::chunks::{self, ChunkRow};
 use super::contents::{self, LeaseCaches};
 use super::lost::Lost;
 use super::{books, campaigns, devices, producers, receipt_rows};
-use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, SqliteError};
-use crate::sqlite::portion::Portion;
-use crate::sqlite::query::one;
-use crate::sqlite::row::{int, time};
+use crate::sql::{Done, Portion, SqlError, int, one, time};
 
 /// The rows of one transaction, and what of them is asked for again and again.
 pub(super) struct Rows<'a> {
@@ -80,24 +79,26 @@ impl<'a> Rows<'a> {
 }
 
 impl LedgerRows for Rows<'_> {
-    type Error = SqliteError;
+    type Error = SqlError;
     type Chunk = ChunkRow;
 
     const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
 
-    fn is_unreadable(fault: &SqliteError) -> bool {
+    fn is_unreadable(fault: &SqlError) -> bool {
         fault.is_damage()
     }
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<Done<T>> {
         let connection = self.connection;
-        damage::attempt(connection, || work(self))
+        crate::sql::attempt(connection, || work(self))
     }
 
-    fn note_damage(&self, row: Damaged, fault: &SqliteError) {
+    fn note_damage(&self, row: Damaged, fault: &SqlError) {
         match row {
-            Damaged::Chunk(id) => damage::note(self.connection, "chunks", int(id.raw()), fault),
-            Damaged::Campaign(id) => damage::note(self.connection, "campaigns", int(id.raw()), fault),
+            Damaged::Chunk(id) => crate::sql::note_damage(self.connection, "chunks", int(id.raw()), fault),
+            Damaged::Campaign(id) => {
+                crate::sql::note_damage(self.connection, "campaigns", int(id.raw()), fault)
+            }
         }
     }
 
@@ -148,19 +149,19 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {
-        chunks::leases_over(self.connection, now, max)
+        chunks::leases_over(self.connection, now, None, max)
     }
 
     fn insert_chunk(&mut self, new: &NewChunk<'_>) -> Done<ChunkId> {
         let fleet = self.fleet(new.lane.app, new.lane.provider)?;
-        chunks::insert(self.connection, fleet, new)
+        chunk_writes::insert(self.connection, fleet, new)
     }
 
     fn write_lease(&mut self, chunk: &ChunkRow, epoch: u32, terms: LeaseTerms) -> Done<()> {
-        chunks::write_lease(self.connection, chunk.id, epoch, terms)?;
+        chunk_writes::write_lease(self.connection, chunk.id, epoch, terms)?;
         match chunk.campaign_started {
             true => Ok(()),
-            false => campaigns::write_started(self.connection, chunk.campaign, terms.now),
+            false => campaign_writes::write_started(self.connection, chunk.campaign, terms.now),
         }
     }
 
@@ -169,11 +170,11 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn write_queued(&mut self, chunk: ChunkId, due_at: Timestamp, ambiguous: bool) -> Done<()> {
-        chunks::write_queued(self.connection, chunk, due_at, ambiguous)
+        chunk_writes::write_queued(self.connection, chunk, due_at, ambiguous)
     }
 
     fn write_settled(&mut self, chunk: ChunkId, records: &[Record], now: Timestamp) -> Done<()> {
-        chunks::write_settled(self.connection, chunk, records, now)
+        chunk_writes::write_settled(self.connection, chunk, records, now)
     }
 
     fn records(&self, chunk: &ChunkRow) -> Done<Vec<Record>> {
@@ -201,7 +202,7 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn save_books(&mut self, campaign: CampaignId, books: &Books) -> Done<()> {
-        books::save(self.connection, campaign, books)
+        book_writes::save(self.connection, campaign, books)
     }
 
     fn complete_books(&mut self, campaign: CampaignId) -> Done<()> {
@@ -251,11 +252,11 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn write_begun(&mut self, id: CampaignId, state: CampaignState, as_of: DeviceId) -> Done<()> {
-        campaigns::write_begun(self.connection, id, state, as_of)
+        campaign_writes::write_begun(self.connection, id, state, as_of)
     }
 
     fn write_end(&mut self, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
-        campaigns::write_end(self.connection, id, end, now)
+        campaign_writes::write_end(self.connection, id, end, now)
     }
 
     fn add_producer(&mut self, app: AppId, campaign: CampaignId, provider: ProviderKind) -> Done<()> {

@@ -15,12 +15,11 @@ use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of, fleet_of};
+use super::campaign_writes;
 use super::register::{self, NewRow};
 use super::rows::Rows;
-use super::{campaigns, message_rows, offered_tokens, sequences, targets, tokens, turns};
-use crate::sqlite::damage::attempt;
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::portion::Portion;
+use super::{message_rows, offered_tokens, sequences, targets, tokens, turns};
+use crate::sql::{Done, Portion, attempt, damaged};
 
 /// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
@@ -62,7 +61,12 @@ pub(super) fn due(
 fn refuse(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
     tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
     let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
-    campaigns::write_end(connection, id, &Finish { state: CampaignState::Stopped, stop: Some(stop) }, now)
+    campaign_writes::write_end(
+        connection,
+        id,
+        &Finish { state: CampaignState::Stopped, stop: Some(stop) },
+        now,
+    )
 }
 
 /// Begins campaigns for as long as a transaction may last.

@@ -6,15 +6,14 @@
 mod leaves;
 pub(super) mod rebuild;
 
-use rusqlite::{Connection, Row, Statement};
+use rusqlite::{Connection, Statement};
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
 
 use super::app_providers::{AppProvider, device_of};
 use super::leftovers::{Leftover, LeftoverKind};
+use crate::sql::{Done, Row, all, damaged, exists, limit, one, run};
 use crate::sqlite::bulk::{self, Places};
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{all, exists, limit, one, run};
 use leaves::{BITS, HashPair, Leaves};
 
 /// How large the small table may become.
@@ -184,7 +183,7 @@ fn make_room(connection: &Connection, mut count: i64, room: Room) -> Done<()> {
 /// Moves the next stretch into the large table; returns how many it had.
 fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
     let sql = "SELECT moved_from FROM token_leaves_fresh_count";
-    let from = one(connection, sql, [], |row| Ok(row.get(0)?))?;
+    let from = one(connection, sql, (), |row| row.get(0))?;
     let from: i64 = from.ok_or_else(|| damaged("no count of fresh token hashes"))?;
     let mut taken = fresh(connection).take(from, most)?;
     // The last leaf was empty: the next stretch begins at the first.
@@ -210,7 +209,7 @@ pub(super) fn mend(connection: &Connection) -> Done<()> {
     tracing::error!("the count of fresh token hashes makes no sense: it begins anew");
     let taken = fresh(connection).take(i64::MIN, usize::MAX)?;
     old(connection).add(&taken.pairs)?;
-    run(connection, "DELETE FROM token_leaves_fresh_count", [])?;
+    run(connection, "DELETE FROM token_leaves_fresh_count", ())?;
     let sql = "INSERT INTO token_leaves_fresh_count (count, moved_from) VALUES (0, ?1)";
     run(connection, sql, [i64::MIN]).map(drop)
 }
@@ -228,7 +227,7 @@ fn change_count(connection: &Connection, change: i64) -> Done<i64> {
     // transaction's, which costs more than both statements.
     run(connection, "UPDATE token_leaves_fresh_count SET count = count + ?1 WHERE rowid = 1", [change])?;
     let sql = "SELECT count FROM token_leaves_fresh_count";
-    let count = one(connection, sql, [], |row| Ok(row.get(0)?))?;
+    let count = one(connection, sql, (), |row| row.get(0))?;
     count.ok_or_else(|| damaged("no count of fresh token hashes"))
 }
 
@@ -239,7 +238,7 @@ pub(in crate::sqlite) fn adopt_rows(connection: &Connection) -> Done<()> {
             format!("SELECT hash, key FROM {table} WHERE (hash, key) > (?1, ?2) ORDER BY hash, key LIMIT ?3");
         let mut last = (i64::MIN, i64::MIN);
         loop {
-            let params = (last.0, last.1, limit(ROOM.stretch_count));
+            let params = [last.0, last.1, limit(ROOM.stretch_count)];
             let rows: Vec<(i64, i64)> = all(connection, &sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some(end) = rows.last() else { break };
             last = *end;

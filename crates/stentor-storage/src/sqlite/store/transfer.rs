@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use super::app_providers::{self, AppProvider, fleet_of};
 use super::{leftovers, tokens};
 use crate::schema::{SchemaChange, SchemaGoal};
-use crate::sqlite::fault::{Done, damaged};
+use crate::sql::{Done, Portion, Row, SqlError, all, exists, limit, one, params, run};
 use crate::sqlite::file::{self, FileLock};
 use crate::sqlite::migrations;
-use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::settings::SqliteSettings;
 use crate::transfer::{
     SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
-    TransferValue, device_tokens,
+    TransferValue, device_tokens, values_of,
 };
 
 /// What SQLite numbers by itself, by the name of the counter and of the table.
@@ -56,15 +53,15 @@ impl SqliteSide {
     }
 
     fn transact(&mut self, work: impl FnOnce(&Connection) -> Done<()>) -> Result<(), StoreError> {
-        let transaction = self.connection.transaction().map_err(crate::sqlite::fault::SqliteError::from)?;
+        let transaction = self.connection.transaction().map_err(SqlError::from)?;
         work(&transaction)?;
-        Ok(transaction.commit().map_err(crate::sqlite::fault::SqliteError::from)?)
+        Ok(transaction.commit().map_err(SqlError::from)?)
     }
 }
 
 impl TransferSide for SqliteSide {
     fn columns(&mut self) -> Result<Vec<(String, String)>, StoreError> {
-        Ok(all(&self.connection, COLUMNS, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+        Ok(all(&self.connection, COLUMNS, (), |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
     fn work_off(&mut self) -> Result<(), StoreError> {
@@ -80,7 +77,7 @@ impl TransferSide for SqliteSide {
 
     fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
         let sql = format!("SELECT count(*) FROM {}", table.name);
-        let count = one(&self.connection, &sql, [], |row| Ok(row.get::<_, i64>(0)?))?;
+        let count = one(&self.connection, &sql, (), |row| row.get::<i64>(0))?;
         Ok(count.unwrap_or_default().cast_unsigned())
     }
 
@@ -90,15 +87,15 @@ impl TransferSide for SqliteSide {
         after: Option<&[TransferValue]>,
         max: usize,
     ) -> Result<Vec<TransferRow>, StoreError> {
-        let columns = table.in_sqlite();
+        let columns = table.columns;
         let (list, keys) = (columns.join(", "), columns[..table.key_columns_count].join(", "));
         let places = vec!["?"; table.key_columns_count].join(", ");
         let condition = after.map_or_else(String::new, |_| format!("WHERE ({keys}) > ({places})"));
         let sql = format!("SELECT {list} FROM {} {condition} ORDER BY {keys} LIMIT ?", table.name);
-        let most = TransferValue::Int(limit(max));
-        let values = after.unwrap_or_default().iter().chain([&most]);
-        let read = |row: &Row<'_>| (0..columns.len()).map(|at| value(row.get_ref(at)?)).collect();
-        Ok(all(&self.connection, &sql, params_from_iter(values), read)?)
+        let mut values = values_of(after.unwrap_or_default());
+        values.push(limit(max).into());
+        let read = |row: &Row<'_>| (0..columns.len()).map(|at| TransferValue::read(row, at)).collect();
+        Ok(all(&self.connection, &sql, values, read)?)
     }
 
     fn progress(&mut self) -> Result<Option<BTreeMap<String, TableProgress>>, StoreError> {
@@ -109,14 +106,14 @@ impl TransferSide for SqliteSide {
             let rows: i64 = row.get(1)?;
             Ok((row.get(0)?, (rows.cast_unsigned(), row.get(2)?)))
         };
-        let found = all(&self.connection, "SELECT name, row_count, last FROM store_copy", [], read)?;
+        let found = all(&self.connection, "SELECT name, row_count, last FROM store_copy", (), read)?;
         Ok(Some(found.into_iter().collect()))
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
         // The table stands there until the copy is whole: no server opens a file that has it.
         let sql = "CREATE TABLE store_copy (name TEXT PRIMARY KEY, row_count INTEGER NOT NULL, last TEXT NOT NULL) STRICT";
-        run(&self.connection, sql, [])?;
+        run(&self.connection, sql, ())?;
         Ok(())
     }
 
@@ -126,7 +123,7 @@ impl TransferSide for SqliteSide {
         rows: &[TransferRow],
         (count, last): &TableProgress,
     ) -> Result<(), StoreError> {
-        let columns = table.in_sqlite();
+        let columns = table.columns;
         let (name, value) = table.only_in_sqlite.map_or(("", ""), |(name, value)| (name, value));
         let comma = if name.is_empty() { "" } else { ", " };
         let sql = format!(
@@ -137,12 +134,10 @@ impl TransferSide for SqliteSide {
         );
         self.transact(|connection| {
             for row in rows {
-                run(connection, &sql, params_from_iter(row))?;
+                run(connection, &sql, values_of(row))?;
             }
-            match table.name {
-                "devices" => note_tokens(connection, &columns, rows)?,
-                "subscriptions" => note_topics(connection, rows)?,
-                _ => {}
+            if table.name == "devices" {
+                note_tokens(connection, columns, rows)?;
             }
             // Noted with the rows, so that a copy that breaks off goes on behind them.
             let sql = "INSERT OR REPLACE INTO store_copy (name, row_count, last) VALUES (?1, ?2, ?3)";
@@ -156,7 +151,7 @@ impl TransferSide for SqliteSide {
         for name in SHARED_COUNTERS {
             let value =
                 one(&self.connection, "SELECT value FROM sequences WHERE name = ?1", [name], |row| {
-                    Ok(row.get(0)?)
+                    row.get(0)
                 })?;
             counters
                 .insert(name, value.ok_or_else(|| StoreError::Damaged("a sequence is missing".to_owned()))?);
@@ -164,7 +159,7 @@ impl TransferSide for SqliteSide {
         for (name, table) in NUMBERED {
             let value =
                 one(&self.connection, "SELECT seq FROM sqlite_sequence WHERE name = ?1", [table], |row| {
-                    Ok(row.get(0)?)
+                    row.get(0)
                 })?;
             counters.insert(name, value.unwrap_or(0));
         }
@@ -184,7 +179,7 @@ impl TransferSide for SqliteSide {
                 run(connection, sql, params![table, counters.get(name)])?;
             }
             // Last, with the counters: from this commit on a server may open the file.
-            run(connection, "DROP TABLE store_copy", [])?;
+            run(connection, "DROP TABLE store_copy", ())?;
             Ok(())
         })
     }
@@ -203,7 +198,7 @@ pub(crate) fn migrate(path: &Path, goal: SchemaGoal) -> Result<SchemaChange, Sto
 
 /// Returns whether a copy into the file was begun and not finished.
 fn is_unfinished(connection: &Connection) -> Done<bool> {
-    exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'store_copy'", [])
+    exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'store_copy'", ())
 }
 
 /// Refuses a file into which a copy was not finished.
@@ -226,38 +221,6 @@ fn note_tokens(connection: &Connection, columns: &[&str], rows: &[TransferRow]) 
     tokens::note(connection, holders)
 }
 
-/// Notes the topics of each device.
-fn note_topics(connection: &Connection, rows: &[TransferRow]) -> Done<()> {
-    for row in rows {
-        run(connection, "INSERT INTO device_topics (topic, key) VALUES (?1, ?2)", params_from_iter(row))?;
-    }
-    Ok(())
-}
-
-fn value(read: ValueRef<'_>) -> Done<TransferValue> {
-    Ok(match read {
-        ValueRef::Null => TransferValue::Null,
-        ValueRef::Integer(number) => TransferValue::Int(number),
-        ValueRef::Text(text) => {
-            let text = std::str::from_utf8(text).map_err(|_| damaged("a text that is not UTF-8"))?;
-            TransferValue::Text(text.to_owned())
-        }
-        ValueRef::Blob(bytes) => TransferValue::Bytes(bytes.to_vec()),
-        ValueRef::Real(_) => return Err(damaged("a fraction where none can be")),
-    })
-}
-
-impl ToSql for TransferValue {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(match self {
-            Self::Null => ToSqlOutput::Owned(Value::Null),
-            Self::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
-            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-            Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +231,7 @@ mod tests {
         let connection = Connection::open_in_memory().expect("opened");
         migrations::run(&connection, migrations::STORE).expect("made");
         let list = || -> Vec<(String, String)> {
-            all(&connection, COLUMNS, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("listed")
+            all(&connection, COLUMNS, (), |row| Ok((row.get(0)?, row.get(1)?))).expect("listed")
         };
         assert_eq!(check_columns(&list()), Ok(()));
         connection.execute_batch("ALTER TABLE devices ADD COLUMN nobody_knows INTEGER").expect("added");

@@ -2,44 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, params};
-use stentor_core::app::Credential;
-use stentor_core::device::ProviderKind;
-use stentor_core::id::AppId;
+use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use crate::seal::{SealKeyId, SealKeys, SealedPlace, SecretForm, kept};
-use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, conflict, damaged, missing};
-use crate::sqlite::query::{all, exists, limit, one, run};
-use crate::sqlite::row::{code, int, number, time};
+use crate::sql::{Done, Row, all, conflict, exists, limit, params, run};
 use crate::vault::{Vault, credential_place, sealed_anew, webhook_place};
 
 /// Most rows that are sealed anew in one transaction.
 const ADOPTED_MAX_COUNT: usize = 256;
 
 impl Vault {
-    /// Reads one credential.
-    pub(super) fn one(
-        &self,
-        connection: &Connection,
-        (app, provider): (AppId, ProviderKind),
-    ) -> Done<Credential> {
-        let sql =
-            "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
-        let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;
-        Ok(self.open(found.ok_or(missing("credential"))?)?)
-    }
-
-    /// Reads all credentials but those that cannot be opened, which are told and hold nothing else up.
-    pub(super) fn all(&self, connection: &Connection) -> Done<Vec<Credential>> {
-        // The first column is one number for each row, by which it is named once where it makes no sense.
-        let sql = "SELECT app << 8 | provider, app, provider, secret, updated_at FROM credentials
-            ORDER BY app, provider";
-        let open = |row: &Row<'_>| Ok(self.open(read(row, 1)?)?);
-        Ok(readable(connection, "credentials", (sql, []), usize::MAX, open)?.0)
-    }
-
     /// Refuses a file of which a row is sealed under a key that is not known.
     pub(super) fn check_file(&self, connection: &Connection) -> Done<()> {
         Ok(self.check(sealed_under(connection)?.keys())?)
@@ -62,7 +35,7 @@ impl Vault {
         if count > 0 {
             tracing::info!(count, key = %keys.present(), "secrets were sealed");
         }
-        if exists(connection, "SELECT 1 FROM scrubs WHERE due <> 0", [])? {
+        if exists(connection, "SELECT 1 FROM scrubs WHERE due <> 0", ())? {
             scrub(connection);
         }
         Ok(())
@@ -77,7 +50,7 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
             continue;
         }
         let sql = format!("SELECT secret FROM {}", table.name);
-        for state in all(connection, &sql, [], |row| Ok(text(row, 0).map_or(SecretForm::Torn, kept)))? {
+        for state in all(connection, &sql, (), |row| Ok(text(row, 0).map_or(SecretForm::Torn, kept)))? {
             if let SecretForm::Sealed(id) = state {
                 *counts.entry(id).or_default() += 1;
             }
@@ -134,7 +107,7 @@ fn adopt_some(
     }
     if count > 0 {
         // In the transaction that seals: a kill before the file is written anew must not be forgotten.
-        run(connection, "UPDATE scrubs SET due = 1", [])?;
+        run(connection, "UPDATE scrubs SET due = 1", ())?;
     }
     Ok((rows.last().filter(|_| rows.len() == ADOPTED_MAX_COUNT).map(|(name, _)| *name), count))
 }
@@ -164,23 +137,11 @@ fn scrubbed(connection: &Connection) -> Done<()> {
         return Err(conflict("somebody reads the write-ahead log"));
     }
     // The log may have held it as well: only now nothing is left.
-    run(connection, "UPDATE scrubs SET due = 0", []).map(drop)
+    run(connection, "UPDATE scrubs SET due = 0", ()).map(drop)
 }
 
 fn text<'row>(row: &'row Row<'_>, at: usize) -> Option<&'row str> {
-    row.get_ref(at).ok()?.as_str().ok()
-}
-
-/// Reads a credential whose columns begin at one.
-fn read(row: &Row<'_>, first: usize) -> Done<Credential> {
-    Ok(Credential {
-        app: AppId::from_raw(number(row, first)?),
-        provider: code(row, first + 1, ProviderKind::from_code)?,
-        secret: text(row, first + 2)
-            .map(str::to_owned)
-            .ok_or_else(|| damaged("a credential that is no text"))?,
-        updated_at: time(row, first + 3)?,
-    })
+    row.maybe_str(at).ok().flatten()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stentor_core::ports::store::StoreError;
 
 use super::*;
+use crate::sql::run;
 use crate::sqlite::file;
-use crate::sqlite::query::run;
 use crate::sqlite::readers::{Readers, Reading};
 use crate::sqlite::settings::SqliteSettings;
 use crate::sqlite::writer::{CommitPriority, WriterThread};

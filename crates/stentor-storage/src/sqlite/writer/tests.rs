@@ -1,8 +1,7 @@
 use std::sync::{PoisonError, mpsc};
 
 use super::*;
-use crate::sqlite::fault::{conflict, damaged};
-use crate::sqlite::query::run;
+use crate::sql::{conflict, damaged, run};
 
 fn writer(jobs: usize) -> (tempfile::TempDir, WriterThread) {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
@@ -46,7 +45,7 @@ async fn a_failing_job_takes_nothing_of_the_others_with_it() {
     let (go, held) = hold_up(&writer).await;
     let first = writer.submit(CommitPriority::Usual, insert(1)).await;
     let failing = writer.submit(CommitPriority::Usual, |connection: &Connection| {
-        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        run(connection, "INSERT INTO numbers VALUES (100)", ())?;
         Err::<(), _>(conflict("no"))
     });
     let failing = failing.await;
@@ -63,7 +62,7 @@ async fn a_failing_job_takes_nothing_of_the_others_with_it() {
 async fn a_job_that_fails_before_all_others_is_taken_back_too() {
     let (_folder, writer) = writer(100);
     let failing = writer.run(CommitPriority::Usual, |connection: &Connection| {
-        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        run(connection, "INSERT INTO numbers VALUES (100)", ())?;
         Err::<(), _>(conflict("no"))
     });
     assert!(failing.await.is_err());
@@ -95,7 +94,7 @@ async fn a_checked_job_that_fails_in_its_middle_fails_its_whole_commit_and_leave
     let (go, held) = hold_up(&writer).await;
     let before = writer.submit_checked(CommitPriority::Usual, insert(1)).await;
     let torn = writer.submit_checked(CommitPriority::Usual, |connection: &Connection| {
-        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        run(connection, "INSERT INTO numbers VALUES (100)", ())?;
         Err::<(), _>(damaged("the disk is gone"))
     });
     let torn = torn.await;
@@ -113,7 +112,7 @@ async fn a_checked_job_that_fails_in_its_middle_fails_its_whole_commit_and_leave
 async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
     let (_folder, writer) = writer(100);
     let panicking = writer.run(CommitPriority::Usual, |connection: &Connection| -> Done<()> {
-        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        run(connection, "INSERT INTO numbers VALUES (100)", ())?;
         panic!("on purpose")
     });
     assert!(matches!(panicking.await, Err(StoreError::Damaged(_))));
@@ -245,7 +244,7 @@ async fn the_death_of_the_thread_is_noticed_and_nobody_waits_for_it() {
 }
 
 fn probe(connection: &Connection) -> Done<()> {
-    run(connection, "INSERT INTO numbers SELECT coalesce(max(n), 1000) + 1 FROM numbers", []).map(drop)
+    run(connection, "INSERT INTO numbers SELECT coalesce(max(n), 1000) + 1 FROM numbers", ()).map(drop)
 }
 
 #[tokio::test]

@@ -114,11 +114,6 @@ CREATE TABLE device_tags (
     key INTEGER NOT NULL,
     PRIMARY KEY (app, tag, key)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE device_topics (
-    key INTEGER NOT NULL,
-    topic INTEGER NOT NULL,
-    PRIMARY KEY (key, topic)
-) STRICT, WITHOUT ROWID;
 CREATE TABLE devices (
     key INTEGER PRIMARY KEY,
     token_since INTEGER NOT NULL,
@@ -127,13 +122,13 @@ CREATE TABLE devices (
     listed INTEGER NOT NULL,
     retired_at INTEGER,
     retired_reason INTEGER,
-    user INTEGER,
+    owner INTEGER,
     token TEXT NOT NULL,
     locale TEXT,
     time_zone TEXT,
     tags TEXT -- sorted, with commas between
 ) STRICT;
-CREATE INDEX devices_unlisted ON devices (key) WHERE listed = 0;
+CREATE INDEX devices_unlisted ON devices (key) WHERE NOT listed;
 CREATE TABLE fleets (
     no INTEGER PRIMARY KEY,
     app INTEGER NOT NULL,
@@ -152,25 +147,25 @@ CREATE INDEX group_devices_in_order ON group_devices (grp, key);
 CREATE TABLE group_user_devices (
     grp INTEGER NOT NULL,
     key INTEGER NOT NULL,
-    user INTEGER NOT NULL,
-    PRIMARY KEY (grp, key, user)
+    owner INTEGER NOT NULL,
+    PRIMARY KEY (grp, key, owner)
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER group_user_devices_of_device AFTER INSERT ON user_devices BEGIN
-    INSERT OR IGNORE INTO group_user_devices (grp, key, user)
-        SELECT grp, NEW.key, NEW.user FROM group_users WHERE user = NEW.user;
+    INSERT OR IGNORE INTO group_user_devices (grp, key, owner)
+        SELECT grp, NEW.key, NEW.owner FROM group_users WHERE owner = NEW.owner;
 END;
 CREATE TRIGGER group_user_devices_without_device AFTER DELETE ON user_devices BEGIN
-    DELETE FROM group_user_devices WHERE key = OLD.key AND user = OLD.user
-        AND grp IN (SELECT grp FROM group_users WHERE user = OLD.user
-            UNION SELECT no FROM leftovers WHERE kind = 5 AND other = OLD.user);
+    DELETE FROM group_user_devices WHERE key = OLD.key AND owner = OLD.owner
+        AND grp IN (SELECT grp FROM group_users WHERE owner = OLD.owner
+            UNION SELECT no FROM leftovers WHERE kind = 5 AND other = OLD.owner);
 END;
 CREATE TABLE group_users (
     grp INTEGER NOT NULL,
     external_id TEXT NOT NULL,
-    user INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
     PRIMARY KEY (grp, external_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX group_users_by_user ON group_users (user);
+CREATE INDEX group_users_by_user ON group_users (owner);
 CREATE TABLE groups (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     app INTEGER NOT NULL,
@@ -298,6 +293,7 @@ CREATE TABLE subscriptions (
     key INTEGER NOT NULL,
     PRIMARY KEY (topic, key)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX subscriptions_by_device ON subscriptions (key, topic);
 CREATE TABLE token_leaves (
     first INTEGER PRIMARY KEY,
     leaf BLOB NOT NULL
@@ -340,9 +336,9 @@ CREATE TABLE upstream_webhooks (
     updated_at INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE user_devices (
-    user INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
     key INTEGER NOT NULL,
-    PRIMARY KEY (user, key)
+    PRIMARY KEY (owner, key)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE users (
     no INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -3,28 +3,26 @@
 use stentor_core::id::{AppId, DeviceId};
 
 use super::{AT_ONCE_MAX_COUNT, delete, group, person, topic};
-use crate::postgres::engine::{Connection, params};
-use crate::postgres::fault::Done;
-use crate::postgres::portion::WorkPortion;
-use crate::postgres::query::{all, limit, one, run};
-use crate::postgres::store::app_providers::{self, Fleet};
-use crate::postgres::store::device_traces;
+use crate::postgres::engine::Connection;
+use crate::postgres::store::app_providers::{self, AppProvider};
 use crate::postgres::store::maintenance;
+use crate::sql::store::device_traces;
+use crate::sql::{Done, Portion, all, limit, one, params, run};
 
-type PortionWork = fn(&Connection, i64, &WorkPortion<'_>) -> Done<bool>;
+type AppWork = fn(&Connection, i64, &Portion<'_>) -> Done<bool>;
 
 /// Removes what hangs on a removed app's number; what would still begin by itself goes first, fleets last: by them its devices
 /// are found.
-pub(super) fn rest(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> Done<bool> {
     let schedules = [(
         "SELECT id FROM schedules WHERE app = $1 LIMIT 1",
-        schedule as PortionWork,
+        schedule as AppWork,
         "DELETE FROM schedules WHERE id = $1",
     )];
     if !each_of(connection, app, &schedules, portion)? || !campaigns(connection, app, portion)? {
         return Ok(false);
     }
-    let named: [(&str, PortionWork, &str); 3] = [
+    let named: [(&str, AppWork, &str); 3] = [
         ("SELECT no FROM topics WHERE app = $1 LIMIT 1", topic, "DELETE FROM topics WHERE no = $1"),
         ("SELECT no FROM groups WHERE app = $1 LIMIT 1", group, "DELETE FROM groups WHERE no = $1"),
         ("SELECT no FROM users WHERE app = $1 LIMIT 1", person, "DELETE FROM users WHERE no = $1"),
@@ -58,8 +56,8 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &WorkPortion<'_>)
 fn each_of(
     connection: &Connection,
     app: i64,
-    kinds: &[(&str, PortionWork, &str)],
-    portion: &WorkPortion<'_>,
+    kinds: &[(&str, AppWork, &str)],
+    portion: &Portion<'_>,
 ) -> Done<bool> {
     for (next, work, end) in kinds {
         while let Some(no) = one(connection, next, [app], |row| row.get::<i64>(0))? {
@@ -72,14 +70,14 @@ fn each_of(
     Ok(true)
 }
 
-fn schedule(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+fn schedule(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
     let sql = "DELETE FROM occurrences WHERE (schedule, instant) IN
         (SELECT schedule, instant FROM occurrences WHERE schedule = $1 LIMIT $2)";
     delete(connection, sql, no, portion)
 }
 
 /// Forgets the campaigns of a removed app with their chunks; returns whether none is left.
-fn campaigns(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+fn campaigns(connection: &Connection, app: i64, portion: &Portion<'_>) -> Done<bool> {
     let next = "SELECT id FROM campaigns WHERE app = $1 LIMIT $2";
     while !portion.is_over() {
         let ids: Vec<i64> = all(connection, next, [app, limit(AT_ONCE_MAX_COUNT)], |row| row.get(0))?;
@@ -93,7 +91,7 @@ fn campaigns(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Do
 }
 
 /// Removes the devices of a removed app at a provider.
-fn fleet(connection: &Connection, fleet: Fleet, portion: &WorkPortion<'_>) -> Done<bool> {
+fn fleet(connection: &Connection, fleet: AppProvider, portion: &Portion<'_>) -> Done<bool> {
     let (first, last) = (fleet.bound(DeviceId::from_raw(0)), fleet.bound(DeviceId::from_raw(u64::MAX)));
     let next = "SELECT key FROM devices WHERE key BETWEEN $1 AND $2 ORDER BY key LIMIT $3";
     while !portion.is_over() {

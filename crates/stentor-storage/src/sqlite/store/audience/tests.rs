@@ -1,5 +1,6 @@
 use rusqlite::StatementStatus;
 use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
 
 use super::*;
 use crate::sqlite::migrations;
@@ -9,9 +10,9 @@ fn group_of(count: i64) -> Connection {
     let connection = Connection::open_in_memory().expect("opened");
     migrations::run(&connection, migrations::STORE).expect("made");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
-    let people = format!("{rows} INSERT INTO user_devices (user, key) SELECT i, 1 << 40 | i FROM n");
+    let people = format!("{rows} INSERT INTO user_devices (owner, key) SELECT i, 1 << 40 | i FROM n");
     let members =
-        format!("{rows} INSERT INTO group_users (grp, external_id, user) SELECT 1, 'u' || i, i FROM n");
+        format!("{rows} INSERT INTO group_users (grp, external_id, owner) SELECT 1, 'u' || i, i FROM n");
     let devices = format!(
         "{rows} INSERT INTO devices (key, token_since, registered_at, platform, listed, token)
          SELECT 1 << 40 | i, 0, 0, 1, 1, 't' || i FROM n"
@@ -20,7 +21,7 @@ fn group_of(count: i64) -> Connection {
         "{rows} INSERT INTO group_devices (grp, device, key) SELECT 1, i, 1 << 40 | i FROM n WHERE i % 10 = 0"
     );
     let through =
-        format!("{rows} INSERT INTO group_user_devices (grp, key, user) SELECT 1, 1 << 40 | i, i FROM n");
+        format!("{rows} INSERT INTO group_user_devices (grp, key, owner) SELECT 1, 1 << 40 | i, i FROM n");
     for sql in [people, members, through, devices, direct] {
         connection.execute(&sql, [count]).expect("written");
     }
@@ -69,7 +70,7 @@ fn sparse(count: i64) -> Connection {
          SELECT 1 << 40 | i, 0, 0, 1, i = ?1, 't' || i FROM n"
     );
     let subscribed = format!("{rows} INSERT INTO subscriptions (topic, key) SELECT 1, 1 << 40 | i FROM n");
-    let owned = format!("{rows} INSERT INTO user_devices (user, key) SELECT 1, 1 << 40 | i FROM n");
+    let owned = format!("{rows} INSERT INTO user_devices (owner, key) SELECT 1, 1 << 40 | i FROM n");
     for sql in [devices, subscribed, owned] {
         connection.execute(&sql, [count]).expect("written");
     }

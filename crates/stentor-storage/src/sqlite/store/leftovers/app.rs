@@ -1,17 +1,14 @@
 //! What is left of an app: its devices, fleet by fleet, and all that hangs on its number.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, DeviceId};
 
 use super::{AT_ONCE_MAX_COUNT, Leftover, delete, group, person, topic};
-use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, one, run};
-use crate::sqlite::row::number;
+use crate::sql::store::device_traces;
+use crate::sql::{Done, Portion, Row, all, damaged, int, number, one, params, readable, run};
 use crate::sqlite::store::app_providers::AppProvider;
-use crate::sqlite::store::{device_traces, maintenance, tokens};
+use crate::sqlite::store::{maintenance, tokens};
 
 /// Rows that a campaign loses at once.
 const OF_CAMPAIGN_MAX_COUNT: usize = 64;
@@ -31,7 +28,7 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> 
         ("SELECT no FROM users WHERE app = ?1 LIMIT 1", person, "DELETE FROM users WHERE no = ?1"),
     ];
     for (next, work, end) in each {
-        while let Some(no) = one(connection, next, [app], |row| Ok(row.get::<_, i64>(0)?))? {
+        while let Some(no) = one(connection, next, [app], |row| row.get::<i64>(0))? {
             if portion.is_over() || !work(connection, no, portion)? {
                 return Ok(false);
             }
@@ -79,7 +76,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
         let some = params![first, last, AT_ONCE_MAX_COUNT as i64];
         let mut devices: Vec<(i64, Option<i64>)> = all(connection, next, some, |row| {
             // A token that cannot be read leaves its hash behind; nobody is found by it.
-            let token = row.get::<_, String>(1).ok().and_then(|token| PushToken::new(token).ok());
+            let token = row.get::<String>(1).ok().and_then(|token| PushToken::new(token).ok());
             Ok((row.get(0)?, token.map(|token| tokens::hash(app, provider, &token))))
         })?;
         if devices.is_empty() {
@@ -91,7 +88,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
             if portion.is_over() {
                 return Ok(false);
             }
-            device_traces::forget_with_messages(connection, fleet, key)?;
+            device_traces::forget_with_messages(connection, fleet.provider, &[key])?;
             remove_device(connection, key, hash)?;
         }
     }
@@ -102,18 +99,18 @@ fn remove_device(connection: &Connection, key: i64, hash: Option<i64>) -> Done<(
     if let Some(hash) = hash {
         tokens::forget(connection, hash, key)?;
     }
-    run(connection, "DELETE FROM device_topics WHERE key = ?1", [key])?;
+    run(connection, "DELETE FROM subscriptions WHERE key = ?1", [key])?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key]).map(drop)
 }
 
 /// Notes the fleets of an app as left over, and takes their rows away: nothing of them is found any more.
 pub(in crate::sqlite::store) fn leave_fleets(connection: &Connection, app: i64) -> Done<()> {
     let sql = "SELECT no, provider FROM fleets WHERE app = ?1";
-    let read = |row: &Row<'_>| Ok((number(row, 0)?, row.get::<_, i64>(1)?));
+    let read = |row: &Row<'_>| Ok((number(row, 0)?, row.get::<i64>(1)?));
     // What of a fleet cannot be read names no devices.
     let (fleets, _) = readable(connection, "fleets", (sql, [app]), usize::MAX, read)?;
     for (no, provider) in fleets {
-        let no = crate::sqlite::row::int(no);
+        let no = int(no);
         Leftover { kind: super::LeftoverKind::Fleet, no, other: app, cursor: provider }.note(connection)?;
     }
     run(connection, "DELETE FROM fleets WHERE app = ?1", [app]).map(drop)

@@ -3,11 +3,9 @@
 //! With a row for each pair SQLite searches and changes a page for each. With a row for a leaf it does so once for all that
 //! fall into the leaf. A leaf has the same length however full it is, so that it is written over in its place.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
-use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, SqliteError, damaged};
-use crate::sqlite::query::{exists, one, run};
+use crate::sql::{Done, Row, SqlError, damaged, exists, one, params, run};
 use crate::sqlite::store::leftovers::{Leftover, LeftoverKind};
 
 /// A token's hash and the number of the device that holds it, both below 2^40.
@@ -61,7 +59,7 @@ impl Leaves<'_> {
     /// Puts empty leaves where one cannot be read or none is; returns whether there was such a place.
     pub(super) fn mend(&self) -> Done<bool> {
         let (mut next, mut mended) = (i64::MIN, false);
-        if !exists(self.connection, &format!("SELECT 1 FROM {}", self.table), [])? {
+        if !exists(self.connection, &format!("SELECT 1 FROM {}", self.table), ())? {
             return Ok(false);
         }
         loop {
@@ -145,12 +143,12 @@ impl Leaves<'_> {
         }
     }
 
-    fn gap_for(&self, fault: SqliteError, hash: i64) -> Done<Leaf> {
+    fn gap_for(&self, fault: SqlError, hash: i64) -> Done<Leaf> {
         if !fault.is_damage() {
             return Err(fault);
         }
         let gap = self.gap(hash)?;
-        damage::note(self.connection, self.table, gap.first, &fault);
+        crate::sql::note_damage(self.connection, self.table, gap.first, &fault);
         Ok(gap)
     }
 
@@ -164,13 +162,13 @@ impl Leaves<'_> {
         );
         let before = one(self.connection, &sql, [hash], |row| {
             let first = row.get(0)?;
-            let page = row.get_ref(1)?.as_blob().ok().and_then(StoredLeaf::decode);
+            let page = row.maybe_bytes(1).ok().flatten().and_then(StoredLeaf::decode);
             // An end before its beginning, or beyond the hash, is damaged as well.
             let until = page.map(|page| page.until).filter(|until| (first..hash).contains(until));
             Ok(until.map_or(first, |until| until + 1))
         })?;
         let sql = format!("SELECT min(first) FROM {} WHERE first > ?1", self.table);
-        let after = one(self.connection, &sql, [hash], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
+        let after = one(self.connection, &sql, [hash], |row| row.get::<Option<i64>>(0))?.flatten();
         // An empty table has lost nothing.
         if before.or(after).is_some() {
             Leftover::of(LeftoverKind::Hashes, 0).note_if_writing(self.connection)?;
@@ -185,7 +183,7 @@ impl Leaves<'_> {
 
     fn put(&self, leaf: &Leaf) -> Done<()> {
         let sql = format!("INSERT OR REPLACE INTO {} (first, leaf) VALUES (?1, ?2)", self.table);
-        run(self.connection, &sql, (leaf.first, leaf.encode())).map(drop)
+        run(self.connection, &sql, params![leaf.first, leaf.encode()]).map(drop)
     }
 }
 
@@ -251,9 +249,8 @@ struct StoredLeaf<'a> {
 impl<'a> StoredLeaf<'a> {
     /// Reads the leaf in a row, which must cover a hash.
     fn of_row(row: &'a Row<'_>, hash: i64) -> Done<Self> {
-        let bytes =
-            row.get_ref(1)?.as_blob().map_err(|_| damaged("a leaf of token hashes that is no blob"))?;
-        let page = Self::decode(bytes).ok_or_else(|| damaged("a leaf of token hashes that is cut off"))?;
+        let page =
+            Self::decode(row.bytes(1)?).ok_or_else(|| damaged("a leaf of token hashes that is cut off"))?;
         if page.until < hash {
             return Err(damaged("a token hash that no leaf covers"));
         }

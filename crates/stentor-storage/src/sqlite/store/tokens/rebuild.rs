@@ -2,18 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 use stentor_core::device::PushToken;
 
 use super::{fresh, hash, holder_by_hash, note, old, pair, with_hashes};
-use crate::sqlite::damage::attempt;
-use crate::sqlite::fault::Done;
-use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, limit, one};
-use crate::sqlite::row::text;
+use crate::sql::store::removal;
+use crate::sql::{Done, Portion, Row, all, attempt, limit, one, text};
 use crate::sqlite::store::app_providers::{self, AppProvider, fleet_of};
 use crate::sqlite::store::leftovers::{Leftover, LeftoverKind};
-use crate::sqlite::store::removal;
 
 /// Devices looked at with one statement.
 const AT_ONCE_COUNT: usize = 512;
@@ -56,7 +52,7 @@ pub(in crate::sqlite::store) fn go_on(
 /// Notes the hashes of the next devices where they are missing; returns the last device, or nothing when there is none.
 fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
     let sql = "SELECT key, token FROM devices WHERE key > ?1 ORDER BY key LIMIT ?2";
-    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, text(row, 1, PushToken::new).ok()));
+    let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, text(row, 1, PushToken::new).ok()));
     let devices = all(connection, sql, [after, limit(AT_ONCE_COUNT)], read)?;
     let last = devices.last().map(|(key, _)| *key);
     let mut fleets = BTreeMap::new();
@@ -90,8 +86,8 @@ fn is_replaced(connection: &Connection, device: &ReadableDevice) -> Done<bool> {
     let Some(newer) = holder_by_hash(connection, device.fleet, device.hash, &device.token)? else {
         return Ok(false);
     };
-    let sql = "SELECT count(*) FROM devices WHERE key IN (?1, ?2) AND listed = 1";
-    let listed: Option<i64> = one(connection, sql, [device.key, newer], |row| Ok(row.get(0)?))?;
+    let sql = "SELECT count(*) FROM devices WHERE key IN (?1, ?2) AND listed";
+    let listed: Option<i64> = one(connection, sql, [device.key, newer], |row| row.get(0))?;
     if newer <= device.key || listed != Some(2) {
         return Ok(false);
     }

@@ -88,7 +88,7 @@ fn the_rows_of_older_files_are_adopted() {
     for row in rows.clone() {
         let table = ["token_hashes", "token_hashes_fresh"][usize::from(row.1 % 3 == 0)];
         let sql = format!("INSERT INTO {table} (hash, key) VALUES (?1, ?2)");
-        run(&connection, &sql, row).expect("written");
+        run(&connection, &sql, [row.0, row.1]).expect("written");
     }
     migrations::run(&connection, migrations::STORE).expect("adopted");
     let expected: BTreeSet<HashPair> = rows.map(|(hash, key)| (cut(hash), key & ((1 << 40) - 1))).collect();
@@ -99,7 +99,7 @@ fn the_rows_of_older_files_are_adopted() {
 fn a_device_of_another_fleet_holds_no_token_of_this_one() {
     let connection = file();
     let apps = [AppId::from_raw(1), AppId::from_raw(2)];
-    run(&connection, "INSERT INTO apps VALUES (1, 'a', 0), (2, 'b', 0)", []).expect("made");
+    run(&connection, "INSERT INTO apps VALUES (1, 'a', 0), (2, 'b', 0)", ()).expect("made");
     let [ours, theirs] =
         apps.map(|app| app_providers::ensure(&connection, app, ProviderKind::Fcm).expect("a fleet"));
     let token = PushToken::new("one-token").expect("a token");

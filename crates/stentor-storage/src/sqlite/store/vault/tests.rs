@@ -20,8 +20,8 @@ fn earlier(folder: &tempfile::TempDir) -> Connection {
     migrations::run(&connection, &STORE[..unsealed]).expect("of that version");
     let sql = "INSERT INTO credentials (app, provider, secret, updated_at) VALUES (1, 1, ?1, 0)";
     run(&connection, sql, [SECRET.repeat(300)]).expect("put");
-    run(&connection, "UPDATE sequences SET value = 9 WHERE name = 'id'", []).expect("a server ran on it");
-    run(&connection, "DELETE FROM credentials", []).expect("removed");
+    run(&connection, "UPDATE sequences SET value = 9 WHERE name = 'id'", ()).expect("a server ran on it");
+    run(&connection, "DELETE FROM credentials", ()).expect("removed");
     connection
 }
 
@@ -35,7 +35,7 @@ fn a_secret_that_was_removed_before_the_upgrade_is_wiped_from_free_space_and_log
     let vault = Vault::new("5a".repeat(32).parse().ok());
     vault.adopt(&connection).expect("adopted");
     assert!(!is_in(&folder, SECRET));
-    assert!(!exists(&connection, "SELECT 1 FROM scrubs WHERE due <> 0", []).expect("asked"), "done once");
+    assert!(!exists(&connection, "SELECT 1 FROM scrubs WHERE due <> 0", ()).expect("asked"), "done once");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_scrub_that_a_reader_keeps_from_being_finished_is_due_again() {
     reader.execute_batch("BEGIN; SELECT * FROM sequences").expect("it reads");
     let vault = Vault::new("5a".repeat(32).parse().ok());
     vault.adopt(&connection).expect("the server starts in any case");
-    assert!(exists(&connection, "SELECT 1 FROM scrubs WHERE due <> 0", []).expect("asked"));
+    assert!(exists(&connection, "SELECT 1 FROM scrubs WHERE due <> 0", ()).expect("asked"));
     drop(reader);
     vault.adopt(&connection).expect("adopted");
     assert!(!is_in(&folder, SECRET));

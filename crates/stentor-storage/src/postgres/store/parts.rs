@@ -1,0 +1,134 @@
+//! The parts of the store that this engine has of its own.
+
+use crate::postgres::engine::Connection;
+use stentor_core::campaign::{Campaign, CampaignAction};
+use stentor_core::device::{ProviderKind, PushToken};
+use stentor_core::id::{AppId, CampaignId, DeviceId, UpstreamId};
+use stentor_core::ledger;
+use stentor_core::message::Message;
+use stentor_core::ports::store::{Change, IdempotentReply, NodeEvent, Page};
+use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamMessage;
+
+use super::app_providers::AppProvider;
+use super::leftovers::{self, Leftover, LeftoverKind};
+use super::rows::Rows;
+use super::upstream::OF_MESSAGES;
+use super::{accept, audience, node_events, nodes, sequences, tokens, upstream_claims};
+use crate::postgres::transactor::STANDBY_NOTE;
+use crate::sql::{Done, EngineParts, Portion, RemovedKind, exists, int, params, run};
+
+impl EngineParts for Connection {
+    fn holder(&self, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>> {
+        tokens::holder(self, fleet, token)
+    }
+
+    fn count_stretch(
+        &self,
+        target: &Target,
+        fleet: AppProvider,
+        after: DeviceId,
+    ) -> Done<(u64, Option<DeviceId>)> {
+        audience::count_some(self, target, (fleet, after))
+    }
+
+    fn act(&self, app: AppId, id: CampaignId, action: CampaignAction, now: Timestamp) -> Done<Campaign> {
+        ledger::act(&mut Rows::new(self), (app, id), action, now)
+    }
+
+    fn wind_up(&self, id: CampaignId, now: Timestamp) -> Done<bool> {
+        ledger::wind_up(&mut Rows::new(self), id, now)
+    }
+
+    fn report_change(&self, change: &Change) {
+        if let Some(own) = self.shared.own.get() {
+            node_events::publish(self, own, node_events::of_change(change));
+        }
+    }
+
+    fn next_audit_entry(&self) -> Done<Option<i64>> {
+        Ok(Some(int(sequences::next(self, "audit")?)))
+    }
+
+    fn has_standbys(&self) -> Done<bool> {
+        exists(self, "SELECT 1 WHERE current_setting('synchronous_standby_names') <> ''", ())
+    }
+
+    fn set_token(&self, fleet: AppProvider, key: i64, _: &PushToken, token: &PushToken) -> Done<()> {
+        let hash = tokens::hash(fleet.app, fleet.provider, token);
+        let sql = "UPDATE devices SET token = ?2, token_hash = ?3 WHERE key = ?1";
+        run(self, sql, params![key, token.expose(), hash]).map(drop)
+    }
+
+    fn lock_device(&self, key: i64) -> Done<()> {
+        run(self, "SELECT 1 FROM devices WHERE key = ?1 FOR UPDATE", [key]).map(drop)
+    }
+
+    fn cut_off(&self, app: AppId, device: DeviceId, provider: ProviderKind) {
+        if let Some(own) = self.shared.own.get().filter(|_| provider == ProviderKind::Gateway) {
+            node_events::publish(self, own, [NodeEvent::CutOff(app, Some(device))]);
+        }
+    }
+
+    fn free_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        with_receipts: bool,
+        now: Timestamp,
+    ) -> Done<Vec<UpstreamMessage>> {
+        let kinds = if with_receipts { "TRUE" } else { OF_MESSAGES };
+        upstream_claims::free(self, (app, page, now), kinds, self.shared.own.get())
+    }
+
+    fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Done<Vec<UpstreamId>> {
+        match self.shared.own.get() {
+            Some(own) => upstream_claims::claim(self, app, ids, own),
+            None => Ok(ids.to_vec()),
+        }
+    }
+
+    fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Done<()> {
+        self.shared.own.get().map_or(Ok(()), |own| upstream_claims::let_go(self, app, ids, own))
+    }
+
+    fn insert_message(&self, message: &Message) -> Done<()> {
+        accept::insert(self, message)
+    }
+
+    fn keep_reply(&self, app: AppId, reply: &IdempotentReply, now: Timestamp) -> Done<()> {
+        accept::keep_reply(self, app, reply, now)
+    }
+
+    fn await_standby(&self) {
+        self.defer(STANDBY_NOTE);
+    }
+
+    fn is_firing(&self) -> Done<bool> {
+        nodes::is_firing(self, self.shared.own.get())
+    }
+
+    fn note_removal(&self, kind: RemovedKind, no: i64) -> Done<()> {
+        Leftover::of(kind.into(), no).note(self)
+    }
+
+    fn go_on_removing(&self, portion: &Portion<'_>) -> Done<bool> {
+        leftovers::go_on(self, portion)
+    }
+
+    fn begin_removal(&self, kind: RemovedKind, no: i64, portion: &Portion<'_>) -> Done<()> {
+        Leftover::of(kind.into(), no).begin(self, portion)
+    }
+}
+
+impl From<RemovedKind> for LeftoverKind {
+    fn from(kind: RemovedKind) -> Self {
+        match kind {
+            RemovedKind::Topic => Self::Topic,
+            RemovedKind::Group => Self::Group,
+            RemovedKind::Person => Self::Person,
+            RemovedKind::App => Self::App,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Who is in a group.
+
+use stentor_core::group::Member;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
+use stentor_core::name::ExternalId;
+use stentor_core::ports::store::{StoreError, SubscriptionChange};
+use stentor_core::time::Timestamp;
+
+use super::{app_providers, owners};
+use crate::sql::{Connection, Done, Portion, Row, all, int, number, one, params, readable, run, text};
+
+/// Lists members in order, after the one given: first people by name, then devices by id.
+pub(crate) fn list(
+    connection: &Connection,
+    group: i64,
+    after: Option<&Member>,
+    count: usize,
+) -> Done<Vec<Member>> {
+    let mut found = match after {
+        Some(Member::Device(_)) => Vec::new(),
+        Some(Member::User(user)) => users(connection, group, user.as_str(), count)?,
+        None => users(connection, group, "", count)?,
+    };
+    let first = if let Some(Member::Device(device)) = after { device.raw() } else { 0 };
+    let left = count - found.len();
+    found.extend(devices(connection, group, first, left)?);
+    Ok(found)
+}
+
+/// Adds members and counts them in the group.
+pub(crate) fn add_all(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    members: &[Member],
+    now: Timestamp,
+) -> Done<SubscriptionChange> {
+    let mut change = SubscriptionChange::default();
+    let portion = Portion::begin(connection);
+    for member in members {
+        let added = match member {
+            Member::User(user) => Some(add_user(connection, app, group, (user, now), &portion)?),
+            Member::Device(device) => add_device(connection, app, group, *device)?,
+        };
+        change.note_member(member, added);
+    }
+    // Once for all of them, and by what changed: a member that was there already must not count twice.
+    count(connection, group, int(change.changed))?;
+    Ok(change)
+}
+
+/// Refuses a group that has more members now than it may have.
+pub(crate) fn check_room(connection: &Connection, group: i64, max_count: usize) -> Done<()> {
+    let sql = "SELECT member_count FROM groups WHERE no = ?1";
+    let count = one(connection, sql, [group], |row| number(row, 0))?;
+    if count.is_none_or(|count| count <= max_count as u64) {
+        return Ok(());
+    }
+    Err(StoreError::LimitReached(format!("this group has at most {max_count} members")).into())
+}
+
+/// Takes members out and counts them.
+pub(crate) fn remove_all(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    members: &[Member],
+) -> Done<SubscriptionChange> {
+    let mut change = SubscriptionChange::default();
+    let portion = Portion::begin(connection);
+    for member in members {
+        let removed = match member {
+            Member::User(user) => take_user(connection, app, group, user, &portion)?,
+            Member::Device(device) => take_device(connection, app, group, *device)?,
+        };
+        change.note_member(member, removed);
+    }
+    count(connection, group, -int(change.changed))?;
+    Ok(change)
+}
+
+/// Takes a person out of every group; the devices follow.
+pub(crate) fn remove_user(connection: &Connection, user: i64) -> Done<()> {
+    let groups = "SELECT grp FROM group_users WHERE owner = ?1";
+    // Counted at once, while the devices follow in portions.
+    for group in all(connection, groups, [user], |row| row.get(0))? {
+        count(connection, group, -1)?;
+        connection.note_following(group, user)?;
+    }
+    run(connection, "DELETE FROM group_users WHERE owner = ?1", [user]).map(drop)
+}
+
+/// Takes a device out of every group.
+pub(crate) fn remove_device(connection: &Connection, key: i64) -> Done<()> {
+    let groups = "SELECT grp FROM group_devices WHERE key = ?1";
+    for group in all(connection, groups, [key], |row| row.get(0))? {
+        count(connection, group, -1)?;
+    }
+    run(connection, "DELETE FROM group_devices WHERE key = ?1", [key]).map(drop)
+}
+
+fn users(connection: &Connection, group: i64, after: &str, count: usize) -> Done<Vec<Member>> {
+    let sql = "SELECT external_id FROM group_users WHERE grp = ?1 AND external_id > ?2 ORDER BY external_id";
+    let read = |row: &Row<'_>| text(row, 0, ExternalId::new).map(Member::User);
+    Ok(readable(connection, "group_users", (sql, params![group, after]), count, read)?.0)
+}
+
+fn devices(connection: &Connection, group: i64, after: u64, count: usize) -> Done<Vec<Member>> {
+    let sql = "SELECT device FROM group_devices WHERE grp = ?1 AND device > ?2 ORDER BY device";
+    let read = |row: &Row<'_>| Ok(Member::Device(DeviceId::from_raw(number(row, 0)?)));
+    Ok(readable(connection, "group_devices", (sql, params![group, int(after)]), count, read)?.0)
+}
+
+fn add_user(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    (user, now): (&ExternalId, Timestamp),
+    portion: &Portion<'_>,
+) -> Done<bool> {
+    let no = owners::ensure(connection, app, user, now)?;
+    let sql = "INSERT INTO group_users (grp, external_id, owner) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let added = run(connection, sql, params![group, user.as_str(), no])? > 0;
+    if added {
+        // Counted with the new one: one too many undoes the transaction.
+        check_count(connection, "SELECT count(*) FROM group_users WHERE owner = ?1", no)?;
+        connection.begin_following(group, no, portion)?;
+    }
+    Ok(added)
+}
+
+fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
+    let Some((_, key)) = app_providers::locate(connection, app, device)? else { return Ok(None) };
+    let sql = "INSERT INTO group_devices (grp, device, key) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let added = run(connection, sql, [group, int(device.raw()), key])? > 0;
+    if added {
+        check_count(connection, "SELECT count(*) FROM group_devices WHERE key = ?1", key)?;
+    }
+    Ok(Some(added))
+}
+
+/// Refuses a member that is in too many groups now.
+fn check_count(connection: &Connection, sql: &str, member: i64) -> Done<()> {
+    let count = one(connection, sql, [member], |row| number(row, 0))?;
+    if count.is_none_or(|count| count <= GROUPS_PER_MEMBER_MAX_COUNT as u64) {
+        return Ok(());
+    }
+    let why = format!("a person or device is in at most {GROUPS_PER_MEMBER_MAX_COUNT} groups");
+    Err(StoreError::LimitReached(why).into())
+}
+
+fn take_user(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    user: &ExternalId,
+    portion: &Portion<'_>,
+) -> Done<Option<bool>> {
+    let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(None) };
+    let sql = "DELETE FROM group_users WHERE grp = ?1 AND external_id = ?2";
+    let removed = run(connection, sql, params![group, user.as_str()])? > 0;
+    if removed {
+        connection.begin_following(group, no, portion)?;
+    }
+    Ok(Some(removed))
+}
+
+fn take_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
+    if app_providers::locate(connection, app, device)?.is_none() {
+        return Ok(None);
+    }
+    let sql = "DELETE FROM group_devices WHERE grp = ?1 AND device = ?2";
+    Ok(Some(run(connection, sql, [group, int(device.raw())])? > 0))
+}
+
+fn count(connection: &Connection, group: i64, change: i64) -> Done<()> {
+    run(connection, "UPDATE groups SET member_count = member_count + ?2 WHERE no = ?1", [group, change])
+        .map(drop)
+}

@@ -1,0 +1,50 @@
+//! Replies that are kept so that a repeated request gets the same.
+
+use stentor_core::id::AppId;
+use stentor_core::name::IdempotencyKey;
+use stentor_core::ports::store::{Idempotent, IdempotentReply, StoredReply};
+use stentor_core::time::Timestamp;
+
+use super::app_providers;
+use crate::sql::{Connection, Done, Row, hash, int, one, params};
+
+/// Looks up an idempotency key.
+pub(crate) fn replay(
+    connection: &Connection,
+    app: AppId,
+    key: &IdempotencyKey,
+    request_hash: &[u8; 32],
+) -> Done<Option<Idempotent<()>>> {
+    let sql = "SELECT request_hash, body FROM replies WHERE app = ?1 AND key = ?2";
+    let read = |row: &Row<'_>| {
+        let reply = StoredReply { record: row.get(1)? };
+        // The key alone is looked up: one that was used for another request is told apart from one that is new.
+        Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
+    };
+    one(connection, sql, params![int(app.raw()), key.as_str()], read)
+}
+
+/// Returns what was found under an idempotency key as the answer to another kind of request.
+pub(crate) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
+    match known {
+        Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
+        Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
+    }
+}
+
+/// Keeps a reply of an app by itself, unless one is kept under its key; all checks come first.
+pub(crate) fn keep_alone(
+    connection: &Connection,
+    app: AppId,
+    given: &IdempotentReply,
+    now: Timestamp,
+) -> Done<Idempotent<()>> {
+    app_providers::check_app(connection, app)?;
+    match replay(connection, app, &given.key, &given.request_hash)? {
+        Some(known) => {
+            connection.await_standby();
+            Ok(known)
+        }
+        None => connection.keep_reply(app, given, now).map(Idempotent::Done),
+    }
+}

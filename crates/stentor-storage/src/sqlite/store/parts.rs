@@ -1,0 +1,117 @@
+//! The parts of the store that this engine has of its own.
+
+use rusqlite::Connection;
+use stentor_core::campaign::{Campaign, CampaignAction};
+use stentor_core::device::PushToken;
+use stentor_core::id::{AppId, CampaignId, DeviceId};
+use stentor_core::ledger;
+use stentor_core::message::Message;
+use stentor_core::ports::store::{IdempotentReply, Page};
+use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamMessage;
+
+use super::app_providers::AppProvider;
+use super::leftovers::{self, Leftover, LeftoverKind};
+use super::rows::Rows;
+use super::{accept, audience, tokens, upstream};
+use crate::sql::{Done, EngineParts, Portion, RemovedKind, params, run};
+
+impl EngineParts for Connection {
+    fn holder(&self, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>> {
+        tokens::holder(self, fleet, token)
+    }
+
+    fn forget_token(&self, fleet: AppProvider, token: &PushToken, key: i64) -> Done<()> {
+        tokens::forget(self, tokens::hash(fleet.app, fleet.provider, token), key)
+    }
+
+    fn note_fleets(&self, app: i64) -> Done<()> {
+        leftovers::leave_fleets(self, app)
+    }
+
+    fn count_stretch(
+        &self,
+        target: &Target,
+        fleet: AppProvider,
+        after: DeviceId,
+    ) -> Done<(u64, Option<DeviceId>)> {
+        audience::count_some(self, target, (fleet, after))
+    }
+
+    fn act(&self, app: AppId, id: CampaignId, action: CampaignAction, now: Timestamp) -> Done<Campaign> {
+        ledger::act(&mut Rows::new(self), (app, id), action, now)
+    }
+
+    fn wind_up(&self, id: CampaignId, now: Timestamp) -> Done<bool> {
+        ledger::wind_up(&mut Rows::new(self), id, now)
+    }
+
+    fn set_token(&self, fleet: AppProvider, key: i64, former: &PushToken, token: &PushToken) -> Done<()> {
+        let hash = tokens::hash(fleet.app, fleet.provider, token);
+        // Looked up by the former token, the device would be found where another one registers it.
+        if former != token {
+            tokens::forget(self, tokens::hash(fleet.app, fleet.provider, former), key)?;
+            tokens::note(self, [(hash, key)])?;
+        }
+        let sql = "UPDATE devices SET token = ?2 WHERE key = ?1";
+        run(self, sql, params![key, token.expose()]).map(drop)
+    }
+
+    fn free_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        with_receipts: bool,
+        now: Timestamp,
+    ) -> Done<Vec<UpstreamMessage>> {
+        upstream::waiting(self, app, page, with_receipts, now)
+    }
+
+    fn insert_message(&self, message: &Message) -> Done<()> {
+        accept::insert(self, message, &message.spec.encode())
+    }
+
+    fn keep_reply(&self, app: AppId, reply: &IdempotentReply, now: Timestamp) -> Done<()> {
+        accept::keep_reply(self, app, reply, now)
+    }
+
+    fn note_removal(&self, kind: RemovedKind, no: i64) -> Done<()> {
+        Leftover::of(kind.into(), no).note(self)
+    }
+
+    fn go_on_removing(&self, portion: &Portion<'_>) -> Done<bool> {
+        leftovers::go_on(self, portion)
+    }
+
+    fn begin_removal(&self, kind: RemovedKind, no: i64, portion: &Portion<'_>) -> Done<()> {
+        Leftover::of(kind.into(), no).begin(self, portion)
+    }
+
+    fn begin_following(&self, group: i64, person: i64, portion: &Portion<'_>) -> Done<()> {
+        Leftover::member(group, person).begin(self, portion)
+    }
+
+    fn note_following(&self, group: i64, person: i64) -> Done<()> {
+        Leftover::member(group, person).note(self)
+    }
+
+    fn is_following(&self, group: i64) -> Done<bool> {
+        leftovers::is_following(self, group)
+    }
+
+    fn follow(&self, group: i64) -> Done<bool> {
+        leftovers::follow_group(self, group)
+    }
+}
+
+impl From<RemovedKind> for LeftoverKind {
+    fn from(kind: RemovedKind) -> Self {
+        match kind {
+            RemovedKind::Topic => Self::Topic,
+            RemovedKind::Group => Self::Group,
+            RemovedKind::Person => Self::Person,
+            RemovedKind::App => Self::App,
+        }
+    }
+}
