@@ -21,7 +21,7 @@ struct InterfaceRequest {
     rest: [u8; 22],
 }
 
-/// Returns the calling thread a network namespace of its own; threads and processes that it starts are born there.
+/// Moves the calling thread to a new network namespace; threads and processes that it starts begin there.
 pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not asked for.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)

@@ -47,7 +47,7 @@ impl Netlink {
         self.ask(NEW_LINK, 0, &body)
     }
 
-    /// Returns an interface an address in a network of 2^(32 - prefix) addresses.
+    /// Adds an address to an interface, in a network of 2^(32 - prefix) addresses.
     pub(crate) fn add_address(&self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         let mut body = vec![INET, prefix, 0, 0];
         body.extend(index.to_ne_bytes());

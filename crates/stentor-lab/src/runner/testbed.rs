@@ -77,7 +77,7 @@ pub trait Testbed {
         Ok(())
     }
 
-    /// Returns both halves the whole processor again, until they are held once more.
+    /// Lets both halves use the whole processor again, until they are held once more.
     fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
         Ok(())
     }

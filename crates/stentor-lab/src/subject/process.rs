@@ -117,7 +117,7 @@ impl SubjectProcess {
         }
     }
 
-    /// Returns an order to which nothing is said.
+    /// Sends an order that has no reply.
     pub async fn send(&mut self, order: &SubjectOrder) -> Result<(), SubjectError> {
         let mut line =
             serde_json::to_string(order).map_err(|error| SubjectError::Exchange(error.to_string()))?;

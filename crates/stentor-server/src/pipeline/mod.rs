@@ -4,7 +4,7 @@
 //! producers expand audiences into chunks, a dispatcher of consumers for each provider kind and class sends them, settlers write
 //! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
-//! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
+//! store tells the next process where to go on. The supervisor notices a part that dies, and ends the pipeline.
 
 mod admission;
 mod attempt;

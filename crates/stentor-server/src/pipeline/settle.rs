@@ -4,7 +4,7 @@
 //!
 //! Choices worth knowing:
 //! - One answer speaks for its delivery; only the share of such answers speaks for the push service (`evidence`). While most
-//!   fare well, a rate_limiter, a 5xx or a refused credential is that delivery's own affair: it waits apart, counts
+//!   fare well, a rate limit, a 5xx or a refused credential is that delivery's own affair: it waits apart, counts
 //!   against `max_attempts`, and rests nobody else.
 //! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
 //!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
@@ -174,7 +174,7 @@ struct RetryKey {
     ambiguous: bool,
 }
 
-/// A intent to try again.
+/// The intent to try again.
 #[derive(Debug, Clone, Copy)]
 struct RetryIntent {
     reason: Reason,

@@ -69,7 +69,7 @@ impl SmallDisk {
         Ok(())
     }
 
-    /// Returns the room back.
+    /// Frees the room again.
     pub fn empty(&self) -> anyhow::Result<()> {
         std::fs::remove_file(self.ballast()).context("the ballast cannot be removed")
     }

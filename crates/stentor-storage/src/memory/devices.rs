@@ -125,7 +125,7 @@ impl AppRow {
         self.devices.get(&id).ok_or(StoreError::NotFound("device"))
     }
 
-    /// Returns a device another address; whoever holds it already keeps it, and false is told.
+    /// Moves a token to a device. Returns false if another device holds the token.
     pub(super) fn move_token(&mut self, id: DeviceId, token: &PushToken, now: Timestamp) -> bool {
         let Some(device) = self.devices.get_mut(&id) else { return true };
         let provider = device.registration.provider;

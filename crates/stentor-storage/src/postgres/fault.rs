@@ -87,7 +87,7 @@ pub(super) fn is_loss(error: &Error) -> bool {
     failure(error) == FailureMeaning::Lost
 }
 
-/// Returns an engine's failure a meaning for the caller.
+/// Returns the meaning of an error for the caller.
 pub(crate) fn meaning(error: &Error) -> StoreError {
     match failure(error) {
         FailureMeaning::Damaged => StoreError::Damaged(words(error)),

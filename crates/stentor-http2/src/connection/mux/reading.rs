@@ -182,7 +182,7 @@ impl Mux {
         self.unread_bytes += fitting.len();
     }
 
-    /// Returns the peer room again for what was read, now and then.
+    /// Extends the peer's window by the bytes that were read, now and then.
     fn return_window(&mut self, bytes: u32) -> Result<(), Violation> {
         self.unreturned_bytes += bytes;
         if self.unreturned_bytes > CONNECTION_WINDOW_BYTES {

@@ -83,7 +83,7 @@ impl Mux {
         (self.last_stream.saturating_sub(self.streams.next_id()) / 2) as usize
     }
 
-    /// Returns a batch a place here for `count` requests.
+    /// Reserves room for a batch of `count` requests.
     pub(crate) fn enlist(&mut self, work: &Arc<Work>, count: u32) -> u32 {
         let known =
             |place: &Option<OpenBatch>| place.as_ref().is_some_and(|held| Arc::ptr_eq(&held.work, work));

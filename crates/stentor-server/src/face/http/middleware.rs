@@ -26,7 +26,7 @@ pub(in crate::face) struct RequestId(pub(in crate::face) Arc<str>);
 #[derive(Debug, Clone)]
 pub(in crate::face) struct RequestedMedia(pub(in crate::face) HeaderValue);
 
-/// Returns the request an id, catches what goes wrong, writes refusals, logs one line.
+/// Assigns a request id, maps panics and refusals to responses, and logs the request.
 pub(super) async fn outer(State(write): State<WriteRefusal>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let matched = request.extensions().get::<MatchedPath>().cloned();

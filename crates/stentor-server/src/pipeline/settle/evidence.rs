@@ -25,7 +25,7 @@ pub(crate) struct Evidence {
     pub(crate) fine: u32,
     /// The good ones among them.
     pub(crate) accepted: u32,
-    /// First attempts that met a rate_limiter or a service that is down, or no answer at all.
+    /// First attempts that met a rate limit or a service that is down, or no answer at all.
     pub(crate) troubled: u32,
     /// First attempts for which the credential was refused.
     pub(crate) refused: u32,

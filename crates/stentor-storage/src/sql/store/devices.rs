@@ -156,7 +156,7 @@ pub(crate) fn counts(connection: &Connection, app: AppId) -> Done<Vec<(ProviderK
     Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, count)?.0)
 }
 
-/// Returns a device another address and revives it; false when another device holds the address.
+/// Moves a token to a device and revives the device. Returns false if another device holds the token.
 pub(crate) fn move_token(
     connection: &Connection,
     fleet: AppProvider,

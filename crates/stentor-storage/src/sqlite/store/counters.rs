@@ -14,7 +14,7 @@ const NUMBERED: [(&str, &str); 5] =
 /// Rows of a table that get another number at one start.
 const RENUMBERED_MAX_COUNT: usize = 1_024;
 
-/// Returns rows whose number nobody gave out one that is: behind the last number there is there would be none for a new row.
+/// Renumbers rows whose number is beyond the sequence, so that the sequence can continue.
 pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
     for (table, key) in NUMBERED {
         let sql = format!("SELECT {key} FROM {table} WHERE {key} > ?1 LIMIT ?2");
