@@ -220,7 +220,10 @@ async fn keeps_pace(latency_ms: u64, bytes_per_second: Option<u64>) {
 
 #[tokio::test]
 async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than_all() {
-    join_all([0, 50, 200, 1_000].map(|latency_ms| keeps_pace(latency_ms, None))).await;
+    // One after the other: together they would ask this machine for four times the quota.
+    for latency_ms in [0, 50, 200, 1_000] {
+        keeps_pace(latency_ms, None).await;
+    }
 }
 
 #[tokio::test]
