@@ -212,6 +212,7 @@ class IdentityTest(unittest.TestCase):
         device = Device(self.path, self.network.url, key, backoff=Backoff(0.01, 0.02), **told)
         thread = threading.Thread(target=device.run, daemon=True)
         thread.start()
+        self.running = thread
         self.addCleanup(thread.join, 20)
         self.addCleanup(device.stop)
         return device
@@ -260,6 +261,8 @@ class IdentityTest(unittest.TestCase):
         time.sleep(0.1)
         self.assertEqual(device.id, "dev_1")
         device.stop()
+        # It would write the same file.
+        self.running.join(20)
         self.network.known = {}
         own = Memory.of(self.network.url, JOINED)
         own.refused_since = int(time.time()) - _folder.FORMER_LIFE_SECONDS - 5
