@@ -28,10 +28,10 @@ pub(crate) const OF_MESSAGES: &str = "kind = 0";
 #[async_trait]
 impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
     async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError> {
-        // A device waits for it.
         for message in &messages {
             check_texts(&[&message.key, &message.body])?;
         }
+        // A device waits for it.
         self.write_registry_first(move |connection| {
             messages.iter().map(|one| keep(connection, one)).collect()
         })
