@@ -7,6 +7,7 @@ mod ci;
 mod codegen;
 mod dist;
 mod finding;
+mod prose;
 mod records;
 mod rust_file;
 mod tidy;
@@ -29,7 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum XtaskCommand {
-    /// Checks walls, sizes, words and the other house rules; exits 1 on any finding
+    /// Checks walls, sizes, links and the other house rules; exits 1 on any finding
     Tidy,
     /// Writes what the binary generates: the references under docs/, target/descriptions, and half of the clients
     Codegen {
@@ -77,6 +78,12 @@ rightly and no time was kept. What is missing is said with the command that inst
     },
     /// Brings the records of the studies, which a clone without history does not have, into docs/studies
     Records,
+    /// Counts words in comments that make sentences hard to read, by package; nothing fails
+    Prose {
+        /// Prints one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Counts lines, packages and the bytes of a clone without history, and lists the slowest crates of the last timed build
     Weight {
         /// Prints one JSON object
@@ -96,6 +103,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
         XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
         XtaskCommand::Records => records::run(&workspace)?,
+        XtaskCommand::Prose { json } => prose::run(&workspace, json)?,
         XtaskCommand::Weight { json } => weight::run(&workspace, json)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -2,7 +2,6 @@
 
 mod adapters;
 mod dead_files;
-mod docs;
 mod environment;
 mod floors;
 mod glossary;
@@ -15,7 +14,6 @@ mod sizes;
 mod text;
 mod vendors;
 mod walls;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -37,8 +35,6 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     let sizes = sizes::measure(&files);
     findings.extend(walls::check(workspace)?);
     findings.extend(sizes::check(&files, &sizes));
-    findings.extend(files.iter().flat_map(words::check));
-    findings.extend(files.iter().flat_map(docs::check));
     findings.extend(files.iter().flat_map(floors::check));
     findings.extend(files.iter().flat_map(vendors::check));
     findings.extend(files.iter().flat_map(environment::check));

@@ -1,6 +1,5 @@
 //! Vendors: what is said of one push service stands in its adapter's folder.
 
-use super::words::parts;
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
@@ -152,4 +151,22 @@ fn parts_of_line(line: &str) -> Vec<String> {
 fn parts_of_name(name: &str) -> Vec<String> {
     let whole = name.to_lowercase();
     if WORDS.contains(&&[whole.as_str()][..]) { vec![whole] } else { parts(name) }
+}
+
+/// Splits a name in snake, camel or capital case into lower-case words.
+pub(super) fn parts(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let mut parts = vec![String::new()];
+    for (index, letter) in letters.iter().enumerate() {
+        let after_lower = index > 0 && letters[index - 1].is_lowercase();
+        let before_lower = index > 0 && letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+        if *letter == '_' || (letter.is_uppercase() && (after_lower || before_lower)) {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| *letter != '_') {
+            part.extend(letter.to_lowercase());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
