@@ -8,9 +8,13 @@ use cargo_metadata::{Artifact, Message, PackageId, TargetKind};
 
 use crate::workspace::Workspace;
 
-/// What builds every program and every test program with one set of compiler flags. `cargo test --workspace` finds all of it built: tests
-/// of one package may start the program of another.
+/// Builds every program and every test program: tests of one package may start the program of another.
 pub(crate) const BUILD: [&str; 3] = ["build", "--workspace", "--all-targets"];
+/// Lets clippy compile the workspace, so that one pass lints and builds. `cargo clippy` would check all packages in a pass of its own.
+pub(crate) const LINTED: [(&str, &str); 2] = [
+    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
+];
 
 /// An executable that has tests of one target.
 #[derive(Debug, Clone)]
@@ -51,7 +55,7 @@ impl TestProgram {
 /// Asks cargo for the test programs, which it builds where they are not built yet.
 pub(crate) fn find(workspace: &Workspace) -> anyhow::Result<Vec<TestProgram>> {
     let mut command = Command::new("cargo");
-    command.args(BUILD).args(["--quiet", "--message-format", "json-render-diagnostics"]);
+    command.args(BUILD).envs(LINTED).args(["--quiet", "--message-format", "json-render-diagnostics"]);
     let output = command.current_dir(&workspace.root).stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "not everything compiles");
     let mut programs = Vec::new();

@@ -39,6 +39,7 @@ const BROWSERS: &str = "browsers are installed by --full only";
 const SERVERS: &str = "its foreign server is installed by --full only";
 const NATS: &str = "nats-server is built by --full only";
 const TOOLS: &str = "its tools are installed by --full only";
+const LONGEST: &str = "it takes more than a minute";
 const WAITS: &str = "it waits for time limits";
 
 /// Builds a row.
@@ -58,6 +59,8 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor", "probe::", STUDIES),
     row("stentor", "subject::", STUDIES),
     row("stentor", "bench::", "benchmarks take minutes"),
+    row("stentor", "device_clients::what_devices_cost", "a measurement takes more than a minute"),
+    row("stentor", "clock::the_clocks_self_test", "a measurement takes more than half a minute"),
     row("stentor", "nodes::", CLUSTERS),
     row("stentor", "nodes::r2_", CLUSTERS),
     row("stentor", "nodes::r20_", NATS),
@@ -117,6 +120,10 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor-http2", "foreign::netty", SERVERS),
     row("stentor-http2", "foreign::pushys_mock", SERVERS),
     row("stentor-storage", "nats", NATS),
+    // Each is the longest of its program, and others try the same with fewer values, scripts and delays.
+    row("stentor-storage", "postgres::model::whatever_happens_it_agrees", LONGEST),
+    row("stentor-storage", "postgres_distance::with_160_ms", LONGEST),
+    row("stentor-server", "pipeline::damage::a_damaged_value_of_one_app", LONGEST),
 ];
 
 #[cfg(test)]
