@@ -1,4 +1,4 @@
-//! How fast the store on SQLite is by itself, without a network: the floor under every other figure.
+//! Measures the speed of the SQLite store by itself, without a network: the floor under every other figure.
 //!
 //! `cargo run --release -p stentor-storage --example store_floor -- [devices] [directory]`
 #![expect(clippy::print_stdout, reason = "a program that prints its figures")]

@@ -1,10 +1,11 @@
-//! Which devices of a chunk await a receipt, and what waits for one device in the order of its acceptance.
+//! Helpers over the deliveries of the gateway: the devices of a chunk that await a receipt, and the pending deliveries of a device in order
+//! of acceptance.
 
 use stentor_core::delivery::Record;
 use stentor_core::id::DeviceId;
 use stentor_core::ports::store::PendingDelivery;
 
-/// Finds those of the devices that are asked about, in order of id, that await a receipt in a chunk; returns their places.
+/// Returns the positions in `asked` of the devices that await a receipt in a chunk. `asked` and `devices` are in order of id.
 pub(crate) fn awaiting(asked: &[DeviceId], devices: &[DeviceId], records: &[Record]) -> Vec<usize> {
     let (Some(first), Some(last)) = (devices.first(), devices.last()) else { return Vec::new() };
     let begin = asked.partition_point(|device| device < first);
@@ -16,7 +17,7 @@ pub(crate) fn awaiting(asked: &[DeviceId], devices: &[DeviceId], records: &[Reco
     within.filter(|(_, device)| awaits(device)).map(|(place, _)| place).collect()
 }
 
-/// Brings what waits for a device into order, each message once; at most so many, the oldest.
+/// Sorts the pending deliveries of a device, removes duplicates of a message, and keeps the oldest `limit`.
 pub(crate) fn in_order(mut found: Vec<PendingDelivery>, limit: usize) -> Vec<PendingDelivery> {
     found.sort_unstable_by_key(|one| (one.message, one.chunk));
     found.dedup_by_key(|one| one.message);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How urgent a job is.
+/// The priority of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitPriority {
     /// A caller, or one device, waits for it.
@@ -35,7 +35,7 @@ struct QueuedJob<J> {
 }
 
 impl<J> CommitQueue<J> {
-    /// Makes a queue with so many places for each priority: where many wait to move audiences, callers still find one.
+    /// Creates a queue with `places` places for each priority. Callers find a place even if the places of the audience work are taken.
     pub(crate) fn new(places: usize) -> Self {
         let state = CommitQueueState { first: VecDeque::new(), usual: VecDeque::new(), closed: false };
         let semaphore = || Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
@@ -96,10 +96,10 @@ impl<J> CommitQueue<J> {
         self.lock().jobs(priority).pop_front().map(|waiting| waiting.job)
     }
 
-    /// Lets nobody in any more; those that wait are still taken.
+    /// Closes the queue for new jobs. Jobs already in the queue are still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        // After the flag, by which whoever got a place just before is refused.
+        // After the flag, so that a caller which has just acquired a place is refused.
         self.first_places.close();
         self.usual_places.close();
         self.arrived.notify_all();
@@ -112,7 +112,7 @@ impl<J> CommitQueue<J> {
             let mut state = self.lock();
             (std::mem::take(&mut state.first), std::mem::take(&mut state.usual))
         };
-        // Without the lock: their drops tell their callers, who may ask for something at once.
+        // Without the lock: dropping a job notifies its caller, which may push another job at once.
         drop((first, usual));
     }
 

@@ -7,11 +7,11 @@ use stentor_core::id::DeviceId;
 /// Between both keys.
 const SEPARATOR: char = ' ';
 
-/// Finds what was written of the device of a row `d`, as a column.
+/// A column with the stored keys of the device of a row `d`.
 pub(crate) const COLUMN: &str = "(SELECT c.name FROM channels c WHERE c.device = (d.key & 1099511627775)
     AND substr(c.agent, 1, 5) = 'keys/' ORDER BY c.name LIMIT 1)";
 
-/// Returns the agent whose channel has the keys of a device.
+/// Returns the agent whose only channel holds the keys of a device.
 pub(crate) fn agent_of(device: DeviceId) -> String {
     format!("keys/{device}")
 }

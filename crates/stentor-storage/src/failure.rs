@@ -5,7 +5,7 @@
 pub(crate) enum FailureMeaning {
     /// It cannot be done now; the same may do well later.
     Retry,
-    /// Too many ask at once, or somebody else has what it needs.
+    /// The server is overloaded, or another transaction holds a lock.
     Busy,
     /// There is no room.
     Full,
@@ -13,17 +13,17 @@ pub(crate) enum FailureMeaning {
     Conflict,
     /// The connection is of no use any more; another one may be.
     Lost,
-    /// The disk does not give a part of what is kept, which says nothing of the rest.
+    /// The disk cannot read a part of the data; the other parts may be intact.
     Unreadable,
-    /// What is kept makes no sense, and the row itself proves it.
+    /// The stored data is invalid, as the row itself proves.
     Damaged,
     /// Nothing helps until an operator changes something: no server starts with it.
     Refused,
-    /// This program asked for what it must not ask for; nothing that is kept is at fault.
+    /// The program made an invalid request; the stored data is not at fault.
     Misused,
 }
 
-/// Returns the meaning of the first row of a table whose code is the given one.
+/// Returns the meaning of a code in a table.
 pub(crate) fn meaning_in<C: PartialEq>(table: &[(C, FailureMeaning)], code: &C) -> Option<FailureMeaning> {
     table.iter().find(|(known, _)| known == code).map(|(_, meaning)| *meaning)
 }

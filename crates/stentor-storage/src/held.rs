@@ -1,4 +1,4 @@
-//! Holding back what is not due, for engines that give out whatever they have.
+//! Holding back of tickets until they are due, for engines that cannot delay tickets.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ use stentor_core::ports::queue::{LaneDepth, Queue, QueueAbilities, QueueError, Q
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
-/// A queue over an engine that cannot hold tickets back: they wait in this process' memory until they are due.
+/// A queue over an engine that cannot delay tickets: they wait in the memory of this process until they are due.
 ///
-/// What waits here is lost with the process, like all that a queue holds: the store has it, and it is published again.
+/// The tickets held here are lost with the process, like everything in a queue. The store has their chunks, and they are published again.
 pub struct HeldQueue<Q> {
     engine: Q,
     clock: Arc<dyn Clock>,
@@ -29,7 +29,7 @@ struct HeldTickets {
 }
 
 impl<Q: Queue> HeldQueue<Q> {
-    /// Holds back for an engine, whose callers do not say what time it is when they publish.
+    /// Wraps an engine. The clock is needed because `publish` gets no time.
     pub fn over(engine: Q, clock: Arc<dyn Clock>) -> Self {
         Self { engine, clock, held: Mutex::default(), changes: Notify::new() }
     }
@@ -38,27 +38,26 @@ impl<Q: Queue> HeldQueue<Q> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over what has fallen due, of one lane or of all.
+    /// Publishes the due tickets of one lane or of all to the engine.
     async fn release(&self, lane: Option<Lane>, now: Timestamp) -> Result<(), QueueError> {
         let due = self.held().take_due(lane, now);
         if due.is_empty() {
             return Ok(());
         }
         let published = self.engine.publish(&due).await;
-        // Taken out before they are handed over, so that two who ask at once do not both publish them; put back where
-        // that failed.
+        // Removed before they are published, so that two concurrent callers do not both publish them; restored if publishing fails.
         if published.is_err() {
             self.held().put_all(&due);
         }
         published
     }
 
-    /// Keeps tickets back, and wakes who waits to hear of their due times.
+    /// Holds tickets back, and wakes the task that waits in `changed` for their due times.
     fn hold(&self, tickets: &[Ticket]) {
         if !tickets.is_empty() {
             self.held().put_all(tickets);
             self.changes.notify_waiters();
-            // The permit is for who comes between two waits; both, for `notify_waiters` leaves none.
+            // The permit is for a task between two waits: `notify_waiters` stores none.
             self.changes.notify_one();
         }
     }
@@ -89,7 +88,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
         lease_for: Duration,
         now: Timestamp,
     ) -> Result<Vec<QueueLease>, QueueError> {
-        // First, for the engine gives out only what it has been handed.
+        // First, because the engine leases only tickets that were published to it.
         self.release(Some(lane), now).await?;
         self.engine.lease(lane, max, lease_for, now).await
     }
@@ -107,7 +106,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
         self.engine.ack(leases).await
     }
 
-    /// Of a lease that was lost meanwhile a second ticket may be held, which is found void once it is leased.
+    /// If a lease was lost in between, a second ticket of its chunk may be held. It is found void once it is leased.
     async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError> {
         if due_at <= self.clock.now() {
             return self.engine.nack(leases, due_at).await;
@@ -131,7 +130,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
         self.release(None, now).await?;
         let mut depths = self.engine.depths(now).await?;
-        // After the release: what was due counts in the engine, and only there.
+        // After the release: due tickets count in the engine only.
         self.held().add_to(&mut depths);
         Ok(depths)
     }
@@ -184,7 +183,7 @@ impl HeldTickets {
         }
     }
 
-    /// Takes what is due, in order.
+    /// Removes and returns the due tickets, in order.
     fn take_due(&mut self, lane: Option<Lane>, now: Timestamp) -> Vec<Ticket> {
         let lanes: Vec<Lane> = match lane {
             Some(lane) => vec![lane],
@@ -200,7 +199,7 @@ impl HeldTickets {
         due
     }
 
-    /// Adds what is held to what the engine has.
+    /// Adds the held tickets to the depths of the engine.
     fn add_to(&self, depths: &mut Vec<LaneDepth>) {
         for (lane, waiting) in &self.lanes {
             let place = depths.iter().position(|depth| depth.lane == *lane).unwrap_or_else(|| {

@@ -2,7 +2,7 @@
 
 use stentor_core::ports::store::StoreError;
 
-/// Where to.
+/// The target of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaGoal {
     /// The schema of this program, which a server takes at its start as well.
@@ -11,7 +11,7 @@ pub enum SchemaGoal {
     OneBack,
 }
 
-/// What was done.
+/// The result of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaChange {
     /// The version that there was; 0 where there was no store.
@@ -20,25 +20,25 @@ pub struct SchemaChange {
     pub to: usize,
 }
 
-/// How a step is undone.
+/// The undoing of a migration step.
 #[derive(Debug)]
 pub(crate) struct SchemaUndo {
     /// Finds something that would be lost.
     pub(crate) finds_loss: &'static str,
-    /// What that is.
+    /// A description of the data that would be lost.
     pub(crate) loss: &'static str,
-    /// What undoes it.
+    /// The statements that undo the step.
     pub(crate) sql: &'static str,
 }
 
-/// Undoes the step that keeps where apps want what their devices send.
+/// Undoes the step that stores webhooks for the messages of devices.
 pub(crate) const UNDO_WEBHOOKS: SchemaUndo = SchemaUndo {
     finds_loss: "SELECT 1 FROM upstream_webhooks",
     loss: "webhooks of apps: delete them first",
     sql: "DROP TABLE upstream_webhooks",
 };
 
-/// Undoes the step that tells apps what their devices have confirmed.
+/// Undoes the step that stores receipts for app servers.
 pub(crate) const UNDO_RECEIPTS: SchemaUndo = SchemaUndo {
     finds_loss: "SELECT 1 FROM upstream WHERE kind <> 0",
     loss: "confirmations that apps are still to be told: wait until they are told, or have expired",
@@ -46,7 +46,7 @@ pub(crate) const UNDO_RECEIPTS: SchemaUndo = SchemaUndo {
         CREATE UNIQUE INDEX upstream_by_key ON upstream (device, key)",
 };
 
-/// Undoes the step by which what is kept of a device of the gateway goes with it.
+/// Undoes the step by which the gateway's data about a device is removed with the device.
 pub(crate) const UNDO_TRACES: SchemaUndo = SchemaUndo {
     finds_loss: "SELECT 1 WHERE 1 = 0",
     loss: "nothing",
@@ -95,7 +95,7 @@ pub(crate) const UNDO_SHARED_NAMES: SchemaUndo = SchemaUndo {
         CREATE INDEX devices_unlisted ON devices (key) WHERE listed = 0",
 };
 
-/// Undoes the step by which servers say what they are. Each says it again when it joins.
+/// Undoes the step by which nodes report their version, roles and host. Each node reports them again when it joins.
 pub(crate) const UNDO_NODE_REPORTS: SchemaUndo = SchemaUndo {
     finds_loss: "SELECT 1 WHERE 1 = 0",
     loss: "nothing",
@@ -104,8 +104,7 @@ pub(crate) const UNDO_NODE_REPORTS: SchemaUndo = SchemaUndo {
         ALTER TABLE nodes DROP COLUMN host",
 };
 
-/// Returns what undoes the step to a version, of those that can be undone. Refuses (Conflict) one that stays, and one by whose undoing
-/// something would be lost.
+/// Returns the undoing of the step to a version, if the step can be undone. Fails with Conflict if it cannot, or if data would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(
     steps: &'static [(usize, SchemaUndo)],
     version: usize,

@@ -1,4 +1,4 @@
-//! Where a store is, and what is done with it there by hand.
+//! The location of a store, and the commands that an operator runs on it.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::schema::{SchemaChange, SchemaGoal};
 use crate::sqlite::{self, SqliteSide};
 use crate::transfer::TransferSide;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug, Clone)]
 pub enum StorePlace {
     /// In a file.
@@ -41,8 +41,8 @@ pub(crate) fn open(place: &StorePlace, is_target: bool) -> Result<Box<dyn Transf
     })
 }
 
-/// Changes the schema of a store: back only of one that nobody uses, forward also of a database that servers use which go on with
-/// it. Refuses (Conflict) a step back that cannot be undone, or by which something would be lost, and changes nothing then.
+/// Migrates the schema of a store. Backward, the store must not be in use; forward, a database may be in use by servers that can work with
+/// the new schema. Fails with Conflict, and changes nothing, if the step back cannot be undone or would lose data.
 pub fn migrate(place: &StorePlace, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
     match place {
         StorePlace::Sqlite(path) => sqlite::migrate(path, goal),

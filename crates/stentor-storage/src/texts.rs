@@ -1,8 +1,8 @@
-//! Which texts are kept: the same at each engine, so that every store can be copied into every other.
+//! The texts that a store accepts: the same for each engine, so that every store can be copied into every other.
 
 use stentor_core::ports::store::StoreError;
 
-/// Why a text is refused.
+/// The reason for refusing a text.
 pub(crate) const NUL_REFUSED: &str = "a text with U+0000 cannot be kept";
 
 /// Returns whether a text has U+0000, which no text of PostgreSQL can hold.

@@ -1,6 +1,6 @@
 //! Turns between apps, where more is due than can be done at once.
 
-/// Takes one of each list in turn, up to so many.
+/// Takes one element of each list in turn, up to `max` in all.
 pub(crate) fn in_turns<T>(lists: Vec<Vec<T>>, max: usize) -> Vec<T> {
     let mut taken = Vec::new();
     let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
@@ -13,7 +13,7 @@ pub(crate) fn in_turns<T>(lists: Vec<Vec<T>>, max: usize) -> Vec<T> {
     taken
 }
 
-/// Returns how many one of so many may take of a number; at least one.
+/// Returns the share of each of `of` participants in `max`; at least one.
 pub(crate) const fn share(max: usize, of: usize) -> usize {
     let share = max.div_ceil(if of == 0 { 1 } else { of });
     if share == 0 { 1 } else { share }

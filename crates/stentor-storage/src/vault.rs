@@ -45,7 +45,7 @@ impl Vault {
         }
     }
 
-    /// Returns what is kept of a webhook: its address is sealed with its secret, because a part of it may be one.
+    /// Returns the stored form of a webhook. Its address is sealed with its secret, because a part of it may be secret.
     pub(crate) fn seal_webhook(&self, webhook: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
         let mut content = json!({"url": webhook.url, "secret": webhook.secret});
         if let Some(FormerSecret { secret, until }) = &webhook.former {
@@ -55,7 +55,7 @@ impl Vault {
         Ok(UpstreamWebhook { url: String::new(), secret, former: None, ..webhook })
     }
 
-    /// Opens what is kept of a webhook.
+    /// Opens the stored form of a webhook.
     pub(crate) fn open_webhook(&self, kept: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
         let opened = match &self.0 {
             None => Some(kept.secret.clone()),
@@ -91,7 +91,7 @@ impl Vault {
     }
 }
 
-/// Returns the place of a credential by app and provider as numbers; `None` for what is no such place.
+/// Returns the place of a credential by the numbers of its app and provider, or `None` if they are not valid.
 pub(crate) fn credential_place((app, provider): (i64, i64)) -> Option<SealedPlace> {
     let app = AppId::from_raw(u64::try_from(app).ok()?);
     Some(SealedPlace::Credential(app, ProviderKind::from_code(u8::try_from(provider).ok()?)?))

@@ -1,3 +1,5 @@
+//! A benchmark of a store's engine.
+
 use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
@@ -7,7 +9,7 @@ use stentor_core::target::Target;
 
 use super::scene::{Draft, Scene, accept_all, at, chunks, lease_at, registration};
 
-/// How much to do.
+/// The load of a benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct BenchmarkLoad {
     /// Devices to register and to reach.
@@ -18,7 +20,7 @@ pub struct BenchmarkLoad {
     pub chunk_max_devices: usize,
 }
 
-/// What one engine did.
+/// The results of one engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BenchmarkFigures {
     /// Registrations, in batches.

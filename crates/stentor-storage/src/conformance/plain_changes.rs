@@ -1,4 +1,4 @@
-//! Changes that leave no entry in the audit trail, each as a method: what cases set their scenes up with.
+//! Changes without an entry in the audit trail, each as a method, for the setup of cases.
 
 use async_trait::async_trait;
 use stentor_core::account::IssuedAccount;

@@ -1,4 +1,4 @@
-//! What cases begin with: an app, its devices, messages on their way, and the words to settle them.
+//! The setup of cases: an app, its devices, messages on their way, and helpers to settle them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ use stentor_core::time::Timestamp;
 pub const INSTANCE: u64 = 7;
 /// Most devices of a chunk in cases.
 pub const CHUNK_MAX_DEVICES: usize = 4;
-/// How long leases of cases hold.
+/// The duration of leases in cases.
 const LEASE_SECONDS: i64 = 60;
 
 /// Returns an instant, in seconds after the one at which every case begins.
@@ -63,7 +63,7 @@ pub fn token(text: &str) -> PushToken {
     PushToken::new(text).expect("a push token")
 }
 
-/// Waits until nothing is left of what was begun and was too much for one transaction: on a slow disk a few rows may be.
+/// Works off everything that was too much for one transaction: on a slow disk even a few rows may be.
 pub async fn finish_work(store: &dyn Store) {
     while store.continue_work(at(1)).await.expect("worked off") {}
 }
@@ -194,9 +194,9 @@ pub fn awaited_chunk(leased: &LeasedChunk, awaited: Awaited, positions: &[u32]) 
 /// A message that a case is about to send.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// To whom.
+    /// The target.
     pub target: Target,
-    /// Its life.
+    /// The time to live.
     pub ttl_seconds: u64,
     /// Newer replaces older.
     pub collapse_key: Option<&'static str>,
@@ -204,7 +204,7 @@ pub struct Draft {
     pub created_at: Timestamp,
     /// When it begins.
     pub due_at: Timestamp,
-    /// What devices of the gateway get in its own words, as the text of a JSON object.
+    /// The override for the gateway, as the text of a JSON object.
     pub gateway: Option<&'static str>,
 }
 
@@ -334,7 +334,7 @@ impl<'a> Scene<'a> {
         self.store.accept(vec![new]).await.remove(0)
     }
 
-    /// Accepts a message that must be kept now, and begins what is due then.
+    /// Accepts a message, which must succeed, and starts due campaigns.
     pub async fn send(&self, draft: Draft) -> (MessageId, Vec<Ticket>) {
         let now = draft.created_at;
         let new = self.new_message(draft);
@@ -385,7 +385,7 @@ impl<'a> Scene<'a> {
         tickets
     }
 
-    /// Asks to lease chunks.
+    /// Requests leases of chunks.
     pub async fn ask(&self, chunks: &[ChunkId], now: Timestamp) -> Vec<LeaseReply> {
         self.store.lease(chunks, lease_at(now)).await.expect("asked")
     }
@@ -403,7 +403,7 @@ impl<'a> Scene<'a> {
         self.store.settle(vec![given]).await.expect("settled").remove(0)
     }
 
-    /// Settles one chunk whose lease must hold; returns its children.
+    /// Settles one chunk, whose lease must be valid; returns the tickets of its children.
     pub async fn settled(&self, given: Settlement) -> Vec<Ticket> {
         match self.settle(given).await {
             SettleReply::Settled { tickets, .. } => tickets,
@@ -411,7 +411,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Settles one chunk whose lease must hold, of which some is awaited; returns the chunk in which that goes on.
+    /// Settles one chunk with awaited deliveries, whose lease must be valid; returns the chunk in which they continue.
     pub async fn settled_but(&self, given: Settlement) -> Awaited {
         match self.settle(given).await {
             SettleReply::Settled { awaited, .. } => awaited.expect("some is awaited"),
@@ -427,7 +427,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Does what the owner asks.
+    /// Applies an action to a campaign.
     pub async fn act(&self, id: MessageId, action: CampaignAction, now: Timestamp) -> Vec<Ticket> {
         self.store.act(self.app, id.into(), action, now).await.expect("possible").1
     }

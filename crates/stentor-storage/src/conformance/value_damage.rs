@@ -1,6 +1,6 @@
-//! Damages a database file of ours, value by value, as a broken disk would: no rule of the schema protects what is there.
+//! Damages a database file of ours, value by value, as a broken disk would: the constraints of the schema do not protect the values.
 //!
-//! What there is to damage is asked of the file, so that a new table is changed without being named here.
+//! The tables and columns are read from the file, so that a new table is damaged without being named here.
 
 use std::path::Path;
 
@@ -24,12 +24,11 @@ impl std::fmt::Display for ValueDamage {
     }
 }
 
-/// Lists what can be done to a file: every column of every table gets each of the values that its kind has here, and a
-/// value of another kind.
+/// Lists the possible damages of a file: every column of every table gets each of the values for its kind, and a value of another kind.
 ///
 /// # Panics
 ///
-/// When the file cannot be read.
+/// Panics if the file cannot be read.
 #[must_use]
 pub fn possible(path: &Path) -> Vec<ValueDamage> {
     let connection = Connection::open(path).expect("the file opens");
@@ -90,7 +89,7 @@ pub fn apply(path: &Path, earlier: &Path, damage: &ValueDamage) -> usize {
     let sql = format!(
         "UPDATE OR IGNORE main.{table} SET {column} = {value} WHERE ({keys}) IN (SELECT {keys} FROM earlier.{table})"
     );
-    // What SQLite itself cannot hold, such as a text for the number of a row, no disk can make of it either.
+    // A disk cannot produce values that SQLite itself cannot hold, such as a text for the number of a row.
     let changed = connection.execute(&sql, []).unwrap_or_default();
     connection.execute_batch("DETACH earlier").expect("detached");
     rewrite(&|sql| sql.to_owned());

@@ -1,4 +1,4 @@
-//! Where the servers are and who asks: `nats://user@host:4222,host2:4222?password_file=…`.
+//! The address of NATS servers, with the user: `nats://user@host:4222,host2:4222?password_file=…`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use stentor_core::ports::store::StoreError;
 /// The schemes that are understood: with `tls` nothing is said in clear.
 const SCHEMES: [&str; 2] = ["nats://", "tls://"];
 
-/// The address of NATS servers; what is shown of it holds no password.
+/// The address of NATS servers; its displayed form contains no password.
 #[derive(Clone)]
 pub struct NatsAddress {
     servers: Vec<ServerAddr>,
@@ -32,7 +32,7 @@ impl NatsAddress {
         format!("{scheme}://{}", servers.collect::<Vec<_>>().join(","))
     }
 
-    /// Connects, waiting at most so long; from then on a connection that is lost is opened again.
+    /// Connects within `wait`; from then on a lost connection is reopened.
     pub(super) async fn connect(&self, wait: Duration) -> Result<Client, QueueError> {
         let mut options = ConnectOptions::new().name("stentor").connection_timeout(wait);
         options = options.request_timeout(Some(wait)).require_tls(self.is_encrypted);
@@ -69,7 +69,7 @@ impl FromStr for NatsAddress {
         let (mut servers, mut user) = (Vec::new(), None);
         for server in base[scheme.len()..].split(',') {
             let server = server.strip_prefix(scheme).unwrap_or(server);
-            // Who asks is told apart: the client logs the addresses of servers.
+            // The user is split off, because the client logs the addresses of servers.
             let (who, host) = server.rsplit_once('@').map_or((None, server), |(who, host)| (Some(who), host));
             servers.push(format!("{scheme}{host}").parse().map_err(|_| refused("it is no list of servers"))?);
             user = user.or(who);

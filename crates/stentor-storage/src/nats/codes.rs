@@ -1,4 +1,5 @@
-//! What JetStream's error codes mean to us, those that our requests can bring up. A queue holds nothing that the store does not: none is damage.
+//! The meanings of JetStream's error codes that our requests can cause. A queue holds nothing that the store does not, so none of them is
+//! damage.
 
 use stentor_core::ports::queue::QueueError;
 
@@ -49,7 +50,7 @@ const CODES: &[(u32, FailureMeaning)] = &[
     (10_118, Retry),    // stream is offline
     (10_119, Retry),    // consumer is offline
     (10_120, Refused),  // no limits are set for the account
-    (10_122, Refused),  // a stream of this account may not have so many bytes
+    (10_122, Refused),  // a stream of this account may not have this number of bytes
     (10_148, Conflict), // consumer already exists
     (10_149, Lost),     // consumer does not exist
     (10_167, Busy),     // too many requests
@@ -60,7 +61,7 @@ const CODES: &[(u32, FailureMeaning)] = &[
 /// The client's text before the code.
 const BEFORE_CODE: &str = "error code ";
 
-/// Returns what a code means; what nobody knows is trouble.
+/// Returns the meaning of a code; an unknown code is retried.
 fn meaning(code: u32) -> FailureMeaning {
     meaning_in(CODES, &code).unwrap_or(Retry)
 }
@@ -72,7 +73,7 @@ fn code_in(words: &str) -> Option<u32> {
     rest[..end].parse().ok()
 }
 
-/// Returns a failure with what can be done about it.
+/// Returns a failure with advice for the operator.
 pub(super) fn described(error: &impl std::fmt::Display) -> QueueError {
     let words = error.to_string();
     let advice = match code_in(&words).map(meaning) {

@@ -8,7 +8,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::time::Timestamp;
 
-/// Leases by chunk; a number tells each from earlier ones.
+/// Leases by chunk; a token distinguishes each from earlier ones.
 #[derive(Default)]
 pub(super) struct LeasedTickets {
     leases: HashMap<ChunkId, HeldTicket>,
@@ -19,12 +19,12 @@ struct HeldTicket {
     ticket: Ticket,
     token: u64,
     until: Timestamp,
-    /// Where the server waits for word of it.
+    /// The subject for replies to the server about it.
     reply: Subject,
 }
 
 impl LeasedTickets {
-    /// Notes a ticket that the server gave; `None` when it is leased already and the server only asks whether it still is.
+    /// Records a ticket received from the server. Returns `None` if it is leased already, and the server only checks whether it still is.
     pub(super) fn note(&mut self, ticket: Ticket, reply: Subject, until: Timestamp) -> Option<QueueLease> {
         if let Some(held) = self.leases.get_mut(&ticket.chunk) {
             held.reply = reply;
@@ -36,7 +36,7 @@ impl LeasedTickets {
         Some(QueueLease { ticket, token })
     }
 
-    /// Prolongs a lease that is held; returns where the server waits for word of it.
+    /// Extends a held lease; returns the subject for the reply to the server.
     pub(super) fn extend(&mut self, lease: &QueueLease, until: Timestamp, now: Timestamp) -> Option<Subject> {
         let held = self.leases.get_mut(&lease.ticket.chunk);
         let held = held.filter(|held| held.token == lease.token && held.until > now)?;
@@ -44,7 +44,7 @@ impl LeasedTickets {
         Some(held.reply.clone())
     }
 
-    /// Ends leases that are still held; returns where the server waits for word of them.
+    /// Ends leases that are still held; returns the subjects for replies to the server.
     pub(super) fn end(&mut self, leases: &[QueueLease]) -> Vec<Subject> {
         leases.iter().filter_map(|lease| self.end_one(lease)).collect()
     }
@@ -55,7 +55,7 @@ impl LeasedTickets {
         is_held.then(|| self.leases.remove(&chunk))?.map(|held| held.reply)
     }
 
-    /// Ends the leases of a lane that have run out; returns where the server waits for word of them.
+    /// Ends the expired leases of a lane; returns the subjects for replies to the server.
     pub(super) fn end_lapsed(&mut self, lane: Lane, now: Timestamp) -> Vec<Subject> {
         let lapsed = self.leases.extract_if(|_, held| held.ticket.lane == lane && held.until <= now);
         lapsed.map(|(_, held)| held.reply).collect()

@@ -1,12 +1,11 @@
 //! The Queue port on NATS JetStream: a work queue that any number of processes share, with an explicit ack for each ticket.
 //!
-//! A ticket is a message on a subject of its own, `<stream>.q.<provider>.<app>.<class>.<chunk>`, of which the stream holds one:
-//! that is how publishing again changes nothing, however much later. The message's id (`Nats-Msg-Id`) is only of one call, so that
-//! a publication whose reply was lost can be repeated; the server forgets ids after a while, and a chunk may come twice. A lane is a
-//! consumer with a filter. The due time is the payload: what is not due is not published here.
+//! A ticket is a message on a subject of its own, `<stream>.q.<provider>.<app>.<class>.<chunk>`, of which the stream holds only one.
+//! Therefore publishing again changes nothing, however much later. The message's id (`Nats-Msg-Id`) belongs to one call only, so that a
+//! publication whose reply was lost can be repeated; the server forgets ids after a while, and a chunk may come twice. A lane is a consumer
+//! with a filter. The due time is the payload: tickets that are not due are not published here.
 //!
-//! Which tickets this process has leased, and until when, it notes itself; the server's own timer (`ack_wait`) gives back what a
-//! dead process had.
+//! This process records its own leases and their ends; the server's timer (`ack_wait`) releases the leases of a dead process.
 
 mod address;
 mod codes;

@@ -1,3 +1,5 @@
+//! The queue on a JetStream stream.
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +25,9 @@ use super::subject::chunk_of;
 
 /// Tickets that are published at once: a campaign that is resumed may have any number.
 const AT_ONCE_MAX_COUNT: usize = 500;
-/// Longest wait before `changed` returns for no reason: what a process loses by its end is told by nobody.
+/// The longest wait of `changed`, because the end of a process is not announced.
 const CHANGED_MAX: Duration = Duration::from_secs(1);
-/// For how long a ticket that was kept shows that others are kept, too.
+/// The time for which a stored ticket shows that others are stored, too.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// A queue in a stream of NATS JetStream, which any number of processes may share.
@@ -34,10 +36,10 @@ pub struct NatsQueue {
     settings: NatsSettings,
     stream: OnceCell<TicketStream>,
     leased: Mutex<LeasedTickets>,
-    /// The last ticket that was put here into each lane, by its number in the stream, until the server has given it or has it no more.
+    /// The stream sequence of the last ticket that this process published to each lane, until the server has delivered it or has lost it.
     fresh: Mutex<HashMap<Lane, u64>>,
     signals: Arc<StreamSignals>,
-    /// Tickets could not be put in.
+    /// True if tickets could not be published.
     has_missed: AtomicBool,
     kept_at: Mutex<Option<Instant>>,
 }
@@ -63,7 +65,7 @@ impl NatsQueue {
         self.stream.get_or_try_init(open).await
     }
 
-    /// Puts tickets in, and tells those who wait.
+    /// Publishes tickets, and notifies waiting tasks.
     async fn put(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         let stream = self.stream().await?;
         for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
@@ -73,7 +75,7 @@ impl NatsQueue {
         }
         if !tickets.is_empty() {
             *self.kept_at() = Some(Instant::now());
-            // Once the server has them: whoever is woken pulls at once.
+            // Once the server has them, because a woken task pulls at once.
             self.signals.wake();
             stream.notify_all().await;
         }
@@ -92,7 +94,7 @@ impl NatsQueue {
         self.kept_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what the server gives of a lane, once more when somebody has deleted its consumer.
+    /// Pulls tickets of a lane, and retries once if its consumer was deleted.
     async fn pull(&self, stream: &TicketStream, lane: Lane, max: usize) -> Result<Vec<Message>, QueueError> {
         let fresh = self.fresh().get(&lane).copied();
         let wait = self.settings.reply_timeout;
@@ -104,13 +106,13 @@ impl NatsQueue {
             }
         };
         if pulled.len() < max || fresh <= last_number(&pulled) {
-            // Not what was put in meanwhile.
+            // Not the tickets published in between.
             self.fresh().retain(|known, last| *known != lane || Some(*last) != fresh);
         }
         Ok(pulled)
     }
 
-    /// Notes what the server gave; what it gives again of what is held here is not given out.
+    /// Records a delivered ticket; a redelivery of a ticket leased here is not leased again.
     fn note(&self, lane: Lane, message: &Message, until: Timestamp) -> Option<QueueLease> {
         let reply = message.reply.clone()?;
         let due_at = due_at(&message.payload).unwrap_or_default();
@@ -118,7 +120,8 @@ impl NatsQueue {
     }
 }
 
-/// Takes what a consumer has now. It learns of a ticket a moment after the server has acknowledged it: what is fresh is waited for.
+/// Pulls the present tickets of a consumer. The consumer learns of a ticket a moment after the server has acknowledged it, so the pull
+/// waits for fresh tickets.
 async fn pull(
     consumer: &PullConsumer,
     max: usize,
@@ -137,7 +140,7 @@ async fn pull(
     Ok(pulled)
 }
 
-/// Returns the largest number in the stream; `None`, which is less than any, where there is no ticket.
+/// Returns the largest stream sequence; `None`, which is less than any, if there is no ticket.
 fn last_number(pulled: &[Message]) -> Option<u64> {
     pulled.iter().filter_map(|message| Some(message.info().ok()?.stream_sequence)).max()
 }
@@ -147,7 +150,7 @@ async fn pull_now(consumer: &PullConsumer, max: usize, wait: Duration) -> Result
     collect(batch.await.map_err(|error| unavailable(&error))?, wait).await
 }
 
-/// Takes what comes. A server that is killed says no more that nothing comes.
+/// Collects the messages of a batch. A killed server does not report the end of a batch, hence the timeout.
 async fn collect(mut batch: Batch, wait: Duration) -> Result<Vec<Message>, QueueError> {
     let mut pulled = Vec::new();
     let why = loop {
@@ -161,7 +164,7 @@ async fn collect(mut batch: Batch, wait: Duration) -> Result<Vec<Message>, Queue
     if pulled.is_empty() { Err(unavailable(&why)) } else { Ok(pulled) }
 }
 
-/// Returns a lane's depth by what its consumer counts, the leases that have run out here and the first ticket nobody was given.
+/// Computes a lane's depth from its consumer's counts, the leases that expired here, and the first undelivered ticket.
 fn depth(
     lane: Lane,
     info: &Info,
@@ -185,7 +188,7 @@ impl Queue for NatsQueue {
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         let put = self.put(tickets).await;
         if put.is_err() {
-            // `Relaxed`, for it publishes nothing: it makes `depths` ask for everything again.
+            // `Relaxed`, as it publishes no other memory: it makes `depths` request everything again.
             self.has_missed.store(true, Ordering::Relaxed);
         }
         put
@@ -236,7 +239,7 @@ impl Queue for NatsQueue {
     async fn nack(&self, leases: Vec<QueueLease>, _due_at: Timestamp) -> Result<(), QueueError> {
         let ended = self.leased().end(&leases);
         let stream = self.stream().await?;
-        // Heard by the server before anybody is woken, who would find nothing.
+        // The server must have received it before tasks are woken, which would find nothing otherwise.
         stream.say(ended, GIVEN_BACK).await;
         self.signals.wake();
         stream.notify_all().await;
@@ -246,18 +249,17 @@ impl Queue for NatsQueue {
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
         let stream = self.stream().await?;
         for some in chunks.chunks(AT_ONCE_MAX_COUNT) {
-            // What is put in again later would otherwise be taken for what is leased here.
+            // Otherwise a ticket published later would be taken for the one leased here.
             self.leased().forget(some);
             stream.remove(some).await?;
         }
         Ok(())
     }
 
-    /// Of what other processes have leased it is not known which leases have run out: all count as leased until the server gives
-    /// them to another.
+    /// The expired leases of other processes are not known: all of them count as leased until the server delivers their tickets again.
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
         let stream = self.stream().await?;
-        // Noted before the server is asked: what is leased meanwhile is not missing there.
+        // Recorded before the request: tickets leased in between are not missing at the server.
         let held = self.leased().tokens();
         let lanes = stream.lanes().await?;
         let is_out = |lane| lanes.iter().any(|(known, info)| *known == lane && info.num_ack_pending > 0);

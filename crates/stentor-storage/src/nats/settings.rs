@@ -1,6 +1,8 @@
+//! Settings of a stream of tickets.
+
 use std::time::Duration;
 
-/// How a stream of tickets is used.
+/// Settings of a stream of tickets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NatsSettings {
     /// The stream's name, which all its subjects begin with; each installation has its own.
@@ -9,7 +11,7 @@ pub struct NatsSettings {
     pub replicas_count: usize,
     /// After this long without a word the server gives a leased ticket to another.
     pub ack_wait: Duration,
-    /// How long a reply is waited for.
+    /// The longest wait for a reply.
     pub reply_timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The stream of tickets: made where there is none, and again when somebody has deleted it.
+//! The stream of tickets: created if it does not exist, and again if it was deleted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,25 +26,26 @@ use super::subject::{Subjects, consumer, lane_of};
 
 /// Lanes that one stream can have: an app has two at each push service.
 const LANES_MAX_COUNT: i32 = 100_000;
-/// A lane that nobody asked for this long is forgotten by the server, lest those of removed apps stay; it is made again when it is needed.
+/// The time after which the server deletes the consumer of an unused lane, so that those of removed apps do not stay. It is created again
+/// when it is needed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// For how long it is waited until a consumer knows of a ticket that the stream has.
+/// The longest wait until a consumer knows of a ticket in the stream.
 pub(super) const FRESH: Duration = Duration::from_millis(100);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// Word for the server about a ticket: it is worked on, or it goes back.
+/// Replies to the server about a ticket: it is in progress, or it is given back.
 pub(super) const WORKED_ON: &str = "+WPI";
 pub(super) const GIVEN_BACK: &str = "-NAK";
-/// And that it is done.
+/// The reply that a ticket is done.
 pub(super) const DONE: &str = "+ACK";
-/// The server's words for a ticket of which it has one already.
+/// The server's error message for a ticket that it already has.
 const IS_THERE: &str = "maximum messages per subject exceeded";
 
-/// What a stream tells those who wait.
+/// Signals of a stream to waiting tasks.
 #[derive(Default)]
 pub(super) struct StreamSignals {
-    /// Something was put in, here or by another process.
+    /// Tickets were published, by this or another process.
     pub(super) changes: Notify,
-    /// What was in it is lost.
+    /// The tickets were lost.
     pub(super) emptied: Notify,
 }
 
@@ -68,7 +69,7 @@ struct Publication {
 }
 
 impl TicketStream {
-    /// Connects and makes the stream where there is none.
+    /// Connects, and creates the stream if it does not exist.
     pub(super) async fn open(
         address: &NatsAddress,
         settings: NatsSettings,
@@ -77,7 +78,7 @@ impl TicketStream {
         let client = address.connect(settings.reply_timeout).await?;
         let context = ContextBuilder::new().timeout(settings.reply_timeout).build(client.clone());
         let subjects = Subjects::new(settings.stream.clone());
-        // Before the stream is used, so that nothing is put in unheard after the first look.
+        // Before the stream is used, so that no announcement after the first pull is missed.
         let mut told = client.subscribe(subjects.wake()).await.map_err(|error| unavailable(&error))?;
         let woken = signals.clone();
         let listening = tokio::spawn(async move {
@@ -91,16 +92,16 @@ impl TicketStream {
         Ok(stream)
     }
 
-    /// Makes the stream again where somebody has deleted it, and tells of that.
+    /// Creates the stream again if it was deleted, and signals the loss.
     async fn make_again(&self) -> Result<(), QueueError> {
         if self.make().await?.cached_info().state.last_sequence == 0 {
-            // A stream that somebody else has made since, and filled, has lost nothing.
+            // A stream that another process has created and filled since has lost nothing.
             self.signals.emptied.notify_one();
         }
         Ok(())
     }
 
-    /// Makes the stream where there is none.
+    /// Creates the stream if it does not exist.
     async fn make(&self) -> Result<Stream, QueueError> {
         // Consumers went with the stream.
         self.consumers().clear();
@@ -108,7 +109,7 @@ impl TicketStream {
             name: self.subjects.stream().to_owned(),
             subjects: self.subjects.all(),
             description: Some("chunks that wait to be sent; may be emptied at any time".to_owned()),
-            // What is acked must leave the stream, or its chunk could never be put in again.
+            // An acked ticket must leave the stream, or its chunk could never be published again.
             retention: RetentionPolicy::WorkQueue,
             // One message a subject, and the first one stays.
             discard: DiscardPolicy::New,
@@ -160,14 +161,14 @@ impl TicketStream {
         if failed.is_empty() {
             return Ok(last);
         }
-        // The stream may have been deleted, or a reply lost: the ids tell the server what it has already.
+        // The stream may have been deleted, or a reply lost: the server recognizes by the ids the tickets that it has.
         self.make_again().await?;
         let again: Vec<_> = failed.into_iter().map(|(publication, _)| publication).collect();
         let failed = self.try_to_publish(&again, &mut last).await;
         failed.first().map_or(Ok(last), |(_, why)| Err(described(why)))
     }
 
-    /// Publishes all at once and notes each lane's last number; returns what was not kept.
+    /// Publishes all tickets at once and records the last sequence of each lane; returns the failed ones.
     async fn try_to_publish(
         &self,
         publications: &[Publication],
@@ -182,7 +183,7 @@ impl TicketStream {
         let mut failed = Vec::new();
         for (one, reply) in publications.iter().zip(replies) {
             match reply {
-                // What the server has already may have been given out before.
+                // A ticket that the server already had may have been delivered before.
                 Ok(kept) if kept.duplicate => {}
                 Ok(kept) => _ = last.insert(one.lane, kept.sequence),
                 Err(error) => failed.extend(refusal(&error).map(|why| (one.again(), why))),
@@ -230,12 +231,12 @@ impl TicketStream {
         self.with(|stream| async move { stream.purge().await }).await.map(drop)
     }
 
-    /// Lists what the server knows of the lanes, and forgets consumers that it does not have. A consumer learns of a ticket a moment
-    /// after the stream has it: they are asked again for a short while, until they know of all.
+    /// Lists the consumers of all lanes as known to the server, and drops others from the cache. A consumer learns of a ticket a moment
+    /// after the stream has it: they are queried again for a short while, until they know all tickets.
     pub(super) async fn lanes(&self) -> Result<Vec<(Lane, Info)>, QueueError> {
         let began = Instant::now();
         loop {
-            // Counted before: what is put in between may be known, but need not be.
+            // Counted before: tickets published in between may be known to consumers, but need not be.
             let kept = self.with(|stream| async move { stream.get_info().await }).await?.state.messages;
             let infos = self.infos().await?;
             let known: u64 = infos.iter().map(|info| info.num_pending + info.num_ack_pending as u64).sum();
@@ -253,7 +254,7 @@ impl TicketStream {
         self.with(|stream| async move { stream.consumers().try_collect().await }).await
     }
 
-    /// Returns the due time of a lane's first ticket that nobody was given.
+    /// Returns the due time of a lane's first undelivered ticket.
     pub(super) async fn first_due(&self, lane: Lane, info: &Info) -> Option<Timestamp> {
         let stream = self.context.get_stream_no_info(self.subjects.stream()).await.ok()?;
         let next = info.delivered.stream_sequence + 1;
@@ -263,7 +264,7 @@ impl TicketStream {
 
     /// Notifies all processes that something was put in.
     pub(super) async fn notify_all(&self) {
-        // Who does not hear of it looks by himself now and then.
+        // A process that misses it checks by itself now and then.
         let _ = self.client.publish(self.subjects.wake(), Vec::new().into()).await;
     }
 
@@ -277,7 +278,7 @@ impl TicketStream {
             filter_subject: self.subjects.lane(lane),
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.settings.ack_wait,
-            // The server's own bound of 1,000 would hold a lane back whose chunks are mostly out.
+            // The server's default limit of 1,000 would block a lane whose chunks are mostly leased.
             max_ack_pending: -1,
             inactive_threshold: FORGOTTEN_AFTER,
             ..pull::Config::default()
@@ -296,7 +297,7 @@ impl TicketStream {
         self.consumers().remove(&lane);
     }
 
-    /// Replies to tickets and waits until the server has heard it; what it does not know any more is no failure.
+    /// Replies to tickets and waits until the server has received the replies; a ticket unknown to the server is no failure.
     pub(super) async fn say(&self, replies: Vec<Subject>, word: &'static str) {
         let said = replies.into_iter().map(|reply| self.client.request(reply, word.into()));
         join_all(said).await;
@@ -332,7 +333,7 @@ impl Publication {
 }
 
 impl StreamSignals {
-    /// Wakes all who wait for a change, and the next who comes when nobody does.
+    /// Wakes all tasks that wait for a change, or the next one to wait if there is none.
     pub(super) fn wake(&self) {
         self.changes.notify_waiters();
         self.changes.notify_one();

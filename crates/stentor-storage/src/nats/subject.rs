@@ -1,4 +1,4 @@
-//! Names of a stream's parts: where tickets of a lane lie, and what its consumer is called.
+//! Names within a stream: the subjects of tickets, and the consumers of lanes.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ impl Subjects {
         &self.stream
     }
 
-    /// Lists what the stream takes.
+    /// Lists the subjects of the stream.
     pub(super) fn all(&self) -> Vec<String> {
         vec![format!("{}.q.>", self.stream), self.trial()]
     }
@@ -32,7 +32,7 @@ impl Subjects {
         format!("{}.trial", self.stream)
     }
 
-    /// Returns where it is told, beside the stream, that something was put in.
+    /// Returns the subject, outside of the stream, on which published tickets are announced.
     pub(super) fn wake(&self) -> String {
         format!("{}.wake", self.stream)
     }
@@ -42,7 +42,7 @@ impl Subjects {
         format!("{}.{}", self.prefix(lane), chunk.raw())
     }
 
-    /// Returns where a chunk's ticket lies, whatever its lane.
+    /// Returns the subject filter of a chunk's ticket in any lane.
     pub(super) fn of_chunk(&self, chunk: ChunkId) -> String {
         format!("{}.q.*.*.*.{}", self.stream, chunk.raw())
     }
@@ -57,7 +57,7 @@ impl Subjects {
     }
 }
 
-/// Returns what a lane's consumer is called.
+/// Returns the name of a lane's consumer.
 pub(super) fn consumer(lane: Lane) -> String {
     path(lane, '-')
 }
@@ -74,7 +74,7 @@ pub(super) fn lane_of(consumer: &str) -> Option<Lane> {
     })
 }
 
-/// Returns the chunk whose ticket lies at a subject.
+/// Returns the chunk of a ticket's subject.
 pub(super) fn chunk_of(subject: &str) -> Option<ChunkId> {
     subject.rsplit('.').next()?.parse().ok().map(ChunkId::from_raw)
 }

@@ -11,7 +11,7 @@ use super::damage_log::DamageLog;
 use super::settings::PostgresSettings;
 use super::store::OwnInstance;
 
-/// Statements of a program that works through whole tables may take so long.
+/// The longest time for a statement of a program that works through whole tables.
 const LONG_STATEMENT_MAX_MS: u32 = 3_600_000;
 
 /// The common state of a store's connections.
@@ -27,15 +27,15 @@ pub(super) struct DatabaseAccess {
 /// Notes of a store's connections for each other.
 #[derive(Debug, Default)]
 pub(super) struct SharedNotes {
-    /// Which of the nodes this process is.
+    /// The identity of this process among the nodes.
     pub(super) own: Arc<OwnInstance>,
     /// Rows that could not be read.
     pub(super) damage: DamageLog,
-    /// How often a connection fell silent. Whatever silenced one has probably silenced those that were open then.
+    /// The number of connections that fell silent. The cause has probably silenced the others that were open then.
     silences: AtomicU64,
-    /// What is said when a connection cannot be had, or fell silent.
+    /// Limits the log entries about connections that cannot be opened or fell silent.
     pub(super) troubles: RepeatedWord,
-    /// What is said when steps do only their least.
+    /// Limits the log entries about steps that are reduced to the minimum.
     pub(super) least_steps: RepeatedWord,
 }
 
@@ -50,7 +50,7 @@ impl DatabaseAccess {
         }
     }
 
-    /// Reaches a database for one look, waiting at most so long for it.
+    /// Creates the access for one inspection, which waits at most `patience` for the server.
     pub(super) fn for_a_look(address: &PostgresAddress, patience: Duration) -> Self {
         Self { patience, ..Self::new(address, &PostgresSettings::default()) }
     }

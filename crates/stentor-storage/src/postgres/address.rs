@@ -1,4 +1,4 @@
-//! Where the database is, how it is reached, and who asks: a URL of the form `postgres://user@host/database?sslmode=…`.
+//! The address of a database, as a URL of the form `postgres://user@host/database?sslmode=…`, with user and TLS options.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,26 @@ use super::session::DatabaseSession;
 use super::tls::{self, Verification};
 use crate::sql::Done;
 
-/// A machine that vanishes says nothing: a connection that is silent for so long is asked about, again after each interval, and given
-/// up after so many questions. What was sent and not acknowledged is waited for as long altogether.
+/// TCP keepalive, for a machine that vanishes without a word: the first probe after this idle time, further probes at the interval, and the
+/// end of the connection after this number of probes. Unacknowledged data is waited for as long in total.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVES_COUNT: u32 = 3;
 const SILENCE_MAX: Duration = Duration::from_secs(11);
 
-/// What each session sets for itself.
+/// The settings of each session.
 ///
-/// What is answered is on disk, whatever the server's own default is. Every statement of ours has an index, mostly in the order of
-/// which it reads: a plan that is made while a table is empty and nothing was counted yet would read the table from end to end, or
-/// sort all that a bound allows for the few thousand rows that are asked for, by as many processes as it likes, for as long as it is
-/// kept. A compiler for plans pays for no statement as short as ours.
+/// A commit is answered once it is on disk, whatever the server's default is. Every statement of this crate has an index, mostly in the
+/// order of which it reads. A plan made while a table is empty and has no statistics would scan the whole table, or sort all rows within a
+/// bound for the few thousand rows requested, in any number of parallel processes, for as long as the plan is cached. JIT compilation does
+/// not pay off for such short statements.
 ///
-/// A transaction may hold locks that all others wait for. The server's own defaults keep those of a machine that vanished for two
-/// hours, and those of a process that was stopped for ever: it asks about silent connections as we do, and ends a transaction whose
-/// client does nothing with it, sooner than callers of the others give up.
+/// A transaction may hold locks that all others wait for. By default, the server keeps the locks of a machine that vanished for two hours,
+/// and those of a stopped process for ever. Therefore it probes silent connections as the client does, and ends an idle transaction before
+/// the callers of other transactions give up.
 ///
-/// Time limits that a database sets by default are meant for others: each statement has its own here. The rules of the ledger are written for
-/// transactions that see what others have committed (read committed), and lock what they decide about.
+/// The default time limits of a database are meant for other clients: each statement has its own here. The rules of the ledger are written
+/// for transactions that see the commits of others (read committed), and lock the rows that they decide about.
 const SESSION: &str =
     "SET synchronous_commit = on; SET client_min_messages = warning; SET enable_seqscan = off;
     SET default_transaction_isolation = 'read committed'; SET lock_timeout = 0; SET idle_session_timeout = 0;
@@ -40,8 +40,8 @@ const SESSION: &str =
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
     SET tcp_user_timeout = '11s'; SET idle_in_transaction_session_timeout = '5s'";
 
-/// How long a statement may take. The server ends it first, so that the connection stays of use; where nothing is heard of the server, the
-/// client gives the connection up.
+/// The time limits of a statement. The server cancels it first, so that the connection stays usable; if the server is silent, the client
+/// closes the connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatementLimits {
     server: Duration,
@@ -49,19 +49,19 @@ pub(super) struct StatementLimits {
 }
 
 impl StatementLimits {
-    /// Returns the statement that tells the server.
+    /// Returns the statement that sets the limit at the server.
     pub(super) fn setting(self) -> String {
         format!("SET statement_timeout = {}", self.server.as_millis())
     }
 
-    /// Lets statements take so long at the server.
+    /// Creates limits from the limit of the server; the client waits a third longer.
     pub(super) fn of_ms(statement_max_ms: u32) -> Self {
         let server = Duration::from_millis(statement_max_ms.max(1).into());
         Self { server, client: server + server / 3 }
     }
 }
 
-/// The address of a database; what is shown of it holds no password.
+/// The address of a database; its displayed form contains no password.
 #[derive(Clone)]
 pub struct PostgresAddress {
     config: Config,
@@ -69,7 +69,7 @@ pub struct PostgresAddress {
     roots: Option<PathBuf>,
 }
 
-/// What of the query string is ours to read: the driver knows neither.
+/// The options of the query string that the driver does not know.
 #[derive(Default)]
 struct AddressOptions {
     mode: Option<String>,
@@ -102,7 +102,7 @@ impl PostgresAddress {
         [host, port, user, database].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// Takes the password from a file, whose first line it is.
+    /// Reads the password from the first line of a file.
     pub fn set_password_file(&mut self, path: &Path) -> Result<(), StoreError> {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|error| {
@@ -112,7 +112,7 @@ impl PostgresAddress {
         Ok(())
     }
 
-    /// Connects, waiting at most so long; the session waits for later answers as `limits` say.
+    /// Connects within `wait`; the session waits for later answers as `limits` say.
     pub(super) fn connect(&self, wait: Duration, limits: StatementLimits) -> Done<DatabaseSession> {
         let mut config = self.config.clone();
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);

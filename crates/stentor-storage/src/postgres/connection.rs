@@ -21,14 +21,14 @@ use super::value::holds_nul;
 use crate::sql::dialect::{self, Dialect};
 use crate::sql::{self, Done, Sql, SqlError, Value, unavailable};
 
-/// How a connection stands to the transaction that it is in.
+/// The state of a connection and its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionStanding {
-    /// It goes on.
+    /// The transaction can continue.
     Fine,
     /// The server ended the transaction because of another one.
     Collided,
-    /// There is no connection any more.
+    /// The connection is lost.
     Lost,
 }
 
@@ -40,13 +40,13 @@ pub struct PostgresConnection {
     standing: Cell<ConnectionStanding>,
     /// Statements without values that go along with the next one.
     deferred: RefCell<String>,
-    /// What is written when all jobs of the transaction are done.
+    /// The rows to be written after all jobs of the transaction.
     last_writes: RefCell<LastWrites>,
-    /// The number of the transaction, once it was told.
+    /// The number of the transaction, once it is known.
     transaction: RefCell<Option<String>>,
-    /// The life of the server in which it was opened, once somebody wanted to know.
+    /// The incarnation of the server in which it was opened, once it was needed.
     life: OnceCell<Option<String>>,
-    /// When something last came over it, and what the connections of the store had noted when it was opened.
+    /// The time of the last receipt, and the store's count of silences when the connection was opened.
     received_at: Cell<Instant>,
     silences: u64,
     /// Notes of the store's connections for each other.
@@ -54,7 +54,7 @@ pub struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    /// Connects, waiting at most so long.
+    /// Connects within `wait`.
     pub(super) fn open(access: &DatabaseAccess, wait: Duration) -> Done<Self> {
         let silences = access.shared.silences();
         let session = access.address.connect(wait, access.limits)?;
@@ -92,18 +92,18 @@ impl PostgresConnection {
         self.noted(done)
     }
 
-    /// Returns the types of what a statement reads.
+    /// Returns the types of a statement's columns.
     pub(super) fn column_types(&self, sql: &str) -> Done<Vec<Type>> {
         Ok(self.prepare(sql)?.columns().iter().map(|column| column.type_().clone()).collect())
     }
 
-    /// Does statements without values, in one go.
+    /// Executes statements without values in one round trip.
     pub(super) fn batch(&self, sql: &str) -> Done<()> {
         self.defer(sql);
         self.send_deferred()
     }
 
-    /// Does statements without values in one go; returns the first value of the first row as text.
+    /// Executes statements without values in one round trip; returns the first value of the first row as text.
     pub(super) fn ask_now(&self, sql: &str) -> Done<Option<String>> {
         self.send_deferred()?;
         let done = self.session.borrow_mut().simple_query(sql);
@@ -114,7 +114,7 @@ impl PostgresConnection {
         Ok(first)
     }
 
-    /// Does statements without values along with the next one, which spares a turn over the network; they must not matter to anybody
+    /// Sends statements without values along with the next statement, which saves a round trip. They must not have an effect that is needed
     /// before.
     pub(super) fn defer(&self, sql: &str) {
         let mut deferred = self.deferred.borrow_mut();
@@ -126,70 +126,70 @@ impl PostgresConnection {
 
     /// Begins a transaction with the next statement.
     pub(super) fn begin(&self, sql: &str) {
-        // The number of the former transaction must not pass for this one's when its beginning fails.
+        // Otherwise the number of the former transaction would be taken for this one's if `BEGIN` fails.
         self.transaction.take();
         self.last_writes.take();
         self.defer(sql);
     }
 
-    /// Lets other nodes hear of something at the end of the transaction.
+    /// Publishes an event to other nodes at the end of the transaction.
     pub(super) fn publish(&self, origin: u64, event: NodeEvent) {
         self.last_writes.borrow_mut().events.push((origin, event));
     }
 
-    /// Writes something of no meaning at the end of the transaction.
+    /// Writes a meaningless row at the end of the transaction.
     pub(super) fn probe(&self) {
         self.last_writes.borrow_mut().probes = true;
     }
 
-    /// Takes what is to be written at the end of the transaction.
+    /// Takes the rows to be written at the end of the transaction.
     pub(super) fn last_writes(&self) -> LastWrites {
         self.last_writes.take()
     }
 
-    /// Returns the number of the transaction, which its beginning asked for as `transaction`.
+    /// Returns the number of the transaction, which its first statement reads as `transaction`.
     pub(super) fn transaction(&self) -> Option<String> {
         self.transaction.borrow().clone()
     }
 
-    /// Returns the life of the server in which it was opened, which is looked for once.
+    /// Returns the incarnation of the server in which it was opened; it is read once.
     pub(super) fn life(&self, look: impl FnOnce(&Self) -> Option<String>) -> Option<String> {
         self.life.get_or_init(|| look(self)).clone()
     }
 
-    /// Waits so long for a session to tell something on a channel that is listened to; returns its word if one did.
+    /// Waits up to `wait` for a notification on a channel that the session listens to; returns its payload if one came.
     pub(super) fn next_notice(&self, wait: Duration) -> Done<Option<String>> {
         let told = self.session.borrow_mut().next_word(wait);
         match told {
-            // Silence is no sign of life.
+            // Silence does not count as a receipt.
             Ok(None) => Ok(None),
             told => self.noted(told),
         }
     }
 
-    /// Returns how it stands since the last transaction was begun.
+    /// Returns its state since the last transaction began.
     pub(super) fn standing(&self) -> ConnectionStanding {
         if self.session.borrow().is_closed() { ConnectionStanding::Lost } else { self.standing.get() }
     }
 
-    /// Returns whether it may be used again: not where another fell silent since this one was heard of, as whatever silenced that one has
-    /// probably silenced this.
+    /// Returns true if the connection may be used again. It may not if another connection fell silent since this one was opened, as the
+    /// cause has probably silenced this one too.
     pub(super) fn is_of_use(&self) -> bool {
         self.standing() != ConnectionStanding::Lost && self.silences == self.shared.silences()
     }
 
-    /// Returns whether it was not heard of for so long.
+    /// Returns true if nothing was received over it for the given time.
     pub(super) fn is_quiet_for(&self, span: Duration) -> bool {
         self.received_at.get().elapsed() >= span
     }
 
-    /// Waits for later statements as long as this.
+    /// Sets the time limits of later statements.
     pub(super) fn limit(&self, limits: StatementLimits) -> Done<()> {
         self.session.borrow_mut().set_patience(limits.client);
         self.batch(&limits.setting())
     }
 
-    /// Does one statement as a transaction of its own, waiting so long; returns the server's warning, if there was one.
+    /// Executes one statement as a transaction of its own within `limit`; returns the server's warning, if there was one.
     pub(super) fn note_within(&self, limit: Duration, sql: &str) -> Done<Option<String>> {
         let usual = self.session.borrow_mut().set_patience(limit);
         let noted = self.heeding_warnings(sql);
@@ -203,20 +203,20 @@ impl PostgresConnection {
         Ok(self.session.borrow_mut().take_warning())
     }
 
-    /// Commits; returns the server's warning, if there was one: it has committed then, and not reached its standby.
+    /// Commits; returns the server's warning, if there was one: the transaction is committed then, but has not reached its standby.
     pub(super) fn commit(&self) -> Done<Option<String>> {
         self.heeding_warnings("COMMIT")
     }
 
-    /// Begins to watch how it stands.
+    /// Resets the state before a transaction.
     pub(super) fn begin_watch(&self) {
-        // Only a collision is over with its transaction; who is lost stays lost.
+        // Only a collision ends with its transaction; a lost connection stays lost.
         if self.standing.get() == ConnectionStanding::Collided {
             self.standing.set(ConnectionStanding::Fine);
         }
     }
 
-    /// Notes that somebody else changed what was read before: the transaction is to be done again.
+    /// Records that another transaction changed rows read before: the transaction must be repeated.
     pub(super) fn collide(&self) -> SqlError {
         self.standing.set(ConnectionStanding::Collided);
         unavailable("another transaction came in between")
@@ -238,9 +238,9 @@ impl PostgresConnection {
         Ok(())
     }
 
-    /// Returns the prepared statement; what was deferred is done by then.
+    /// Returns the prepared statement; deferred statements are executed before.
     fn prepare(&self, sql: &str) -> Done<Arc<Statement>> {
-        // Also for a statement that is known: it may need the lock or the savepoint that was deferred.
+        // Also for a cached statement: it may need the deferred lock or savepoint.
         self.send_deferred()?;
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(Arc::clone(known));
@@ -332,7 +332,7 @@ impl Sql for PostgresConnection {
     }
 
     fn undo_part(&self, mark: usize) -> Done<()> {
-        // Events tell of changes that are undone with it.
+        // These events announce changes that are rolled back.
         self.last_writes.borrow_mut().events.truncate(mark);
         self.batch("ROLLBACK TO part; RELEASE part")
     }
@@ -344,7 +344,7 @@ impl Sql for PostgresConnection {
     }
 
     fn force(&self, _: &str, _: &str, sql: &str, values: &[Value<'_>]) -> Done<usize> {
-        // A column of PostgreSQL takes no value of another kind.
+        // PostgreSQL columns are strictly typed, so an ordinary statement suffices.
         self.execute(sql, values)
     }
 }

@@ -59,7 +59,7 @@ impl CopyRows {
         self.column(text.map(str::as_bytes));
     }
 
-    /// Ends the rows; refuses what the server cannot keep.
+    /// Ends the rows. Fails if a text contains U+0000, which the server cannot store.
     pub(super) fn finish(mut self) -> Done<Vec<u8>> {
         if self.has_nul {
             return Err(nul());
@@ -69,7 +69,7 @@ impl CopyRows {
     }
 
     fn column(&mut self, value: Option<&[u8]>) {
-        // What is kept is bounded far below two gigabytes before it comes here.
+        // Limits checked before keep every value far below two gigabytes.
         let length = value.map_or(i32::from(NOTHING), |value| i32::try_from(value.len()).unwrap_or(i32::MAX));
         self.bytes.extend_from_slice(&length.to_be_bytes());
         self.bytes.extend_from_slice(value.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Which rows of a store could not be read.
+//! The log of rows of a store that could not be read.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// Most damaged rows that are remembered so as not to name them again.
 pub(super) const NAMED_MAX_COUNT: usize = 4_096;
 
-/// What was named of a store since it was opened, by table and number.
+/// The damaged rows logged since the store was opened, by table and number.
 #[derive(Debug, Default)]
 pub(super) struct DamageLog(Mutex<HashSet<(&'static str, i64)>>);
 

@@ -12,10 +12,10 @@ use crate::failure::FailureMeaning;
 use crate::sql::{SqlError, conflict, unavailable};
 use crate::texts::NUL_REFUSED;
 
-/// Statements that the database refuses are named this often.
+/// Limits the log entries about statements that the database refuses.
 static MISUSES: RepeatedWord = RepeatedWord::new();
 
-/// Returns whether nothing helps until an operator changes something.
+/// Returns true if only an operator can resolve the failure.
 pub(super) fn is_refusal(error: &SqlError) -> bool {
     match error {
         SqlError::Store(error) => !matches!(error, StoreError::Unavailable(_) | StoreError::Unreadable(_)),
@@ -26,12 +26,12 @@ pub(super) fn is_refusal(error: &SqlError) -> bool {
     }
 }
 
-/// Returns whether no server answers, or there is no way to it.
+/// Returns true if no server answers or the network fails.
 pub(super) fn is_nobody(error: &SqlError) -> bool {
     matches!(error, SqlError::Postgres(error) if error.as_db_error().is_none())
 }
 
-/// Returns that a text holds what no text of PostgreSQL can hold.
+/// Returns the error for a text with U+0000, which PostgreSQL cannot store.
 pub(super) fn nul() -> SqlError {
     conflict(NUL_REFUSED)
 }
@@ -41,8 +41,8 @@ pub(super) fn refused_file(path: &std::path::Path, why: &impl std::fmt::Display)
     unavailable(format!("the certificates of {}: {why}", path.display()))
 }
 
-/// Returns what a failure of the engine means. Damage is what the row proves: a value that does not fit, or a constraint of which the server
-/// names the table. What a trigger or a function of somebody else raises says nothing of our rows, whatever code it gives.
+/// Returns the meaning of an engine's failure. Damage needs proof by the row: a value that does not fit, or a constraint with the server's
+/// name of the table. An error raised by a foreign trigger or function proves nothing about our rows, whatever its code.
 pub(super) fn failure(error: &Error) -> FailureMeaning {
     let Some(told) = error.as_db_error() else { return failure_on_the_way(error) };
     let ends_session = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
@@ -59,7 +59,7 @@ pub(super) fn failure(error: &Error) -> FailureMeaning {
     }
 }
 
-/// Returns whether it was raised inside a procedural language: none of our statements uses one.
+/// Returns true if the error was raised inside a procedural language: none of our statements uses one.
 fn is_foreign(told: &DbError) -> bool {
     told.where_().is_some_and(|place| place.contains("PL/"))
         || told.routine().is_some_and(|routine| routine.starts_with("exec_stmt"))
@@ -77,12 +77,12 @@ fn failure_on_the_way(error: &Error) -> FailureMeaning {
     }
 }
 
-/// Returns whether the server ended a transaction because of another one: the same work may do well a moment later.
+/// Returns true if the server ended a transaction because of another one: the same work may succeed a moment later.
 pub(super) fn is_collision(error: &Error) -> bool {
     failure(error) == FailureMeaning::Conflict
 }
 
-/// Returns whether the connection is lost, or the server told that it ends it.
+/// Returns true if the connection is lost, or the server has announced its end.
 pub(super) fn is_loss(error: &Error) -> bool {
     failure(error) == FailureMeaning::Lost
 }
@@ -102,7 +102,7 @@ pub(crate) fn meaning(error: &Error) -> StoreError {
     }
 }
 
-/// Returns what the server said, without values of rows: its details hold them.
+/// Returns the server's error message without its details, which contain values of rows.
 pub(crate) fn words(error: &Error) -> String {
     match error.as_db_error() {
         Some(told) => format!("PostgreSQL says {}: {}", told.code().code(), told.message()),

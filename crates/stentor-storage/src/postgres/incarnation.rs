@@ -1,8 +1,8 @@
-//! Within which life of the server a transaction's number means something.
+//! The incarnation of the server, within which the number of a transaction is unique.
 //!
-//! A server that crashes forgets numbers that it had given to transactions and not written down, and a standby that is promoted
-//! never heard of some: both give them to others. What tells a life from the next is a row in an unlogged table, which is empty
-//! after a crash and on a promoted standby, and stays over everything else.
+//! A server that crashes forgets transaction numbers that it had assigned and not written down. A promoted standby never received
+//! some of them. Both assign them again. A row in an unlogged table identifies the incarnation: the table is empty after a crash and on
+//! a promoted standby, and survives everything else.
 
 use tokio_postgres::error::SqlState;
 
@@ -16,7 +16,7 @@ const TABLE: &str = "CREATE UNLOGGED TABLE IF NOT EXISTS incarnation (
 const BEGIN: &str = "INSERT INTO incarnation VALUES (TRUE, gen_random_uuid()) ON CONFLICT DO NOTHING";
 const LOOK: &str = "SELECT id::text FROM incarnation";
 
-/// Returns the life of the server; nothing where that cannot be told.
+/// Returns the incarnation of the server, or `None` if it cannot be determined.
 pub(super) fn look(connection: &Connection) -> Option<String> {
     match read(connection) {
         Err(SqlError::Postgres(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
@@ -25,7 +25,7 @@ pub(super) fn look(connection: &Connection) -> Option<String> {
         Ok(None) => {}
         told => return told.ok().flatten(),
     }
-    // Of two that begin a life at once the first names it: so it is read again.
+    // If two sessions begin an incarnation at once, the first insert wins, so it is read again.
     connection.batch(BEGIN).ok()?;
     read(connection).ok().flatten()
 }
@@ -36,7 +36,7 @@ fn read(connection: &Connection) -> Done<Option<String>> {
 
 fn make(connection: &Connection) -> Done<()> {
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
-    // Its failure is told after the lock is given back, which the session would hold on to.
+    // A failure is returned only after the unlock, because the session would keep the lock otherwise.
     let made = connection.batch(TABLE);
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     made

@@ -1,4 +1,4 @@
-//! A look at a database from outside, also while a server uses it: nothing is written, nobody waits.
+//! The inspection of a database from outside, also while a server uses it: it writes nothing and blocks no other session.
 
 use std::time::{Duration, Instant};
 
@@ -11,49 +11,49 @@ use super::fault::is_refusal;
 use super::{migrations, start, store};
 use crate::sql::{Done, Row, SqlError, damaged, one};
 
-/// How long to wait for the server.
+/// The longest wait for the server.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Questions by which the way to the server is measured.
+/// The number of round trips that are measured.
 const ROUND_TRIPS_COUNT: usize = 7;
 
-/// What a database and its server say of themselves.
+/// The properties of a database and its server, as they report them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresInspection {
     /// The server's version in words.
     pub server_version: String,
-    /// Whether it only repeats what another server does.
+    /// True if the server is a standby.
     pub is_standby: bool,
-    /// Whether the connection is encrypted; without one over TCP, anybody on the way can read.
+    /// True if the connection is encrypted; an unencrypted TCP connection can be read by anybody on its path.
     pub is_encrypted: bool,
-    /// Whether the connection leaves this machine, or may do so.
+    /// True if the connection leaves this machine, or may do so.
     pub is_over_tcp: bool,
-    /// The version of the schema; 0 where there is no store.
+    /// The version of the schema; 0 if there is no store.
     pub schema_version: usize,
     /// The version that this program knows.
     pub known_schema_version: usize,
-    /// Whether this program may use a database of that schema.
+    /// True if this program may use a database with that schema.
     pub is_schema_usable: bool,
-    /// Whether a copy into it was begun and not finished.
+    /// True if a copy into the database was begun and not finished.
     pub is_copy_unfinished: bool,
     /// Bytes of the database with its indexes.
     pub bytes: u64,
-    /// Whether what is committed is flushed to the disk.
+    /// True if commits are flushed to the disk.
     pub fsync: bool,
-    /// Whether torn pages are mended after a crash.
+    /// True if torn pages are repaired after a crash.
     pub full_page_writes: bool,
-    /// The server's default for when a commit is answered; ours are always answered after the flush.
+    /// The server's default of `synchronous_commit`; our commits are always answered after the flush.
     pub synchronous_commit: String,
-    /// Whether rows that are gone are freed by themselves.
+    /// True if dead rows are removed automatically.
     pub autovacuum: bool,
-    /// The server's own memory for pages.
+    /// The size of the server's page cache.
     pub shared_buffers_bytes: u64,
-    /// Connections that others than its superusers may have.
+    /// The number of connections available to ordinary users.
     pub connections_max_count: u64,
-    /// Connections that there are, this one among them.
+    /// The number of open connections, including this one.
     pub connections_count: u64,
     /// The round trip in microseconds: the shortest of several.
     pub round_trip_us: u64,
-    /// Whether sessions are shared by transaction, with which no server starts.
+    /// True if a pooler shares sessions between transactions, with which no server starts.
     pub is_session_shared: bool,
 }
 

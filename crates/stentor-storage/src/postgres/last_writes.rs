@@ -1,13 +1,13 @@
-//! What a transaction writes last: rows that many transactions write. Whoever has one of them waits for no other row any more, so that no
-//! two transactions wait for each other, in whatever order their jobs came.
+//! The last writes of a transaction: rows that many transactions write. A transaction that holds one of them waits for no other row, so
+//! that no deadlock arises, in whatever order its jobs came.
 
 use stentor_core::ports::store::NodeEvent;
 
-/// What is still to be written at the end of a transaction.
+/// The pending last writes of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct LastWrites {
-    /// What other nodes are to hear, with the node that tells it.
+    /// Events for other nodes, each with the instance that publishes it.
     pub(super) events: Vec<(u64, NodeEvent)>,
-    /// Whether something of no meaning is to be written.
+    /// True if a meaningless row is to be written.
     pub(super) probes: bool,
 }

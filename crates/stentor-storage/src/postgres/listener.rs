@@ -1,4 +1,4 @@
-//! The connection that hears what other processes tell on a channel (`LISTEN`).
+//! The connection that receives the notifications of other processes on a channel (`LISTEN`).
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use tokio::sync::Notify;
 use super::transactor::Transactor;
 use crate::sql::Done;
 
-/// How long it listens before it looks whether anybody still wants to hear.
+/// The interval at which the thread checks whether the listener is still in use.
 const LISTEN: Duration = Duration::from_secs(2);
-/// After so long without a word it is asked whether the server is still there.
+/// The silence after which the thread checks the connection to the server.
 const ASKED_AFTER: Duration = Duration::from_secs(10);
-/// How long to wait before a connection is tried again.
+/// The pause before a new connection attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Wakes those who wait when something was told, here or by another process.
+/// Wakes waiting tasks after a notification of this or another process.
 #[derive(Default)]
 pub(super) struct ChannelListener {
     changes: Notify,
 }
 
 impl ChannelListener {
-    /// Starts the thread that listens for words that `counts`; it ends by itself once nobody holds the listener any more.
+    /// Starts the thread, which listens for the notifications that `counts` accepts. It ends by itself once the listener is dropped.
     pub(super) fn start(
         transactor: Transactor,
         channel: &'static str,
@@ -37,14 +37,14 @@ impl ChannelListener {
         Ok(listener)
     }
 
-    /// Wakes all who wait, and the next who comes when nobody does.
+    /// Wakes all waiting tasks, or the next one to wait if there is none.
     pub(super) fn wake(&self) {
         self.changes.notify_waiters();
-        // For who comes between two waits: `notify_waiters` leaves no permit.
+        // For a task between two waits: `notify_waiters` stores no permit.
         self.changes.notify_one();
     }
 
-    /// Waits until something was told since the last call, or may have been.
+    /// Waits for a notification since the last call; may return without one.
     pub(super) async fn woken(&self) {
         self.changes.notified().await;
     }
@@ -58,7 +58,7 @@ struct ListenThread<F> {
 }
 
 impl<F: Fn(&str) -> bool> ListenThread<F> {
-    /// Listens for as long as anybody wants to hear. While the server is away, whoever waits looks by himself now and then.
+    /// Listens until the listener is dropped. While the server is away, waiting tasks check for themselves now and then.
     fn go_on(&mut self) {
         while self.listener.strong_count() > 0 {
             if let Err(fault) = self.listen() {
@@ -75,14 +75,14 @@ impl<F: Fn(&str) -> bool> ListenThread<F> {
         let mut is_new = true;
         loop {
             let Some(listener) = self.listener.upgrade() else { return Ok(()) };
-            // What was told before this connection listened, nobody heard: who waits looks once.
+            // Notifications before this `LISTEN` were lost, so waiting tasks check once.
             if std::mem::take(&mut is_new) {
                 listener.wake();
             }
-            // Not held while it waits: the last who wants to hear could not end it otherwise.
+            // Not held during the wait: otherwise the last user could not drop it.
             drop(listener);
             let heard = connection.next_notice(LISTEN)?;
-            // Nothing is said over it for hours: whether anybody is still there must be asked.
+            // The connection may be idle for hours, so a query checks whether the server is still there.
             if heard.is_none() && connection.is_quiet_for(ASKED_AFTER) {
                 connection.ask_now("SELECT 1")?;
             }

@@ -7,18 +7,19 @@ use crate::schema::{
 };
 use crate::sql::{Done, conflict, damaged, exists, one};
 
-/// The oldest server that is tested (its own number, major version first).
+/// The oldest tested server version, as PostgreSQL's version number (major version first).
 const SERVER_MIN_VERSION: i64 = 150_000;
-/// Keeps two programs from taking a step at once.
+/// The advisory lock that prevents concurrent migrations.
 const LOCK: i64 = 0x5354_4E54_4D49;
 
 /// A step of the schema.
 struct Migration {
     sql: &'static str,
-    /// The oldest schema that a program must know to go on with what the step leaves. Where that is less than what the step leads to, servers of
-    /// the version before may run beside those of this one: such a step only adds, and what it makes useless goes with a later one.
+    /// The oldest schema version that a program must know to work with the schema after the step. If it is less than the version of the
+    /// step, servers of the previous version may run beside newer ones: such a step only adds, and a later step removes anything it makes
+    /// useless.
     usable_by: usize,
-    /// What statements cannot do.
+    /// Work that SQL statements cannot do.
     work: Option<fn(&Connection) -> Done<()>>,
 }
 
@@ -43,10 +44,10 @@ const STEPS: &[Migration] = &[
     step(5, include_str!("migrations/0009_store_node_reports.sql")),
 ];
 
-/// The first version that says by whom it may be used.
+/// The first version with the column `usable_by`.
 const SAYS_WHO_VERSION: usize = 6;
 
-/// What undoes them, by the version that each leads to; the others stay.
+/// The undoing of steps, by the version that each leads to. Other steps cannot be undone.
 const UNDO: &[(usize, SchemaUndo)] = &[
     (2, UNDO_WEBHOOKS),
     (3, UNDO_RECEIPTS),
@@ -63,7 +64,7 @@ pub(super) const fn newest() -> usize {
     STEPS.len()
 }
 
-/// Returns the version that there is; 0 where there is no store.
+/// Returns the present version; 0 if there is no store.
 pub(super) fn version(connection: &Connection) -> Done<usize> {
     let sql = "SELECT to_regclass('schema_version') IS NOT NULL";
     if one(connection, sql, (), |row| row.get::<bool>(0))? != Some(true) {
@@ -84,8 +85,8 @@ pub(super) fn undo(connection: &Connection) -> Done<()> {
     })
 }
 
-/// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program, unless it says
-/// that this one may use it, and a step with which servers that use the database now could not go on.
+/// Applies the missing steps, each in a transaction of its own. Refuses a database of a newer program unless its schema allows this
+/// program, and a step that servers using the database now could not work with.
 pub(super) fn run(connection: &Connection) -> Done<()> {
     check_server(connection)?;
     connection.batch(&format!(
@@ -93,7 +94,7 @@ pub(super) fn run(connection: &Connection) -> Done<()> {
         CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL);
         INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)"
     ))?;
-    // Its failure is told after the lock is given back, which the session would hold on to.
+    // A failure is returned only after the unlock, because the session would keep the lock otherwise.
     let done = take_all(connection);
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     done
@@ -120,7 +121,7 @@ fn take_all(connection: &Connection) -> Done<()> {
             );
         }
         transact(connection, || {
-            // First, so that a server that joins meanwhile waits, or is seen.
+            // First, so that a server that joins at the same time waits, or is seen.
             note_version(connection, index + 1)?;
             refuse_older(connection, step.usable_by)?;
             connection.batch(step.sql)?;
@@ -152,8 +153,8 @@ fn note_usable(connection: &Connection, version: usize) -> Done<()> {
     connection.batch(&format!("UPDATE schema_version SET usable_by = {usable_by}"))
 }
 
-/// Refuses a database with whose schema this program cannot go on. Where this is asked in a transaction, the schema stays as it is until
-/// that ends.
+/// Fails if this program cannot work with the database's schema. Within a transaction, the schema then stays as it is until the transaction
+/// ends.
 pub(super) fn check_usable(connection: &Connection) -> Done<()> {
     let told = one(connection, "SELECT version, usable_by FROM schema_version FOR SHARE", (), |row| {
         Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))

@@ -1,8 +1,7 @@
-//! The Store and Queue ports on PostgreSQL 15 and newer: the ledger of a team that has outgrown one file, and the transport of one
-//! that runs no other server.
+//! The Store and Queue ports on PostgreSQL 15 and newer, for installations that have outgrown one file. The queue needs no other server.
 //!
-//! The rules of a campaign's life are core's and are called inside transactions, on threads of the engine's own. Several
-//! servers may use one database; who of them is alive is told by the database's clock.
+//! The rules of a campaign's life are core's. They are called inside transactions, on threads of the engine's own. Several
+//! servers may use one database; its clock decides which of them are alive.
 
 mod access;
 mod address;

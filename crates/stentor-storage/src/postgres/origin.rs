@@ -1,5 +1,5 @@
-//! Which database a store was last used in. One that was restored, or copied beside the living one, holds what the other may have sent since:
-//! servers of both would send it, and neither knows of the other.
+//! The origin of a store: the database in which it was last used. A restored database, or a copy beside the live one, contains chunks that
+//! the original may have sent since. Servers of both would send them, and neither knows of the other.
 
 use stentor_core::ports::store::StoreError;
 
@@ -25,7 +25,7 @@ struct DatabaseOrigin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OriginChange {
     Same,
-    /// A standby was promoted, or the database was taken back to an earlier time: what came after its branch is missing.
+    /// A standby was promoted, or the database was restored to an earlier time: everything after the branch is missing.
     Branched,
     /// It is a copy, or it was restored into another place.
     Copied,
@@ -43,8 +43,8 @@ impl DatabaseOrigin {
     }
 }
 
-/// Compares the database with the one in which the store was last used, says when it is another one, and marks what waits in a copy: it may have
-/// been sent by whoever uses the original. A server that does not tell its numbers is not compared.
+/// Compares the database with the one in which the store was last used, logs a difference, and marks the waiting chunks of a copy as
+/// possibly sent by users of the original. A server that does not reveal its identifiers is not compared.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let present = match present(connection) {
         Ok(Some(present)) => present,
@@ -53,7 +53,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
         Err(fault) => return Err(fault.into()),
     };
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
-    // Its failure is told after the lock is given back, which the session would hold on to.
+    // A failure is returned only after the unlock, because the session would keep the lock otherwise.
     let compared = compare(connection, &present);
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     Ok(compared?)

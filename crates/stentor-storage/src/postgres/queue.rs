@@ -1,8 +1,8 @@
-//! The queue: tickets in an unlogged table beside the store's, which a crash of the server may empty, and which is filled again
+//! The queue: tickets in an unlogged table beside the store's tables. A crash of the server may empty it, and it is filled again
 //! from the store.
 //!
-//! Each call is one statement, so that it needs no transaction of several turns. Whoever leases skips what another session is
-//! leasing at this moment. What is put in is told to all processes that listen.
+//! Each call is one statement, so that it needs no transaction of several round trips. A lease skips tickets that another session is
+//! leasing at this moment. Published tickets are announced to all listening processes.
 
 mod statements;
 
@@ -31,22 +31,22 @@ use super::transactor::Transactor;
 use crate::commit_queue::CommitPriority;
 use crate::sql::{Done, SqlError, int};
 
-/// Connections over which the queue is asked; one more listens.
+/// The number of connections for calls of the queue; one more listens.
 const CONNECTIONS_MAX_COUNT: usize = 3;
 /// Tickets that one statement publishes: a campaign that is resumed may have any number.
 const AT_ONCE_MAX_COUNT: usize = 1_000;
-/// How often a statement is done that the server ended because of another one.
+/// The number of attempts for a statement that collides with another one.
 const TRIES_MAX_COUNT: usize = 5;
 
 /// A queue in one PostgreSQL database, which any number of processes may share.
 pub struct PostgresQueue {
     threads: ReadThreads,
     listener: Arc<ChannelListener>,
-    /// Longest wait before `changed` returns for no reason: what falls due by itself is told by nobody.
+    /// The longest wait of `changed`, because no notification is sent when a ticket falls due.
     look_interval: Duration,
-    /// The largest number of a lease that it was given.
+    /// The largest lease number received.
     last_token: AtomicU64,
-    /// Tickets could not be put in.
+    /// True if tickets could not be published.
     has_missed: AtomicBool,
     emptied: Notify,
 }
@@ -65,7 +65,7 @@ impl PostgresQueue {
         let threads = ReadThreads::start("stentor-queue", connections, settings.waiting_max_jobs)?;
         Ok(Self {
             threads,
-            // Whatever is told, by others or by this process.
+            // Accepts every notification, of other processes and of this one.
             listener: ChannelListener::start(transactor(), statements::CHANNEL, |_| true)?,
             look_interval: Duration::from_millis(settings.look_interval_ms.into()),
             last_token: AtomicU64::new(0),
@@ -74,13 +74,13 @@ impl PostgresQueue {
         })
     }
 
-    /// Notices that something is missing: after a crash the server has an empty table and counts from the beginning.
+    /// Detects lost tickets: after a crash the server has an empty table and counts from the beginning.
     fn notice(&self, last: u64) {
         let began_anew = self.last_token.load(Ordering::Relaxed) > last;
         if began_anew {
             self.last_token.store(last, Ordering::Relaxed);
         }
-        // It decides nothing but a republishing, which is safe at any time: nothing else need be seen with it.
+        // It triggers only a republishing, which is safe at any time, so no memory ordering is needed.
         if self.has_missed.swap(false, Ordering::Relaxed) || began_anew {
             self.emptied.notify_one();
         }
@@ -99,7 +99,7 @@ impl PostgresQueue {
     }
 }
 
-/// Does a statement again that collided with another, or whose table somebody has dropped or a promotion has spoilt.
+/// Repeats work that collided with another transaction. Creates the queue's table again if it was dropped or spoilt by a promotion.
 fn insist<T>(connection: &Connection, work: &impl Fn(&Connection) -> Done<T>) -> Done<T> {
     for _ in 1..TRIES_MAX_COUNT {
         connection.begin_watch();
@@ -122,10 +122,10 @@ impl Queue for PostgresQueue {
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
             let mut some = some.to_vec();
-            // In the order of everybody else, so that two who publish the same do not wait for each other.
+            // In the same order as all others, to avoid deadlocks between publishers of the same tickets.
             some.sort_unstable_by_key(|ticket| ticket.chunk);
             let put = self.work(move |connection| statements::put(connection, &some)).await;
-            // Told by the next look that succeeds: until then publishing again would fail as this did.
+            // The next successful call of `depths` reports it: until then publishing again would fail as well.
             put.inspect_err(|_| self.has_missed.store(true, Ordering::Relaxed))?;
         }
         if !tickets.is_empty() {
@@ -144,7 +144,7 @@ impl Queue for PostgresQueue {
         let until = now.plus(lease_for);
         let leases = self.work(move |connection| statements::take(connection, lane, max, until, now)).await?;
         let last = leases.iter().map(|lease| lease.token).max();
-        // Replies come in any order: a smaller number must not hide that the server begins anew.
+        // Replies come in any order: a smaller number must not hide that the server has restarted its sequence.
         self.last_token.fetch_max(last.unwrap_or_default(), Ordering::Relaxed);
         Ok(leases)
     }
@@ -194,12 +194,12 @@ impl Queue for PostgresQueue {
         self.work(statements::try_to_write).await
     }
 
-    /// Its threads survive what panics in them, and open lost connections again.
+    /// Never resolves: its threads survive panics and reopen lost connections.
     async fn broken(&self) -> String {
         std::future::pending().await
     }
 
-    /// It is noticed by numbers of leases that begin anew, and by the server's return after it took nothing.
+    /// Detected by lease numbers that begin again, and by the server's return after tickets could not be published.
     async fn emptied(&self) {
         self.emptied.notified().await;
     }
@@ -220,7 +220,7 @@ impl std::fmt::Debug for PostgresQueue {
     }
 }
 
-/// Lists what distinguishes leases: the chunk and the engine's own number.
+/// Lists the identities of leases: the chunk and the engine's own number.
 fn names(leases: &[QueueLease]) -> Vec<(i64, i64)> {
     leases.iter().map(|lease| (int(lease.ticket.chunk.raw()), int(lease.token))).collect()
 }

@@ -12,14 +12,14 @@ use super::transactor::Transactor;
 use crate::commit_queue::{CommitPriority, CommitQueue};
 use crate::sql::{Done, damaged};
 
-/// What threads look for first, one after the other; the only one of a pool for callers' reads.
+/// The preferred priorities of the threads, in turn. The only thread of a pool prefers the reads of callers.
 const PREFERRED: [CommitPriority; 2] = [CommitPriority::First, CommitPriority::Usual];
 
 /// A read that waits.
 type ReadJob = Box<dyn FnOnce(&mut Transactor) + Send>;
 
-/// A bounded pool of threads that read, each over a connection of its own. Every other thread looks first for what callers wait
-/// for, and the rest for what moves audiences: neither waits for more than one read of the other, however many those are.
+/// A bounded pool of reader threads, each with its own connection. Every other thread prefers the reads of callers, and the rest those of
+/// the audience work: neither kind waits for more than one read of the other, however many there are.
 pub(super) struct ReadThreads {
     queue: Arc<CommitQueue<ReadJob>>,
     threads: Mutex<Vec<JoinHandle<()>>>,

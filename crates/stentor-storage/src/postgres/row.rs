@@ -11,7 +11,7 @@ pub(super) struct PostgresRow<'a>(pub(super) &'a tokio_postgres::Row);
 impl PostgresRow<'_> {
     fn raw<'r, T: FromSql<'r>>(&'r self, at: usize) -> Done<T> {
         self.0.try_get(at).map_err(|error| {
-            // A type that is not asked for is the statement's fault; anything else is the value's own.
+            // A wrong requested type is a mistake of the statement; any other error is caused by the value.
             let is_ours = std::error::Error::source(&error).is_none_or(|source| source.is::<WrongType>());
             if is_ours { SqlError::Postgres(error) } else { damaged(&words(&error)) }
         })

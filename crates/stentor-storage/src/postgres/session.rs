@@ -20,9 +20,9 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, SimpleQueryMessag
 
 /// For how long a session that ends says good-bye.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// For how long a server is asked to end what it does, and for how long its answer is waited for then.
+/// The longest duration of a cancel request, and of the wait for its effect.
 const CANCEL: Duration = Duration::from_secs(1);
-/// Words of others that wait to be taken.
+/// The largest number of notifications that wait to be taken.
 const WORDS_MAX_COUNT: usize = 1_024;
 
 const CLOSED: &str = "the connection is closed";
@@ -34,7 +34,7 @@ pub(super) struct DatabaseSession {
     /// `None` once it has ended.
     client: Option<Client>,
     line: SessionLine,
-    /// Asks the server, over a connection of its own, to end what it is doing for this session.
+    /// Sends a cancel request to the server, over a connection of its own.
     cancel: Box<dyn Fn(&Runtime) + Send>,
     /// Longest wait for an answer.
     patience: Duration,
@@ -58,7 +58,7 @@ struct ReceivedWords {
 }
 
 impl DatabaseSession {
-    /// Connects and does the first statements, all within `wait`; later answers are waited for as long as `patience`.
+    /// Connects and executes the first statements, all within `wait`; later answers are waited for up to `patience`.
     pub(super) fn open<T>(
         config: &Config,
         tls: T,
@@ -81,7 +81,7 @@ impl DatabaseSession {
         let token = client.cancel_token();
         let cancel = move |runtime: &Runtime| {
             let canceling = token.cancel_query(tls.clone());
-            // Where it cannot be asked, it is as silent as this session.
+            // If the request fails, the server counts as silent, like this session.
             let _ = runtime.block_on(async { tokio::time::timeout(CANCEL, canceling).await });
         };
         let cancel = Box::new(cancel);
@@ -91,7 +91,7 @@ impl DatabaseSession {
         Ok(session)
     }
 
-    /// Does a prepared statement; returns how many rows it changed.
+    /// Executes a prepared statement; returns the number of rows changed.
     pub(super) fn execute(&mut self, statement: &Statement, values: &[&(dyn ToSql + Sync)]) -> Done<u64> {
         self.ask(async |client| client.execute(statement, values).await)
     }
@@ -106,7 +106,7 @@ impl DatabaseSession {
         self.ask(async |client| client.prepare(sql).await)
     }
 
-    /// Does statements without values.
+    /// Executes statements without values.
     pub(super) fn simple_query(&mut self, sql: &str) -> Done<Vec<SimpleQueryMessage>> {
         self.ask(async |client| client.simple_query(sql).await)
     }
@@ -120,12 +120,12 @@ impl DatabaseSession {
         })
     }
 
-    /// Waits so long for what another session tells.
+    /// Waits up to `wait` for a notification of another session.
     pub(super) fn next_word(&mut self, wait: Duration) -> Done<Option<String>> {
         let told = self.line.wait(wait, poll_fn(|_| Poll::Pending::<Result<(), Error>>), true);
         match told {
             Some(Err(error)) => Err(SqlError::Postgres(error)),
-            // The driver has noticed the end, and would say no more of it.
+            // The driver reports the end of the connection only once.
             _ if self.is_closed() => Err(unavailable(CLOSED)),
             Some(Ok(())) | None => Ok(self.line.received.words.pop_front()),
         }
@@ -136,17 +136,17 @@ impl DatabaseSession {
         self.line.received.warning.take()
     }
 
-    /// Waits for later answers as long as this; returns how long it was before.
+    /// Sets the longest wait for later answers; returns the former one.
     pub(super) const fn set_patience(&mut self, patience: Duration) -> Duration {
         std::mem::replace(&mut self.patience, patience)
     }
 
-    /// Returns whether nothing can be asked any more.
+    /// Returns true if no more statements can be sent.
     pub(super) fn is_closed(&self) -> bool {
         self.is_silent || self.client.as_ref().is_none_or(Client::is_closed)
     }
 
-    /// Returns whether an answer did not come in time.
+    /// Returns true if an answer did not come in time.
     pub(super) const fn is_silent(&self) -> bool {
         self.is_silent
     }
@@ -159,12 +159,12 @@ impl DatabaseSession {
         if let Some(done) = self.line.wait(self.patience, work.as_mut(), false) {
             return done.map_err(SqlError::Postgres);
         }
-        // A server that only takes long ends it when it is asked to, a commit's wait for a standby too, and the session stays of use.
+        // A server that is merely slow cancels the statement, even a commit's wait for a standby, and the session stays usable.
         (self.cancel)(&self.line.runtime);
         if let Some(done) = self.line.wait(CANCEL, work, false) {
             return done.map_err(SqlError::Postgres);
         }
-        // What it still says is of a question that nobody asks any more.
+        // A later answer would belong to a statement that was given up.
         self.is_silent = true;
         Err(no_answer(self.patience))
     }
@@ -190,7 +190,7 @@ impl SessionLine {
 }
 
 impl ReceivedWords {
-    /// Takes whatever has come.
+    /// Handles all messages that have arrived.
     fn listen(&mut self, incoming: &mut Incoming, context: &mut Context<'_>) -> Result<(), Error> {
         while let Poll::Ready(Some(message)) = incoming.poll_next_unpin(context) {
             match message? {
@@ -214,7 +214,7 @@ impl ReceivedWords {
 impl Drop for DatabaseSession {
     fn drop(&mut self) {
         let is_closed = self.is_closed();
-        // The driver says good-bye once nobody can ask any more.
+        // The driver ends the session in order once the client is dropped.
         drop(self.client.take());
         if is_closed {
             return;

@@ -1,4 +1,6 @@
-/// How a PostgreSQL database is used.
+//! Settings of a PostgreSQL database.
+
+/// Settings of a PostgreSQL database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresSettings {
     /// Connections that read a few rows at once.
@@ -11,13 +13,14 @@ pub struct PostgresSettings {
     pub group_commit_max_ms: u32,
     /// Most jobs that wait; callers beyond wait for a place.
     pub waiting_max_jobs: usize,
-    /// How long a job waits for a server that is gone before its caller is told.
+    /// The longest time that a job waits for an unreachable server before it fails.
     pub patience_ms: u32,
-    /// How long a statement may take before it is ended, and done again or given up; a connection that is silent a third longer is replaced.
+    /// The longest duration of a statement before it is cancelled, and repeated or given up; a connection that is silent a third longer is
+    /// replaced.
     pub statement_max_ms: u32,
     /// Longest wait of a start for a server that has no connection free.
     pub start_patience_ms: u32,
-    /// After this long who waits for the queue to change looks without a word from another process.
+    /// The interval after which a task that waits for changes of the queue checks it without a notification.
     pub look_interval_ms: u32,
 }
 

@@ -1,7 +1,8 @@
-//! What PostgreSQL's codes mean to us: every class of its list of codes (documentation, appendix A), and each code that means something
-//! else than its class.
+//! The meanings of PostgreSQL's error codes: every class of its list of codes (documentation, appendix A), and each code whose meaning
+//! differs from its class.
 //!
-//! Classes that anything may fall into (XX000 is whatever has no code of its own, P0001 is what a trigger raises) are trouble, never damage.
+//! Classes of unspecific errors (XX000 is any error without a code of its own, P0001 is raised by triggers) are retried, never taken as
+//! damage.
 
 use crate::failure::FailureMeaning::{
     self, Busy, Conflict, Damaged, Full, Lost, Misused, Refused, Retry, Unreadable,
@@ -28,7 +29,7 @@ const CLASSES: &[(&str, FailureMeaning)] = &[
     ("23", Damaged),  // integrity constraint violation
     ("24", Misused),  // invalid cursor state
     ("25", Retry),    // invalid transaction state: a server that only reads, too
-    ("26", Lost),     // invalid SQL statement name: the session has lost what was prepared in it
+    ("26", Lost),     // invalid SQL statement name: the session has lost its prepared statements
     ("27", Retry),    // triggered data change violation
     ("28", Refused),  // invalid authorization specification
     ("2B", Refused),  // dependent privilege descriptors still exist
@@ -81,11 +82,11 @@ const CODES: &[(&str, FailureMeaning)] = &[
     ("57P04", Refused),    // database_dropped
     ("57P05", Lost),       // idle_session_timeout
     ("F0001", Retry),      // lock_file_exists
-    ("XX001", Unreadable), // data_corrupted: a page, of which the server does not say whose rows it holds
+    ("XX001", Unreadable), // data_corrupted: a page; the server does not name its table
     ("XX002", Unreadable), // index_corrupted
 ];
 
-/// Returns what a code means; what nobody knows is trouble.
+/// Returns the meaning of a code; an unknown code is retried.
 pub(super) fn meaning(code: &str) -> FailureMeaning {
     let class = || meaning_in(CLASSES, &code.get(..2).unwrap_or_default());
     meaning_in(CODES, &code).or_else(class).unwrap_or(Retry)

@@ -25,8 +25,8 @@ pub(super) fn insist_on_start<T>(patience: Duration, mut work: impl FnMut() -> D
     }
 }
 
-/// Refuses (Conflict) a pooler that gives one session to several clients in turn: prepared statements, what is listened to and what a session
-/// sets would be somebody else's.
+/// Refuses (Conflict) a pooler that shares a session between several clients in turn: their prepared statements, listened channels and
+/// session settings would mix.
 pub(super) fn refuse_shared_sessions(connection: &Connection, access: &DatabaseAccess) -> Done<()> {
     let first = backend_of(connection)?;
     // It holds a session for itself, probably that of the first where sessions are shared.

@@ -13,16 +13,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::fault::refused_file;
 use crate::sql::{Done, unavailable};
 
-/// What of the server's certificate is checked.
+/// The verification of the server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verification {
-    /// Nothing: whoever only listens reads nothing, but who stands in the server's place is believed.
+    /// None: an eavesdropper reads nothing, but an impostor in the server's place is accepted.
     Nothing,
-    /// That somebody trusted has issued it, for the name that was asked for.
+    /// A trusted authority has issued it, for the requested host name.
     Full,
 }
 
-/// Makes what connects; authorities are those of the file, or the system's.
+/// Creates the TLS connector. The authorities are those of the file, or the system's.
 pub(super) fn connector(verification: Verification, roots: Option<&Path>) -> Done<MakeRustlsConnect> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let config =
@@ -52,7 +52,7 @@ fn authorities(file: Option<&Path>) -> Done<RootCertStore> {
     if store.is_empty() { Err(refused_file(path, &"there are none")) } else { Ok(store) }
 }
 
-/// Believes every server; what it signs must still be right.
+/// Accepts every certificate; the signatures of the handshake must still be valid.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

@@ -1,5 +1,5 @@
-//! Transactions that end: a lost connection is opened again, a collision is done again, and of a commit that was not
-//! answered the server is asked what became of it.
+//! Transactions with a definite end: a lost connection is reopened, a collision is retried, and if a commit was not answered, the server is
+//! queried for the state of the transaction.
 
 use std::time::{Duration, Instant};
 
@@ -12,21 +12,21 @@ use crate::sql::{Done, SqlError, one, unavailable};
 
 /// The first number of our advisory locks in a database.
 pub(super) const LOCKS: i64 = 0x5354_4E54;
-/// Writes something of no meaning into the server's log, for which a commit waits as for anything else.
+/// Writes a meaningless record into the server's log, for which a commit waits as for any other.
 pub(super) const STANDBY_NOTE: &str = "SELECT pg_logical_emit_message(TRUE, 'stentor', '')";
 /// Longest wait of one attempt for the standby.
 const STANDBY_WAIT: Duration = Duration::from_secs(2);
-/// How long to wait before anything is tried again.
+/// The pause before a retry.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a transaction holds alone among all that write: rows that its rules read must be theirs until it ends.
+/// The lock that a transaction holds exclusively among all writers, so that rows read by its rules stay as they are until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LockScope {
-    /// Nothing: its statements are right beside any others.
+    /// None: its statements are correct beside any others.
     Rows,
     /// Devices, topics, people and groups.
     Registry,
-    /// Campaigns, chunks, books, schedules. Who holds it may take the registry too, and never the other way about.
+    /// Campaigns, chunks, books, schedules. Its holder may take the registry's lock too, but not the other way round.
     Ledger,
 }
 
@@ -40,10 +40,10 @@ impl LockScope {
     }
 }
 
-/// What came of trying once.
+/// The result of one attempt.
 enum TransactionEnd<T> {
     Ended(Done<T>),
-    /// Nothing was kept; it may be tried again.
+    /// Nothing was committed; it may be tried again.
     Again(SqlError),
 }
 
@@ -59,13 +59,13 @@ impl Transactor {
         Self { access, connection: None }
     }
 
-    /// Does something in one transaction, over and over until it is kept or refused: the work may be done several times.
+    /// Executes work in one transaction, and repeats it until it is committed or refused.
     pub(super) fn commit<T>(
         &mut self,
         scope: LockScope,
         mut work: impl FnMut(&Connection) -> Done<T>,
     ) -> Result<T, StoreError> {
-        // Counted from the first attempt: a caller waits no longer, however many there are.
+        // Counted from the first attempt, so that the caller's wait is limited for any number of attempts.
         let until = Instant::now() + self.access.patience;
         loop {
             match self.attempt(scope, until, &mut work) {
@@ -79,7 +79,7 @@ impl Transactor {
         }
     }
 
-    /// Reads in one snapshot, or with a snapshot for each statement; the work may be done several times.
+    /// Reads in one snapshot, or with a snapshot for each statement; the work may be repeated.
     pub(super) fn read<T>(&mut self, in_snapshot: bool, work: &dyn Fn(&Connection) -> Done<T>) -> Done<T> {
         let until = Instant::now() + self.access.patience;
         loop {
@@ -104,12 +104,12 @@ impl Transactor {
         }
         connection.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let done = work(connection);
-        // After a failure too: the next read over this connection would go on in the old snapshot.
+        // After a failure too: otherwise the next read over this connection would use the old snapshot.
         connection.batch("COMMIT")?;
         done
     }
 
-    /// Returns the connection, which is opened where there is none.
+    /// Returns the connection, and opens it if needed.
     pub(super) fn connect(&mut self) -> Done<&Connection> {
         if !self.connection.as_ref().is_some_and(Connection::is_of_use) {
             self.connection = None;
@@ -139,7 +139,7 @@ impl Transactor {
             Err(fault) if fault.is_unavailable() => return TransactionEnd::Again(fault),
             Err(fault) => return TransactionEnd::Ended(Err(fault)),
         };
-        // Before the transaction: afterwards it may be another life.
+        // Before the transaction: afterwards it may be another incarnation.
         connection.life(incarnation::look);
         connection.begin_watch();
         begin(connection, scope);
@@ -153,10 +153,10 @@ impl Transactor {
                     }
                     Err(fault) => fault,
                 };
-                // Both are known since before the commit: over this connection nothing can be asked any more.
+                // Both are known since before the commit, as the lost connection accepts no more queries.
                 let (number, life) = (connection.transaction(), connection.life(incarnation::look));
                 match self.became(number, life.as_deref(), until) {
-                    // A session that was ended in its wait for a standby says no more of it.
+                    // A session that was ended in its wait for a standby does not report it again.
                     Ok(true) => TransactionEnd::Ended(self.reach_standby(&fault, until).map(|()| done)),
                     Ok(false) => TransactionEnd::Again(fault),
                     Err(unknown) => TransactionEnd::Ended(Err(unknown)),
@@ -175,15 +175,15 @@ impl Transactor {
         }
     }
 
-    /// Returns whether a transaction was kept whose commit was not answered.
+    /// Returns true if a transaction was committed although its commit was not answered.
     ///
-    /// In another life of the server its number may be another's, so that "committed" says nothing of this one. "Aborted" does: that
-    /// one or this one was, and then this one is nowhere.
+    /// In another incarnation of the server, its number may belong to another transaction. Then "committed" proves nothing. "Aborted" does:
+    /// either that transaction or this one was aborted, and in both cases this one has left no trace.
     fn became(&mut self, number: Option<String>, life: Option<&str>, until: Instant) -> Done<bool> {
         let unknown =
             || unavailable("it is not known whether it was kept: the server was lost in the commit");
         let number = number.ok_or_else(unknown)?;
-        // It was lost in the commit, and says nothing more; the server is asked over another.
+        // The connection was lost in the commit; the server is queried over another one.
         self.connection = None;
         loop {
             let (status, now) = self.status_of(&number).unwrap_or_default();
@@ -191,15 +191,15 @@ impl Transactor {
                 Some("committed") if now.is_some() && now.as_deref() == life => return Ok(true),
                 Some("committed") => return Err(unknown()),
                 Some("aborted") => return Ok(false),
-                // It goes on, or the server is not there yet.
+                // The transaction is still in progress, or the server is not back yet.
                 _ if Instant::now() < until => std::thread::sleep(PAUSE),
                 _ => return Err(unknown()),
             }
         }
     }
 
-    /// Waits until a synchronous standby has what was committed, where there is one: a commit that comes later is not answered before the standby
-    /// has all earlier ones. What the primary alone has is not answered, since a promotion would lose it.
+    /// Waits until a synchronous standby, if there is one, has the committed data: a later commit is not answered before the standby has
+    /// all earlier ones. Data that only the primary has is not confirmed, since a promotion would lose it.
     fn reach_standby(&mut self, why: &dyn std::fmt::Display, until: Instant) -> Done<()> {
         loop {
             match self.connect().and_then(|connection| connection.note_within(STANDBY_WAIT, STANDBY_NOTE)) {
@@ -217,7 +217,7 @@ impl Transactor {
         }
     }
 
-    /// Returns what the server says of a transaction, and in which of its lives.
+    /// Returns the server's status of a transaction, and the server's incarnation.
     fn status_of(&mut self, number: &str) -> Done<(Option<String>, Option<String>)> {
         let connection = self.connect()?;
         let life = connection.life(incarnation::look);
@@ -227,16 +227,16 @@ impl Transactor {
     }
 }
 
-/// Begins a transaction that holds something alone, and asks for its number.
+/// Begins a transaction with a lock, and queries its number.
 fn begin(connection: &Connection, scope: LockScope) {
-    // Asked for now: after a commit without an answer this connection tells nothing more.
+    // Queried now: after a commit without an answer, this connection is lost.
     connection.begin("BEGIN; SELECT pg_current_xact_id() AS transaction");
     if scope != LockScope::Rows {
         hold(connection, scope);
     }
 }
 
-/// Waits before the next statement until nobody else holds it; it is held until the transaction ends, however often it is asked for.
+/// Takes a lock before the next statement, waiting for its holder. It is held until the transaction ends, and may be taken repeatedly.
 pub(super) fn hold(connection: &Connection, scope: LockScope) {
     connection.defer(&format!("SELECT pg_advisory_xact_lock({LOCKS}, {})", scope.code()));
 }

@@ -1,9 +1,9 @@
-//! Threads that write: whatever waits is committed together, and answered after that.
+//! Writer threads: waiting jobs are committed together, and answered after the commit.
 //!
-//! A commit costs a flush of the server's disk and some turns over the network whatever it holds, so many small jobs share
-//! one. Each job is a savepoint of its own: one that fails takes nothing of the others with it. Jobs that a caller or a single
-//! device waits for go first, and their commit waits for no others; but every other commit begins with one of those that move
-//! audiences. What all transactions write, whatever their jobs, comes after the last job.
+//! A commit costs a flush of the server's disk and some network round trips, however much it contains. Therefore many small jobs share
+//! one (group commit). Each job is a savepoint of its own: a job that fails does not affect the others. Jobs for a waiting caller or a
+//! single device go first, and their commit takes no others; but every other commit begins with a job that moves
+//! audiences. Rows that all transactions write come after the last job.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +20,11 @@ use super::transactor::{LockScope, Transactor};
 use crate::commit_queue::{CommitPriority, CommitQueue};
 use crate::sql::{Done, Sql as _, damaged, unavailable};
 
-/// A job that waits, and what it will answer. It may be worked on several times.
+/// A waiting job with its answer. Its work may be repeated.
 pub(super) trait CommitJob: Send {
-    /// Does the work inside the open transaction; returns whether it is to be kept.
+    /// Executes the work inside the open transaction; returns true if it is to be committed.
     fn work(&mut self, connection: &Connection) -> bool;
-    /// Answers after the commit, or after it failed.
+    /// Sends the answer after the commit, or after its failure.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -46,7 +46,7 @@ where
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        // What was not committed is no answer; a refusal stands, whatever became of the commit.
+        // An uncommitted result is no answer; a refusal stands, whether or not the commit succeeded.
         let result = match (self.result, committed) {
             (Some(Ok(_)) | None, Err(error)) => Err(error),
             (Some(result), _) => result,
@@ -57,14 +57,14 @@ where
     }
 }
 
-/// The way to a thread that writes; dropping it waits until all that was handed over is committed.
+/// A writer thread; dropping it waits until all its jobs are committed.
 pub(super) struct WriteThread {
     queue: Arc<CommitQueue<Box<dyn CommitJob>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl WriteThread {
-    /// Starts the thread, whose transactions hold `scope` alone.
+    /// Starts the thread. Its transactions hold the lock of `scope`.
     pub(super) fn start(
         name: &str,
         scope: LockScope,
@@ -84,7 +84,7 @@ impl WriteThread {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Does a job in the next commit and waits for it. The work may be done several times.
+    /// Executes a job in the next commit and waits for it. The work may be repeated.
     pub(super) async fn run<T, F>(&self, priority: CommitPriority, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -96,7 +96,7 @@ impl WriteThread {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Hands over a job that callers wait for, of a kind of which few wait at a time; one that comes too late is dropped.
+    /// Queues a job that callers wait for, of a kind that is rare; it is dropped if the thread has ended.
     pub(super) fn hand_over(&self, job: Box<dyn CommitJob>) {
         drop(self.queue.push_now(CommitPriority::First, job));
     }
@@ -104,7 +104,7 @@ impl WriteThread {
 
 impl Drop for WriteThread {
     fn drop(&mut self) {
-        // Closed before it is joined: the thread ends once nothing waits any more.
+        // Closed before the join: the thread ends once the queue is empty.
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
@@ -139,7 +139,7 @@ impl Committer {
         }
     }
 
-    /// Works on what waits and commits it.
+    /// Executes the waiting jobs and commits them.
     fn commit(
         &mut self,
         priority: CommitPriority,
@@ -148,7 +148,7 @@ impl Committer {
         let Self { scope, transactor, queue, max_jobs, max_span } = self;
         let (begun, mut hurries) = (Instant::now(), priority == CommitPriority::First);
         transactor.commit(*scope, |connection| {
-            // Done again, it begins with the first job: those that were taken before belong to this commit.
+            // A repetition begins with the first job: the jobs taken before belong to this commit.
             let mut at = 0;
             loop {
                 work_on(connection, group[at].as_mut())?;
@@ -160,7 +160,7 @@ impl Committer {
                     return write_last(connection);
                 }
                 let hurried = queue.try_take(CommitPriority::First);
-                // A commit that somebody waits for takes no more of what can wait.
+                // A commit with a waiting caller takes no more jobs that can wait.
                 hurries |= hurried.is_some();
                 let patient = || if hurries { None } else { queue.try_take(CommitPriority::Usual) };
                 match hurried.or_else(patient) {
@@ -172,12 +172,12 @@ impl Committer {
     }
 }
 
-/// Works on one job, and takes back what it wrote when it fails.
+/// Executes one job, and rolls it back if it fails.
 fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
-    // Sent along with the job's first statement: a turn over the network for each would cost more than the job.
+    // Sent along with the job's first statement: a round trip for each savepoint would cost more than the job.
     let mark = connection.begin_part()?;
     let keep = job.work(connection);
-    // Asked before `keep` counts: the job's answer belongs to a transaction that is gone.
+    // Checked before `keep`: the job's answer belongs to a transaction that is gone.
     if connection.standing() != ConnectionStanding::Fine {
         return Err(unavailable("the transaction was taken back"));
     }

@@ -1,4 +1,4 @@
-//! What a connection of an engine can do.
+//! The operations of a connection of an engine.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -46,9 +46,9 @@ pub(crate) trait Sql: EngineParts {
     /// Undoes the part.
     fn undo_part(&self, mark: usize) -> Done<()>;
 
-    /// Logs and counts a damaged row, once. `key` is its number, and 0 for a row without one; `identity` tells such rows apart.
+    /// Logs and counts a damaged row, once. `key` is its number, or 0 for a row without one; `identity` distinguishes such rows.
     fn note_damage(&self, table: &'static str, key: i64, identity: i64, error: &SqlError);
 
-    /// Executes a statement on the rows for which `condition` holds, whatever else these rows contain.
+    /// Executes a statement on the rows for which `condition` holds, even if these rows are damaged.
     fn force(&self, table: &str, condition: &str, sql: &str, values: &[Value<'_>]) -> Done<usize>;
 }

@@ -73,7 +73,7 @@ pub(crate) fn note_damage(connection: &Connection, table: &'static str, key: i64
     connection.note_damage(table, key, key, error);
 }
 
-/// Changes rows of a table for which `condition` holds, whatever else these rows contain.
+/// Updates the rows of a table for which `condition` holds, even if these rows are damaged.
 pub(crate) fn force<'v>(
     connection: &Connection,
     (table, condition): (&str, &str),

@@ -5,7 +5,7 @@ use stentor_core::ports::store::StoreError;
 
 use crate::{postgres, sqlite};
 
-/// An error with a meaning for the caller, or an error of an engine, whose meaning is looked up later.
+/// A store error with a meaning for the caller, or an error of an engine, whose meaning is determined later.
 #[derive(Debug)]
 pub enum SqlError {
     Store(StoreError),

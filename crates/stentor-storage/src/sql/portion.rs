@@ -8,7 +8,7 @@ use super::connection::Connection;
 /// Rows changed in one transaction; rows that triggers change count.
 pub(crate) const PORTION_MAX_ROWS: u64 = 4_096;
 
-/// The rest of what one transaction may do. Time alone ends it only after something was done: however slow the database is, each portion
+/// The remaining budget of one transaction. Time alone ends a portion only after some progress: however slow the database is, each portion
 /// makes progress.
 pub(crate) struct Portion<'a> {
     connection: &'a Connection,

@@ -21,7 +21,7 @@ pub(crate) trait SqlRow {
     fn maybe_bytes(&self, at: usize) -> Done<Option<&[u8]>>;
     /// Reads a column of any type.
     fn any(&self, at: usize) -> Done<Value<'_>>;
-    /// Returns a number by which rows without a key can be told apart.
+    /// Returns a number that distinguishes rows without a key.
     fn identity(&self, at: usize) -> i64;
 
     /// Reads a list of numbers; PostgreSQL alone has lists.

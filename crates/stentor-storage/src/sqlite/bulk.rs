@@ -26,7 +26,7 @@ impl<'a, 'b> Places<'a, 'b> {
     }
 }
 
-/// Writes the places of so many rows: `(?,?),(?,?)`.
+/// Returns the placeholders of `rows` rows: `(?,?),(?,?)`.
 pub(super) fn places(columns: usize, rows: usize) -> String {
     let row = format!("({})", vec!["?"; columns].join(","));
     vec![row; rows].join(",")

@@ -1,4 +1,4 @@
-//! What SQLite's result codes mean to us: each primary code, and each extended one that means something else (sqlite.org/rescode.html).
+//! The meanings of SQLite's result codes: each primary code, and each extended code whose meaning differs (sqlite.org/rescode.html).
 
 use std::ffi::c_int;
 
@@ -63,7 +63,7 @@ const EXTENDED_CODES: &[(c_int, FailureMeaning)] = &[
     (ffi::SQLITE_CONSTRAINT_PINNED, Retry),
 ];
 
-/// Returns what an extended code means; what nobody knows is trouble.
+/// Returns the meaning of an extended code; an unknown code is retried.
 pub(super) fn meaning(code: c_int) -> FailureMeaning {
     let primary = || meaning_in(PRIMARY_CODES, &(code & PRIMARY));
     meaning_in(EXTENDED_CODES, &code).or_else(primary).unwrap_or(Retry)
@@ -73,7 +73,7 @@ pub(super) fn meaning(code: c_int) -> FailureMeaning {
 mod tests {
     use super::*;
 
-    /// Each primary code has so many extended ones, numbered from 1 (sqlite3.h).
+    /// The number of extended codes of each primary code, which are numbered from 1 (sqlite3.h).
     const EXTENDED_COUNTS: [(c_int, c_int); 13] = [
         (ffi::SQLITE_ERROR, 6),
         (ffi::SQLITE_IOERR, 36),

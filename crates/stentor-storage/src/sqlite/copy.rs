@@ -10,9 +10,9 @@ use crate::sql::{Done, SqlError};
 
 /// Writes the state of a store's file as of one instant to a new file, which only its owner may read, and syncs it.
 ///
-/// Sees what is committed in one snapshot (sqlite.org/lang_vacuum.html, VACUUM INTO). Nobody waits for it, but the
-/// write-ahead log of a running server cannot be cut back as long as it reads. Fails (Unavailable) when a file cannot be
-/// read or written, and (Conflict) when the new file holds something.
+/// The copy is a snapshot of committed data (sqlite.org/lang_vacuum.html, VACUUM INTO). It blocks no other process, but the write-ahead log
+/// of a running server cannot be truncated while the copy reads. Fails with Unavailable if a file cannot be read or written, and with
+/// Conflict if the new file is not empty.
 pub fn copy(source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<(), StoreError> {
     let (source, target) = (source.as_ref(), target.as_ref());
     if std::fs::metadata(target).is_ok_and(|found| found.len() > 0) {

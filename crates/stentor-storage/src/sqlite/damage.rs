@@ -13,8 +13,8 @@ const NAMED_MAX_COUNT: usize = 4_096;
 /// Rows by the tables and numbers that they have in a file.
 type NamedRows = HashSet<(&'static str, i64)>;
 
-/// What was named of each file. It belongs to the process, not to a store, because rows are read over many connections, and
-/// the log is the process's too.
+/// The damaged rows logged for each file. It belongs to the process, not to a store, because rows are read over many connections, and the
+/// log is the process's too.
 static NAMED: Mutex<Option<HashMap<String, NamedRows>>> = Mutex::new(None);
 
 /// Logs and counts a damaged row, unless that was done before.

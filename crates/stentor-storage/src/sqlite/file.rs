@@ -1,4 +1,4 @@
-//! One SQLite file: who may open it, and how its connections are set up.
+//! One SQLite file: its permissions, its lock, and the settings of its connections.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -86,8 +86,8 @@ pub(super) fn open_writer(path: &Path, settings: &SqliteSettings) -> Done<Connec
     Ok(connection)
 }
 
-/// Asks SQLite whether it does what it was told: it keeps silent about a journal it cannot have, on a network file
-/// system for instance, and a commit would be less than was promised.
+/// Checks that SQLite applies the settings. It silently falls back if a journal mode is not possible, on a network file system for
+/// instance, and a commit would be less durable than promised.
 fn check_in_force(connection: &Connection, path: &Path, settings: &SqliteSettings) -> Done<()> {
     let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
@@ -120,7 +120,7 @@ fn open(path: &Path, settings: &SqliteSettings, cache_kib: u32) -> Done<Connecti
     // First: the statements below may meet another process that holds the file.
     connection.busy_timeout(std::time::Duration::from_millis(settings.busy_timeout_ms.into()))?;
     connection.set_prepared_statement_cache_capacity(PREPARED_MAX_COUNT);
-    // Without it, a statement whose parameters were compared with those of a partial index is prepared anew for each use.
+    // Without it, a statement whose parameters were compared with the condition of a partial index is prepared again for each use.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

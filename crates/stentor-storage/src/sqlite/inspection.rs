@@ -1,4 +1,4 @@
-//! A look at a database file from outside, also while another process works on it: nothing is written, nobody waits.
+//! The inspection of a database file from outside, also while another process uses it: it writes nothing and blocks no other process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::settings::SqliteSettings;
 use crate::seal::SealKeyId;
 use crate::sql::{Done, SqlError};
 
-/// Most problems that are told; the first is enough to know that the file is damaged.
+/// The largest number of problems reported; the first is enough to know that the file is damaged.
 const PROBLEMS_MAX_COUNT: usize = 10;
 
-/// How much of a file is read.
+/// The extent of an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Every page and row, but not whether each index agrees with its table.
@@ -23,21 +23,21 @@ pub enum Depth {
     Deep,
 }
 
-/// What was found in a database file.
+/// The result of inspecting a database file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// Size of the database, without its write-ahead log.
     pub bytes: u64,
-    /// Whether changes go to a write-ahead log first, as every file of ours has it.
+    /// True if the file uses a write-ahead log, as every file of ours does.
     pub is_wal: bool,
-    /// What is damaged, as SQLite tells it; the first 10. SQLite keeps no checksums: a changed value inside a row that
-    /// still reads like one is not noticed.
+    /// Problems reported by SQLite; the first 10. SQLite keeps no checksums: a changed but still readable value inside a row is not
+    /// noticed.
     pub problems: Vec<String>,
 }
 
-/// Reads a file of the store or queue and judges it by SQLite's own check (sqlite.org/pragma.html, quick_check and
-/// integrity_check). It sees one snapshot; as long as it reads, the write-ahead log of a running server cannot be cut
-/// back. Fails (Unavailable) when there is no file or it cannot be opened; damage is no failure but what was found.
+/// Inspects a file of the store or queue with SQLite's own check (sqlite.org/pragma.html, quick_check and integrity_check). It reads one
+/// snapshot; meanwhile the write-ahead log of a running server cannot be truncated. Fails with Unavailable if there is no file or it cannot
+/// be opened. Damage is reported in the result, not as an error.
 pub fn inspect(path: impl AsRef<Path>, depth: Depth) -> Result<Inspection, StoreError> {
     let path = path.as_ref();
     let unreadable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
@@ -78,7 +78,7 @@ fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {
     Ok((mode.eq_ignore_ascii_case("wal"), problems))
 }
 
-/// Opens for reading only; at the end the log is left as it was, also when nobody else has the file open.
+/// Opens for reading only. At the end the log is left as it was, even if no other process has the file open.
 pub(super) fn open(path: &Path) -> Result<Connection, SqlError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

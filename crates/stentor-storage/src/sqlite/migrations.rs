@@ -8,7 +8,7 @@ use crate::schema::{
 };
 use crate::sql::{Done, damaged};
 
-/// One step: statements, and then what statements cannot say.
+/// One step: statements, and then work that statements cannot do.
 pub(crate) struct Migration {
     sql: &'static str,
     work: Option<fn(&Connection) -> Done<()>>,
@@ -57,7 +57,7 @@ pub(crate) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0021_store_shared_names.sql")),
 ];
 
-/// What undoes steps of the store's file, by the version that each leads to; the others stay.
+/// The undoing of steps of the store's file, by the version that each leads to. Other steps cannot be undone.
 const UNDO: &[(usize, SchemaUndo)] = &[
     (17, UNDO_WEBHOOKS),
     (18, UNDO_RECEIPTS),

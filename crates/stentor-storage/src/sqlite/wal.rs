@@ -1,8 +1,8 @@
-//! How long the write-ahead log may become.
+//! The bound of the write-ahead log's size.
 //!
-//! SQLite begins the log anew only when nobody reads from it, and while reads overlap that never happens. So when the log is
-//! over its bound, readers are held back at a gate for a moment: in the gap between them the log is copied into the
-//! database and cut. A read that does not end in time is interrupted; it fails as if the store were busy.
+//! SQLite restarts the log only while no connection reads from it, which never happens while reads overlap. Therefore, when the log exceeds
+//! its bound, readers are held back at a gate for a moment: in the gap between them the log is copied into the database and truncated. A
+//! read that does not end in time is interrupted; it fails as if the store were busy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use crate::sql::Done;
 use rusqlite::{Connection, InterruptHandle};
 
-/// How long readers have to leave by themselves, and again once they were interrupted.
+/// The time for readers to leave by themselves, and again after they were interrupted.
 const PATIENCE: Duration = Duration::from_millis(40);
-/// After an attempt that failed the next is so much later.
+/// The pause after a failed attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The way of all readers to their snapshots.
+/// The gate that all readers pass to get their snapshots.
 #[derive(Default)]
 pub(super) struct Gate {
     state: Mutex<GateState>,
@@ -47,7 +47,7 @@ impl Gate {
         self.admit(&mut state, interrupt)
     }
 
-    /// Enters unless it is shut, or somebody else is just at it.
+    /// Enters unless it is shut or its lock is contended.
     pub(super) fn try_enter(&self, interrupt: InterruptHandle) -> Option<Inside<'_>> {
         let mut state = self.state.try_lock().ok()?;
         (!state.is_shut).then(|| self.admit(&mut state, interrupt))
@@ -59,9 +59,9 @@ impl Gate {
         Inside { gate: self, number: state.entered }
     }
 
-    /// Does something while nobody is inside; `None` when somebody stays there.
+    /// Executes work while no reader is inside; returns `None` if a reader stays inside.
     pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        // Shut before it is looked whether anybody is inside: nobody can come in between.
+        // Shut before the check, so that no reader can enter in between.
         self.lock().is_shut = true;
         let is_empty = self.is_left() || {
             // Under the lock that a leaving reader takes: no connection is interrupted after it left.
@@ -69,13 +69,13 @@ impl Gate {
             self.is_left()
         };
         let done = is_empty.then(work);
-        // Also when somebody stayed: readers wait at a gate that is shut for as long as nobody opens it.
+        // Also if a reader stayed inside: the other readers wait until the gate is opened.
         self.lock().is_shut = false;
         self.changed.notify_all();
         done
     }
 
-    /// Returns whether all leave in time.
+    /// Returns true if all readers leave in time.
     fn is_left(&self) -> bool {
         let wait = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !state.inside.is_empty());
         wait.unwrap_or_else(PoisonError::into_inner).0.inside.is_empty()
@@ -90,7 +90,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.inside.remove(&self.number);
-        // Nobody else waits for somebody to leave.
+        // Only `alone` waits for readers to leave.
         if state.is_shut {
             self.gate.changed.notify_all();
         }
@@ -145,7 +145,7 @@ pub(super) fn size(path: &Path) -> u64 {
 /// Copies the log into the database and empties it, without waiting for other processes; returns whether it could.
 fn cut(connection: &Connection) -> Done<bool> {
     let patience_ms: u32 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
-    // Readers wait at the gate meanwhile: another process that holds the file is not waited for.
+    // Readers wait at the gate during this call, so it does not wait for another process that holds the file.
     connection.busy_timeout(Duration::ZERO)?;
     let busy: rusqlite::Result<i64> =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));

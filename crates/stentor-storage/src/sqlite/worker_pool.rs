@@ -1,9 +1,9 @@
-//! Threads for what may take long, which give way to all others when processors are short.
+//! Threads for long work, which yield to all others when processors are scarce.
 
 use stentor_core::ports::store::StoreError;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How much they give way (nice(2)): a caller's dry run takes what look-ups, commits and sending leave.
+/// Their niceness (nice(2)): a caller's dry run gets the processor time that look-ups, commits and sending leave.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
@@ -11,7 +11,7 @@ const NICE: i32 = 10;
 pub(super) struct WorkerPool(Option<Runtime>);
 
 impl WorkerPool {
-    /// Makes an empty pool of at most so many threads.
+    /// Creates an empty pool of at most `max_threads` threads.
     pub(super) fn new(max_threads: usize) -> Result<Self, StoreError> {
         let mut builder = Builder::new_current_thread();
         builder

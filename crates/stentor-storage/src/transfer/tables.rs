@@ -1,4 +1,4 @@
-//! Which tables and columns two engines have in common, in the order in which they are copied.
+//! The tables and columns that two engines have in common, in the order of the copy.
 
 use stentor_core::ports::store::StoreError;
 
@@ -6,10 +6,10 @@ use stentor_core::ports::store::StoreError;
 #[derive(Debug)]
 pub(crate) struct TransferTable {
     pub(crate) name: &'static str,
-    /// How many of the columns identify a row; rows are read in their order.
+    /// The number of leading columns that identify a row; rows are read in their order.
     pub(crate) key_columns_count: usize,
     pub(crate) columns: &'static [&'static str],
-    /// A column that only SQLite has, and what it gets.
+    /// A column that only SQLite has, and its value.
     pub(crate) only_in_sqlite: Option<(&'static str, &'static str)>,
 }
 
@@ -21,8 +21,8 @@ const fn table(
     TransferTable { name, key_columns_count, columns, only_in_sqlite: None }
 }
 
-/// All of them. Fleets come before devices, whose tokens are found by what their fleet is; a group's people come before the devices of
-/// people, which SQLite puts into the group as they come.
+/// All tables. Fleets come before devices, because the hash of a device's token depends on its fleet. A group's users come before the
+/// devices of users, which SQLite adds to the group as they come.
 pub(crate) const TABLES: &[TransferTable] = &[
     table("apps", 1, &["id", "name", "created_at"]),
     table("accounts", 1, &["id", "app", "name", "scopes", "public_key", "token_uri", "created_at"]),
@@ -211,7 +211,7 @@ const MADE: &[(&str, &str, &str)] = &[
     ("upstream", "claimed_by", "which server hands it over"),
 ];
 
-/// Refuses a schema with something that nobody says how to copy: it would be lost.
+/// Refuses a schema with a column that is not listed for the copy, as its data would be lost.
 pub(crate) fn check_columns(found: &[(String, String)]) -> Result<(), StoreError> {
     for (table, column) in found {
         let is_named = |one: &&TransferTable| one.name == table;

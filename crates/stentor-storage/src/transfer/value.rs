@@ -3,7 +3,7 @@
 use crate::sql::{Done, Row, Value};
 use serde_json::Value as Json;
 
-/// A value of a column, whatever width it has.
+/// A value of a column, of any width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TransferValue {
     Null,
@@ -44,10 +44,10 @@ pub(crate) fn values_of(row: &[TransferValue]) -> Vec<Value<'_>> {
     row.iter().map(Value::from).collect()
 }
 
-/// How many rows a table has, and a sum that does not depend on their order.
+/// The row count of a table, and a checksum that does not depend on the order of the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableSum {
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
     /// The sum, modulo 2^64, of the first eight bytes of each row's BLAKE3 hash.
     pub checksum: u64,
@@ -96,7 +96,7 @@ pub(crate) fn encode_key(key: &[TransferValue]) -> String {
     Json::Array(parts.collect()).to_string()
 }
 
-/// Reads such a text; `None` for one that nobody wrote.
+/// Parses such a text; `None` if it is invalid.
 pub(crate) fn decode_key(text: &str) -> Option<Vec<TransferValue>> {
     let parts: Vec<Json> = serde_json::from_str(text).ok()?;
     let value = |part: Json| match part {

@@ -15,7 +15,7 @@ use crate::nats_server::{NatsServer, server};
 
 const LANE: Lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
 const MINUTE: Duration = Duration::from_secs(60);
-/// How long an election may take, and all that follows.
+/// The longest time for an election and all that follows.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -67,7 +67,7 @@ async fn every_ticket_comes_out_though_the_server_that_leads_is_killed() {
     }
     let servers = cluster();
     let all: Vec<_> = servers.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
-    // What was on its way from the killed one comes again after this.
+    // Messages in flight from the killed server are redelivered after this time.
     let ack_wait = Duration::from_secs(5);
     let settings = NatsSettings { replicas_count: NAMES.len(), ack_wait, ..NatsSettings::default() };
     let stream = settings.stream.clone();

@@ -1,4 +1,4 @@
-//! What happens to the queue on NATS around its stream: two that share it, and somebody who empties it.
+//! Events around the stream of the queue on NATS: two processes that share it, and its deletion.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn who_waits_hears_of_what_another_process_puts_in() {
     let Some(server) = server() else { return };
     let settings = server.stream();
     let (one, other) = (server.queue(&settings), server.queue(&settings));
-    // Connected before anything is told.
+    // Connected before the first announcement.
     assert_eq!(other.depths(at(0)).await.expect("told"), []);
     check_that_who_waits_is_woken(&one, &other).await;
 }

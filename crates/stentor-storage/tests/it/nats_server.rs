@@ -14,7 +14,7 @@ use stentor_storage::nats::{NatsAddress, NatsQueue, NatsSettings};
 
 const START: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// What the folders of all such servers begin with; their process' id follows.
+/// The prefix of the folders of all such servers; the id of their process follows.
 const FOLDER: &str = "stentor-nats-";
 
 /// A running server.
@@ -58,7 +58,7 @@ impl NatsServer {
         command.args(["--pdeathsig", "KILL"]).arg(program).args(["--addr", "127.0.0.1"]).args(arguments);
         command.args(["--port", &address.port().to_string(), "--jetstream", "--store_dir"]).arg(&folder);
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // What is started ends with the thread that starts it: this one lives as long as the process.
+        // The server is killed when the thread that started it ends: this thread lives as long as the process.
         let (told, process) = std::sync::mpsc::channel();
         let life = move || {
             let mut child = command.spawn().expect("it starts");
@@ -84,7 +84,7 @@ impl NatsServer {
         self.address.port()
     }
 
-    /// Returns the settings of a stream that nobody else uses.
+    /// Returns the settings of a stream that no other test uses.
     pub(crate) fn stream(&self) -> NatsSettings {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let stream = format!("case_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -101,7 +101,7 @@ impl NatsServer {
     }
 }
 
-/// Removes what processes left that are gone.
+/// Removes the folders of processes that have ended.
 fn remove_of_others() {
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();

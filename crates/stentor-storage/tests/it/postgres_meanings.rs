@@ -1,4 +1,4 @@
-//! Trouble of the database that says nothing of a row, whatever code it has: nothing ends for it.
+//! Database errors that prove nothing about a row, whatever their code: no chunk and no campaign ends because of them.
 
 use stentor_core::campaign::CampaignState;
 use stentor_core::device::ProviderKind;
@@ -10,7 +10,7 @@ use stentor_storage::postgres::{PostgresSettings, PostgresStore};
 
 use crate::postgres_server::{TestDatabase, server};
 
-/// A catch-all, what any trigger raises, and codes that would be damage if a row of ours proved it.
+/// A catch-all code, the code of any trigger's error, and codes that would be damage if a row of ours proved it.
 const CODES: [&str; 8] = ["XX000", "P0001", "22003", "22P02", "23505", "23514", "53100", "58030"];
 
 /// Makes every change of a table fail with a code.

@@ -1,4 +1,4 @@
-//! Two servers on one PostgreSQL database: what each knows of the other.
+//! Two servers on one PostgreSQL database: the reports that each reads of the other.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn a_server_finds_what_the_others_are_and_which_of_them_fires_schedules() 
     assert_eq!((found[0].host.as_str(), found[0].version.as_str()), ("host-1", joining(1).version));
     assert_eq!(found[0].roles, joining(1).roles);
     assert!(found[0].schema_version > 5 && found[0].silent_for < Duration::from_secs(60));
-    // What a program says that knew no such columns, and a clock that went back.
+    // The row of a program without these columns, and a clock that went back.
     database.command(
         "UPDATE nodes SET host = DEFAULT, roles = DEFAULT, version = DEFAULT, seen_at = clock_timestamp() + interval '1 hour'
         WHERE node = 1",

@@ -1,4 +1,4 @@
-//! Two servers on one PostgreSQL database: who is dead, and what the other may do.
+//! Two servers on one PostgreSQL database: liveness, and the permitted actions of each.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -140,7 +140,7 @@ async fn a_database_whose_clock_jumps_takes_nobody_for_dead_and_keeps_nobody_ali
         other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
         assert!(one.beat(first.instance, None, at(2)).await.expect("noted").is_known, "{day}");
     }
-    // A sign of tomorrow keeps nobody alive who gives no other.
+    // A heartbeat dated tomorrow keeps no node alive without further heartbeats.
     database.command("UPDATE nodes SET seen_at = seen_at + interval '1 day'");
     judge(&one, &first).await;
     assert!(!other.beat(second.instance, None, at(2)).await.expect("noted").is_known);
@@ -289,7 +289,7 @@ async fn what_a_lone_server_settles_is_told_to_nobody() {
     assert_eq!(database.count("node_events"), 0);
 }
 
-/// Lets it seem that so many events were told.
+/// Simulates `count` published events.
 fn tell_many(database: &TestDatabase, count: u64, app: AppId) {
     database.command(&format!(
         "INSERT INTO node_events (no, origin, kind, app) SELECT value + step, 1, 8, {app} FROM sequences,
@@ -378,7 +378,7 @@ async fn whose_token_or_keys_are_others_or_who_is_gone_is_cut_off_everywhere() {
     assert_eq!(events, devices.map(|device| NodeEvent::CutOff(scene.app, Some(device))));
 }
 
-/// Waits until so many sessions of a database wait for a lock.
+/// Waits until `count` sessions of a database wait for a lock.
 async fn locked(database: &TestDatabase, count: i64) {
     let waiting = async {
         let sessions = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -393,7 +393,7 @@ async fn locked(database: &TestDatabase, count: i64) {
 async fn two_nodes_whose_jobs_come_in_opposite_order_do_not_wait_for_each_other() {
     let Some(server) = server() else { return };
     let database = server.database();
-    // Whoever waits in a circle waits for longer than this test.
+    // Deadlocked sessions wait for longer than this test.
     database.command("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 600000', current_database()); END $$");
     // All jobs that come belong to one transaction, however long it takes.
     let settings = PostgresSettings { group_commit_max_ms: 600_000, ..PostgresSettings::default() };

@@ -57,7 +57,7 @@ async fn a_server_whose_node_id_another_has_is_told_so_and_throws_it_out_no_more
     // Once the double is gone, its place is free.
     other.leave(second.instance, at(3)).await.expect("left");
     one.join(joining(7), at(4)).await.expect("joined");
-    // Who starts anew takes the place of a former life of its own.
+    // A restarted server replaces its former instance.
     join(&open(&database), 7).await;
 }
 

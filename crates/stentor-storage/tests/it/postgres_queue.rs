@@ -1,4 +1,4 @@
-//! What happens to the queue on PostgreSQL around its table: two that share it, and somebody who drops it.
+//! Events around the table of the queue on PostgreSQL: two processes that share it, and the loss of the table.
 
 use stentor_core::ports::queue::Queue;
 use stentor_storage::conformance::scene::at;
@@ -11,13 +11,13 @@ fn open(database: &TestDatabase) -> PostgresQueue {
     PostgresQueue::open(&database.address(), &PostgresSettings::default()).expect("opened")
 }
 
-/// Opens a queue over which nobody looks without a word from another: nothing here takes an hour.
+/// Opens a queue that checks for changes only when it is notified: no test takes an hour.
 fn open_without_looks(database: &TestDatabase) -> PostgresQueue {
     let settings = PostgresSettings { look_interval_ms: 3_600_000, ..PostgresSettings::default() };
     PostgresQueue::open(&database.address(), &settings).expect("opened")
 }
 
-/// Waits until a ticket is there, and leases it: looks only when told to.
+/// Waits until a ticket is present, and leases it; checks again only after a notification.
 async fn until_leased(queue: &PostgresQueue) {
     while queue.lease(LANE, 1, MINUTE, at(1)).await.expect("asked").is_empty() {
         tokio::time::timeout(MINUTE, queue.changed()).await.expect("nobody is told");

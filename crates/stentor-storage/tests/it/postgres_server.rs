@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore};
 
-/// Where Debian puts the programs of each major version.
+/// The directory in which Debian installs the programs of each major version.
 const PROGRAMS: &str = "/usr/lib/postgresql";
 /// The user that the server runs as where we are root: it refuses root.
 const USER: &str = "postgres";
@@ -51,7 +51,7 @@ pub(crate) fn server() -> Option<&'static PostgresServer> {
     if server.is_none() {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
         assert!(!required.split(',').any(|one| one == "postgres"), "no PostgreSQL 15 or newer is installed");
-        // Each test has a thread of its own, and says it once however often it asks.
+        // Each test has a thread of its own, and prints this once for any number of calls.
         if !IS_SAID.replace(true) {
             let _ = writeln!(std::io::stderr(), "skipped: no PostgreSQL 15 or newer in {PROGRAMS}");
         }
@@ -59,7 +59,7 @@ pub(crate) fn server() -> Option<&'static PostgresServer> {
     server.as_ref()
 }
 
-/// Starts a server of a test's own, whose settings it may change; `None` where no PostgreSQL is installed.
+/// Starts a server for one test, which may change its settings; `None` if no PostgreSQL is installed.
 pub(crate) fn own_server(name: &str) -> Option<&'static PostgresServer> {
     let (folder, programs) = (server()?.folder.join(name), programs()?);
     let start = std::thread::spawn(move || PostgresServer::start(&programs, folder));
@@ -111,7 +111,7 @@ impl PostgresServer {
             .expect("initdb runs");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let (program, socket, port) = (programs.join("postgres"), folder.clone(), free_port());
-        // What is started ends with the thread that starts it: this one lives as long as the process.
+        // The server is killed when the thread that started it ends: this thread lives as long as the process.
         let life = move || {
             let mut child = as_user(&program)
                 .arg("-D")
@@ -302,13 +302,13 @@ impl Drop for TestDatabase {
     }
 }
 
-/// Returns a port that nobody listens on now.
+/// Returns a port that is free now.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Removes what processes left that are gone.
+/// Removes the folders of processes that have ended.
 fn remove_of_others() {
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -1,4 +1,4 @@
-//! A database whose commits wait for a standby that is not there.
+//! A database whose commits wait for a missing standby.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,7 +8,7 @@ use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore
 
 use crate::postgres_server::{TestDatabase, server};
 
-/// How long the server may take to read its settings again.
+/// The longest time for the server to reload its settings.
 const RELOAD: Duration = Duration::from_secs(30);
 
 /// An authority of the test's own.

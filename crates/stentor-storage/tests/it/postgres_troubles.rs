@@ -1,4 +1,4 @@
-//! What happens to the store on PostgreSQL around its database: two that write, connections that break, and what is refused.
+//! Troubles around the database of the store on PostgreSQL: two writers, broken connections, and refused values.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use crate::postgres_server::{PostgresServer, TestDatabase, server};
 
-/// How often a campaign starts while devices are registered.
+/// The number of campaigns started while devices are registered.
 const STARTS_COUNT: u64 = 300;
 /// Registrations that begin beside each start. They are not more, because each start reads all devices that there are.
 const REGISTRATIONS_PER_START: usize = 2;
@@ -85,7 +85,7 @@ async fn a_text_with_a_nul_is_refused_and_harms_nothing() {
     store.put_channel("program", &channel("ab")).await.expect("kept");
 }
 
-/// What happens to the next commit.
+/// The fate of the next commit.
 const GOES_ON: u8 = 0;
 const ANSWER_IS_LOST: u8 = 1;
 const NEVER_ARRIVES: u8 = 2;
@@ -113,7 +113,7 @@ impl Middle {
     }
 }
 
-/// Passes bytes on in both directions until a commit meets what is prepared for it.
+/// Forwards bytes in both directions until a commit meets its prepared fate.
 fn pass_on(mut client: TcpStream, mut server: UnixStream, next: &AtomicU8) {
     let (mut back_from, mut back_to) = (server.try_clone().expect("two"), client.try_clone().expect("two"));
     std::thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));

@@ -1,4 +1,4 @@
-//! Programs of several versions on one database: who may use it, and which step waits for whom.
+//! Programs of several versions on one database: their admission, and the steps that wait for older servers.
 
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::ports::store::{LeaseReply, MessageStore, NodeStore, PipelineStore, StoreError};
@@ -45,7 +45,7 @@ async fn a_database_of_the_next_version_is_used_while_it_says_that_it_may_be() {
     let leased = store.lease(&[tickets[0].chunk], lease_of(joined.instance, at(1))).await;
     assert!(matches!(leased.expect("leased").as_slice(), [LeaseReply::Leased(_)]));
     assert_eq!(scene.tally(message).await.sending, 3);
-    // The next step takes away what this version needs: it is let in no more, and acts for nobody.
+    // The next step removes data that this version needs: this version can no longer join, and its node does no work.
     database.command("UPDATE schema_version SET version = version + 1, usable_by = version + 1");
     let refused = store.join(joining(1), at(2)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("this program knows")));
@@ -76,7 +76,7 @@ async fn a_step_that_servers_of_an_older_version_cannot_go_on_with_waits_until_t
     let database = server.database();
     let store = open(&database).expect("opened");
     store.join(joining(1), at(1)).await.expect("joined");
-    // As if the last step was still to be taken, and this server knew less than it asks for.
+    // Simulates a missing last step, and a server that knows less than the step requires.
     let knows = |version: u32| {
         format!(
             "UPDATE schema_version SET version = 5; ALTER TABLE upstream DROP COLUMN IF EXISTS claimed_by;

@@ -27,7 +27,7 @@ struct WayState {
 }
 
 impl Way {
-    /// Leads to a server; each direction takes so long.
+    /// Creates a path to a server with a delay in each direction.
     pub(crate) fn to(server: &PostgresServer, one_way: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -49,7 +49,7 @@ impl Way {
         Self { port, state }
     }
 
-    /// Makes each direction take so long from now on.
+    /// Sets the delay of each direction from now on.
     pub(crate) fn set_length(&self, one_way: Duration) {
         self.state.one_way_ms.store(one_way.as_millis().try_into().expect("short"), Ordering::SeqCst);
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::postgres_server::server;
 
-/// What is damaged of a message, where `{message}` stands for its number and `{bytes}` for a byte that no column takes.
+/// The damages of a message's rows; `{message}` stands for its number and `{bytes}` for a byte that no column accepts.
 const DAMAGES: [&str; 5] = [
     "UPDATE ledgers SET accepted = 0 WHERE campaign = {message}",
     "UPDATE ledgers SET audience = -1 WHERE campaign = {message}",

@@ -1,4 +1,4 @@
-//! Two that use one queue, whatever its engine: what they must do, and what the cases of an engine are made of.
+//! Two users of one queue, of any engine: their common requirements, and the building blocks of an engine's cases.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use stentor_storage::conformance::scene::at;
 pub(crate) const LANE: Lane =
     Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
-/// How often one is woken by the other, and how long all of that takes at most: half of what it takes without a word.
+/// The number of wake-ups by the other, and their longest total time: half of the time without notifications.
 const WAKE_UPS_COUNT: u64 = 20;
 const WAKE_UPS: Duration = Duration::from_secs(10);
 
@@ -20,7 +20,7 @@ pub(crate) fn tickets(numbers: impl Iterator<Item = u64>) -> Vec<Ticket> {
     numbers.map(|number| Ticket { chunk: ChunkId::from_raw(number), lane: LANE, due_at: at(0) }).collect()
 }
 
-/// Leases what there is, some at a time, and acks it; returns the chunks.
+/// Leases the present tickets, a few at a time, and acks them; returns the chunks.
 pub(crate) async fn drain(queue: &dyn Queue) -> Vec<u64> {
     let mut taken = Vec::new();
     loop {
@@ -33,7 +33,7 @@ pub(crate) async fn drain(queue: &dyn Queue) -> Vec<u64> {
     }
 }
 
-/// Lets both put in what is partly the same, and both take it: each ticket comes out once.
+/// Both publish overlapping tickets and lease them: each ticket is leased once.
 pub(crate) async fn check_that_each_is_leased_once(one: &dyn Queue, other: &dyn Queue) {
     one.publish(&tickets(1..=2_000)).await.expect("published");
     other.publish(&tickets(1_000..=3_000)).await.expect("published");
@@ -43,7 +43,7 @@ pub(crate) async fn check_that_each_is_leased_once(one: &dyn Queue, other: &dyn 
     assert_eq!(all, (1..=3_000).collect::<Vec<u64>>(), "each once, none left");
 }
 
-/// Lets one wait for what the other puts in, who listens already.
+/// One waits for the tickets of the other, and is listening already.
 pub(crate) async fn check_that_who_waits_is_woken(one: &dyn Queue, other: &dyn Queue) {
     let begun = Instant::now();
     for number in 1..=WAKE_UPS_COUNT {

@@ -1,4 +1,4 @@
-//! The files of the SQLite engine: who may open them, what may be in them, and what happens when it is nonsense.
+//! The files of the SQLite engine: their permissions, their contents, and the handling of invalid ones.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -370,7 +370,7 @@ async fn a_look_at_a_file_that_nobody_uses_leaves_its_log_alone() {
     let (folder, copy) = (Folder::new(), Folder::new());
     let store = folder.store().expect("made");
     Scene::new(&store).await.fcm(2_000).await;
-    // As after a crash: the log is there and nobody has it open.
+    // As after a crash: the log exists and no process has it open.
     for name in ["stentor.db", "stentor.db-wal"] {
         std::fs::copy(folder.path(name), copy.path(name)).expect("copied");
     }

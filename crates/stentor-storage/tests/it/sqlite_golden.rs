@@ -1,4 +1,4 @@
-//! What is written into the files stays readable: these tests fail when a version would write anything else.
+//! Written files stay readable: these tests fail if a version writes different bytes.
 
 use rusqlite::Connection;
 use stentor_core::delivery::{DeliveryState, Record};

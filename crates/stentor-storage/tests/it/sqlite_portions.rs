@@ -1,4 +1,4 @@
-//! What is too much for one transaction of the SQLite store: it is begun, and goes on, across restarts too.
+//! Work that is too much for one transaction of the SQLite store: it is begun, and continues, also after restarts.
 
 use rusqlite::Connection;
 use stentor_core::campaign::{CampaignState, Stop};
@@ -74,7 +74,7 @@ async fn a_campaign_canceled_before_a_crash_ends_after_it_a_part_in_each_transac
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     assert_eq!(tickets.len(), CHUNKS);
     drop(store);
-    // What is on disk when the process dies behind the first transaction of a cancel.
+    // The file as it is if the process dies after the first transaction of a cancellation.
     file(&folder).execute_batch("UPDATE campaigns SET state = 3; DELETE FROM producers;").expect("changed");
     let store = open(&folder);
     let scene = Scene::again(&store, 1);
@@ -129,7 +129,7 @@ async fn a_rehearsal_of_registrations_waits_for_nobody_who_writes() {
     let scene = Scene::new(&store).await;
     let topics = (0..1_500).map(|no| topic(&format!("topic-{no}"))).collect();
     let given = [Registration { topics, ..registration(ProviderKind::Fcm, "address") }];
-    // Nobody else writes as long as this lasts.
+    // No other connection writes during this.
     let other = file(&folder);
     other.execute_batch("BEGIN IMMEDIATE").expect("begun");
     let looking = store.validate_some_registrations(scene.app, &given, at(0));

@@ -1,4 +1,4 @@
-//! What was answered survives a power cut: every write that was not synced is dropped before reopening.
+//! Answered writes survive a power cut: every write that was not synced is dropped before reopening.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl Disk {
         SqliteStore::open(self.path(), self.settings.clone()).expect("opened")
     }
 
-    /// Opens what a power cut at this moment would leave.
+    /// Opens the file that a power cut at this moment would leave.
     fn reopen_after_power_cut(&self, round: usize) -> Result<SqliteStore, StoreError> {
         let left = self.directory.path().join(format!("left-{round}.db"));
         unsynced_vfs::cut_power(&self.path(), &left);

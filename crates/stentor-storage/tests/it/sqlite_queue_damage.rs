@@ -39,7 +39,7 @@ async fn fill(queue: &SqliteQueue, app: u64) {
     queue.publish(&tickets(app)[..2]).await.expect("published");
 }
 
-/// Asks everything of a queue of which one app's rows are damaged. One that was opened since is filled as a server does it.
+/// Makes every call to a queue with damaged rows of one app. A queue opened after the damage is filled as a server does it.
 async fn asked(queue: &SqliteQueue, is_new: bool) -> Result<(), QueueError> {
     let all = [tickets(1), tickets(2)].concat();
     if is_new {
@@ -57,14 +57,14 @@ async fn asked(queue: &SqliteQueue, is_new: bool) -> Result<(), QueueError> {
     queue.keeps().await?;
     queue.nack(leased, at(4)).await?;
     queue.lease(lane(1), 9, LEASE, at(LATER_SECONDS)).await?;
-    // What the store holds queued is published now and then, and what was lost with the damage comes back.
+    // The store's queued chunks are published again now and then, which restores tickets lost by the damage.
     queue.publish(&all).await?;
     let later = at(2 * LATER_SECONDS);
     for app in [1, 2] {
         let mut leased = queue.lease(lane(app), 9, LEASE, later).await?;
         leased.sort_by_key(|lease| lease.ticket.chunk);
         let mut chunks: Vec<_> = leased.iter().map(|lease| lease.ticket.chunk).collect();
-        // A number that the store gave to no chunk: it says so when it is asked for it.
+        // A number that belongs to no chunk: the store reports it as unknown.
         chunks.retain(|chunk| *chunk < ChunkId::from_raw(100));
         assert_eq!(chunks, tickets(app).map(|ticket| ticket.chunk));
         queue.ack(leased).await?;
@@ -73,7 +73,7 @@ async fn asked(queue: &SqliteQueue, is_new: bool) -> Result<(), QueueError> {
     Ok(())
 }
 
-/// Damages a copy of the file, before it is opened or while it is open, and asks.
+/// Damages a copy of the file, before it is opened or while it is open, and makes the calls.
 async fn serve(both: &Path, one: &Path, damage: &ValueDamage, is_open: bool) -> bool {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("queue.db");

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::unsynced_vfs;
 
-/// Devices of a chunk: a row of so many fills a page of its own.
+/// The number of devices of a chunk: such a row fills a page of its own.
 const CHUNK: usize = 3_000;
 
 /// A store with three chunks, leased by a process or by none, and the page of the second scratched.

@@ -1,4 +1,4 @@
-//! Credentials at rest: nothing of them is in the file, whoever wrote it before, and only their key opens them.
+//! Credentials at rest: the file contains nothing of them, whichever version wrote it before, and only their key opens them.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use stentor_storage::conformance::scene::{app, at};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, sealed_under};
 use tempfile::TempDir;
 
-/// What must never lie on a disk.
+/// The text that must never lie on a disk.
 const SECRET: &str = "-----BEGIN PRIVATE KEY-----MIGHAgEAMBMGByqGSM49-";
 
 struct Folder(TempDir);

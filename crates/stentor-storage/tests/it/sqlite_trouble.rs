@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than a write says how the next will end.
 const LONGER: Duration = Duration::from_millis(1_500);
 
-/// Asks until something is so.
+/// Polls until a condition holds.
 async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let began = Instant::now();
     while !so().await {

@@ -65,7 +65,7 @@ async fn fill(store: &dyn Store) {
     scene.accept(scene.new_message(last_state)).await.expect("kept");
 }
 
-/// Sends what is left, and looks at what there is.
+/// Sends the remaining deliveries, and checks the data.
 async fn go_on(store: &dyn Store) {
     let scene = Scene::again(store, APP);
     store.recover(scene.next(), at(10)).await.expect("recovered");

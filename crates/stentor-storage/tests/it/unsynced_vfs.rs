@@ -1,8 +1,8 @@
-//! A disk that forgets: an SQLite VFS under which nothing reaches the files until it is synced.
+//! A disk that forgets: an SQLite VFS whose writes reach the files only when they are synced.
 //!
-//! Writes are kept in memory, where every connection of this process sees them, as it would see the page cache of the
-//! operating system. `xSync` carries them into the real file. So the real files hold at any moment what a power cut
-//! would leave behind, and copying them is the power cut.
+//! Writes are kept in memory, where every connection of this process sees them, as it would see the page cache of the operating system.
+//! `xSync` writes them into the real file. So the real files contain at any moment the state that a power cut would leave, and copying them
+//! simulates the power cut.
 #![expect(unsafe_code, reason = "a VFS is a table of C functions")]
 
 use std::collections::HashMap;
@@ -34,17 +34,17 @@ fn is_scratched(path: &str, page: &[u8]) -> bool {
     pieces.any(|(_, piece)| page.windows(piece.len()).any(|window| window == piece))
 }
 
-/// What is written, and which of it the disk does not know yet.
+/// The written bytes, and the ranges that are not on disk yet.
 #[derive(Default)]
 struct Unsynced {
     bytes: Vec<u8>,
     dirty: Vec<Range<usize>>,
     resized: bool,
-    /// What every write answers instead of being done, and every sync.
+    /// The errors returned by writes and syncs.
     refusals: Refusals,
 }
 
-/// What goes wrong with a disk.
+/// The failures of a disk.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Refusals {
     /// It has no room.
@@ -53,7 +53,7 @@ pub(crate) struct Refusals {
     pub(crate) fails_to_sync: bool,
 }
 
-/// What SQLite takes for an open file; the real one lies behind it in the same piece of memory.
+/// The file handle that SQLite sees; the real one follows it in the same allocation.
 #[repr(C)]
 struct File {
     head: ffi::sqlite3_file,
@@ -80,7 +80,7 @@ pub(crate) fn register() -> String {
     NAME.to_string_lossy().into_owned()
 }
 
-/// Copies what the disk knows of a database.
+/// Copies the synced state of a database.
 pub(crate) fn cut_power(from: &Path, to: &Path) {
     let _files = files();
     for suffix in ["", "-wal"] {
@@ -93,7 +93,7 @@ pub(crate) fn cut_power(from: &Path, to: &Path) {
     }
 }
 
-/// Lets the files of a database refuse what they are asked to keep, or keep it again.
+/// Makes the files of a database fail, or work again.
 pub(crate) fn refuse(database: &Path, refusals: Refusals) {
     for suffix in ["", "-wal"] {
         let path = format!("{}{suffix}", database.display());
@@ -246,7 +246,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
     ffi::SQLITE_OK
 }
 
-/// Carries into the real file what was written since the last time.
+/// Writes the unsynced ranges into the real file.
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
     // SAFETY: the real file is open, and the ranges lie within the bytes.
     unsafe {

@@ -1,4 +1,4 @@
-//! Bringing everything to its end, and reading what became of it.
+//! The end of a run: everything is brought to its end, and the final states are read.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What happened outside of the store: what a push service has seen.
+//! The events outside of the store, as a push service has seen them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use stentor_core::settlement::Settlement;
 
 type ModelDelivery = (MessageId, DeviceId);
 
-/// What is known of deliveries without asking the store.
+/// The expected state of deliveries, kept independently of the store.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedDeliveries {
-    /// How often a push service took a delivery over.
+    /// The number of times that a push service accepted a delivery.
     taken: BTreeMap<ModelDelivery, u32>,
     /// Deliveries that may have been taken over unseen.
     doubtful: BTreeSet<ModelDelivery>,
@@ -68,15 +68,15 @@ impl ExpectedDeliveries {
         }
     }
 
-    /// The bound that the books tell is what was lost.
+    /// Checks that the duplicate bound in the books equals the number of lost deliveries.
     pub(super) fn check_bound(&self, ledger: &Ledger) {
         let told: u64 = ledger.providers.iter().map(|books| books.duplicate_bound).sum();
         let lost = self.bound.get(&ledger.campaign.id.into()).copied().unwrap_or(0);
         assert_eq!(told, lost, "the bound of {}", ledger.campaign.id);
     }
 
-    /// A delivery that was taken over twice is marked, one that ended as accepted was taken over, and the store did not
-    /// change what had ended.
+    /// Checks that a delivery accepted twice is marked, that one that ended as accepted was accepted, and that the store did not change
+    /// final states.
     pub(super) fn check_end(&self, delivery: ModelDelivery, state: DeliveryState, ambiguous: bool) {
         let taken = self.taken.get(&delivery).copied().unwrap_or(0);
         assert!(taken <= 1 || ambiguous, "{delivery:?} was taken over {taken} times and is not marked");

@@ -1,9 +1,9 @@
-//! Random sequences of everything that may happen to a store, with what must hold after every step.
+//! Random sequences of all possible events of a store, with invariants that are checked after every step.
 //!
-//! A script is a list of three bytes each: what, to which, and how. Any bytes are a script, so that a property test needs
-//! no strategy of its own. The world beside the store knows what a push service would have seen, and checks: the books
-//! balance after every step, nothing is sent after its end, what may have been sent before is marked ambiguous, no queued
-//! chunk is without a ticket, histories and books agree, and in the end nothing is stuck.
+//! A script is a list of three bytes each: the event, its object, and its variant. Any bytes are a script, so that a property test needs no
+//! strategy of its own. The world beside the store knows the events that a push service would have seen, and checks the following. The
+//! books balance after every step. No delivery is sent after its end. Deliveries that may have been sent before are marked ambiguous. No
+//! queued chunk is without a ticket. Histories and books agree. In the end nothing is stuck.
 
 mod ending;
 mod expected;
@@ -16,15 +16,15 @@ use std::collections::BTreeSet;
 use super::StoreHome;
 use world::World;
 
-/// One step: what, to which, and how.
+/// One step: the event, its object, and its variant.
 pub type ModelStep = (u8, u8, u8);
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRun {
-    /// The books of all campaigns after each step, and what the step showed.
+    /// The books of all campaigns after each step, and the values that the step recorded.
     pub observations: Vec<String>,
-    /// Kinds of things that happened, to see that scripts reach them.
+    /// The kinds of events that occurred, to check that scripts reach them.
     pub reached: BTreeSet<&'static str>,
 }
 

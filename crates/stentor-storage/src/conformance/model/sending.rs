@@ -50,7 +50,7 @@ impl World<'_> {
         }
     }
 
-    /// Leases what a queue would give, in its order.
+    /// Leases due tickets in the order of a queue.
     pub(super) async fn lease(&mut self, max: usize) {
         let now = self.now();
         let due = self.tickets.iter().filter(|(_, ticket)| ticket.due_at <= now);

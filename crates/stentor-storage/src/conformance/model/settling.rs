@@ -1,4 +1,4 @@
-//! What a push service answers, and what is made of it.
+//! The answers of a push service, and the settlements that result.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl World<'_> {
         self.lost.push(chunk);
     }
 
-    /// Does what must change nothing, or gives a chunk back.
+    /// Makes a call that must change nothing, or releases a chunk.
     pub(super) async fn disturb(&mut self, which: usize, how: u8) {
         match how % 3 {
             0 => self.settle_stale(which).await,
@@ -78,8 +78,7 @@ impl World<'_> {
     }
 }
 
-/// Makes of a leased chunk what the answers of a push service come to, drawn from `how`; without it all is
-/// accepted.
+/// Creates the settlement of a leased chunk with answers drawn from `how`; without it all are accepted.
 pub(super) fn answered(chunk: &LeasedChunk, how: Option<u8>, now: Timestamp) -> Settlement {
     let mut given = accept_all(chunk, now);
     let late = chunk.message.is_expired(now);

@@ -1,3 +1,5 @@
+//! The world of a model run: a store and its surroundings.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use stentor_core::campaign::{CampaignAction, Ledger};
@@ -24,12 +26,12 @@ pub(super) struct World<'a> {
     pub(super) instance: u64,
     seconds: i64,
     numbers: u64,
-    /// Present devices with what they told.
+    /// Present devices with their registrations.
     pub(super) devices: Vec<(DeviceId, Registration)>,
     /// All devices that ever were.
     pub(super) known: BTreeSet<DeviceId>,
     pub(super) messages: Vec<MessageId>,
-    /// What a queue would hold.
+    /// The tickets that a queue would hold.
     pub(super) tickets: BTreeMap<(Lane, ChunkId), Ticket>,
     /// Leases that this process holds.
     pub(super) held: Vec<HeldLease>,
@@ -90,7 +92,7 @@ impl<'a> World<'a> {
         self.run.reached.insert(what);
     }
 
-    /// Adds to what the present step shows.
+    /// Adds a value to those recorded by the present step.
     pub(super) fn show(&mut self, what: &impl std::fmt::Debug) {
         self.shown.push_str(&format!("{what:?} "));
     }
@@ -178,7 +180,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets time pass, begins what is due and sweeps.
+    /// Advances the time, starts due campaigns and sweeps.
     pub(super) async fn wait(&mut self, how: u8) {
         self.pass(i64::from(how) % 40);
         let now = self.now();
@@ -221,7 +223,7 @@ impl<'a> World<'a> {
         self.lost.push(chunk);
     }
 
-    /// Puts tickets in as a queue does: what is there already stays.
+    /// Publishes tickets like a queue: existing tickets stay.
     pub(super) fn publish(&mut self, tickets: Vec<Ticket>) {
         for ticket in tickets {
             self.tickets.entry((ticket.lane, ticket.chunk)).or_insert(ticket);
@@ -255,7 +257,7 @@ pub(super) fn pick<T>(from: &[T], which: usize) -> Option<&T> {
     from.get(which.checked_rem(from.len())?)
 }
 
-/// Writes down the books without what engines may do in their own way.
+/// Describes the books, without the parts in which engines may differ.
 fn described(ledger: &Ledger) -> String {
     let mut text = format!("\n{} {:?}", ledger.campaign.state, ledger.campaign.stop.is_some());
     for books in ledger.providers.iter().filter(|books| books.audience > 0) {

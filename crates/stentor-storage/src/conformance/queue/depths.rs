@@ -1,4 +1,4 @@
-//! How full the lanes are.
+//! Depths of the lanes.
 
 use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::ports::queue::{LaneDepth, Queue};

@@ -28,7 +28,7 @@ fn ticket(chunk: u64, due_seconds: i64) -> Ticket {
     Ticket { chunk: ChunkId::from_raw(chunk), lane: bulk(), due_at: at(due_seconds) }
 }
 
-/// Leases for a minute what is due in the bulk lane.
+/// Leases the due tickets of the bulk lane for a minute.
 async fn take(queue: &dyn Queue, max: usize, now_seconds: i64) -> Vec<QueueLease> {
     queue.lease(bulk(), max, MINUTE, at(now_seconds)).await.expect("asked")
 }

@@ -137,7 +137,7 @@ pub async fn giving_back_wakes_who_waits_for_a_change(queue: &dyn Queue) {
     within_patience(async { tokio::join!(woken, back) }).await;
 }
 
-/// Fails instead of hanging when nobody is woken.
+/// Fails instead of hanging if the waiting task is not woken.
 async fn within_patience<T>(work: impl Future<Output = T>) -> T {
     let patience = std::time::Duration::from_secs(30);
     tokio::time::timeout(patience, work).await.expect("woken by the change")

@@ -1,4 +1,4 @@
-//! What is there again after the queue was closed and opened: all of it, or nothing, as the engine says.
+//! The tickets after the queue was closed and reopened: all or none, as the engine declares.
 
 use stentor_core::id::ChunkId;
 

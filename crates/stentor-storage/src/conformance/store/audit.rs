@@ -215,7 +215,7 @@ async fn scene_with_key(store: &dyn Store) -> Scene<'_> {
     scene
 }
 
-/// Notes what a key did in its app.
+/// Creates a note of an action by a key in its app.
 pub(super) fn by_key(app: AppId, action: AuditAction) -> AuditNote {
     AuditNote {
         at: at(0),

@@ -1,4 +1,4 @@
-//! What every store does with devices.
+//! Requirements on every store for devices.
 
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{DeviceFacts, DevicePatch, DeviceState, Platform, ProviderKind, Registration};

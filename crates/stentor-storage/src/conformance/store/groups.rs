@@ -1,4 +1,4 @@
-//! What every store does with groups.
+//! Requirements on every store for groups.
 
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;

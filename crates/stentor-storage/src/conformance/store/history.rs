@@ -1,4 +1,4 @@
-//! What became of a device's deliveries.
+//! The history of a device's deliveries.
 
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;

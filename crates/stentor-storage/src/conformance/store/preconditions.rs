@@ -1,4 +1,4 @@
-//! Changes that are made only of what a precondition says, looked at within the change.
+//! Changes with a precondition, which is checked within the change.
 
 use stentor_core::app::App;
 use stentor_core::audit::AuditAction;

@@ -1,4 +1,4 @@
-//! Forgetting what is over.
+//! Deletion of finished campaigns and old rows.
 
 use stentor_core::campaign::CampaignAction;
 use stentor_core::device::ProviderKind;

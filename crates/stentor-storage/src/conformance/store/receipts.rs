@@ -1,4 +1,4 @@
-//! What waits for devices of the gateway, and what they confirm.
+//! Pending deliveries of the gateway's devices, and their receipts.
 
 use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::chunk::Ticket;

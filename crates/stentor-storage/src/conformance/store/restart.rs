@@ -1,4 +1,4 @@
-//! What is there again after the store was closed and opened.
+//! The data after the store was closed and reopened.
 
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::id::ChunkId;

@@ -1,4 +1,4 @@
-//! What settling does to addresses.
+//! The effects of settlements on tokens.
 
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{DevicePatch, ProviderKind};

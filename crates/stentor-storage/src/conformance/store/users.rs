@@ -1,4 +1,4 @@
-//! What every store does with people.
+//! Requirements on every store for users.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;

@@ -1,4 +1,4 @@
-//! What the queue says to the server.
+//! The SQL statements of the queue.
 
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
@@ -13,9 +13,9 @@ use crate::sql::{
     Done, Row, Value, all, code, exists, int, limit, maybe_time, number, one, params, run, time,
 };
 
-/// Where it is told that tickets were put in.
+/// The channel on which published tickets are announced.
 pub(super) const CHANNEL: &str = "stentor_queue";
-/// Keeps two processes from making the table at once.
+/// The advisory lock that prevents two processes from creating the table at once.
 const LOCK: i64 = 0x5354_4E54_5155;
 
 /// The table may be emptied at any time, so that a later version makes one of another name instead of changing it.
@@ -37,14 +37,14 @@ const SCHEMA: &str = "CREATE UNLOGGED SEQUENCE IF NOT EXISTS queue_leases;
 
 const DROP: &str = "DROP TABLE IF EXISTS queue_tickets; DROP SEQUENCE IF EXISTS queue_leases";
 
-/// Leaves a ticket that is there as it is, leased or not, and tells of the others.
+/// Inserts new tickets and announces them. An existing ticket stays as it is, leased or not.
 const PUT: &str = "WITH put AS (
         INSERT INTO queue_tickets (chunk, provider, app, class, due_at)
         SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::smallint[], $5::bigint[])
         ON CONFLICT (chunk) DO NOTHING RETURNING chunk)
     SELECT pg_notify('stentor_queue', '') FROM put LIMIT 1";
 
-/// What another session is leasing now is skipped instead of waited for.
+/// Leases tickets. Rows that another session is leasing are skipped instead of waited for.
 const TAKE: &str = "WITH
     waiting AS (SELECT chunk, due_at FROM queue_tickets
         WHERE provider = $1 AND app = $2 AND class = $3 AND lease IS NULL AND due_at <= $4
@@ -86,12 +86,12 @@ pub(super) fn prepare(connection: &Connection) -> Done<()> {
     alone(connection, || connection.batch(SCHEMA))
 }
 
-/// Makes the table anew where the sequence beside it cannot be read: PostgreSQL 15 leaves an unlogged one without a page on a standby
-/// that is promoted.
+/// Creates the table again if the sequence beside it cannot be read: PostgreSQL 15 leaves an unlogged sequence without a page on a promoted
+/// standby.
 pub(super) fn make_anew(connection: &Connection) -> Done<()> {
-    // Reading it without counting on finds an empty table, and no fault.
+    // A read without `nextval` finds an empty table, and no error.
     alone(connection, || match connection.batch("SELECT nextval('queue_leases')") {
-        // Somebody else has done it.
+        // Another process has done it.
         Ok(()) => Ok(()),
         Err(_) => connection.batch(&format!("{DROP}; {SCHEMA}")),
     })
@@ -100,7 +100,7 @@ pub(super) fn make_anew(connection: &Connection) -> Done<()> {
 /// Does something while no other process makes the table.
 fn alone(connection: &Connection, work: impl FnOnce() -> Done<()>) -> Done<()> {
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
-    // Its failure is told after the lock is given back, which the session would hold on to.
+    // A failure is returned only after the unlock, because the session would keep the lock otherwise.
     let done = work();
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     done
@@ -193,7 +193,7 @@ pub(super) fn depths(connection: &Connection, now: Timestamp) -> Done<Vec<LaneDe
     })
 }
 
-/// Writes something of no meaning: the number of a lease that nobody gets.
+/// Makes a meaningless write: takes the number of a lease that is not used.
 pub(super) fn try_to_write(connection: &Connection) -> Done<()> {
     exists(connection, "SELECT nextval('queue_leases')", ()).map(drop)
 }

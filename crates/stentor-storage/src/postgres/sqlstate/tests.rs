@@ -36,7 +36,7 @@ fn each_code_that_a_server_gives_in_trouble_means_what_is_to_be_done() {
         ("57014", Busy),
         ("57P01", Lost),
         ("08006", Lost),
-        ("08P01", Lost), // whatever PgBouncer has to say
+        ("08P01", Lost), // any message of PgBouncer
         ("26000", Lost),
         ("42P05", Lost),
         ("40001", Conflict),

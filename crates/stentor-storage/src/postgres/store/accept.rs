@@ -1,4 +1,4 @@
-//! Keeping messages: what makes them repeatable, the messages, and their campaigns; many with a few statements.
+//! Acceptance of messages: stores idempotent replies, messages and their campaigns, many of them with a few statements.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,10 +14,10 @@ use crate::postgres::engine::Connection;
 use crate::postgres::transactor::STANDBY_NOTE;
 use crate::sql::{Done, Row, Value, all, conflict, hash, int, missing, number, params, run};
 
-/// What became of a message.
+/// The outcome of accepting a message.
 pub(super) type AcceptedResult = Result<Idempotent<()>, StoreError>;
 
-/// What is known of the apps and idempotency keys that messages name.
+/// The stored apps and idempotency keys that messages refer to.
 #[derive(Default)]
 struct KnownBefore {
     apps: HashSet<u64>,
@@ -25,7 +25,7 @@ struct KnownBefore {
     ids: HashSet<MessageId>,
 }
 
-/// Keeps messages, each whole or not at all; all checks come first. Reply i belongs to message i.
+/// Stores messages, each as a whole or not at all; all checks come first. Reply i belongs to message i.
 pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec<AcceptedResult>> {
     let mut known = KnownBefore::read(connection, given)?;
     let mut replies = Vec::with_capacity(given.len());
@@ -38,7 +38,8 @@ pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec
         replies.push(reply.map_err(StoreError::from));
     }
     if replies.iter().any(|reply| matches!(reply, Ok(Idempotent::Replayed(_)))) {
-        // The first answer may have been a refusal because no standby had it: a commit that writes nothing would not wait for one.
+        // The first answer may have been an error because the standby did not have it. A commit that writes nothing would not wait for the
+        // standby.
         connection.defer(STANDBY_NOTE);
     }
     let idempotent = kept.iter().filter_map(|new| Some((&new.message, new.idempotency.as_ref()?)));
@@ -61,7 +62,7 @@ impl KnownBefore {
         let mut apps: Vec<i64> = given.iter().map(|new| int(new.message.app.raw())).collect();
         apps.sort_unstable();
         apps.dedup();
-        // Held until the end: an app that is removed meanwhile waits for its messages, and takes them along.
+        // Locked until the end: the removal of an app waits for its messages, and removes them too.
         let sql = "SELECT id FROM apps WHERE id = ANY($1) ORDER BY id FOR KEY SHARE";
         let apps = all(connection, sql, params![apps], |row| number(row, 0))?;
         let keys = given.iter().filter_map(|new| Some((new.message.app, &new.idempotency.as_ref()?.key)));
@@ -80,7 +81,7 @@ impl KnownBefore {
         Ok(Self { apps: apps.into_iter().collect(), replies, ids: HashSet::new() })
     }
 
-    /// Returns what becomes of a message, by what is known before and what came before it.
+    /// Decides on a message by the stored rows and the messages before it.
     fn check(&mut self, connection: &Connection, new: &NewMessage) -> Done<Idempotent<()>> {
         let message = &new.message;
         let app = message.app.raw();
@@ -88,7 +89,7 @@ impl KnownBefore {
             return Err(missing("app"));
         }
         let key = new.idempotency.as_ref().map(|given| (app, given.key.as_str().to_owned()));
-        // Before the target is checked: a repeat gets its first reply, whatever became of the target.
+        // Before the target is checked: a repeat gets its first reply, even if the target is gone.
         if let (Some(key), Some(given)) = (&key, &new.idempotency)
             && let Some((hash, reply)) = self.replies.get(key)
         {
@@ -109,7 +110,7 @@ impl KnownBefore {
     }
 }
 
-/// Keeps what a repeated request is answered.
+/// Stores the reply to repeated requests.
 pub(super) fn keep_reply(
     connection: &Connection,
     app: AppId,
@@ -119,7 +120,7 @@ pub(super) fn keep_reply(
     keep_replies(connection, &[(app, given, now)])
 }
 
-/// Keeps replies whose keys were not in use a moment ago; where somebody else used one meanwhile, all is done again.
+/// Stores replies whose keys were unused when read. If another transaction has used one since, the transaction is repeated.
 fn keep_replies(connection: &Connection, given: &[(AppId, &IdempotentReply, Timestamp)]) -> Done<()> {
     if given.is_empty() {
         return Ok(());
@@ -142,7 +143,7 @@ pub(super) fn insert(connection: &Connection, message: &Message) -> Done<()> {
     if insert_all(connection, &[message])?.is_empty() { Err(conflict(ID_IN_USE)) } else { Ok(()) }
 }
 
-/// Writes messages and their campaigns; returns those whose id was not in use.
+/// Inserts messages and their campaigns; returns the ids that were not in use.
 fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<MessageId>> {
     if messages.is_empty() {
         return Ok(HashSet::new());

@@ -1,4 +1,4 @@
-//! Messages of many callers, kept together with the same few statements: each statement has a price of its own.
+//! Messages of many callers, stored together with the same few statements, because each statement has a cost of its own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,15 +13,15 @@ use crate::postgres::engine::Connection;
 use crate::postgres::writer::{CommitJob, WriteThread};
 use crate::sql::{Done, attempt};
 
-/// What callers gave that nobody keeps yet.
+/// The messages of callers that are not stored yet.
 pub(super) struct AcceptanceList {
     waiting: Mutex<Vec<GivenMessages>>,
     places: Arc<Semaphore>,
-    /// Which of the nodes this is.
+    /// The identity of this process among the nodes.
     own: Arc<OwnInstance>,
 }
 
-/// What one caller gave.
+/// The messages of one caller.
 struct GivenMessages {
     messages: Vec<NewMessage>,
     reply: oneshot::Sender<Vec<AcceptedResult>>,
@@ -31,13 +31,13 @@ struct GivenMessages {
 }
 
 impl AcceptanceList {
-    /// Makes an empty list; callers beyond its places wait.
+    /// Creates an empty list; callers beyond its places wait.
     pub(super) fn new(places: usize, own: Arc<OwnInstance>) -> Self {
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         Self { waiting: Mutex::default(), places, own }
     }
 
-    /// Keeps messages in the next commit, beside those of others. Reply i belongs to message i.
+    /// Stores messages in the next commit, together with those of other callers. Reply i belongs to message i.
     pub(super) async fn accept(
         self: Arc<Self>,
         thread: &WriteThread,
@@ -49,18 +49,18 @@ impl AcceptanceList {
         };
         let (reply, answer) = oneshot::channel();
         let is_first = self.add(GivenMessages { messages: given, reply, kept: None, _place: place });
-        // The job of the first takes whatever waits by then.
+        // The job of the first caller takes all messages that wait when it runs.
         if is_first {
             thread.hand_over(Box::new(AcceptanceJob { list: self, taken: None }));
         }
         answer.await.unwrap_or_else(|_| refused(count, &closed()))
     }
 
-    /// Adds what a caller gave; returns whether nothing waited before.
+    /// Adds the messages of a caller; returns true if none waited before.
     fn add(&self, given: GivenMessages) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(given);
-        // Asked under the lock by which a job takes all: who finds it empty hands over the next job.
+        // Checked under the lock under which a job takes all: the caller that finds the list empty queues the next job.
         waiting.len() == 1
     }
 
@@ -69,19 +69,19 @@ impl AcceptanceList {
     }
 }
 
-/// Keeps what waits when its turn comes.
+/// Stores the messages that wait when it runs.
 struct AcceptanceJob {
     list: Arc<AcceptanceList>,
-    /// What it took when its turn came.
+    /// The messages that it took when it first ran.
     taken: Option<Vec<GivenMessages>>,
 }
 
 impl CommitJob for AcceptanceJob {
     fn work(&mut self, connection: &Connection) -> bool {
-        // Once: where the transaction is done again, those who came since belong to the next job.
+        // Taken once: if the transaction is repeated, later messages belong to the next job.
         let taken = self.taken.get_or_insert_with(|| self.list.take());
         let Err(fault) = keep(connection, taken) else {
-            // Another may be the one that begins it.
+            // Another node may be the one that starts the campaign.
             if let Some(own) = self.list.own.among_others() {
                 node_events::wake(connection, own);
             }
@@ -97,7 +97,7 @@ impl CommitJob for AcceptanceJob {
     fn answer(mut self: Box<Self>, committed: Result<(), StoreError>) {
         let taken = self.taken.replace(Vec::new());
         for GivenMessages { messages, reply, kept, .. } in taken.unwrap_or_else(|| self.list.take()) {
-            // What was not committed is no answer; a refusal stands, whatever became of the commit.
+            // An uncommitted result is no answer; a refusal stands, whether or not the commit succeeded.
             let kept = match (kept, &committed) {
                 (Some(Ok(_)) | None, Err(error)) => Err(error.clone()),
                 (None, Ok(())) => Err(closed()),
@@ -111,14 +111,14 @@ impl CommitJob for AcceptanceJob {
 
 impl Drop for AcceptanceJob {
     fn drop(&mut self) {
-        // Who waits for a job that was never begun is told by the end of the channel.
+        // If the job never ran, the closed channel informs its waiting callers.
         if self.taken.is_none() {
             drop(self.list.take());
         }
     }
 }
 
-/// Keeps all that was given; where one caller's messages break the whole, each caller's alone.
+/// Stores all messages together. If one caller's messages make this fail, each caller's are stored separately.
 fn keep(connection: &Connection, taken: &mut [GivenMessages]) -> Done<()> {
     let all: Vec<&NewMessage> = taken.iter().flat_map(|given| &given.messages).collect();
     if let Ok(replies) = attempt(connection, || accept::accept(connection, &all))? {

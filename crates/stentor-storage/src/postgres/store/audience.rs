@@ -1,4 +1,4 @@
-//! Who is meant by a target.
+//! Resolution of targets to the keys of devices.
 
 use stentor_core::id::DeviceId;
 use stentor_core::ports::store::StoreError;
@@ -55,7 +55,7 @@ pub(super) fn count_some(
     Ok((found.len() as u64, next))
 }
 
-// Each is asked with a list's number, the key after which it begins, the last key, and how many at most.
+// The parameters of each: a list's number, the key after which it begins, the last key, and the largest count.
 
 /// The list's number is not needed; it is named all the same.
 const EVERYONE: &str = "SELECT key FROM devices WHERE $1::bigint = 0 AND key > $2 AND key <= $3

@@ -57,10 +57,10 @@ pub(super) fn save(connection: &Connection, changed: &ChangedSums) -> Done<()> {
     run(connection, sql, values).map(drop)
 }
 
-/// How many deliveries ended in each way, in order of campaign and provider.
+/// The number of ended deliveries by state and reason, in order of campaign and provider.
 pub(super) type EndCounts = BTreeMap<(CampaignId, ProviderKind, DeliveryState, Reason), u64>;
 
-/// Adds what has ended.
+/// Adds ended deliveries to the counts by reason.
 pub(super) fn add_ends(connection: &Connection, ends: &EndCounts) -> Done<()> {
     let sql = "INSERT INTO reasons (campaign, provider, state, reason, count)
         SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::smallint[], $5::bigint[])

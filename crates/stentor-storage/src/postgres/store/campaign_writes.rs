@@ -33,7 +33,7 @@ pub(super) fn write_started(connection: &Connection, started: &[(CampaignId, Tim
     run(connection, sql, values).map(drop)
 }
 
-/// How a campaign ends, and when.
+/// The end of a campaign, and its time.
 pub(super) type EndedCampaign = (CampaignId, Finish, Timestamp);
 
 /// Writes how campaigns end. Another column that makes no sense does not keep one from ending.

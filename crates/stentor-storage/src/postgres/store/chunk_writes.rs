@@ -82,7 +82,7 @@ pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()
 
 /// Marks all chunks that wait or are leased as ones that may have been sent; returns how many deliveries that concerns.
 pub(in crate::postgres) fn mark_waiting(connection: &Connection) -> Done<u64> {
-    // In one statement: whoever breaks off in between would count some twice.
+    // In one statement, so that an interruption cannot cause a chunk to be counted twice.
     let sql = format!(
         "WITH marked AS (UPDATE chunks SET ambiguous = TRUE WHERE state IN ({QUEUED}, {LEASED}) AND NOT ambiguous
             RETURNING message, fleet, count),
@@ -130,12 +130,12 @@ pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerm
     run(connection, &sql, values).map(drop)
 }
 
-/// What became of a chunk's devices.
+/// The outcomes of a chunk's devices.
 pub(super) struct ChunkSettlement {
     pub(super) id: ChunkId,
     records: Vec<u8>,
     at: Timestamp,
-    /// Whether devices may still confirm deliveries, as long as the campaign has not expired.
+    /// True if devices may still confirm deliveries, as long as the campaign has not expired.
     pub(super) awaits_receipts: bool,
 }
 

@@ -1,6 +1,7 @@
-//! Finding the devices whose topics fulfil a condition: the topics' lists are walked side by side, a page of each at a time.
+//! Search for the devices whose topics fulfil a condition: the subscriptions of the topics are read side by side, one page of each at a
+//! time.
 //!
-//! A condition that a device without topics fulfils is walked along the devices, any other along the lists alone.
+//! A condition that a device without topics fulfils is evaluated along the devices, any other along the subscriptions alone.
 
 use std::collections::BTreeSet;
 

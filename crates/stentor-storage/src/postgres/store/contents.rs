@@ -1,4 +1,4 @@
-//! What is read to send a chunk.
+//! The data needed to send a chunk.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::sql::{Done, Row, missing, one, params};
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
 
-/// Reads what is needed to send a chunk.
+/// Reads the data needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
     (known, read): (Option<&MessageCache>, &PrefetchedRows),
@@ -31,8 +31,8 @@ pub(super) fn contents(
         Some(devices) => devices.to_vec(),
         None => chunks::devices(connection, chunk.id, chunk.count)?,
     };
-    // Others of the same transaction may be leased without its being written yet: a newer message takes the place of an older one
-    // either way, unless it is too late, and then nobody gets it.
+    // Other chunks of the same transaction may be leased although their lease is not written yet. A newer message replaces an older one in
+    // either case, unless it is too late; then neither is sent.
     let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
     let (decisions, tokens) = match read.tokens(chunk.id) {
         Some(tokens) => {
@@ -71,7 +71,7 @@ fn decide(
     collapsed: &[bool],
     tokens: impl FnOnce(&mut dyn FnMut(DeviceId, &str)) -> Done<()>,
 ) -> Done<(Vec<SendDecision>, TokenList)> {
-    // Whoever is not found among the unretired devices is gone.
+    // A device not found among the unretired ones is gone.
     let mut decisions = vec![SendDecision::Gone; devices.len()];
     let mut list = TokenList::with_capacity(devices.len());
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Which devices are listed.
+//! The list of devices.
 
 use stentor_core::device::{Device, DeviceState};
 use stentor_core::id::{AppId, DeviceId};
@@ -63,7 +63,7 @@ fn query(
     (format!("{select} WHERE d.key > $1 AND d.key <= $2 AND {state}{conditions} ORDER BY d.key"), values)
 }
 
-/// Returns where the devices are that are asked for, as a condition.
+/// Returns the condition for devices in a state.
 fn condition(state: Option<DeviceState>) -> &'static str {
     match state {
         None => "d.listed",

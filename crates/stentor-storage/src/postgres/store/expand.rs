@@ -1,4 +1,4 @@
-//! Producers: the audience is read beside the writing, and kept if nothing moved meanwhile.
+//! Producers: the audience is read outside of the write transaction, and stored if nothing has moved since.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use super::stretch::Stretch;
 use crate::postgres::engine::Connection;
 use crate::sql::Done;
 
-/// What looking at the store came to.
+/// The result of reading an audience.
 enum FoundAudience {
-    /// There is nothing to look for, now or any more.
+    /// There is nothing to expand, now or ever.
     Nothing(NextStep),
     Found(Position, Vec<DeviceId>),
 }
@@ -45,7 +45,7 @@ impl PostgresStore {
             let teller = self.inner.own.among_others();
             let kept = self.write(move |connection| {
                 let kept = keep(connection, task, at, &devices, how)?;
-                // With the chunks: who is woken by the commit finds them.
+                // In the same commit as the chunks: the nodes that it wakes find them.
                 if let Some(own) = teller.filter(|_| kept.is_some()) {
                     node_events::wake(connection, own);
                 }

@@ -1,4 +1,4 @@
-//! What is old: forgotten, a few rows at a time.
+//! Deletion of old rows, a few at a time.
 
 use crate::postgres::engine::Connection;
 use stentor_core::device::ProviderKind;
@@ -7,7 +7,7 @@ use stentor_core::time::Timestamp;
 use super::sequences;
 use crate::sql::{Done, all, limit, params, run};
 
-/// Forgets old campaigns and replies, at most so many rows.
+/// Deletes old campaigns and replies, at most `count` rows.
 pub(super) fn prune(
     connection: &Connection,
     ended_before: Timestamp,
@@ -15,7 +15,8 @@ pub(super) fn prune(
     count: usize,
 ) -> Done<u64> {
     let mut left = count;
-    // What devices may still fetch is kept: it was accepted, not confirmed, and has not expired, or may be the last state of a topic.
+    // Messages that devices may still fetch are kept: accepted, unconfirmed and unexpired ones, and those that may be the last state of a
+    // topic.
     let sql = "SELECT id FROM campaigns k WHERE ended_at < $1 AND (expires_at < $1 OR retained_topic IS NULL AND NOT EXISTS
         (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = $3 AND accepted > delivered))
         ORDER BY ended_at LIMIT $2";
@@ -28,21 +29,21 @@ pub(super) fn prune(
     Ok((count - left) as u64)
 }
 
-/// Removes chunks of campaigns, and when none is left the rest of the campaigns; returns how many rows, at most so many.
+/// Deletes chunks of campaigns, and the rest of the campaigns when no chunk is left. Returns the number of rows, at most `count`.
 ///
-/// Each statement is for all of them: most campaigns are single messages, and a turn over the network costs more than their rows.
+/// Each statement covers all of them: most campaigns are single messages, and a network round trip costs more than their rows.
 pub(super) fn forget(connection: &Connection, campaigns: &[i64], count: usize) -> Done<usize> {
     if campaigns.is_empty() {
         return Ok(0);
     }
-    // By a list, which is always looked up in the index; a join might be done by reading all chunks there are.
+    // By a list, which always uses the index; a join might read all chunks.
     let sql =
         "DELETE FROM chunks WHERE id = ANY(ARRAY(SELECT id FROM chunks WHERE message = ANY($1) LIMIT $2))";
     let gone = run(connection, sql, params![campaigns.to_vec(), limit(count)])?;
     // No chunk is left of any: a deletion that left some would have used up the whole count.
     let empty = &campaigns[..campaigns.len().min(count - gone)];
     let Some(last) = empty.iter().max() else { return Ok(gone) };
-    // Before the rows go: an id is never given again, and only they tell how far the ids went.
+    // Before the rows are deleted: an id is never issued again, and only these rows show the largest one issued.
     sequences::advance(connection, "id", last.unsigned_abs())?;
     for sql in [
         "DELETE FROM reasons WHERE campaign = ANY($1)",

@@ -1,4 +1,4 @@
-//! Devices that messages name one by one, looked for together for many messages.
+//! Devices named one by one in messages, looked up together for many messages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,21 +17,21 @@ use crate::postgres::query::keys;
 use crate::postgres::transactor::{LockScope, hold};
 use crate::sql::{Done, Row, damaged, params};
 
-/// Which of the devices that messages name are there.
+/// The existing devices among those that messages name.
 #[derive(Default)]
 pub(super) struct NamedDevices {
     /// Fleets of the apps that name devices by id, each app's by provider.
     fleets: BTreeMap<AppId, Vec<AppProvider>>,
-    /// Those named by id that are there.
+    /// The keys of existing devices named by id.
     keys: HashSet<i64>,
-    /// Those named by token: the fleet's number and the token, and the device's key.
+    /// Devices named by token: the fleet's number and the token, and the device's key.
     holders: HashMap<(u64, String), i64>,
-    /// The last device that was made for a token that nobody had.
+    /// The last device that was created for an unknown token.
     pub(super) last_made: Option<u64>,
 }
 
 impl NamedDevices {
-    /// Looks for the devices of messages; a token that nobody registered or had before becomes an unlisted device.
+    /// Looks up the devices of messages. A token that no device has or had becomes an unlisted device.
     pub(super) fn find(rows: &Rows<'_>, messages: &[Message], now: Timestamp) -> Done<Self> {
         let mut named = Self::default();
         let (mut ids, mut tokens) = (Vec::new(), Vec::new());
@@ -101,9 +101,9 @@ impl NamedDevices {
         if missing.is_empty() {
             return Ok(());
         }
-        // Only for a token that nobody has: other messages do not wait for registrations.
+        // Only for unknown tokens: other messages do not wait for registrations.
         hold(connection, LockScope::Registry);
-        // Somebody may have registered them meanwhile.
+        // Another transaction may have registered them in between.
         self.look_up(connection, &missing)?;
         let missing = self.missing(&missing);
         self.make(connection, &missing, now)
@@ -124,7 +124,7 @@ impl NamedDevices {
         Ok(())
     }
 
-    /// Lists the targets whose device is not known, each token once.
+    /// Lists the targets without a known device, each token once.
     fn missing<'a>(&self, targets: &[(AppProvider, &'a TokenTarget)]) -> Vec<(AppProvider, &'a TokenTarget)> {
         let mut seen = HashSet::new();
         let is_new = |(fleet, target): &&(AppProvider, &'a TokenTarget)| {

@@ -1,4 +1,4 @@
-//! What nodes tell each other: rows in order of commit, each read by every node but its own.
+//! Events between nodes: rows in order of commit, each read by every node except its origin.
 
 use crate::postgres::engine::Connection;
 use stentor_core::device::ProviderKind;
@@ -11,12 +11,12 @@ use super::sequences;
 use crate::postgres::last_writes::LastWrites;
 use crate::sql::{Done, Row, Value, all, damaged, exists, int, limit, maybe_time, number, one, params, run};
 
-/// Events that are kept at least; who is further behind may have to look at everything anew.
+/// The minimum number of events kept. A node that is further behind may have to reload everything.
 const KEPT_MIN_COUNT: u64 = 16_384;
-/// Most events of one look.
+/// The largest number of events per read.
 const LOOK_MAX_COUNT: usize = 1_024;
 
-/// How an event is kept.
+/// The row of an event.
 #[derive(Default)]
 struct EventRow {
     kind: u8,
@@ -80,7 +80,7 @@ impl EventRow {
     }
 }
 
-/// Where it is told that there is something to look for; the word is the number of the node that tells it.
+/// The channel on which new events are announced; the payload is the instance of the origin.
 pub(super) const CHANNEL: &str = "stentor_nodes";
 
 /// Wakes the other nodes, once this transaction is committed.
@@ -88,12 +88,12 @@ pub(super) fn wake(connection: &Connection, origin: u64) {
     connection.defer(&format!("NOTIFY {CHANNEL}, '{origin}'"));
 }
 
-/// Lets the other nodes hear of events, once this transaction is committed.
+/// Publishes events to the other nodes, once this transaction is committed.
 pub(super) fn publish(connection: &Connection, origin: u64, events: impl IntoIterator<Item = NodeEvent>) {
     events.into_iter().for_each(|event| connection.publish(origin, event));
 }
 
-/// Writes what a transaction writes last, when its jobs are done: the row that numbers events is held until it ends.
+/// Performs the last writes of a transaction after its jobs: the row that numbers events is locked until the transaction ends.
 pub(in crate::postgres) fn write_last(connection: &Connection) -> Done<()> {
     let LastWrites { events, probes } = connection.last_writes();
     if probes {
@@ -105,7 +105,7 @@ pub(in crate::postgres) fn write_last(connection: &Connection) -> Done<()> {
     }
 }
 
-/// Writes events in order, of which a node told the last one.
+/// Writes events in order; `teller` is the origin of the last one.
 fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> Done<()> {
     let count = events.len() as u64;
     let last = match events.iter().all(|(_, event)| is_for_those_there(event)) {
@@ -113,7 +113,7 @@ fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> D
         false => Some(sequences::take(connection, "event", count)?),
     };
     let Some(last) = last else { return Ok(()) };
-    // The numbers are in use only with the rows: a failure takes both back, and leaves no hole.
+    // The numbers are used only together with the rows: a rollback undoes both, and leaves no gap.
     let rows: Vec<_> =
         (last + 1 - count..).zip(events.iter().map(|(_, event)| EventRow::of(event))).collect();
     let sql = "INSERT INTO node_events (no, origin, kind, app, subject, until, detail, reason)
@@ -132,13 +132,13 @@ fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> D
         Value::maybe_ints(&rows, |(_, row)| row.reason.map(i64::from)),
     ];
     run(connection, sql, values)?;
-    // Told by the commit, when the rows are there to be read.
+    // Sent by the commit, when the rows can be read.
     wake(connection, teller);
     Ok(())
 }
 
-/// Returns whether only nodes that are there need to hear of something: who joins, also after others took it for dead, looks for that
-/// itself. Of these there is one with each chunk, and with each device that comes.
+/// Returns true for events that only present nodes need. A node that joins, also after it was declared dead, reads that state itself. There
+/// is one such event for each chunk and each device that connects.
 const fn is_for_those_there(event: &NodeEvent) -> bool {
     matches!(
         event,
@@ -146,33 +146,33 @@ const fn is_for_those_there(event: &NodeEvent) -> bool {
     )
 }
 
-/// Returns the last of so many next numbers of events, unless there is no other node.
+/// Returns the last of the next `count` numbers of events, or `None` if there is no other node.
 fn next_if_others(connection: &Connection, own: u64, count: u64) -> Done<Option<u64>> {
     let sql = "UPDATE sequences SET value = value + $1
         WHERE name = 'event' AND EXISTS (SELECT 1 FROM nodes WHERE instance <> $2) RETURNING value";
     one(connection, sql, [int(count), int(own)], |row| number(row, 0))
 }
 
-/// Events that were told after one.
+/// Events after a given one.
 pub(super) struct PublishedEvents {
     /// Those of others, in order.
     pub(super) events: Vec<NodeEvent>,
-    /// Up to which the events are these.
+    /// The last event that was considered.
     pub(super) last: u64,
-    /// Whether some are forgotten.
+    /// True if events in between were deleted.
     pub(super) is_gapped: bool,
 }
 
-/// Lists what others told after an event, up to a later one or as much as one look takes.
+/// Lists the events of other nodes after an event, up to a later one or to the limit of a read.
 pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) -> Done<PublishedEvents> {
-    // Numbers have no holes: where the next one is missing it was forgotten.
+    // Numbers have no gaps: if the next one is missing, it was deleted.
     let is_gapped =
         last < after || !exists(connection, "SELECT 1 FROM node_events WHERE no = $1", [int(after) + 1])?;
     let sql = "SELECT kind, app, subject, until, detail, reason, no FROM node_events
         WHERE no > $1 AND no <= $2 AND origin <> $3 ORDER BY no LIMIT $4";
     let values = params![int(after), int(last), int(own), limit(LOOK_MAX_COUNT)];
     let told = all(connection, sql, values, |row| Ok((read(row)?, number(row, 6)?)))?;
-    // A full look ends with its last row; of a shorter one the own events behind it are passed by too.
+    // A full read ends with its last row; a shorter one also passes the node's own events behind it.
     let last = told.last().filter(|_| told.len() == LOOK_MAX_COUNT).map_or(last, |(_, no)| *no);
     Ok(PublishedEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
 }
@@ -183,14 +183,14 @@ pub(super) fn are_many(connection: &Connection) -> Done<bool> {
     exists(connection, sql, [int(KEPT_MIN_COUNT)])
 }
 
-/// Forgets the oldest events that are too many; returns how many, at most `count`. What another node is just forgetting is left to it.
+/// Deletes the oldest events beyond the limit; returns their number, at most `count`. Rows that another node is deleting are skipped.
 pub(super) fn forget(connection: &Connection, count: usize) -> Done<usize> {
     let sql = "DELETE FROM node_events WHERE no = ANY(ARRAY(SELECT no FROM node_events
         WHERE no <= (SELECT value FROM sequences WHERE name = 'event') - $1 ORDER BY no LIMIT $2 FOR UPDATE SKIP LOCKED))";
     run(connection, sql, [int(KEPT_MIN_COUNT), limit(count)])
 }
 
-/// Returns what other nodes must know of a change: not of what is new, since none of them believes that something is not there.
+/// Returns the events of a change for the other nodes. Creations need none, since no node caches the absence of a thing.
 pub(super) fn of_change(change: &Change) -> Vec<NodeEvent> {
     match change {
         Change::CreateApp(..) | Change::CreateKey(..) | Change::CreateAccount(..) => Vec::new(),
@@ -222,7 +222,7 @@ fn read(row: &Row<'_>) -> Done<Option<NodeEvent>> {
     Ok(row.event())
 }
 
-/// Returns the last event that was told.
+/// Returns the number of the last published event.
 pub(super) fn last(connection: &Connection) -> Done<u64> {
     let sql = "SELECT value FROM sequences WHERE name = 'event'";
     let value = one(connection, sql, (), |row| number(row, 0))?;

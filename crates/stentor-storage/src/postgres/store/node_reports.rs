@@ -1,4 +1,4 @@
-//! What each node says of itself, for whoever asks another one.
+//! Reports of the nodes about themselves, which every node can read.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn parked(connection: &Connection) -> Done<HashMap<u64, Vec<ParkedLane>>> {
     Ok(lanes)
 }
 
-/// Reads a lane; `None` where a newer program reports what this one has no word for.
+/// Reads a lane; `None` if a newer program has reported a value unknown to this one.
 fn lane(row: &Row<'_>) -> Done<Option<ParkedLane>> {
     let (provider, reason) = (ProviderKind::from_code(row.get(2)?), Reason::from_code(row.get(3)?));
     let (app, until, detail) =

@@ -1,4 +1,4 @@
-//! The nodes that use the database together: who is alive, by the signs that each gives, and whose word counts.
+//! The nodes that share the database: their liveness by heartbeats, and the election of the one that fires schedules.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,11 +29,11 @@ use crate::sql::{
     Done, Row, Value, all, conflict, damaged, exists, int, number, one, params, readable, run, time,
 };
 
-/// Numbers end in one of so many places.
+/// The number of places for nodes; ids are numbered modulo this.
 const PLACES_COUNT: u64 = 256;
-/// What a sign of life shows: another number each time, whatever the database's clock does.
+/// The sign of a heartbeat: a different number each time, however the database's clock behaves.
 const SIGN: &str = "(extract(epoch FROM seen_at) * 1000000)::bigint";
-/// Events, and levels of quotas, that one transaction forgets, whatever is asked for: callers' messages wait for it.
+/// The largest number of events and quota levels that one transaction deletes, because callers' messages wait for it.
 const PRUNED_MAX_COUNT: usize = 1_024;
 
 /// The instance that this process is among the nodes.
@@ -41,9 +41,9 @@ const PRUNED_MAX_COUNT: usize = 1_024;
 pub(in crate::postgres) struct OwnInstance {
     /// Its number; 0 while it has not joined them.
     number: AtomicU64,
-    /// Whether there were others when it last showed that it lives.
+    /// True if there were other nodes at the last heartbeat.
     has_others: AtomicBool,
-    /// What it saw of them.
+    /// The observed heartbeats of other nodes.
     seen: Mutex<SeenNodes>,
 }
 
@@ -53,17 +53,17 @@ impl OwnInstance {
         Some(self.number.load(Ordering::Acquire)).filter(|instance| *instance > 0)
     }
 
-    /// Hears the word of a node, which is its number; returns whether that is another one.
+    /// Parses a NOTIFY payload. Returns true if it came from another node.
     pub(super) fn hears(&self, word: &str) -> bool {
         let is_anothers = word.parse().ok() != self.get();
         if is_anothers {
-            // A hint whether anybody is to be woken: one that is late costs the others a look of their own.
+            // A hint whether other nodes need to be woken: if it is late, they check by themselves.
             self.has_others.store(true, Ordering::Relaxed);
         }
         is_anothers
     }
 
-    /// Looks at the signs of the others; lists those that were silent for so long.
+    /// Records the signs of the other nodes; returns those that were silent for `patience`.
     fn look(&self, signs: &[LifeSign], patience: Option<Duration>) -> Vec<LifeSign> {
         self.has_others.store(!signs.is_empty(), Ordering::Relaxed);
         let (mut seen, now) = (self.seen.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
@@ -71,7 +71,7 @@ impl OwnInstance {
         patience.map(|patience| seen.silent(patience, now)).unwrap_or_default()
     }
 
-    /// Returns its number, when it has joined others that may wait for what it does.
+    /// Returns its number if it has joined and there are other nodes that may wait for its writes.
     pub(super) fn among_others(&self) -> Option<u64> {
         self.get().filter(|_| self.has_others.load(Ordering::Relaxed))
     }
@@ -82,10 +82,10 @@ impl NodeStore for PostgresStore {
     async fn join(&self, joining: JoiningNode, now: Timestamp) -> Result<Membership, StoreError> {
         let former = self.inner.own.get();
         let membership = self.write(move |connection| join(connection, &joining, former, now)).await?;
-        // After the row is on disk: nothing may be leased under a number that nobody else sees.
+        // After the row is on disk: nothing may be leased under an instance that other nodes do not see.
         let own = &self.inner.own;
         own.number.store(membership.instance, Ordering::Release);
-        // Until the first sign of life says how many there are.
+        // Until the first heartbeat counts them.
         own.has_others.store(true, Ordering::Relaxed);
         self.inner.listen()?;
         Ok(membership)
@@ -97,13 +97,13 @@ impl NodeStore for PostgresStore {
         judges: Option<Duration>,
         now: Timestamp,
     ) -> Result<Heartbeat, StoreError> {
-        // Beside the ledger, whose transactions queue: a node that has much to write is not dead.
+        // Outside of the ledger's lock, for which transactions queue: a node with many writes is not dead.
         let (alive, signs) = self.write_rows(move |connection| show_life(connection, instance)).await?;
         let silent = self.inner.own.look(&signs, judges);
         if judges.is_none() || !alive.is_known {
             return Ok(alive);
         }
-        // Read before it is written: the lock on the ledger is taken only where somebody seems to be dead.
+        // A read comes first: the ledger's lock is taken only if a node seems to be dead.
         if silent.is_empty() && !self.look_up(has_orphans).await? {
             return Ok(alive);
         }
@@ -113,7 +113,7 @@ impl NodeStore for PostgresStore {
 
     async fn leave(&self, instance: u64, now: Timestamp) -> Result<(), StoreError> {
         self.write(move |connection| {
-            // First: what it had leased is nobody's from here on, and found as such.
+            // First, so that its leases are found as orphaned.
             run(connection, "DELETE FROM nodes WHERE instance = $1", [int(instance)])?;
             release_orphans(connection, instance, now).map(drop)
         })
@@ -158,7 +158,7 @@ impl NodeStore for PostgresStore {
 
     async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
         if matches!(event, NodeEvent::Upstream(_)) && self.inner.own.among_others().is_none() {
-            // There is one with each message of a device; who has just come looks for these itself.
+            // There is one such event for each message of a device; a node that has just joined reads the messages itself.
             return Ok(());
         }
         let own = self.inner.own.get().unwrap_or_default();
@@ -170,7 +170,7 @@ impl NodeStore for PostgresStore {
     }
 
     async fn prune_events(&self, count: usize) -> Result<u64, StoreError> {
-        // Read before it is written: mostly there is nothing.
+        // A read comes first, as mostly there is nothing to delete.
         let is_much = |connection: &Connection| {
             Ok(node_events::are_many(connection)? || quotas::are_unused(connection)?)
         };
@@ -192,12 +192,12 @@ fn join(
     former: Option<u64>,
     now: Timestamp,
 ) -> Done<Membership> {
-    // One that slept may find that the database is not for its version any more.
+    // After a pause of this node, the database may have been migrated beyond its version.
     migrations::check_usable(connection)?;
     if let Some(former) = former {
         refuse_double(connection, joining.node, former)?;
     }
-    // Who starts from the same directory again is dead otherwise: two servers cannot hold its lock.
+    // Any other instance with this directory is dead, because two servers cannot hold the directory's lock.
     run(connection, "DELETE FROM nodes WHERE node = $1", [int(joining.node)])?;
     let differs = "SELECT 1 FROM nodes WHERE secrets_hash <> $1";
     if exists(connection, differs, params![joining.secrets_hash.to_vec()])? {
@@ -216,14 +216,14 @@ fn join(
     let (host, roles, version) = (&joining.host, joining.roles.join(","), joining.version);
     let row = params![node, int(instance), place, fires, secrets_hash, int(known), host, roles, version];
     run(connection, sql, row)?;
-    // The others hear by it that there is somebody to tell things to.
+    // Informs the other nodes that there is another receiver of events.
     node_events::wake(connection, instance);
     let (last_event, shown) = (node_events::last(connection)?, Some(clock_time(connection)?));
     Ok(Membership { instance, id_place: Some(place), last_event, shown })
 }
 
-/// Refuses a server that was among the nodes and finds another one there under its own name, which gave a sign of life not long ago: otherwise each
-/// would throw the other out again and again.
+/// Refuses a server that was among the nodes, and finds another server under its own name with a recent heartbeat: otherwise each would
+/// remove the other again and again.
 fn refuse_double(connection: &Connection, node: u64, former: u64) -> Done<()> {
     let sql = "SELECT host FROM nodes WHERE node = $1 AND instance <> $2
         AND seen_at > clock_timestamp() - interval '15 seconds'";
@@ -236,7 +236,7 @@ fn refuse_double(connection: &Connection, node: u64, former: u64) -> Done<()> {
     )))
 }
 
-/// Returns a place that no node has; those that were given back come last, lest a node that sleeps meets its former numbers.
+/// Returns a free place. The most recently freed ones come last, so that a suspended node does not meet its former numbers.
 fn free_place(connection: &Connection) -> Done<u8> {
     for _ in 0..PLACES_COUNT {
         let place = sequences::next(connection, "place")? % PLACES_COUNT;
@@ -247,7 +247,7 @@ fn free_place(connection: &Connection) -> Done<u8> {
     Err(conflict("256 servers use this database already"))
 }
 
-/// Returns the signs of all others beside what the sign of life came to.
+/// Writes a heartbeat; returns its result and the signs of all other nodes.
 fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, Vec<LifeSign>)> {
     let sql = "UPDATE nodes SET seen_at = clock_timestamp() WHERE instance = $1";
     let is_known = run(connection, sql, [int(instance)])? > 0;
@@ -258,13 +258,13 @@ fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, Vec<Lif
     Ok((Heartbeat { is_known, is_first, released: Vec::new(), shown }, signs))
 }
 
-/// Returns what the server's clock shows: the one clock that all nodes see.
+/// Returns the time of the server's clock, the only clock that all nodes share.
 pub(super) fn clock_time(connection: &Connection) -> Done<Timestamp> {
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     one(connection, sql, (), |row| time(row, 0))?.ok_or_else(|| damaged("a server without a clock"))
 }
 
-/// Returns whether a node that is not there any more left something leased.
+/// Returns true if chunks are leased by a node that is gone.
 fn has_orphans(connection: &Connection) -> Done<bool> {
     let sql = format!(
         "SELECT 1 FROM chunks WHERE state = {LEASED} AND instance NOT IN (SELECT instance FROM nodes) LIMIT 1"
@@ -272,7 +272,7 @@ fn has_orphans(connection: &Connection) -> Done<bool> {
     exists(connection, &sql, ())
 }
 
-/// Takes nodes for dead that gave no sign of life for long, unless they have given one since, and releases what is leased by nobody.
+/// Removes nodes whose heartbeat expired, unless they have sent another one since, and releases orphaned leases.
 fn bury(connection: &Connection, own: u64, silent: &[LifeSign], now: Timestamp) -> Done<Vec<Ticket>> {
     let sql = format!(
         "DELETE FROM nodes WHERE (instance, {SIGN}) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[])) RETURNING instance"
@@ -285,7 +285,7 @@ fn bury(connection: &Connection, own: u64, silent: &[LifeSign], now: Timestamp) 
     release_orphans(connection, own, now)
 }
 
-/// Releases what is leased by nodes that are not there any more.
+/// Releases the leases of nodes that are gone.
 fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Vec<Ticket>> {
     let ids = orphans(connection)?;
     if ids.is_empty() {
@@ -301,7 +301,7 @@ fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Ve
     Ok(tickets)
 }
 
-/// Lists chunks that nobody alive has leased.
+/// Lists chunks leased by nodes that are gone.
 pub(super) fn orphans(connection: &Connection) -> Done<Vec<ChunkId>> {
     let sql = format!(
         "SELECT id FROM chunks WHERE state = {LEASED} AND instance NOT IN (SELECT instance FROM nodes) ORDER BY id"
@@ -309,10 +309,10 @@ pub(super) fn orphans(connection: &Connection) -> Done<Vec<ChunkId>> {
     all(connection, &sql, (), |row| number(row, 0).map(ChunkId::from_raw))
 }
 
-/// Returns whether this instance is the one that fires schedules: the one that is there longest of those that may.
+/// Returns true if this instance fires schedules: the one that joined first of those that may.
 ///
-/// It is asked in the transaction that fires. Nodes come and go in transactions that hold the ledger alone, as that one does,
-/// so that one that lost its place fires nothing more.
+/// It is checked in the transaction that fires. Nodes join and leave in transactions that hold the ledger's lock, as that one does,
+/// so that an instance that lost its role fires nothing more.
 pub(super) fn is_firing(connection: &Connection, own: Option<u64>) -> Done<bool> {
     let Some(own) = own else { return Ok(true) };
     let first =
@@ -334,7 +334,7 @@ fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvent
     Ok(NodeEvents { last_event: last, events, has_more, is_gapped, last_chunk, has_producers })
 }
 
-/// Reads settled chunks whose devices may still wait, those that can be read.
+/// Reads settled chunks whose devices may still await messages, as far as they can be read.
 fn settled(connection: &Connection, known: &MessageCache, ids: &[i64]) -> Done<Vec<SettledChunk>> {
     let sql = "SELECT id, message, count, devices, records FROM chunks
         WHERE id = ANY($1) AND receipts_until IS NOT NULL ORDER BY id";

@@ -1,4 +1,4 @@
-//! What waits for the gateway's devices: for however many in two statements, because each is a turn over the network.
+//! Pending deliveries of the gateway's devices. Two statements serve any number of devices, because each is a network round trip.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
@@ -17,7 +17,7 @@ use crate::sql::{Done, Row, int, number, params, readable, time};
 /// Chunks that are read with one statement.
 const CHUNKS_AT_ONCE_MAX_COUNT: usize = 1_024;
 
-/// Lists what waits for devices.
+/// Lists the pending deliveries of devices.
 pub(super) fn of_all(
     connection: &Connection,
     asked: &[(AppId, DeviceId)],
@@ -45,7 +45,7 @@ pub(super) fn of_all(
     Ok(found)
 }
 
-/// Lists what waits for devices of an app, which are in order of id.
+/// Lists the pending deliveries of an app's devices, which are in order of id.
 fn of_app_devices(
     connection: &Connection,
     app: AppId,
@@ -70,7 +70,7 @@ fn of_app_devices(
     Ok(found)
 }
 
-/// Lists the chunks among whose devices some of these may await a receipt.
+/// Lists the chunks in which some of the given devices may await a receipt.
 fn chunks_of(
     connection: &Connection,
     fleet: AppProvider,
@@ -94,7 +94,7 @@ fn chunks_of(
     keys(connection, &sql, params![int(fleet.no), asked, now.as_millis()])
 }
 
-/// Reads a chunk; returns what waits there, each with the place of its device.
+/// Reads a chunk; returns its pending deliveries, each with the position of its device.
 fn waiting(row: &Row<'_>, asked: &[DeviceId]) -> Done<Vec<(usize, PendingDelivery)>> {
     let devices = chunks::decode(row, 3)?;
     let records = receipt_rows::decode(row, 4, devices.len())?;

@@ -15,7 +15,7 @@ use super::receipt_rows::{self, RewrittenRecords};
 use crate::postgres::engine::Connection;
 use crate::sql::Done;
 
-/// What is still to be written, by kind.
+/// The writes not yet executed, by kind.
 #[derive(Default)]
 pub(super) struct PendingWrites {
     begun: Vec<BegunCampaign>,
@@ -97,7 +97,7 @@ impl PendingWrites {
     pub(super) fn save(&mut self, campaign: CampaignId, books: &Books) {
         let sums = books.ledger();
         for ((state, reason), count) in books.ends() {
-            // Sums are whole each time; ends are what came since the books were opened, and add up.
+            // Sums replace the former ones; ends are those since the books were opened, and add up.
             *self.ends.entry((campaign, sums.provider, state, reason)).or_default() += count;
         }
         self.sums.insert((campaign, sums.provider), sums.clone());

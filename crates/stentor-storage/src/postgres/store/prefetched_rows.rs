@@ -1,4 +1,4 @@
-//! Rows that a transaction is about to ask for, read together; what is not among them is read when it is asked for.
+//! The prefetch of rows that a transaction needs, read together. Other rows are read when they are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::sql::{Done, exists, int, unavailable};
 /// Tokens of a chunk with more devices are read as a range of their own, which costs less.
 const FEW_DEVICES_MAX_COUNT: usize = 16;
 
-/// What was read of chunks and their campaigns.
+/// Prefetched rows of chunks and their campaigns.
 ///
-/// A row that cannot be read is left out: whoever asks for it reads it alone, and learns what is wrong with it.
+/// A row that cannot be read is left out: its user reads it alone, and gets the error.
 #[derive(Default)]
 pub(super) struct PrefetchedRows {
     chunks: BTreeMap<ChunkId, ChunkRow>,
@@ -40,11 +40,11 @@ impl PrefetchedRows {
         Self::with_sums(connection, chunks::find_all(connection, ids)?)
     }
 
-    /// Reads the same for whoever leases them; refuses an instance that is not among the nodes.
+    /// Reads the same for a lease. Fails if the instance is not among the nodes.
     pub(super) fn to_lease(connection: &Connection, ids: &[ChunkId], own: Option<u64>) -> Done<Self> {
         let Some(instance) = own else { return Self::of_chunks(connection, ids) };
         let found = chunks::find_all_for(connection, ids, instance)?;
-        // No chunk may mean that this node is gone: only then is it asked with a statement of its own.
+        // If no chunk was found, this node may be gone: only then a statement of its own checks it.
         if found.is_empty() {
             require_node(connection, instance)?;
         }
@@ -60,7 +60,7 @@ impl PrefetchedRows {
         Ok(Self { chunks, sums, ..Self::default() })
     }
 
-    /// Reads also whether their campaigns may be over.
+    /// Also reads whether their campaigns may be over.
     pub(super) fn with_standings(mut self, connection: &Connection) -> Done<Self> {
         let campaigns: Vec<CampaignId> = self.sums.keys().copied().collect();
         if !campaigns.is_empty() {
@@ -69,7 +69,7 @@ impl PrefetchedRows {
         Ok(self)
     }
 
-    /// Reads also what is needed to send the chunks.
+    /// Also reads the data needed to send the chunks.
     pub(super) fn with_contents(mut self, connection: &Connection, known: &MessageCache) -> Done<Self> {
         let ids: Vec<ChunkId> = self.chunks.keys().copied().collect();
         if ids.is_empty() {
@@ -77,7 +77,7 @@ impl PrefetchedRows {
         }
         self.devices = chunks::devices_of_all(connection, &ids)?.into_iter().collect();
         self.tokens = self.few_tokens(connection)?;
-        // Those of audiences are kept in memory by whoever reads one: the next lease asks for it again.
+        // Messages to audiences are cached by their first reader, because the next lease needs them again.
         let single = self.chunks.values().filter(|chunk| chunk.lane.class == TrafficClass::Urgent);
         let wanted: BTreeSet<MessageId> =
             single.map(|chunk| chunk.campaign.into()).filter(|id| !known.has(*id)).collect();
@@ -89,7 +89,7 @@ impl PrefetchedRows {
         Ok(self)
     }
 
-    /// Reads also what became of the devices of chunks that are settled.
+    /// Also reads the outcomes of the devices of settled chunks.
     pub(super) fn with_records(mut self, connection: &Connection) -> Done<Self> {
         let ids: Vec<ChunkId> = self.chunks.keys().copied().collect();
         if !ids.is_empty() {
@@ -111,12 +111,12 @@ impl PrefetchedRows {
         if keys.is_empty() { Ok(BTreeMap::new()) } else { tokens::of_unretired(connection, keys) }
     }
 
-    /// Returns a chunk; the next one to ask for it reads it anew, since it may have changed by then.
+    /// Takes a chunk; a later use reads it again, since it may have changed by then.
     pub(super) fn take_chunk(&mut self, id: ChunkId) -> Option<ChunkRow> {
         self.chunks.remove(&id)
     }
 
-    /// Returns books, also where a campaign has none yet at the provider.
+    /// Returns books, also if a campaign has none yet at the provider.
     pub(super) fn books(&self, campaign: CampaignId, provider: ProviderKind) -> Option<Books> {
         let all = self.sums.get(&campaign)?;
         let kept = all.iter().find(|sums| sums.provider == provider);
@@ -141,22 +141,22 @@ impl PrefetchedRows {
         }
     }
 
-    /// Returns what is known of a campaign when it may be over.
+    /// Returns the facts that decide whether a campaign is over.
     pub(super) fn standing(&self, campaign: CampaignId) -> Option<Standing> {
         self.standings.get(&campaign).copied()
     }
 
-    /// Returns who is in a chunk.
+    /// Returns the devices of a chunk.
     pub(super) fn devices(&self, id: ChunkId) -> Option<&[DeviceId]> {
         self.devices.get(&id).map(Vec::as_slice)
     }
 
-    /// Returns what became of the devices of a settled chunk; who asks next reads it anew, since it may be rewritten by then.
+    /// Takes the outcomes of the devices of a settled chunk; a later use reads them again, since they may be rewritten by then.
     pub(super) fn take_records(&mut self, id: ChunkId) -> Option<Vec<Record>> {
         self.records.remove(&id)
     }
 
-    /// Returns the tokens of unretired devices by key, if those of so many devices were read.
+    /// Returns the tokens of unretired devices by key, if they were read, which depends on the number of devices.
     pub(super) fn tokens(&self, id: ChunkId) -> Option<&BTreeMap<i64, String>> {
         let devices = self.devices(id)?;
         (devices.len() <= FEW_DEVICES_MAX_COUNT).then_some(&self.tokens)
@@ -168,7 +168,7 @@ impl PrefetchedRows {
     }
 }
 
-/// Refuses what an instance wants to do that others took for dead, or that has left.
+/// Fails if an instance was declared dead by others, or has left.
 fn require_node(connection: &Connection, instance: u64) -> Done<()> {
     match exists(connection, "SELECT 1 FROM nodes WHERE instance = $1", [int(instance)])? {
         true => Ok(()),

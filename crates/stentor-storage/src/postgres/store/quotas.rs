@@ -1,4 +1,4 @@
-//! What the quotas have left that all nodes share.
+//! The levels of the quotas that all nodes share.
 
 use crate::postgres::engine::Connection;
 use stentor_core::device::ProviderKind;
@@ -10,13 +10,14 @@ use stentor_core::time::Timestamp;
 use super::nodes;
 use crate::sql::{Done, Row, Value, damaged, exists, int, limit, number, one, params, run, time};
 
-/// How long nobody has drawn from what is forgotten: a credential that is put again soon does not begin with a full bucket.
+/// The minimum time without a draw before a level is deleted, so that a credential which is put again soon does not start with a full
+/// bucket.
 const UNUSED_MIN_MS: i64 = 3_600_000;
-/// Holds for levels of credentials that are gone.
+/// The condition for unused levels of deleted credentials.
 const UNUSED: &str = "at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
     AND NOT EXISTS (SELECT 1 FROM credentials c WHERE c.app = l.app AND c.provider = l.provider)";
 
-/// Takes tokens for each claim, in order of the rows, so that no two nodes wait for each other.
+/// Takes tokens for each claim, in order of the rows, so that no deadlock arises between nodes.
 pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u64>> {
     let now = nodes::clock_time(connection)?;
     let mut order: Vec<usize> = (0..claims.len()).collect();
@@ -28,13 +29,13 @@ pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u
     Ok(counts)
 }
 
-/// Returns whether there are levels that nobody has drawn from for long, since their credentials are gone.
+/// Returns true if there are unused levels of deleted credentials.
 pub(super) fn are_unused(connection: &Connection) -> Done<bool> {
     let sql = format!("SELECT 1 FROM quota_levels l WHERE {UNUSED} LIMIT 1");
     exists(connection, &sql, [UNUSED_MIN_MS])
 }
 
-/// Forgets them; returns how many, at most `count`.
+/// Deletes them; returns their number, at most `count`.
 pub(super) fn forget(connection: &Connection, count: usize) -> Done<usize> {
     let sql = format!(
         "DELETE FROM quota_levels WHERE (app, provider) IN (SELECT app, provider FROM quota_levels l
@@ -43,7 +44,7 @@ pub(super) fn forget(connection: &Connection, count: usize) -> Done<usize> {
     run(connection, &sql, [UNUSED_MIN_MS, limit(count)])
 }
 
-/// Returns what a quota has left, at its last draw.
+/// Returns the level of a quota at its last draw.
 pub(super) fn level(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<Option<Level>> {
     let sql = "SELECT at, warm_ms, urgent_grains, common_grains FROM quota_levels
         WHERE app = $1 AND provider = $2";
@@ -56,7 +57,7 @@ fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done
     let full = Bucket::new(quota, now).level();
     let sql = "INSERT INTO quota_levels (app, provider, at, warm_ms, urgent_grains, common_grains)
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
-    // There must be a row to lock: of two nodes that begin a level at once, one goes on from the other's.
+    // A row is needed for the lock: if two nodes create a level at once, the second continues from the first one's.
     run(connection, sql, values(claim, full))?;
     let sql = "SELECT at, warm_ms, urgent_grains, common_grains FROM quota_levels
         WHERE app = $1 AND provider = $2 FOR UPDATE";

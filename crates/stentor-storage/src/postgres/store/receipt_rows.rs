@@ -1,4 +1,4 @@
-//! What chunks say of receipts: records that are rewritten, and whether more are awaited.
+//! Receipts in the rows of chunks: rewritten records, and whether more receipts are awaited.
 
 use crate::postgres::engine::Connection;
 use crate::sql::{Done, Row, Value, all, damaged, int, limit, number, one, params, run};
@@ -7,7 +7,7 @@ use stentor_core::delivery::{Record, decode_records, encode_records};
 use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::time::Timestamp;
 
-/// Reads what became of the devices of a settled chunk.
+/// Reads the records of a settled chunk's devices.
 pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<Record>> {
     let sql = "SELECT records FROM chunks WHERE id = $1";
     let found = one(connection, sql, [int(id.raw())], |row| decode(row, 0, count))?;
@@ -18,7 +18,7 @@ pub(super) fn decode(row: &Row<'_>, at: usize, count: usize) -> Done<Vec<Record>
     decode_records(row.bytes(at)?, count).ok_or_else(|| damaged("records that cannot be read"))
 }
 
-/// A settled chunk: its id, who is in it, and what became of each.
+/// A settled chunk: its id, its devices, and their records.
 type SettledRow = (ChunkId, Vec<DeviceId>, Vec<Record>);
 
 /// Reads some settled chunks, as far as they can be read.
@@ -35,11 +35,11 @@ fn settled(row: &Row<'_>) -> Done<SettledRow> {
     Ok((ChunkId::from_raw(number(row, 0)?), devices, records))
 }
 
-/// What became of a settled chunk's devices since they were told to it.
+/// The new records of a settled chunk's devices.
 pub(super) struct RewrittenRecords {
     pub(super) id: ChunkId,
     records: Vec<u8>,
-    /// Whether a device may still confirm its delivery.
+    /// True if a device may still confirm its delivery.
     pub(super) awaits_receipts: bool,
 }
 
@@ -50,7 +50,7 @@ impl RewrittenRecords {
     }
 }
 
-/// Rewrites what became of the devices of settled chunks.
+/// Rewrites the records of settled chunks.
 pub(super) fn write_records(connection: &Connection, rewritten: Vec<RewrittenRecords>) -> Done<()> {
     let sql = "UPDATE chunks SET records = given.records,
             receipts_until = CASE WHEN given.awaits <> 0 THEN receipts_until END
@@ -63,14 +63,14 @@ pub(super) fn write_records(connection: &Connection, rewritten: Vec<RewrittenRec
     run(connection, sql, values).map(drop)
 }
 
-/// Notes whether a settled chunk awaits receipts, until its message expires.
+/// Stores whether a settled chunk awaits receipts, until its message expires.
 pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until =
         CASE WHEN $2::boolean THEN (SELECT expires_at FROM campaigns WHERE id = chunks.message) END WHERE id = $1";
     run(connection, sql, params![int(id.raw()), awaits]).map(drop)
 }
 
-/// Forgets that chunks await receipts whose messages have expired, at most so many.
+/// Clears the awaited receipts of chunks whose messages have expired, of at most `count` chunks.
 pub(super) fn forget_expired(connection: &Connection, now: Timestamp, count: usize) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until = NULL WHERE id IN
         (SELECT id FROM chunks WHERE receipts_until <= $1 ORDER BY receipts_until LIMIT $2)";

@@ -7,8 +7,8 @@ use crate::seal::{SealKeyId, SecretForm, kept};
 use crate::sql::{Done, Row, all, exists, params, run};
 use crate::vault::{Vault, credential_place, sealed_anew, webhook_place};
 
-/// Refuses a database of which a row is sealed under a key that is not known; then seals what is clear or under a former key.
-/// What was there before stays in the server's files until it reuses their pages.
+/// Refuses a database with a row sealed under an unknown key; then seals secrets that are in clear or under a former key. Their former
+/// values stay in the server's files until it reuses their pages.
 pub(super) fn adopt(connection: &Connection, vault: &Vault) -> Done<()> {
     vault.check(sealed_under(connection)?.keys())?;
     let Some(keys) = vault.keys() else { return Ok(()) };
@@ -18,7 +18,7 @@ pub(super) fn adopt(connection: &Connection, vault: &Vault) -> Done<()> {
     let mut count = 0;
     for (app, provider, record) in rows {
         if let Some(sealed) = sealed_anew(keys, credential_place((app, provider)), &record) {
-            // Another process may have put it meanwhile.
+            // Another process may have replaced it in between.
             let sql = "UPDATE credentials SET secret = $3 WHERE app = $1 AND provider = $2 AND secret = $4";
             count += run(connection, sql, params![app, provider, sealed, record])?;
         }

@@ -1,15 +1,15 @@
-//! Which other nodes show that they live, by this process's own count of the time that passes.
+//! The liveness of other nodes, measured by this process's monotonic clock.
 //!
-//! What a sign of life shows is only compared with the one before: a database whose clock jumps takes nobody for dead, and whoever
-//! is dead is found as soon as ever.
+//! The sign of a heartbeat is only compared with the one before. Therefore a jump of the database's clock declares no node dead, and a
+//! dead node is found in the usual time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A node and what its last sign of life shows.
+/// A node and the sign of its last heartbeat.
 pub(super) type LifeSign = (u64, i64);
 
-/// What was seen of the others.
+/// The observed heartbeats of the other nodes.
 #[derive(Debug, Default)]
 pub(super) struct SeenNodes {
     nodes: HashMap<u64, SeenNode>,
@@ -23,18 +23,18 @@ struct SeenNode {
 }
 
 impl SeenNodes {
-    /// Looks at the signs of all others that are there.
+    /// Records the signs of all other present nodes.
     pub(super) fn look(&mut self, signs: &[LifeSign], looked: Instant) {
         let seen = signs.iter().map(|(instance, sign)| {
             let known = self.nodes.get(instance).filter(|known| known.sign == *sign);
             // Silence counts from the first look at a sign: a sign that stays the same keeps its instant.
             (*instance, known.copied().unwrap_or(SeenNode { sign: *sign, since: looked }))
         });
-        // Who is not among the signs is forgotten: under its number nobody comes back.
+        // Nodes without a sign are removed: no node returns under the same instance.
         self.nodes = seen.collect();
     }
 
-    /// Lists those that gave no other sign for so long, with their last one.
+    /// Lists the nodes whose sign has not changed for `patience`, with their last sign.
     pub(super) fn silent(&self, patience: Duration, now: Instant) -> Vec<LifeSign> {
         let is_silent = |seen: &SeenNode| now.saturating_duration_since(seen.since) >= patience;
         let silent = self.nodes.iter().filter(|(_, seen)| is_silent(seen));

@@ -1,4 +1,4 @@
-//! Which server hands a message of a device over: the one that claimed it, for as long as that is among the nodes.
+//! Claims of devices' messages: the node that claimed a message delivers it, as long as it is among the nodes.
 
 use stentor_core::id::{AppId, UpstreamId};
 use stentor_core::ports::store::{NodeEvent, Page};
@@ -10,12 +10,12 @@ use super::upstream::{COLUMNS, WAITS, read};
 use crate::postgres::engine::Connection;
 use crate::sql::{Done, all, int, number, params, readable, run};
 
-/// Returns what holds for messages that are nobody's, or the instance's of the place: who is taken for dead holds nothing.
+/// Returns the condition for messages that are unclaimed, or claimed by the instance at the place or by a node that is gone.
 fn is_free(place: &str) -> String {
     format!("(claimed_by IS NULL OR claimed_by = {place} OR claimed_by NOT IN (SELECT instance FROM nodes))")
 }
 
-/// Lists what waits and no other node holds, of kinds for which a condition holds.
+/// Lists waiting messages that no other node has claimed, of the kinds that a condition selects.
 pub(super) fn free(
     connection: &Connection,
     (app, page, now): (AppId, Page, Timestamp),
@@ -38,7 +38,7 @@ pub(super) fn claim(
     ids: &[UpstreamId],
     own: u64,
 ) -> Done<Vec<UpstreamId>> {
-    // Asked by the statement that claims: of two nodes one gets a message, and a dead one none.
+    // Checked by the claiming statement: of two nodes only one gets a message, and a dead node gets none.
     let is_free = is_free("$3");
     let sql = format!(
         "UPDATE upstream SET attempts = attempts + 1, claimed_by = $3 WHERE {WAITS} AND app = $1 AND id = ANY($2) AND {is_free}
@@ -48,7 +48,7 @@ pub(super) fn claim(
     all(connection, &sql, values, |row| Ok(UpstreamId::from_raw(number(row, 0)?)))
 }
 
-/// Lets go of messages that a node has claimed; the others hear of it.
+/// Releases the claims of a node; the other nodes are informed.
 pub(super) fn let_go(connection: &Connection, app: AppId, ids: &[UpstreamId], own: u64) -> Done<()> {
     let sql = format!(
         "UPDATE upstream SET claimed_by = NULL WHERE {WAITS} AND app = $1 AND id = ANY($2) AND claimed_by = $3"

@@ -37,13 +37,13 @@ fn check_count(connection: &Connection, app: AppId) -> Done<()> {
 
 /// Removes an account of an app.
 pub(crate) fn delete(connection: &Connection, app: AppId, id: KeyId) -> Done<()> {
-    // The largest id ever given is kept, so that no start gives one again whose row is gone.
+    // The largest id ever issued is stored, so that no start issues the id of a deleted row again.
     sequences::advance(connection, "id", id.raw())?;
     let sql = "DELETE FROM accounts WHERE app = ?1 AND id = ?2";
     found(run(connection, sql, [int(app.raw()), int(id.raw())])?, "account")
 }
 
-/// Finds an account whose app exists.
+/// Finds an account, if its app exists.
 pub(crate) fn find(connection: &Connection, id: KeyId) -> Done<Option<IssuedAccount>> {
     // An app that is removed has no row, while the rows of its accounts may still wait for their removal.
     let sql = "SELECT id, app, name, scopes, public_key, token_uri, created_at FROM accounts

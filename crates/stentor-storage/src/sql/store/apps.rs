@@ -1,3 +1,5 @@
+//! Apps, their API keys and their credentials.
+
 use async_trait::async_trait;
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential, Scopes};
@@ -26,7 +28,7 @@ impl<E: SqlEngine> AppStore for SqlStore<E> {
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
         let hash = *hash;
-        // A key whose app is gone opens nothing, though its row may still be there.
+        // The key of a removed app is invalid, though its row may still exist.
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1
             AND (app IS NULL OR app IN (SELECT id FROM apps))";
         self.look_up(move |connection| one(connection, sql, [hash], key)).await
@@ -106,7 +108,7 @@ fn check_key_count(connection: &Connection, app: AppId) -> Done<()> {
 
 /// Removes a key of an app.
 pub(crate) fn delete_key(connection: &Connection, app: AppId, key: KeyId) -> Done<()> {
-    // The largest id ever given is kept, so that no start gives one again whose row is gone.
+    // The largest id ever issued is stored, so that no start issues the id of a deleted row again.
     sequences::advance(connection, "id", key.raw())?;
     let sql = "DELETE FROM api_keys WHERE app = ?1 AND id = ?2";
     found(run(connection, sql, [int(app.raw()), int(key.raw())])?, "key")
@@ -118,7 +120,7 @@ pub(crate) fn delete_credential(connection: &Connection, app: AppId, provider: P
     found(run(connection, sql, params![int(app.raw()), provider.code()])?, "credential")
 }
 
-/// Keeps a credential whose secret is sealed.
+/// Stores a credential whose secret is sealed.
 pub(crate) fn put_credential(connection: &Connection, sealed: &Credential) -> Done<()> {
     app_providers::check_app(connection, sealed.app)?;
     let sql = "INSERT INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)

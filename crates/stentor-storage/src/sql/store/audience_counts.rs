@@ -1,4 +1,4 @@
-//! How many devices a target would reach now.
+//! The number of devices that a target would reach now.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
@@ -21,7 +21,7 @@ pub(crate) fn begin_count(connection: &Connection, app: AppId, target: &Target) 
     app_providers::of_app(connection, app)
 }
 
-/// Counts whom a target that is not walked through would reach now, by provider.
+/// Counts, by provider, the devices that a target would reach now. For targets whose audience is not counted in stretches.
 pub(crate) fn count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
     app_providers::check_app(connection, app)?;
     targets::check_target(connection, app, target)?;
@@ -30,7 +30,7 @@ pub(crate) fn count(connection: &Connection, app: AppId, target: &Target) -> Don
         Target::Token(token) => {
             let fleet = app_providers::find(connection, app, token.provider)?;
             let holder = fleet.map(|fleet| connection.holder(fleet, &token.token)).transpose()?;
-            // A token that nobody holds is reached too: the message makes a device of it.
+            // A token without a device counts as reached: the message creates a device for it.
             let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
             Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
         }
@@ -51,7 +51,7 @@ fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec
     Ok(counts)
 }
 
-/// Adds a count, unless it is of nobody.
+/// Adds a count unless it is zero.
 pub(crate) fn push(counts: &mut Vec<AudienceCount>, provider: ProviderKind, count: u64) {
     if count > 0 {
         counts.push((provider, count));

@@ -14,16 +14,16 @@ use crate::sql::{
     maybe_text, number, one, params, readable, run, time,
 };
 
-/// What stands for no app.
+/// The value that stands for no app.
 const NO_APP: i64 = -1;
-/// The kind of what was refused.
+/// The kind of refused changes.
 const REFUSED: u8 = 2;
 
 #[async_trait::async_trait]
 impl<E: SqlEngine> AuditStore for SqlStore<E> {
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
-        // Sealed here, on the thread that asks: no statement sees a secret, and the thread that writes does
-        // not wait for it.
+        // Sealed here, on the thread of the caller: no statement contains a secret in clear, and the writer thread does not spend time on
+        // it.
         let change = match change {
             Change::PutCredential(credential) => Change::PutCredential(self.vault().seal(credential)?),
             Change::PutUpstreamWebhook(webhook) => {
@@ -36,7 +36,7 @@ impl<E: SqlEngine> AuditStore for SqlStore<E> {
             _ => None,
         };
         let changed = self.write(move |connection| {
-            // Before the change, which may take the key away that asked for it.
+            // Before the change, which may delete the key of its author.
             let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
             let changed = apply(connection, change.clone())?;
             let is_made =
@@ -126,7 +126,7 @@ fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
 fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) -> Done<()> {
     let NewAuditEntry { note, max_count } = entry;
     let (app, kind) = (note.app.map_or(NO_APP, |app| int(app.raw())), note.kind());
-    // Places are counted within app and kind, so that what is forgotten for one entry is of its own kind.
+    // Places are counted within app and kind, so that an entry displaces only entries of its own kind.
     let sql = "SELECT coalesce(max(place), 0) + 1 FROM audit WHERE app = ?1 AND kind = ?2";
     let place = one(connection, sql, params![app, kind], |row| number(row, 0))?.unwrap_or(1);
     let key = match note.actor {

@@ -48,14 +48,14 @@ pub(crate) fn sums_of_all(
     Ok(sums)
 }
 
-/// Notes in all books of a campaign that what was expanded is all that there will be.
+/// Marks the audience as complete in all books of a campaign.
 pub(crate) fn complete(connection: &Connection, campaign: CampaignId) -> Done<()> {
     run(connection, "UPDATE ledgers SET audience_complete = TRUE WHERE campaign = ?1", [int(campaign.raw())])
         .map(drop)
 }
 
-/// Reads the books of a campaign, at one provider or at all, for which no chunk and no producer is left; what makes no sense in
-/// them counts for nothing.
+/// Reads the books of a campaign, at one provider or at all, for which no chunk and no producer is left. Invalid values in them count as
+/// zero.
 pub(crate) fn orphaned(
     connection: &Connection,
     campaign: i64,
@@ -67,7 +67,7 @@ pub(crate) fn orphaned(
     read_orphaned(connection, campaign, &condition, only.map(|provider| i64::from(provider.code())))
 }
 
-/// Reads such books of a chunk's campaign in its fleet, whatever numbers its row has.
+/// Reads such books of a chunk's campaign in its fleet, even if its row is damaged.
 pub(crate) fn orphaned_of_chunk(connection: &Connection, chunk: ChunkId) -> Done<Vec<(CampaignId, Books)>> {
     let sql = "SELECT message, fleet FROM chunks WHERE id = ?1";
     let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
@@ -98,8 +98,8 @@ fn read_orphaned(
     Ok(found.into_iter().flatten().map(|ledger| (id, Books::open(ledger))).collect())
 }
 
-/// Reads the sums of a campaign at all providers, in their order; `None` where some cannot be read: what they have open is
-/// not known, and is written off after the campaign's end.
+/// Reads the sums of a campaign at all providers, in their order. Returns `None` if some cannot be read: their open deliveries are not
+/// known, and are written off after the campaign's end.
 pub(crate) fn sums(connection: &Connection, campaign: CampaignId) -> Done<Option<Vec<ProviderLedger>>> {
     let sql = format!("SELECT {COLUMNS} FROM ledgers WHERE campaign = ?1 ORDER BY provider");
     let rows = (sql.as_str(), [int(campaign.raw())]);

@@ -60,7 +60,7 @@ const STANDING: &str =
     "SELECT k.id, k.state, k.as_of IS NOT NULL, EXISTS (SELECT 1 FROM producers p WHERE p.campaign = k.id),
     k.ended_at IS NOT NULL FROM campaigns k";
 
-/// Reads what is known of a campaign when it may be over.
+/// Reads the facts that decide whether a campaign is over.
 pub(crate) fn standing(connection: &Connection, id: CampaignId) -> Done<Option<Standing>> {
     one(connection, &format!("{STANDING} WHERE k.id = ?1"), [int(id.raw())], read_standing)
 }
@@ -95,7 +95,7 @@ pub(crate) fn expired(
     );
     let late = |row: &Row<'_>| {
         let expires_at = time(row, 2)?;
-        // One whose due time cannot be read has had no ttl, for all that is known.
+        // A campaign whose due time cannot be read is treated as one without a ttl.
         let due_at = time(row, 1).unwrap_or(expires_at);
         Ok(is_late(due_at, expires_at).then_some(raw_id(row)?))
     };
@@ -109,7 +109,7 @@ pub(crate) fn orphaned(
     expired_by: Timestamp,
     count: usize,
 ) -> Done<Vec<CampaignId>> {
-    // A producer whose fleet is gone takes no step any more; a removed app takes its campaigns along.
+    // A producer without a fleet takes no more steps; a removed app takes its campaigns along.
     let nothing_open = format!(
         "NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN ({QUEUED}, {LEASED}))
         AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id)"
@@ -123,7 +123,7 @@ pub(crate) fn orphaned(
     all(connection, &sql, [expired_by.as_millis(), limit(count)], raw_id)
 }
 
-/// Reads the id that is a row's own number, whatever the rest of the row is.
+/// Reads the id, which is the number of the row, even if the row is damaged.
 pub(crate) fn raw_id(row: &Row<'_>) -> Done<CampaignId> {
     Ok(CampaignId::from_raw(row.get::<i64>(0)?.cast_unsigned()))
 }
@@ -162,13 +162,13 @@ pub(crate) fn write_state(connection: &Connection, id: CampaignId, state: Campai
     run(connection, sql, params![int(id.raw()), state.code()]).map(drop)
 }
 
-/// Sets the state whatever else the row says; there is neither end nor stop then.
+/// Sets the state of a campaign even if its row is damaged, and clears its end and its stop.
 pub(crate) fn force_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {
     let sql = "UPDATE campaigns SET state = ?2, ended_at = NULL, stop_reason = NULL, stop_detail = NULL WHERE id = ?1";
     force(connection, id, sql, [int(id.raw()), i64::from(state.code())])
 }
 
-/// Changes a campaign, whatever else its row says.
+/// Updates a campaign even if its row is damaged.
 pub(crate) fn force<'v>(
     connection: &Connection,
     id: CampaignId,

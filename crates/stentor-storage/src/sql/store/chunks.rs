@@ -31,7 +31,7 @@ const SELECT: &str =
 
 static FIND: LazyLock<String> = LazyLock::new(|| format!("{SELECT} WHERE c.id = ?1"));
 
-/// A chunk with what the engine alone knows of it.
+/// A chunk with the columns that only the engine uses.
 #[derive(Debug)]
 pub(crate) struct ChunkRow {
     facts: Chunk,
@@ -52,7 +52,7 @@ impl Deref for ChunkRow {
 }
 
 impl ChunkRow {
-    /// Returns what the queue carries.
+    /// Returns the ticket for the queue.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket { chunk: self.id, lane: self.lane, due_at: self.due_at }
     }
@@ -77,14 +77,14 @@ pub(crate) fn find_all(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Chu
 
 /// Finds those of some chunks that are there and can be read, for an instance; none when that is not among the nodes.
 pub(crate) fn find_all_for(connection: &Connection, ids: &[ChunkId], instance: u64) -> Done<Vec<ChunkRow>> {
-    // Asked along with the chunks: a statement of its own would cost more than the answer.
+    // The same query checks the instance: a separate statement would cost more than the check itself.
     let is_asked = connection.dialect().is_in("c.id", 1);
     let sql = format!("{SELECT} WHERE {is_asked} AND EXISTS (SELECT 1 FROM nodes WHERE nodes.instance = ?2)");
     let found = all(connection, &sql, params![raw(ids), int(instance)], |row| Ok(read(row).ok()))?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Finds chunks, each with what is wrong with it where something is: those that cannot be read together are read alone.
+/// Finds chunks, each with its error if it has one. Chunks that cannot be read together are read one by one.
 fn find_each(connection: &Connection, ids: &[ChunkId]) -> Vec<(ChunkId, Done<Option<ChunkRow>>)> {
     let found = match connection.dialect().reads_together {
         true => find_all(connection, ids).unwrap_or_default(),
@@ -98,7 +98,7 @@ fn find_each(connection: &Connection, ids: &[ChunkId]) -> Vec<(ChunkId, Done<Opt
     ids.iter().map(one).collect()
 }
 
-/// Reads who is in some chunks, as far as it can be read.
+/// Reads the devices of some chunks, as far as they can be read.
 pub(crate) fn devices_of_all(
     connection: &Connection,
     ids: &[ChunkId],
@@ -185,14 +185,14 @@ pub(crate) fn queued_after(
             }
         }
     }
-    // A page that cannot be read holds up its own chunks; a disk that cannot be read is told.
+    // A damaged page holds up only its own chunks; a read error of the disk is reported.
     match trouble.filter(|_| queued.is_empty()) {
         Some(fault) => Err(fault),
         None => Ok((queued, broken)),
     }
 }
 
-/// Returns the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
+/// Returns the tickets of the given chunks that are queued and whose campaign runs. A damaged chunk has none.
 pub(crate) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Ticket>> {
     let mut tickets = Vec::new();
     for (_, found) in find_each(connection, ids) {
@@ -219,7 +219,7 @@ pub(crate) fn is_leased_by(connection: &Connection, id: ChunkId, instance: u64) 
     exists(connection, "SELECT 1 FROM chunks WHERE id = ?1 AND instance = ?2", [int(id.raw()), int(instance)])
 }
 
-/// Lists chunks whose lease has run out, of one instance or of all.
+/// Lists chunks whose lease has expired, of one instance or of all.
 pub(crate) fn leases_over(
     connection: &Connection,
     now: Timestamp,
@@ -233,7 +233,7 @@ pub(crate) fn leases_over(
     all(connection, &sql, params![now.as_millis(), limit(count), only.map(int)], id)
 }
 
-/// Reads who is in a chunk.
+/// Reads the devices of a chunk.
 pub(crate) fn devices(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<DeviceId>> {
     let sql = "SELECT devices FROM chunks WHERE id = ?1";
     let read = |row: &Row<'_>| decode(row, 0);
@@ -255,7 +255,7 @@ pub(crate) fn copy_lease(connection: &Connection, id: ChunkId, epoch: u32, other
     run(connection, sql, values).map(drop)
 }
 
-/// Takes a chunk out of the way for good, whatever its row says.
+/// Quarantines a chunk, even if its row is damaged.
 pub(crate) fn write_quarantined(connection: &Connection, id: ChunkId, now: Timestamp) -> Done<()> {
     let sql =
         "UPDATE chunks SET state = ?3, changed_at = ?2, instance = NULL, lease_until = NULL WHERE id = ?1";
@@ -264,7 +264,7 @@ pub(crate) fn write_quarantined(connection: &Connection, id: ChunkId, now: Times
     force(connection, ("chunks", &condition), sql, values).map(drop)
 }
 
-/// Returns whether a chunk is leased under an epoch, or queued where none is given, whatever else its row says.
+/// Returns true if a chunk is leased under the given epoch, or is queued if none is given, even if its row is damaged otherwise.
 pub(crate) fn is_open(connection: &Connection, id: ChunkId, epoch: Option<u32>) -> Done<bool> {
     let state = if epoch.is_some() { ChunkState::Leased } else { ChunkState::Queued };
     let sql =
@@ -278,7 +278,7 @@ pub(crate) fn count_quarantined(connection: &Connection) -> Done<u64> {
     Ok(one(connection, &sql, (), |row| number(row, 0))?.unwrap_or_default())
 }
 
-/// Reads the id that is a row's own number, whatever the rest of the row is.
+/// Reads the id, which is the number of the row, even if the row is damaged.
 fn id(row: &Row<'_>) -> Done<ChunkId> {
     Ok(ChunkId::from_raw(row.get::<i64>(0)?.cast_unsigned()))
 }

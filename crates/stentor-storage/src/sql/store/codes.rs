@@ -1,7 +1,7 @@
-//! Codes of states as they stand in the text of statements.
+//! Codes of states for the text of statements.
 //!
-//! A partial index serves a statement only if its condition stands in the text: a bound parameter would be known too late for
-//! the planner, or make it plan anew with each binding. So these come from the enums of core, which name each code once.
+//! A partial index serves a statement only if its condition is in the text: the value of a bound parameter is known too late for
+//! the planner, or makes it plan again with each binding. Therefore these codes come from the enums of core, which define each code once.
 
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::ChunkState;

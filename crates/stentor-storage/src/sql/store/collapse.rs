@@ -1,7 +1,7 @@
-//! Which devices of a chunk have been given a newer message with the same collapse key.
+//! The devices of a chunk that have a newer message with the same collapse key.
 //!
-//! Newer is what has a later [`place`](stentor_core::message::place): nearly always what has a larger id, otherwise what was
-//! accepted earlier to be due later. It takes the place of an older message where it waits, is on its way, or may have arrived.
+//! A message is newer if it has a later [`place`](stentor_core::message::place). Nearly always it has a larger id; otherwise it was
+//! accepted earlier and is due later. It replaces an older message if it waits, is on its way, or may have arrived.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, ChunkRow, LEVELS};
 use crate::sql::{Connection, Done, Params, Row, all, code, exists, int, maybe_code, number, params, time};
 
-/// Returns, for each device, whether it was; an empty list when none was.
+/// Returns a mark for each device that has a newer message; an empty list if no device has one.
 ///
-/// Two looks at indexes say in most cases that there is no newer message. Otherwise chunks whose span overlaps are
+/// Two index lookups show in most cases that there is no newer message. Otherwise chunks whose span overlaps are
 /// found level by level: a span of level n is narrower than 2^n, so its last device is not far off.
 pub(crate) fn collapsed(
     connection: &Connection,
@@ -29,7 +29,7 @@ pub(crate) fn collapsed(
 ) -> Done<Vec<bool>> {
     let Some(key) = &chunk.collapse_key else { return Ok(Vec::new()) };
     let overtaken = is_overtaken(connection, chunk, key, now)?;
-    // What has no newer message is the usual case, and needs no chunk to be read.
+    // Usually there is no newer message, and no chunk needs to be read.
     if !overtaken && !has_newer(connection, chunk, key)? {
         return Ok(Vec::new());
     }
@@ -65,12 +65,12 @@ struct OtherChunk {
     message: u64,
     place: u64,
     state: ChunkState,
-    /// Whether its message may take the place of others at the provider.
+    /// True if its message may replace others at the provider.
     may_replace: bool,
-    /// Whether its message is too late.
+    /// True if its message is too late.
     is_over: bool,
     devices: Vec<DeviceId>,
-    /// What became of each, once that is written.
+    /// The outcome for each device, once it is written.
     records: Vec<Record>,
 }
 
@@ -117,7 +117,7 @@ fn overlapping(
 }
 
 impl OtherChunk {
-    /// Lists the devices for which it takes the place of what is older, in order.
+    /// Lists, in order, the devices for which this chunk replaces older messages.
     fn replaced(&self, connection: &Connection, chunk: &ChunkRow, now: Timestamp) -> Done<Vec<DeviceId>> {
         let found = self.precedences();
         let those = |wanted: Precedence| {
@@ -127,7 +127,7 @@ impl OtherChunk {
         let mut replaced: Vec<DeviceId> = those(Precedence::Replaces).collect();
         let going_on: Vec<DeviceId> = those(Precedence::GoesOn).collect();
         if let (Some(first), Some(last)) = (going_on.first(), going_on.last()) {
-            // Who went on into no chunk that can be read is over.
+            // A device whose delivery continued in no readable chunk is over.
             let mut latest: BTreeMap<_, _> =
                 going_on.iter().map(|device| (*device, Precedence::Over)).collect();
             // They come in the order in which they were made, so that the last word about a device counts.
@@ -170,7 +170,7 @@ impl OtherChunk {
     }
 }
 
-/// Lists other chunks. One that cannot be read will be sent to nobody, and is no reason to doubt an older one.
+/// Lists other chunks. A chunk that cannot be read will not be sent, and is no reason to withhold an older one.
 fn those_that_can_be_read<'v>(
     connection: &Connection,
     sql: &str,
@@ -191,7 +191,7 @@ fn read(row: &Row<'_>, now: Timestamp) -> Done<OtherChunk> {
         state: code(row, 1, ChunkState::from_code)?,
         may_replace: may_replace(code(row, 2, CampaignState::from_code)?, stop),
         is_over: is_too_late(due_at, time(row, 5)?, now),
-        // Without its devices it takes nobody's place.
+        // Without its devices it replaces no delivery.
         devices: chunks::decode(row, 8).unwrap_or_default(),
         records: records.unwrap_or_default(),
     })

@@ -18,7 +18,7 @@ pub(crate) fn find(
     Ok(vault.open(found.ok_or(missing("credential"))?)?)
 }
 
-/// Reads all credentials but those that cannot be opened, which are told and hold nothing else up.
+/// Reads all credentials. Those that cannot be opened are logged, and do not affect the others.
 pub(crate) fn all_of(connection: &Connection, vault: &Vault) -> Done<Vec<Credential>> {
     // The first column is one number for each row, by which it is named once where it makes no sense.
     let sql = "SELECT app << 8 | provider, app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
@@ -26,7 +26,7 @@ pub(crate) fn all_of(connection: &Connection, vault: &Vault) -> Done<Vec<Credent
     Ok(readable(connection, "credentials", (sql, ()), usize::MAX, open)?.0)
 }
 
-/// Reads a credential whose columns begin at one.
+/// Reads a credential from the columns beginning at `first`.
 fn read(row: &Row<'_>, first: usize) -> Done<Credential> {
     Ok(Credential {
         app: AppId::from_raw(number(row, first)?),

@@ -1,5 +1,5 @@
-//! What the gateway keeps of a device beside the device itself: channels of programs, tokens that it was offered, tokens that it
-//! had before. Nobody asks for them once the device is gone.
+//! Data that the gateway stores about a device in other tables: channels of programs, offered tokens, former tokens. It is of no use once
+//! the device is gone.
 
 use stentor_core::device::ProviderKind;
 
@@ -8,7 +8,8 @@ use crate::sql::{Connection, Done, int, params, run};
 
 const TABLES: [&str; 3] = ["channels", "offered_tokens", "replaced_tokens"];
 
-/// Forgets what was kept of removed devices. What they have sent to their app stays: that was promised, and ends by itself.
+/// Deletes the traces of removed devices. The messages that they have sent to their app stay: their delivery was promised, and they expire
+/// by themselves.
 pub(crate) fn forget(connection: &Connection, provider: ProviderKind, keys: &[i64]) -> Done<()> {
     // Only devices of the gateway have any of this.
     if provider != ProviderKind::Gateway {
@@ -17,7 +18,7 @@ pub(crate) fn forget(connection: &Connection, provider: ProviderKind, keys: &[i6
     TABLES.iter().try_for_each(|table| delete(connection, table, keys))
 }
 
-/// Forgets what was kept of devices of a removed app, with what they have sent: nobody is left to take that over.
+/// Deletes the traces of devices of a removed app, and the messages that they have sent, which have no recipient any more.
 pub(crate) fn forget_with_messages(
     connection: &Connection,
     provider: ProviderKind,

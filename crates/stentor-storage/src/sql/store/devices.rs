@@ -1,3 +1,5 @@
+//! Devices: registration, reading, changes, retirement and removal.
+
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
@@ -21,7 +23,7 @@ use crate::sql::{
     maybe_text, maybe_time, missing, number, one, params, readable, run, text, time,
 };
 
-/// What is read of a device.
+/// The columns read of a device.
 const COLUMNS: &str =
     "d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
     u.external_id, d.token, d.locale, d.time_zone, d.tags";
@@ -102,7 +104,7 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
     ) -> Result<Device, StoreError> {
         let (patch, precondition) = (patch.clone(), precondition.clone());
         self.write_registry(move |connection| {
-            // Asked within the transaction: nothing comes between the look and the change.
+            // Checked within the transaction, so that nothing changes between the check and the update.
             precondition.check(|| show(connection, app, id).map(Some))?;
             let device = update(connection, app, id, &patch, now)?;
             if patch.token.is_some() {
@@ -137,7 +139,7 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
     ) -> Result<(), StoreError> {
         let precondition = precondition.clone();
         self.write_registry(move |connection| {
-            // Asked within the transaction, as above.
+            // Checked within the transaction, as above.
             precondition.check(|| show(connection, app, id).map(Some))?;
             let (fleet, key) = app_providers::require(connection, app, id)?;
             removal::device(connection, fleet, key)?;
@@ -203,7 +205,7 @@ pub(crate) fn select(provider: ProviderKind) -> &'static str {
 fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
     match find(connection, app, id) {
         Ok(Some(device)) => Ok(device),
-        // Step by step it is seen what is missing, and rows that make no sense hold up none of the others.
+        // The read by steps finds the missing part, and isolates damaged rows from the others.
         Ok(None) => show_by_steps(connection, app, id),
         Err(fault) if fault.is_damage() => show_by_steps(connection, app, id),
         Err(fault) => Err(fault),
@@ -247,7 +249,7 @@ fn holders(
     tokens.iter().map(held).collect()
 }
 
-/// Reads a device whose columns are those of `select`.
+/// Reads a device from the columns of `select`.
 pub(crate) fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
     let tags: Option<String> = row.get(11)?;
     let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
@@ -275,7 +277,7 @@ pub(crate) fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
 
 fn put_keys(connection: &Connection, (app, id): (AppId, DeviceId), name: Option<&str>) -> Done<()> {
     let (fleet, key) = app_providers::require(connection, app, id)?;
-    // Of two that tell keys at two servers at once one waits for the other.
+    // If two servers write keys of the device at once, one waits for the other.
     connection.lock_device(key)?;
     if fleet.provider != ProviderKind::Gateway {
         return Err(missing("device"));

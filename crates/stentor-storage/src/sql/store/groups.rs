@@ -1,3 +1,5 @@
+//! Groups and their members.
+
 use async_trait::async_trait;
 use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
@@ -80,7 +82,7 @@ impl<E: SqlEngine> GroupStore for SqlStore<E> {
         let change = self.write_registry(move |connection| {
             let no = find(connection, app, &group)?;
             let change = members::add_all(connection, app, no, &members, now)?;
-            // Counted with the new ones, because who is in it already takes no place; too many undo the transaction.
+            // Counted after the new ones were added, because existing members take no new place; too many roll the transaction back.
             if let Some(max_count) = max_count.filter(|_| change.changed > 0) {
                 members::check_room(connection, no, max_count)?;
             }
@@ -126,7 +128,7 @@ impl<E: SqlEngine> GroupStore for SqlStore<E> {
 }
 
 impl<E: SqlEngine> SqlStore<E> {
-    /// Lets the devices of people who joined or left a group follow them before the reply; they follow later where that fails.
+    /// Updates the devices of users that joined or left a group before the reply is sent. If this fails, they are updated later.
     async fn follow(&self, group: Option<i64>) {
         let Some(group) = group else { return };
         while let Ok(true) = self.write_registry(move |connection| connection.follow(group)).await {}

@@ -1,4 +1,4 @@
-//! What became of a device's deliveries, attempt by attempt.
+//! The deliveries of a device, attempt by attempt.
 
 use std::collections::BTreeSet;
 
@@ -34,14 +34,14 @@ pub(crate) fn of_message(
     Ok(attempts)
 }
 
-/// Lists chunks of a message with what they tell, in order and beginning at one.
+/// Lists chunks of a message with their records, in order, beginning at `from`.
 pub(crate) fn records(
     connection: &Connection,
     message: MessageId,
     from: ChunkId,
     max: usize,
 ) -> Done<Vec<ChunkRecords>> {
-    // The numbers first, from an index: what is sorted would otherwise be whole chunks.
+    // The numbers come first, from an index: otherwise whole chunks would be sorted.
     let sql = "SELECT c.id, c.attempt, c.created_at, c.due_at, c.changed_at, c.state, c.ambiguous, c.count, c.devices, c.records,
         f.provider FROM chunks c JOIN fleets f ON f.no = c.fleet
         WHERE c.id IN (SELECT id FROM chunks WHERE message = ?1 AND id >= ?2) ORDER BY c.id";
@@ -77,7 +77,7 @@ pub(crate) fn of_device(
     Ok(attempts)
 }
 
-/// Finds messages with a chunk whose span holds the device, level by level.
+/// Finds messages with a chunk whose span contains the device, level by level.
 fn expanded_to(
     connection: &Connection,
     fleet: AppProvider,
@@ -104,7 +104,7 @@ fn attempt(
     device: DeviceId,
 ) -> Done<Option<AttemptRecord>> {
     let devices = match chunks::decode(row, 8) {
-        // Who was in a chunk that was quarantined cannot be told.
+        // The devices of a quarantined chunk may be unreadable.
         Err(_) if state(row)? == ChunkState::Quarantined => return Ok(None),
         other => other?,
     };
@@ -115,7 +115,7 @@ fn attempt(
         chunk: ChunkId::from_raw(number(row, 0)?),
         attempt: row.get(1)?,
         created_at: time(row, 2)?,
-        // What nothing has happened to yet is shown at its due time.
+        // A delivery without an event is shown at its due time.
         at: maybe_time(row, 4)?.unwrap_or(time(row, 3)?),
         record: record(row, position, devices.len())?,
     }))
@@ -123,7 +123,7 @@ fn attempt(
 
 fn chunk_records(row: &Row<'_>) -> Done<ChunkRecords> {
     let (devices, records) = match chunks::decode(row, 8) {
-        // Who was in a chunk that was quarantined cannot be told.
+        // The devices of a quarantined chunk may be unreadable.
         Err(_) if state(row)? == ChunkState::Quarantined => (Vec::new(), None),
         devices => {
             let devices = devices?;
@@ -160,7 +160,7 @@ fn settled(row: &Row<'_>, count: usize) -> Done<Option<Vec<Record>>> {
     decode_records(bytes, count).map(Some).ok_or_else(|| damaged("records that cannot be read"))
 }
 
-/// Returns what is true of each device of a chunk that is not settled.
+/// Returns the record that holds for each device of an unsettled chunk.
 fn unsettled(row: &Row<'_>) -> Done<Record> {
     let is_leased = state(row)? == ChunkState::Leased;
     let state = if is_leased { DeliveryState::Sending } else { DeliveryState::Queued };

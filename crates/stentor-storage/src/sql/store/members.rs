@@ -1,4 +1,4 @@
-//! Who is in a group.
+//! The members of a group.
 
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
@@ -45,7 +45,7 @@ pub(crate) fn add_all(
         };
         change.note_member(member, added);
     }
-    // Once for all of them, and by what changed: a member that was there already must not count twice.
+    // Once for all of them, and by the number of changes: existing members must not count twice.
     count(connection, group, int(change.changed))?;
     Ok(change)
 }

@@ -9,9 +9,9 @@ use crate::sql::{
 use stentor_core::id::{AppId, MessageId, ScheduleId};
 use stentor_core::message::{Message, MessageSpec};
 
-/// Messages that are being sent, decoded; most leases ask for the same few.
+/// The number of decoded messages in the cache; most leases need the same few.
 const CACHED_MAX_COUNT: usize = 64;
-/// Decoded messages, the last ones asked for; a message never changes.
+/// The most recently used messages, decoded. A message never changes.
 #[derive(Default)]
 pub(crate) struct MessageCache(Mutex<VecDeque<Arc<Message>>>);
 
@@ -64,12 +64,12 @@ pub(crate) fn load_all(connection: &Connection, ids: &[MessageId]) -> Done<Vec<M
     Ok(readable(connection, "messages", (&sql, params![ids]), most, whole)?.0)
 }
 
-/// Reads the record of what was asked for.
+/// Reads the request record of a message.
 pub(crate) fn spec(row: &Row<'_>, at: usize) -> Done<MessageSpec> {
     MessageSpec::decode(row.str(at)?).ok_or_else(|| damaged("a message record that cannot be read"))
 }
 
-/// Reads a message whose columns begin at `first`.
+/// Reads a message from the columns beginning at `first`.
 fn read(row: &Row<'_>, first: usize, id: MessageId) -> Done<Message> {
     let occurrence = maybe_number(row, first + 3)?.map(ScheduleId::from_raw).zip(maybe_time(row, first + 4)?);
     Ok(Message {

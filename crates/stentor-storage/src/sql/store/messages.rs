@@ -1,3 +1,5 @@
+//! Messages, campaigns and their actions.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -166,8 +168,8 @@ impl<E: SqlEngine> MessageStore for SqlStore<E> {
 }
 
 impl<E: SqlEngine> SqlStore<E> {
-    /// Does what an owner's word to a campaign leaves to be done after its transaction; returns the campaign as it is then, and
-    /// the tickets of what may be sent again.
+    /// Completes an action on a campaign after its transaction. Returns the campaign as it is then, and the tickets of the chunks that may
+    /// be sent again.
     pub(crate) async fn after_act(
         &self,
         campaign: Campaign,
@@ -184,19 +186,19 @@ impl<E: SqlEngine> SqlStore<E> {
         }
     }
 
-    /// Ends the rest of what is queued of a canceled campaign, a part in each transaction; returns the campaign as it is then.
-    /// What cannot be done now is done later.
+    /// Ends the queued deliveries of a canceled campaign, one portion per transaction; returns the campaign as it is then. The rest is left
+    /// for later if a transaction fails.
     async fn wind_up(&self, campaign: Campaign, now: Timestamp) -> Result<Campaign, StoreError> {
         let (app, id) = (campaign.app, campaign.id);
         if campaign.ended_at.is_some() {
             return Ok(campaign);
         }
-        // Others write between the parts; what a failure leaves is done by `continue_work`.
+        // Others write between the portions; the rest after a failure is done by `continue_work`.
         while let Ok(true) = self.write(move |connection| connection.wind_up(id, now)).await {}
         self.read(move |connection| campaigns::require(connection, app, id)).await
     }
 
-    /// Lists the tickets of what is queued of a campaign, page by page.
+    /// Lists the tickets of a campaign's queued chunks, page by page.
     async fn tickets(&self, id: CampaignId) -> Result<Vec<Ticket>, StoreError> {
         let mut tickets: Vec<Ticket> = Vec::new();
         loop {
@@ -213,7 +215,7 @@ impl<E: SqlEngine> SqlStore<E> {
         }
     }
 
-    /// Counts an audience in one fleet, a stretch at a time: whoever else reads goes in between.
+    /// Counts an audience in one fleet, one stretch at a time, so that other readers run in between.
     async fn count_in(&self, target: &Arc<Target>, fleet: AppProvider) -> Result<u64, StoreError> {
         let (mut count, mut next) = (0, Some(DeviceId::from_raw(0)));
         while let Some(after) = next {

@@ -18,7 +18,7 @@ pub(crate) fn offer(
 ) -> Done<()> {
     let (_, key) = app_providers::require(connection, app, device)?;
     let former = one(connection, "SELECT token FROM devices WHERE key = ?1", [key], |row| row.get(0))?;
-    // Kept with the offer: `take` refuses it if the device has got yet another token meanwhile.
+    // Stored with the offer: `take` refuses the offer if the device has got another token since.
     let former: String = former.ok_or(missing("device"))?;
     let (app, device) = (int(app.raw()), int(device.raw()));
     let sql = "DELETE FROM offered_tokens WHERE device = ?1 OR (app = ?2 AND token = ?3)";
@@ -35,7 +35,7 @@ pub(crate) fn take(
     token: &PushToken,
     now: Timestamp,
 ) -> Done<Option<DeviceId>> {
-    // An offer is used up by the first who comes with it, whatever comes of it.
+    // The first use consumes an offer, whether or not it succeeds.
     let sql = "DELETE FROM offered_tokens WHERE app = ?1 AND token = ?2 RETURNING device, former";
     let read = |row: &Row<'_>| Ok((DeviceId::from_raw(number(row, 0)?), row.get::<String>(1)?));
     let offer = one(connection, sql, params![int(app.raw()), token.expose()], read)?;
@@ -71,7 +71,7 @@ pub(crate) fn former_holder(
     fleet: AppProvider,
     token: &PushToken,
 ) -> Done<Option<i64>> {
-    // Other push services say themselves what became of a token.
+    // Other push services report the state of a token themselves.
     if fleet.provider != ProviderKind::Gateway {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Who owns a device.
+//! The owners of devices.
 
 use crate::sql::{Connection, Done, damaged, int, one, params, run, time};
 use stentor_core::id::AppId;
@@ -21,7 +21,7 @@ pub(crate) fn ensure(connection: &Connection, app: AppId, user: &ExternalId, now
     one(connection, sql, values, |row| row.get(0))?.ok_or_else(|| damaged("a person without a number"))
 }
 
-/// Moves a device from one owner to another in the list of who owns what.
+/// Moves a device from one owner to another in the table of devices by owner.
 pub(crate) fn move_device(connection: &Connection, key: i64, from: Option<i64>, to: Option<i64>) -> Done<()> {
     if from == to {
         return Ok(());

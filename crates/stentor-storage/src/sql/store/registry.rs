@@ -1,3 +1,5 @@
+//! The registry of published services.
+
 use async_trait::async_trait;
 use stentor_core::id::AppId;
 use stentor_core::limits::SERVICES_PER_APP_MAX_COUNT;

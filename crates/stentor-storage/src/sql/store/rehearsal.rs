@@ -1,4 +1,4 @@
-//! What registering would refuse, found out by reading alone: nobody who writes waits for it.
+//! A rehearsal of registrations: reports their refusals by reading alone, so that no writer waits for it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

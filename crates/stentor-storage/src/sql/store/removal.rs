@@ -9,9 +9,9 @@ use crate::sql::{
     Connection, Done, Portion, RemovedKind, Row, found, int, missing, number, one, params, run, text,
 };
 
-/// What a device leaves behind in other tables.
+/// The data of a device in other tables.
 struct Traces {
-    /// None where it cannot be read: its hash stays behind, and nobody is found by it.
+    /// `None` if it cannot be read: its hash stays behind, and no lookup finds it.
     token: Option<PushToken>,
     user: Option<i64>,
     tags: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
     let sql = "SELECT token, owner, tags, listed AND retired_at IS NULL FROM devices WHERE key = ?1";
     let read = |row: &Row<'_>| {
         let token = text(row, 0, PushToken::new).ok();
-        // What cannot be read leaves rows behind that nobody asks for; the device goes all the same.
+        // Unreadable columns leave rows behind that no query reads; the device is removed all the same.
         let (user, tags) = (row.get(1).ok().flatten(), row.get(2).ok().flatten());
         Ok(Traces { token, user, tags, active: row.get(3)? })
     };
@@ -42,19 +42,19 @@ pub(crate) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
     app_providers::count_active(connection, fleet.no, -i64::from(traces.active))
 }
 
-/// Removes an app: it is gone for everybody with this transaction, what is much of it goes later.
+/// Removes an app. It is gone for all callers with this transaction; its many rows are deleted later.
 pub(crate) fn app(connection: &Connection, app: AppId) -> Done<()> {
     let id = int(app.raw());
     found(run(connection, "DELETE FROM apps WHERE id = ?1", [id])?, "app")?;
     // Before any of the rows goes that have them.
     remember_ids(connection, app)?;
-    // Secrets go at once, whatever is left for later.
+    // Secrets are deleted at once, even if other rows are left for later.
     run(connection, "DELETE FROM credentials WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM upstream_webhooks WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM services WHERE app = ?1", [id])?;
     connection.note_fleets(id)?;
     connection.note_removal(RemovedKind::App, id)?;
-    // What is little goes with this transaction.
+    // A small app is removed completely by this transaction.
     connection.go_on_removing(&Portion::begin(connection)).map(drop)
 }
 

@@ -18,13 +18,13 @@ pub(crate) fn replay(
     let sql = "SELECT request_hash, body FROM replies WHERE app = ?1 AND key = ?2";
     let read = |row: &Row<'_>| {
         let reply = StoredReply { record: row.get(1)? };
-        // The key alone is looked up: one that was used for another request is told apart from one that is new.
+        // The lookup is by key alone, to distinguish a key used for another request from a new key.
         Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
     };
     one(connection, sql, params![int(app.raw()), key.as_str()], read)
 }
 
-/// Returns what was found under an idempotency key as the answer to another kind of request.
+/// Returns the result of a lookup by idempotency key as the result of another kind of request.
 pub(crate) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
     match known {
         Idempotent::Replayed(reply) => Idempotent::Replayed(reply),

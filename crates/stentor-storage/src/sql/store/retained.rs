@@ -11,12 +11,12 @@ use crate::sql::{Connection, Done, Row, all, int, limit, number, one, params, ru
 /// Messages that are read at once where the file comes from a version that had no columns for it.
 const ADOPTED_MAX_COUNT: usize = 256;
 
-/// Returns what a campaign's row says of a message to be retained: its topic, and its place among such messages.
+/// Returns the columns of a campaign's row for a retained message: its topic, and its place among such messages.
 pub(crate) fn of(message: &Message) -> Option<(&str, i64)> {
     Some((message.spec.retained_topic()?.as_str(), int(message.place())))
 }
 
-/// Finds the newest that may be given. Whatever expired above it is passed by within the index.
+/// Finds the newest message that may be delivered. Newer messages that have expired are skipped within the index.
 pub(crate) fn newest(
     connection: &Connection,
     app: AppId,
@@ -31,7 +31,7 @@ pub(crate) fn newest(
     one(connection, &sql, values, |row| Ok(MessageId::from_raw(number(row, 0)?)))
 }
 
-/// Fills the columns for what earlier versions accepted.
+/// Fills the columns for messages that earlier versions accepted.
 pub(crate) fn adopt(connection: &Connection) -> Done<()> {
     let sql =
         "SELECT id, created_at, due_at, spec FROM messages WHERE id > ?1 AND spec LIKE '%\"retain\":true%'

@@ -1,3 +1,5 @@
+//! Schedules and their occurrences.
+
 use async_trait::async_trait;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
@@ -67,7 +69,7 @@ impl<E: SqlEngine> ScheduleStore for SqlStore<E> {
 
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError> {
         let occurrence = occurrence.clone();
-        // Asked in the transaction that fires: a process that has lost its place fires nothing.
+        // Checked in the transaction that fires: a process that has lost the scheduler's role fires nothing.
         self.write(move |connection| Ok(connection.is_firing()? && fire(connection, &occurrence)?)).await
     }
 
@@ -84,7 +86,7 @@ impl<E: SqlEngine> ScheduleStore for SqlStore<E> {
     }
 }
 
-/// Returns active schedules whose tick has come, and those among them that cannot be read.
+/// Returns the active schedules that are due, and the due ones that cannot be read.
 fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Schedule>, Vec<ScheduleId>)> {
     let ids = turns::due_schedules(connection, now, count)?;
     let (mut due, mut broken) = (Vec::with_capacity(ids.len()), Vec::new());
@@ -108,7 +110,7 @@ fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>,
     crate::sql::readable(connection, "schedules", rows, page.limit, read)
 }
 
-/// Ends a schedule and lets no list name it, whatever else it holds.
+/// Marks a schedule as deleted even if its row is damaged, so that no list contains it.
 pub(crate) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
     let deleted = i64::from(ScheduleState::Deleted.code());
@@ -204,7 +206,7 @@ fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let message = occurrence.message.as_ref().map(|message| int(message.id.raw()));
     let sql =
         "INSERT INTO occurrences (schedule, instant, message) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    // The key is schedule and instant: whoever writes it first fires, whatever was read before.
+    // The key is schedule and instant: the first transaction to insert it fires, whatever was read before.
     let fires = run(connection, sql, params![id, instant, message])? > 0;
     if let Some(message) = occurrence.message.as_ref().filter(|_| fires) {
         connection.insert_message(message)?;

@@ -1,5 +1,5 @@
-//! Numbers that only grow. They are rows: a number whose transaction is undone is given again, and others see a number only after all
-//! smaller ones, because its row is held until the transaction ends.
+//! Sequences of increasing numbers. They are rows: a number whose transaction is rolled back is issued again, and others see a number only
+//! after all smaller ones, because its row is locked until the transaction ends.
 
 use stentor_core::id::DeviceId;
 
@@ -23,12 +23,12 @@ pub(crate) fn last(connection: &Connection, name: &str) -> Done<u64> {
     one(connection, sql, [name], |row| number(row, 0))?.ok_or_else(|| damaged("a sequence is missing"))
 }
 
-/// Returns the next number, which is nobody else's.
+/// Returns the next number, which is unique.
 pub(crate) fn next(connection: &Connection, name: &str) -> Done<u64> {
     take(connection, name, 1)
 }
 
-/// Returns the last of `count` next numbers. Other transactions that ask for numbers wait until this one ends.
+/// Returns the last of the next `count` numbers. Other transactions that take numbers wait until this one ends.
 pub(crate) fn take(connection: &Connection, name: &str, count: u64) -> Done<u64> {
     let sql = "UPDATE sequences SET value = value + ?2 WHERE name = ?1 RETURNING value";
     let value = one(connection, sql, params![name, int(count)], |row| number(row, 0))?;

@@ -7,7 +7,7 @@ use super::app_providers::AppProvider;
 /// Rows walked over in one read, whether or not they lead to a device.
 pub(crate) const WALKED_MAX_COUNT: usize = 32_768;
 
-/// A stretch of a fleet: after one device, up to another, at most so many.
+/// A stretch of a fleet: a limited number of devices after one device and up to another.
 #[derive(Clone, Copy)]
 pub(crate) struct Stretch {
     pub(crate) fleet: AppProvider,

@@ -1,4 +1,4 @@
-//! Tags of devices: in the device's row, and in the list of who has which.
+//! Tags of devices: in the device's row, and in the table of devices by tag.
 
 use crate::sql::{Connection, Done, int, params, run};
 use stentor_core::id::AppId;
@@ -10,7 +10,7 @@ pub(crate) fn join_tags(tags: &[Tag]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(","))
 }
 
-/// Keeps the list of who has which tag in step.
+/// Updates the table of devices by tag.
 pub(crate) fn change_tags(
     connection: &Connection,
     app: AppId,

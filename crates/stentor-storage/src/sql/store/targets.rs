@@ -1,4 +1,4 @@
-//! Whom a target names.
+//! Resolution of targets to devices.
 
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
@@ -8,7 +8,7 @@ use stentor_core::target::Target;
 use super::{app_providers, groups, owners, topics};
 use crate::sql::{Connection, Done, all, exists, limit, missing};
 
-/// Refuses a target that names what does not exist in the app.
+/// Fails if a target names something that does not exist in the app.
 pub(crate) fn check_target(connection: &Connection, app: AppId, target: &Target) -> Done<()> {
     let known = |id: &DeviceId| app_providers::require(connection, app, *id).map(drop);
     match target {
@@ -35,7 +35,7 @@ pub(crate) fn named(connection: &Connection, app: AppId, target: &Target) -> Don
     Ok(keys)
 }
 
-/// Returns whether a person has so many devices that they are found step by step, like a wide audience.
+/// Returns true if a user has so many devices that they are found step by step, like a wide audience.
 pub(crate) fn has_many(connection: &Connection, app: AppId, target: &Target) -> Done<bool> {
     let Target::User(user) = target else { return Ok(false) };
     let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(false) };

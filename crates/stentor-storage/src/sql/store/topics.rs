@@ -1,3 +1,5 @@
+//! Topics and their subscriptions.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,7 +16,7 @@ use crate::sql::{
     exists, int, limit, missing, number, one, params, readable, run, text,
 };
 
-/// So many devices are subscribed at once; whether more have room is looked at before.
+/// The largest number of devices that are subscribed without a check of their room beforehand.
 const UNCHECKED_MAX_COUNT: usize = 64;
 
 #[async_trait]
@@ -26,7 +28,7 @@ impl<E: SqlEngine> TopicStore for SqlStore<E> {
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError> {
         let devices: Arc<[DeviceId]> = devices.into();
-        // A portion that is written stays: whether all have room is asked before the first.
+        // A committed portion stays, so the room of all devices is checked before the first one.
         if devices.len() > UNCHECKED_MAX_COUNT {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             self.read_long(move |connection| check_room(connection, app, &topic, &devices)).await?;
@@ -40,7 +42,7 @@ impl<E: SqlEngine> TopicStore for SqlStore<E> {
                 app_providers::check_app(connection, app)?;
                 let no = ensure(connection, app, &topic)?;
                 change.go_on(connection, (app, no), &devices, add)?;
-                // Only what this portion changed: earlier portions counted theirs.
+                // Counts the changes of this portion only: earlier portions have counted theirs.
                 count(connection, no, int(change.changed_now()))?;
                 let is_over = change.upto >= devices.len();
                 Ok((change, is_over))
@@ -112,7 +114,7 @@ impl<E: SqlEngine> TopicStore for SqlStore<E> {
             precondition.check(|| show(connection, app, &topic).map(Some))?;
             let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
             run(connection, "DELETE FROM topics WHERE no = ?1", [no])?;
-            // In the transaction that takes the name away: else nobody would know of the subscriptions left.
+            // In the transaction that deletes the name: otherwise the remaining subscriptions could not be found.
             connection.begin_removal(RemovedKind::Topic, no, &Portion::begin(connection))
         })
         .await
@@ -147,7 +149,7 @@ fn show(connection: &Connection, app: AppId, topic: &TopicName) -> Done<TopicSum
     one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
 }
 
-/// Removes a topic that nobody is subscribed to and that has no last state.
+/// Removes a topic without subscribers and without a last state.
 fn remove_unused(connection: &Connection, app: AppId, topic: &TopicName, now: Timestamp) -> Done<u64> {
     if retained::newest(connection, app, topic, now)?.is_some() {
         return Ok(0);

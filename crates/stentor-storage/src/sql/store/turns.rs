@@ -1,4 +1,4 @@
-//! What is due, the earliest first while all of it can be done; otherwise every app in its turn.
+//! Due work: the earliest first if all of it can be done, otherwise every app in its turn.
 
 use std::sync::LazyLock;
 
@@ -8,11 +8,11 @@ use super::codes::{ACTIVE, SCHEDULED};
 use crate::sql::{Connection, Done, all, limit};
 use crate::turns::{in_turns, share};
 
-/// How one kind of thing that falls due is asked for.
+/// The queries for one kind of due work.
 struct DueQueries {
     /// The earliest of all apps: by (now, count).
     earliest: String,
-    /// Apps that have any, those whose earliest is earliest first: by (now, count).
+    /// Apps with due work, ordered by their earliest: by (now, count).
     apps: String,
     /// The earliest of one app: by (app, now, count).
     of_app: String,
@@ -60,10 +60,10 @@ static CAMPAIGNS: LazyLock<DueQueries> = LazyLock::new(|| {
 }
 });
 
-/// Lists schedules whose tick has come.
+/// Lists schedules that are due.
 pub(crate) fn due_schedules(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<i64>> {
     let earliest = earliest(connection, &SCHEDULES, now, count)?;
-    // Fewer than were asked for are all that is due, and need no turns.
+    // A result below the limit is everything due, and needs no turns.
     if earliest.len() < count { Ok(earliest) } else { turns(connection, &SCHEDULES, now, count) }
 }
 
@@ -84,7 +84,7 @@ fn turns(connection: &Connection, kind: &DueQueries, now: Timestamp, count: usiz
         all(connection, &kind.of_app, [app, now.as_millis(), limit(most)], |row| row.get(0))
     };
     let mut lists: Vec<Vec<i64>> = apps.iter().map(|app| of_app(*app, share)).collect::<Done<_>>()?;
-    // What those with little leave is for those with much.
+    // Apps with much due work take the share that others leave unused.
     if lists.iter().map(Vec::len).sum::<usize>() < count {
         for (list, app) in lists.iter_mut().zip(apps).filter(|(list, _)| list.len() == share) {
             *list = of_app(app, count)?;

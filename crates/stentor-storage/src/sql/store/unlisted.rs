@@ -16,10 +16,10 @@ const WALKED_MAX_COUNT: usize = 2_048;
 /// Old ones that one look finds.
 const FOUND_MAX_COUNT: usize = 128;
 
-/// One look asks for no further device once it took so long.
+/// A scan stops at the next device after this time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Finds old ones after a key that nobody counts any more; gives them, and the key after which to look on.
+/// Finds old unlisted devices after a key to which no stored message was sent. Returns them and the key from which to continue.
 pub(crate) fn old(connection: &Connection, before: Timestamp, after: i64) -> Done<(Vec<i64>, Option<i64>)> {
     let sql = "SELECT key, registered_at FROM devices WHERE NOT listed AND key > ?1 ORDER BY key LIMIT ?2";
     let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, time(row, 1)?));
@@ -39,7 +39,7 @@ pub(crate) fn old(connection: &Connection, before: Timestamp, after: i64) -> Don
     Ok((found, last.map(|(key, _)| *key)))
 }
 
-/// Forgets those that are still unlisted and counted by nobody, as far as a portion goes; returns how many.
+/// Removes those that are still unlisted and not counted by a message, within one portion; returns their number.
 pub(crate) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
     let portion = Portion::begin(connection);
     let mut gone = 0;
@@ -84,7 +84,7 @@ fn is_among(connection: &Connection, (fleet, level): (i64, u32), device: DeviceI
     let id = int(device.raw());
     let farthest = id.saturating_add((1 << level) - 1);
     let values = params![fleet, level, id, farthest, TrafficClass::Urgent.code()];
-    // Who is in a chunk that cannot be read is not known: it counts.
+    // The devices of an unreadable chunk are not known, so the chunk counts.
     let has = |row: &Row<'_>| {
         Ok(chunks::decode(row, 0).map_or(true, |devices| devices.binary_search(&device).is_ok()))
     };

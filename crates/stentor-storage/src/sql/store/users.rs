@@ -1,3 +1,5 @@
+//! Users.
+
 use async_trait::async_trait;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::ExternalId;

@@ -1,4 +1,4 @@
-//! Where apps want what their devices send.
+//! Webhooks for the messages of devices.
 
 use stentor_core::id::AppId;
 use stentor_core::upstream::UpstreamWebhook;
@@ -32,7 +32,7 @@ pub(crate) fn of_app(connection: &Connection, vault: &Vault, app: AppId) -> Done
     Ok(vault.open_webhook(found.ok_or(missing("webhook"))?)?)
 }
 
-/// Reads all webhooks but those that cannot be opened, which are told and hold nothing else up.
+/// Reads all webhooks. Those that cannot be opened are logged, and do not affect the others.
 pub(crate) fn all(connection: &Connection, vault: &Vault) -> Done<Vec<UpstreamWebhook>> {
     let sql = format!("{SELECT} ORDER BY app");
     let open = |row: &Row<'_>| Ok(vault.open_webhook(read(row)?)?);

@@ -26,9 +26,9 @@ fn report(fault: &SqlError) {
     tracing::error!(%fault, "a row of the queue cannot be read: it is removed and filled again from the store");
 }
 
-/// Removes what makes no sense.
+/// Removes invalid rows.
 pub(super) fn mend(connection: &Connection) -> Done<()> {
-    // Lanes first: the tickets of one that goes make no sense any more.
+    // Lanes first: the tickets of a removed lane are invalid.
     let removed = lanes(connection)? + tickets(connection)?;
     if removed > 0 {
         tracing::error!(removed, "rows of the queue made no sense: they are filled again from the store");

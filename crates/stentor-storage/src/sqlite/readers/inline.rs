@@ -1,24 +1,24 @@
-//! Reads on the thread that asks: how many at once, and for how long none after a slow one.
+//! Reads on the calling thread: their largest number, and the pause after a slow one.
 //!
-//! To read a few rows by their keys takes some microseconds where the file's pages are in the system's memory; to hand the
-//! read to a thread of its own and back takes tens of them, for two wake-ups. Where the pages are not in memory, the thread
-//! waits for the disk, and so does all that it has to do. Nobody can know before. So there are three bounds: one worker of the
-//! asking runtime never reads itself, however long the disk takes; a read that waited for the disk is followed by a pause
-//! many times as long, in which reads go to threads of their own; and only look-ups of a few rows come here at all. A read that
-//! waited for a processor is followed by none: where processors are short, two more wake-ups make them shorter.
+//! Reading a few rows by their keys takes some microseconds if the file's pages are in the system's memory. Handing the read to another
+//! thread and back takes tens of microseconds, for two wake-ups. If the pages are not in memory, the thread blocks on the disk, and so do
+//! all its other tasks. This cannot be known in advance. Therefore there are three bounds. One worker of the calling runtime never reads by
+//! itself, however long the disk takes. A read that waited for the disk is followed by a pause many times as long, during which reads go to
+//! other threads. Only look-ups of a few rows are done here at all. A read that waited for a processor is followed by no pause: if
+//! processors are scarce, two more wake-ups make them scarcer.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A read that takes longer waited for something.
+/// The duration above which a read must have waited.
 const SLOW: Duration = Duration::from_millis(1);
-/// The pause after a slow read, in times of what it took: a worker waits for at most a twentieth of its time.
+/// The pause after a slow read, as a multiple of its duration: a worker waits for at most a twentieth of its time.
 const PAUSE_TIMES: u32 = 20;
-/// After a disk that hung, look again so soon.
+/// The longest pause, after a disk that hung.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// How many reads are done where they are asked for, and whether they may be.
+/// The reads on calling threads: their number, and the end of the pause.
 pub(super) struct InlineReads {
     origin: Instant,
     running: AtomicUsize,
@@ -32,10 +32,10 @@ pub(super) struct InlineTurn<'a> {
     began: Instant,
 }
 
-/// Why a read must not be done where it is asked for.
+/// The reason why a read must not run on the calling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotInline {
-    /// As many are, for the moment.
+    /// The limit is reached at the moment.
     Now,
     /// The runtime has one worker, or a read was slow lately.
     ForLonger,
@@ -47,16 +47,16 @@ impl InlineReads {
         Self { origin: now, running: AtomicUsize::new(0), paused_until_us: AtomicU64::new(0) }
     }
 
-    /// Lets a read begin, in a runtime of so many workers.
+    /// Starts a read, in a runtime of `workers` workers.
     pub(super) fn begin(&self, workers: usize, now: Instant) -> Result<InlineTurn<'_>, NotInline> {
         if workers < 2 || self.micros(now) < self.paused_until_us.load(Ordering::Relaxed) {
             return Err(NotInline::ForLonger);
         }
         // Once for each thread.
         READ_BEFORE.with(|_| ());
-        // Counted and asked in one step: two that begin at once must not each count on the other's worker.
+        // Counted and checked in one step: two reads that begin at once must not each count on the other's worker.
         let others = self.running.fetch_add(1, Ordering::Relaxed);
-        // Made before it is decided: the turn that is refused gives its count back when it is dropped.
+        // Created before the decision: a refused turn gives its count back when it is dropped.
         let turn = InlineTurn { reads: self, began: now };
         if others + 1 < workers { Ok(turn) } else { Err(NotInline::Now) }
     }
@@ -84,18 +84,17 @@ impl Drop for InlineTurn<'_> {
 }
 
 thread_local! {
-    /// What this thread had from the disk when it was last asked, or when it first read here.
+    /// The bytes that this thread had read from disk at the last check, or at its first read here.
     static READ_BEFORE: Cell<Option<u64>> = Cell::new(disk_bytes());
 }
 
-/// Returns whether this thread has had something from a disk since it was last asked; where the system does not tell, it may
-/// have.
+/// Returns true if this thread has read from a disk since the last check, or if the system does not report it.
 pub(super) fn has_read_disk() -> bool {
     let bytes = disk_bytes();
     READ_BEFORE.replace(bytes) != bytes || bytes.is_none()
 }
 
-/// Returns for how many bytes this thread sent to the storage (proc_pid_io(5)): a page that is in memory adds nothing.
+/// Returns the bytes that this thread has read from storage (proc_pid_io(5)); a page in memory adds nothing.
 fn disk_bytes() -> Option<u64> {
     let counts = std::fs::read_to_string("/proc/thread-self/io").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())

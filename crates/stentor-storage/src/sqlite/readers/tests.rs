@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::sql::exists;
 
-/// Takes so many places of a lane of whoever has readers; they are given back once what is returned is gone.
+/// Takes `count` places of a lane; they are given back once the returned senders are dropped.
 pub(in crate::sqlite) async fn fill<T>(
     of: &T,
     readers: fn(&T) -> &Readers,

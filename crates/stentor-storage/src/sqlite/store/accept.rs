@@ -1,4 +1,4 @@
-//! Keeping a message: what makes it repeatable, the message, its campaign, and what can be sent at once.
+//! Acceptance of a message: stores its idempotent reply, the message, and its campaign.
 
 use rusqlite::Connection;
 use stentor_core::campaign::CampaignState;
@@ -12,11 +12,11 @@ use super::{app_providers, replies, retained, targets};
 use crate::sql::{Done, int, params, run};
 use crate::sqlite::fault::repeat;
 
-/// Keeps one message, whose content is `spec` when written; all checks come first.
+/// Stores one message, whose encoded content is `spec`; all checks come first.
 pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
     let message = &new.message;
     app_providers::check_app(connection, message.app)?;
-    // Before the target is checked: a repeat gets its first answer even when the device is gone since.
+    // Before the target is checked: a repeat gets its first answer even if the device is gone since.
     if let Some(given) = &new.idempotency
         && let Some(known) = replies::replay(connection, message.app, &given.key, &given.request_hash)?
     {
@@ -30,7 +30,7 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
     Ok(Idempotent::Done(()))
 }
 
-/// Keeps what a repeated request is answered.
+/// Stores the reply to repeated requests.
 pub(super) fn keep_reply(
     connection: &Connection,
     app: AppId,
@@ -44,7 +44,7 @@ pub(super) fn keep_reply(
     run(connection, sql, values).map(drop)
 }
 
-/// Writes message, whose content is `spec` when written, and campaign; it waits for its due time.
+/// Writes a message, whose encoded content is `spec`, and its campaign, which waits for its due time.
 pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> Done<()> {
     let (id, app) = (int(message.id.raw()), int(message.app.raw()));
     let (created_at, due_at) = (message.created_at.as_millis(), message.due_at.as_millis());
@@ -55,7 +55,7 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
     run(connection, sql, values).map_err(|fault| repeat(fault, "the message id is in use"))?;
     let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key, retained_topic,
         retained_place) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    // Accepting only appends: what is due at once is begun by the starter as well.
+    // Accepting only appends: campaigns due at once are begun by the starter as well.
     let (state, class) = (CampaignState::Scheduled.code(), message.spec.target.class().code());
     let (expires_at, key) =
         (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));

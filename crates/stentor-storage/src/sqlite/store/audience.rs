@@ -1,4 +1,4 @@
-//! Who is meant by a target.
+//! Resolution of targets to the keys of devices.
 
 use rusqlite::Connection;
 use stentor_core::chunk::TokenList;
@@ -16,11 +16,11 @@ use stentor_core::ports::store::StoreError;
 
 use crate::sql::{Done, Params, Row, Sql as _, SqlError, exists, limit, params};
 
-/// Who was found, ascending, and perhaps their tokens, read along the way.
+/// The devices found, ascending, and their tokens if these were read along the way.
 #[derive(Default)]
 pub(super) struct AudiencePart {
     pub(super) devices: Vec<DeviceId>,
-    /// One list for each chunk; none where tokens do not lie on the way.
+    /// One list for each chunk; none if tokens are not on the path of the read.
     pub(super) tokens: Vec<TokenList>,
     chunk_max_devices: usize,
 }
@@ -31,7 +31,7 @@ impl AudiencePart {
         Self { chunk_max_devices: chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES), ..Self::default() }
     }
 
-    /// Takes over the device and token of a row whose second column says that it is listed and not retired; returns whether.
+    /// Adds the device and token of a row if its second column marks it as listed and not retired; returns true if it was added.
     fn push_active(&mut self, key: i64, row: &Row<'_>) -> Done<bool> {
         let is_active = row.get(1)?;
         if is_active {
@@ -40,7 +40,7 @@ impl AudiencePart {
         Ok(is_active)
     }
 
-    /// Adds a device; one whose token cannot be read counts, and is found to be gone when its chunk is leased.
+    /// Adds a device. A device with an unreadable token counts, and is found to be gone when its chunk is leased.
     fn push(&mut self, device: DeviceId, token: Option<&str>) {
         let size = self.chunk_max_devices;
         if size > 0 {
@@ -72,7 +72,7 @@ pub(super) fn wide(
         },
         Target::Group(name) => match groups::find(connection, app, name) {
             Ok(group) => members(connection, group, stretch, found),
-            // A group that was removed since the message was accepted has nobody in it.
+            // A group removed since the message was accepted has no members.
             Err(SqlError::Store(StoreError::NotFound(_))) => Ok(None),
             Err(other) => Err(other),
         },
@@ -110,7 +110,7 @@ const OF_GROUP: &str = "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m
     UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
     ORDER BY 1 LIMIT ?4";
 
-/// The same while devices of people who joined or left are still to follow.
+/// The same query while devices of users that joined or left are still to be updated.
 const OF_CHANGING_GROUP: &str =
     "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
     UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
@@ -156,7 +156,7 @@ fn members(
     })
 }
 
-/// Walks over rows of keys until so many were taken; returns the last device if there may be more.
+/// Reads rows of keys up to the limit; returns the last device if there may be more.
 fn walk<'v>(
     connection: &Connection,
     sql: &str,

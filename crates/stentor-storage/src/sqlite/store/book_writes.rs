@@ -9,7 +9,7 @@ use stentor_core::outcome::Reason;
 
 use crate::sql::{Done, int, params, run};
 
-/// Keeps books, and adds what has ended since they were opened.
+/// Stores books, and adds the deliveries that have ended since the books were opened.
 pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books) -> Done<()> {
     let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
         rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)

@@ -1,7 +1,7 @@
-//! Finding the devices whose topics fulfil a condition: the topics' lists are walked side by side, each once.
+//! Search for the devices whose topics fulfil a condition: the subscriptions of the topics are read side by side, each once.
 //!
-//! All lists are ascending, so the topics of one device stand at the heads of the walks at the same time. A condition
-//! that a device without topics fulfils is walked along the devices, any other along the lists alone.
+//! All lists are ascending, so the topics of one device are at the heads of the lists at the same time. A condition that a device without
+//! topics fulfils is evaluated along the devices, any other along the lists alone.
 
 use rusqlite::{CachedStatement, Connection, Rows};
 use stentor_core::id::DeviceId;
@@ -13,7 +13,7 @@ use super::stretch::{Stretch, WALKED_MAX_COUNT};
 use super::topics;
 use crate::sql::{Done, exists};
 
-/// Asks whether a device is listed and not retired.
+/// Selects a device if it is listed and not retired.
 pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM devices WHERE key = ?1 AND listed AND retired_at IS NULL";
 
 const SUBSCRIBED: &str =
@@ -58,7 +58,7 @@ pub(super) fn scan(
             }
         }
         let fulfilled = condition.expr().holds(&|topic| having.contains(&topic));
-        // Asked last, because it costs a look-up of its own.
+        // Checked last, because it costs a look-up of its own.
         if fulfilled && exists(connection, IS_ACTIVE, [key])? {
             found.push(device_of(key));
         }

@@ -1,4 +1,4 @@
-//! What is read to send a chunk.
+//! The data needed to send a chunk.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::sql::{Done, damaged, missing};
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
 
-/// What need not be read from the file again.
+/// Caches of data that need not be read from the file again.
 pub(super) struct LeaseCaches {
     pub(super) messages: Arc<MessageCache>,
     pub(super) prefetch: Arc<PrefetchCache>,
 }
 
-/// Reads what is needed to send a chunk.
+/// Reads the data needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
     known: Option<&LeaseCaches>,
@@ -41,7 +41,7 @@ pub(super) fn contents(
     Ok(Contents { message: message.ok_or(missing("message"))?, devices, decisions, tokens })
 }
 
-/// Finds out who is in a chunk and about each of them: gone, collapsed, or the token.
+/// Determines the devices of a chunk, and for each of them: gone, collapsed, or its token.
 fn look_up(
     connection: &Connection,
     known: Option<&LeaseCaches>,
@@ -56,9 +56,9 @@ fn look_up(
         Some(Prefetched { devices, tokens }) => (devices, Some(tokens)),
         None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
     };
-    // Asked even of what was seen before: a newer message may have come since.
+    // Checked even for prefetched devices: a newer message may have come since.
     let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
-    // These are tokens of all its devices: where some are collapsed the list fits no more.
+    // These are the tokens of all its devices: if some are collapsed, the list does not fit.
     if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
         return Ok((devices, vec![SendDecision::Send; chunk.count], tokens));
     }
@@ -73,7 +73,7 @@ fn decisions(
     devices: &[DeviceId],
     collapsed: &[bool],
 ) -> Done<(Vec<SendDecision>, TokenList)> {
-    // Whoever is not found among the unretired devices is gone.
+    // A device not found among the unretired ones is gone.
     let mut decisions = vec![SendDecision::Gone; devices.len()];
     let mut tokens = TokenList::with_capacity(devices.len());
     let mut at = 0;

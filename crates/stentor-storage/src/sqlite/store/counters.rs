@@ -1,20 +1,20 @@
-//! Counters of a damaged file: those that make no sense go on after the largest number that is kept.
+//! Repair of counters in a damaged file: invalid ones continue after the largest stored number.
 
 use rusqlite::Connection;
 
 use super::sequences::{DEVICE_MAX, FLEET_MAX};
 use crate::sql::{Done, all, exists, force, int, limit, params, run};
 
-/// Largest id that a clock can have given out; ids are milliseconds and some bits.
+/// The largest id that a clock can have produced; ids are milliseconds and some bits.
 const ID_MAX: u64 = 1 << 62;
 
-/// Tables whose rows get their numbers from SQLite, one after the largest there ever was.
+/// Tables whose rows are numbered by SQLite, each above the largest number ever used.
 const NUMBERED: [(&str, &str); 5] =
     [("chunks", "id"), ("users", "no"), ("topics", "no"), ("groups", "no"), ("audit", "id")];
-/// Rows of a table that get another number at one start.
+/// The largest number of rows of a table that are renumbered at one start.
 const RENUMBERED_MAX_COUNT: usize = 1_024;
 
-/// Renumbers rows whose number is beyond the sequence, so that the sequence can continue.
+/// Renumbers rows whose id exceeds the sequence, so that the sequence can continue.
 pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
     for (table, key) in NUMBERED {
         let sql = format!("SELECT {key} FROM {table} WHERE {key} > ?1 LIMIT ?2");
@@ -30,7 +30,7 @@ pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
             let sql = format!("UPDATE {table} SET {key} = {largest} + 1 WHERE {key} = ?2");
             force(connection, (table, &format!("{key} = {number}")), &sql, [int(ID_MAX), number])?;
         }
-        // SQLite takes the next number from here: one that makes no sense would be the last that it gives.
+        // SQLite takes the next number from here: an invalid one would be the last that it assigns.
         let sql = format!(
             "UPDATE sqlite_sequence SET seq = {largest} WHERE name = ?2
             AND NOT (typeof(seq) = 'integer' AND seq BETWEEN 0 AND ?1)"
@@ -40,8 +40,7 @@ pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
     Ok(())
 }
 
-/// Puts counters right that are missing or make no sense: everybody needs them, and each goes on after the largest number
-/// that is kept.
+/// Repairs counters that are missing or invalid: each continues after the largest stored number.
 pub(super) fn mend(connection: &Connection) -> Done<()> {
     let device = format!(
         "SELECT max(coalesce((SELECT max(key & {DEVICE_MAX}) FROM devices), 0),

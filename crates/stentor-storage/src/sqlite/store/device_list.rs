@@ -13,7 +13,7 @@ use super::stretch::WALKED_MAX_COUNT;
 use super::{SqliteStore, owners};
 use crate::sql::{Done, Row, exists, int, one, params};
 
-/// Which devices of a fleet are listed.
+/// The filter of a listing within one fleet.
 #[derive(Clone)]
 pub(super) struct Listing {
     fleet: AppProvider,
@@ -22,7 +22,7 @@ pub(super) struct Listing {
     state: Option<DeviceState>,
 }
 
-/// Finds the fleets to look through; none when nobody can be meant.
+/// Finds the fleets to search; none if no device can match.
 pub(super) fn plan(connection: &Connection, app: AppId, filter: &DeviceFilter) -> Done<Vec<Listing>> {
     app_providers::check_app(connection, app)?;
     let user = match &filter.user {
@@ -104,14 +104,14 @@ impl Listing {
         }
     }
 
-    /// Returns whether a candidate may be where those are that are asked for, as far as its row of the list tells: few dead ones among
-    /// many are found without a look at each.
+    /// Returns true if the row of a candidate allows that it matches, so that few retired devices among many are found without a look-up of
+    /// each.
     fn may_be_here(&self, row: &Row<'_>) -> Done<bool> {
         let is_told = self.user.is_none() && self.tag.is_none() && self.state == Some(DeviceState::Retired);
         Ok(!is_told || row.get(1)?)
     }
 
-    /// Returns whether a person's device has the mark that is asked for.
+    /// Returns true if a user's device has the requested tag.
     fn has_tag(&self, connection: &Connection, key: i64) -> Done<bool> {
         let (Some(_), Some(tag)) = (self.user, &self.tag) else { return Ok(true) };
         let sql = "SELECT 1 FROM device_tags WHERE app = ?1 AND tag = ?2 AND key = ?3";
@@ -119,7 +119,7 @@ impl Listing {
     }
 }
 
-/// Returns where the devices are that are asked for, as a condition.
+/// Returns the condition for devices in a state.
 fn condition(state: Option<DeviceState>) -> &'static str {
     match state {
         None => "d.listed",

@@ -1,4 +1,4 @@
-//! Producers: the audience is read beside the writing, and kept if nothing moved meanwhile.
+//! Producers: the audience is read outside of the write transaction, and stored if nothing has moved since.
 
 use rusqlite::Connection;
 use stentor_core::id::DeviceId;
@@ -16,16 +16,16 @@ use crate::sql::Done;
 use crate::sqlite::readers::Reading;
 use crate::sqlite::writer::CommitPriority;
 
-/// What looking at the store came to.
+/// The result of reading an audience.
 enum AudienceLook {
-    /// There is nothing to look for, now or any more.
+    /// There is nothing to expand, now or ever.
     Nothing(NextStep),
-    /// It moved, or its campaign changed, while it was looked at.
+    /// The producer moved, or its campaign changed, during the read.
     Changed,
     Found(Position, AudiencePart),
 }
 
-/// One step of looking: who was found by then, and after which device to look on.
+/// One step of the read: the devices found so far, and the device after which to continue.
 enum LookStep {
     Over(AudienceLook),
     More(Position, AudiencePart, Option<DeviceId>),
@@ -104,7 +104,7 @@ fn look_on(
     let Some(at) = now.filter(|_| step == NextStep::Look) else {
         return Ok(LookStep::Over(AudienceLook::Nothing(step)));
     };
-    // What was found before is of another state of the campaign, and is looked for anew.
+    // The devices found before belong to another state of the campaign, and are read again.
     if before.as_ref().is_some_and(|(before, ..)| *before != at) {
         return Ok(LookStep::Over(AudienceLook::Changed));
     }

@@ -1,14 +1,14 @@
-//! Chunks whose rows the disk does not give, while it gives others: left alone until the next start.
+//! Chunks whose rows the disk cannot read, while it reads others: they are skipped until the next start.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stentor_core::id::ChunkId;
 
-/// Failures after which a chunk is left alone.
+/// The number of failures after which a chunk is skipped.
 const TRIES_MAX_COUNT: u32 = 3;
 
-/// What is known of such chunks, and which chunk is being worked on.
+/// The unreadable chunks, and the chunk being worked on.
 #[derive(Debug, Default)]
 pub(super) struct Lost(Mutex<LostState>);
 
@@ -16,22 +16,22 @@ pub(super) struct Lost(Mutex<LostState>);
 struct LostState {
     tries: HashMap<ChunkId, u32>,
     touched: Option<ChunkId>,
-    /// Work on many failed and nobody knows at which: each is tried alone.
+    /// True if work on several chunks failed at an unknown one, so that each is tried alone.
     alone: bool,
 }
 
 impl Lost {
-    /// Returns whether a chunk is to be left alone.
+    /// Returns true if a chunk is to be skipped.
     pub(super) fn has(&self, chunk: ChunkId) -> bool {
         self.lock().tries.get(&chunk).is_some_and(|tries| *tries >= TRIES_MAX_COUNT)
     }
 
-    /// Returns whether there is one that may not be touched.
+    /// Returns true if there are chunks with failures.
     pub(super) fn has_any(&self) -> bool {
         !self.lock().tries.is_empty()
     }
 
-    /// Leaves a chunk alone from now on.
+    /// Skips a chunk from now on.
     pub(super) fn add(&self, chunk: ChunkId) {
         self.lock().tries.insert(chunk, TRIES_MAX_COUNT);
         tracing::error!(%chunk, "the disk does not give a chunk: it is left alone until the next start");
@@ -42,7 +42,7 @@ impl Lost {
         self.lock().touched = chunk;
     }
 
-    /// Returns whether each chunk is to be tried alone.
+    /// Returns true if each chunk is to be tried alone.
     pub(super) fn is_alone(&self) -> bool {
         self.lock().alone
     }
@@ -52,10 +52,10 @@ impl Lost {
         self.lock().alone = false;
     }
 
-    /// Notes that the work on the chunk failed while other work does not; returns whether it is worth trying again.
+    /// Records that work on a chunk failed while other work succeeds; returns true if a retry makes sense.
     pub(super) fn note_failure(&self) -> bool {
         let mut state = self.lock();
-        // Nobody knows which chunk it was: all are tried alone, once, and after that the failure is told.
+        // The failed chunk is unknown: all are tried alone, once, and after that the failure is reported.
         let Some(chunk) = state.touched.take() else { return !std::mem::replace(&mut state.alone, true) };
         let tries = state.tries.entry(chunk).or_default();
         *tries += 1;

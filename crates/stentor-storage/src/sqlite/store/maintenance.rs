@@ -1,4 +1,4 @@
-//! What is old: forgotten, a few rows at a time.
+//! Deletion of old rows, a few at a time.
 
 use rusqlite::Connection;
 use stentor_core::device::ProviderKind;
@@ -9,7 +9,7 @@ use super::campaigns::raw_id;
 use super::sequences;
 use crate::sql::{Done, all, int, limit, params, run};
 
-/// Forgets old campaigns and replies, at most so many rows.
+/// Deletes old campaigns and replies, at most `count` rows.
 pub(super) fn prune(
     connection: &Connection,
     ended_before: Timestamp,
@@ -17,7 +17,8 @@ pub(super) fn prune(
     count: usize,
 ) -> Done<u64> {
     let mut left = count;
-    // What devices may still fetch is kept: it was accepted, not confirmed, and has not expired, or may be the last state of a topic.
+    // Messages that devices may still fetch are kept: accepted, unconfirmed and unexpired ones, and those that may be the last state of a
+    // topic.
     let sql = "SELECT id FROM campaigns k WHERE ended_at < ?1 AND (expires_at < ?1 OR retained_topic IS NULL AND NOT EXISTS
         (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = ?3 AND accepted > delivered))
         ORDER BY ended_at LIMIT ?2";
@@ -35,16 +36,16 @@ pub(super) fn prune(
     Ok((count - left) as u64)
 }
 
-/// Removes a campaign's chunks, and when none is left the rest of it; returns how many rows, at most so many.
+/// Deletes a campaign's chunks, and the rest of it when no chunk is left. Returns the number of rows, at most `count`.
 pub(super) fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<usize> {
     let id = int(campaign.raw());
     let sql = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE message = ?1 LIMIT ?2)";
     let gone = run(connection, sql, [id, limit(count)])?;
-    // The campaign goes with its last chunk, so that what is cut off in between is found again.
+    // The campaign is deleted after its last chunk, so that an interrupted deletion is found again.
     if gone == count {
         return Ok(gone);
     }
-    // The largest id ever given is kept, so that no start gives one again whose row is gone.
+    // The largest id ever issued is stored, so that no start issues the id of a deleted row again.
     sequences::advance(connection, "id", campaign.raw())?;
     run(connection, "DELETE FROM reasons WHERE campaign = ?1", [id])?;
     run(connection, "DELETE FROM ledgers WHERE campaign = ?1", [id])?;

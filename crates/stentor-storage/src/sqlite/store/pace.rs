@@ -1,14 +1,14 @@
-//! How many registrations one transaction is given.
+//! The number of registrations given to one transaction.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Fewest, on whatever machine.
+/// The smallest number on any machine.
 const MIN_COUNT: usize = 256;
-/// Most, on whatever machine.
+/// The largest number on any machine.
 const MAX_COUNT: usize = 16_384;
 
-/// As many as fit into a transaction's time lately, and at most twice as many: all that are given are looked up first, so
-/// that a slow machine, or a registry that is not in memory, must not be given the rest of a batch again and again.
+/// The number of registrations that recently fit into a transaction's time, at most doubled. All given registrations are looked up first,
+/// so a slow machine, or a registry that is not in memory, must not be given the rest of a batch again and again.
 #[derive(Debug)]
 pub(super) struct Pace(AtomicUsize);
 
@@ -19,12 +19,12 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Returns the first of some registrations, as many as one transaction is given.
+    /// Returns the first registrations, as many as one transaction is given.
     pub(super) fn first<'a, T>(&self, some: &'a [T]) -> &'a [T] {
         &some[..some.len().min(self.0.load(Ordering::Relaxed))]
     }
 
-    /// Notes how many of those that were given a transaction took.
+    /// Records the number of registrations that a transaction took of those given.
     pub(super) fn note(&self, given: usize, taken: usize) {
         // Only a transaction that was given all it may take shows that it could take more.
         if taken < given || given >= self.0.load(Ordering::Relaxed) {

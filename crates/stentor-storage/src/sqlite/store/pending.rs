@@ -1,4 +1,4 @@
-//! What waits for the gateway's devices. Of many that ask at once, as after a restart, each chunk that they share is read once.
+//! Pending deliveries of the gateway's devices. If many devices query at once, as after a restart, each chunk that they share is read once.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::stretch::WALKED_MAX_COUNT;
 use crate::awaiting::{awaiting, in_order};
 use crate::sql::{Done, Row, int, number, one, params, readable, time};
 
-/// Devices of one fleet that are asked about.
+/// The queried devices of one fleet.
 struct AskedFleet {
     fleet: AppProvider,
     /// In order of id.
@@ -27,7 +27,7 @@ struct AskedFleet {
     known: HashMap<ChunkId, Vec<usize>>,
 }
 
-/// Lists what waits for the first of some devices: as many as one read may walk over, one at least.
+/// Lists the pending deliveries of the first devices: as many as one read may cover, at least one.
 pub(super) fn of_some(
     connection: &Connection,
     devices: &[(AppId, DeviceId)],

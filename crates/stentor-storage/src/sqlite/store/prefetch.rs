@@ -1,9 +1,9 @@
-//! Tokens read ahead: what a producer saw of the devices of a chunk waits here until the chunk is leased, so that the
-//! registry is walked once for a campaign and not twice, and not by the thread that writes.
+//! Prefetched tokens. The tokens that a producer read for the devices of a chunk wait here until the chunk is leased. Thus the registry is
+//! read once for a campaign and not twice, and not by the writer thread.
 //!
-//! A device may change between the walk and the lease. SQLite tells of every row that the writing connection changes;
-//! chunks that hold such a device are forgotten here, and their tokens are read from the registry when they are leased.
-//! So nothing here is ever the truth: it may be empty at any moment.
+//! A device may change between the read and the lease. SQLite reports every row that the writer's connection changes. Chunks with such a
+//! device are dropped here, and their tokens are read from the registry when they are leased. The cache is never authoritative: it may be
+//! empty at any moment.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ use stentor_core::id::{ChunkId, DeviceId};
 use super::app_providers::AppProvider;
 use crate::sql::{Done, int};
 
-/// Most bytes of memory for tokens and ids that wait.
+/// The largest memory for waiting tokens and ids, in bytes.
 const WAITING_MAX_BYTES: usize = 16 * 1_024 * 1_024;
-/// Changes remembered; a walk during which more happened is not kept.
+/// The number of recorded changes; a read during which more happened is not cached.
 const CHANGES_MAX_COUNT: usize = 4_096;
 
 /// The devices of one chunk as a walk saw them: all listed and unretired, with a token each.
@@ -32,7 +32,7 @@ pub(super) struct Prefetched {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Snapshot(u64);
 
-/// What was read ahead and is still true.
+/// Prefetched data that is still valid.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchCache {
     state: Mutex<PrefetchState>,
@@ -44,9 +44,9 @@ struct PrefetchState {
     bytes: usize,
     /// Keys of changed devices, and ids of changed chunks as negative numbers; the newest last.
     changes: VecDeque<i64>,
-    /// How many changes went before those.
+    /// The number of changes before those.
     forgotten: u64,
-    /// How many are committed, or taken back.
+    /// The number of changes that were committed or rolled back.
     settled: u64,
 }
 
@@ -59,12 +59,11 @@ struct PrefetchEntry {
 }
 
 impl PrefetchCache {
-    /// Learns of every device that the connection changes from now on.
+    /// Observes every device that the connection changes from now on.
     pub(super) fn watch(self: &Arc<Self>, connection: &Connection) -> Done<()> {
         let cache = Arc::clone(self);
         connection.update_hook(Some(move |action, _: &str, table: &str, key| match table {
-            // Nobody can have walked over a device that was not there, and a chunk is inserted before its tokens are
-            // kept.
+            // An inserted device cannot have been read before, and a chunk is inserted before its tokens are cached.
             _ if action == Action::SQLITE_INSERT => {}
             "devices" => cache.note_device(key),
             "chunks" => cache.note_chunk(key),
@@ -76,7 +75,7 @@ impl PrefetchCache {
     /// Notes that the changes so far are committed or taken back.
     pub(super) fn note_settled(&self) {
         let mut state = self.lock();
-        // Changes of a transaction that is open are in no reader's snapshot: a walk that begins now must count them as later.
+        // Changes of an open transaction are in no reader's snapshot: a read that begins now must count them as later.
         state.settled = state.forgotten + state.changes.len() as u64;
     }
 
@@ -85,7 +84,7 @@ impl PrefetchCache {
         Snapshot(self.lock().settled)
     }
 
-    /// Keeps what a walk saw of a chunk, if there is room and none of its devices has changed since.
+    /// Caches the devices of a chunk as read, if there is room and none of them has changed since.
     pub(super) fn keep(&self, snapshot: Snapshot, chunk: ChunkId, fleet: AppProvider, mut seen: Prefetched) {
         let (Some(first), Some(last)) = (seen.devices.first(), seen.devices.last()) else { return };
         let (first, last) = (fleet.bound(*first), fleet.bound(*last));
@@ -96,15 +95,15 @@ impl PrefetchCache {
         let fits = state.bytes + bytes <= WAITING_MAX_BYTES;
         // A token that could not be read is left to the lease, which finds its device gone.
         let is_whole = seen.tokens.len() == seen.devices.len();
-        // Asked and kept under one lock, which the hook takes too: a change comes before, and is seen, or after, and
-        // throws it out.
+        // Checked and cached under one lock, which the hook takes too: a change comes either before and is seen, or after and drops the
+        // entry.
         if fits && is_whole && !state.has_changed_since(snapshot, chunk, first, last) {
             state.bytes += bytes;
             state.waiting.insert(chunk, PrefetchEntry { first, last, bytes, seen });
         }
     }
 
-    /// Takes out what was seen of a chunk.
+    /// Takes the prefetched devices of a chunk.
     pub(super) fn take(&self, chunk: ChunkId) -> Option<Prefetched> {
         self.lock().take(chunk)
     }
@@ -122,9 +121,9 @@ impl PrefetchCache {
         state.bytes -= freed;
     }
 
-    /// A chunk whose row changes was leased, or will never be.
+    /// Handles a changed chunk: it was leased, or will never be.
     fn note_chunk(&self, id: i64) {
-        // Under one lock: what is kept in between would wait for a lease that has been.
+        // Under one lock: an entry cached in between would wait for a lease that is over.
         let mut state = self.lock();
         state.take(ChunkId::from_raw(id.unsigned_abs()));
         state.note(-id);

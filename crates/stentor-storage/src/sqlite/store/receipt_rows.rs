@@ -1,4 +1,4 @@
-//! What chunks say of receipts: records that are rewritten, and whether more are awaited.
+//! Receipts in the rows of chunks: rewritten records, and whether more receipts are awaited.
 
 use rusqlite::Connection;
 use stentor_core::delivery::{Record, decode_records, encode_records};
@@ -7,7 +7,7 @@ use stentor_core::time::Timestamp;
 
 use crate::sql::{Done, Row, damaged, force, int, limit, one, params, run};
 
-/// Reads what became of the devices of a settled chunk.
+/// Reads the records of a settled chunk's devices.
 pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<Record>> {
     let sql = "SELECT records FROM chunks WHERE id = ?1";
     let found = one(connection, sql, [int(id.raw())], |row| decode(row, 0, count))?;
@@ -19,7 +19,7 @@ pub(super) fn decode(row: &Row<'_>, at: usize, count: usize) -> Done<Vec<Record>
     decode_records(bytes, count).ok_or_else(|| damaged("records that cannot be read"))
 }
 
-/// Rewrites what became of the devices of a settled chunk.
+/// Rewrites the records of a settled chunk's devices.
 pub(super) fn write_records(connection: &Connection, id: ChunkId, records: &[Record]) -> Done<()> {
     let sql = "UPDATE chunks SET records = ?2 WHERE id = ?1";
     run(connection, sql, params![int(id.raw()), encode_records(records)]).map(drop)
@@ -33,7 +33,7 @@ pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -
     force(connection, ("chunks", &row), sql, [int(id.raw()), awaits.into()]).map(drop)
 }
 
-/// Forgets that chunks await receipts whose messages have expired, at most so many.
+/// Clears the awaited receipts of chunks whose messages have expired, of at most `count` chunks.
 pub(super) fn forget_expired(connection: &Connection, now: Timestamp, count: usize) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until = NULL WHERE id IN
         (SELECT id FROM chunks WHERE receipts_until <= ?1 ORDER BY receipts_until LIMIT ?2)";

@@ -9,17 +9,17 @@ use crate::seal::{SealKeyId, SealKeys, SealedPlace, SecretForm, kept};
 use crate::sql::{Done, Row, all, conflict, exists, limit, params, run};
 use crate::vault::{Vault, credential_place, sealed_anew, webhook_place};
 
-/// Most rows that are sealed anew in one transaction.
+/// The largest number of rows that one transaction seals again.
 const ADOPTED_MAX_COUNT: usize = 256;
 
 impl Vault {
-    /// Refuses a file of which a row is sealed under a key that is not known.
+    /// Refuses a file with a row sealed under an unknown key.
     pub(super) fn check_file(&self, connection: &Connection) -> Done<()> {
         Ok(self.check(sealed_under(connection)?.keys())?)
     }
 
-    /// Seals what is clear or under a former key, and then writes the file anew, so that nothing of it is left between its
-    /// rows or in its log. A kill in between costs nothing: the next start goes on.
+    /// Seals secrets that are in clear or under a former key, and then rewrites the file, so that no former secret is left between its rows
+    /// or in its log. An interruption is harmless: the next start continues.
     pub(super) fn adopt(&self, connection: &Connection) -> Done<()> {
         let Some(keys) = self.keys() else { return Ok(()) };
         let mut count = 0;
@@ -62,7 +62,7 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
 /// A row's name in order, as it is kept.
 type Name = (i64, i64);
 
-/// A table whose column `secret` is sealed.
+/// A table with a sealed column `secret`.
 struct SealedTable {
     name: &'static str,
     /// Reads the rows after one.
@@ -106,14 +106,14 @@ fn adopt_some(
         }
     }
     if count > 0 {
-        // In the transaction that seals: a kill before the file is written anew must not be forgotten.
+        // In the sealing transaction, so that a kill before the file is rewritten does not lose the mark.
         run(connection, "UPDATE scrubs SET due = 1", ())?;
     }
     Ok((rows.last().filter(|_| rows.len() == ADOPTED_MAX_COUNT).map(|(name, _)| *name), count))
 }
 
-/// Writes the file anew and empties the log: pages that are free, and the gaps of others, hold what was there before.
-/// Without room for it the file stays as it is, and the next start tries again.
+/// Rewrites the file and empties the log, because free pages, and gaps in other pages, contain former data. Without room for the copy the
+/// file stays as it is, and the next start tries again.
 fn scrub(connection: &Connection) {
     tracing::info!(
         "the database is written anew, so that no old secret is left in it; this may take a while"
@@ -125,13 +125,13 @@ fn scrub(connection: &Connection) {
 }
 
 fn scrubbed(connection: &Connection) -> Done<()> {
-    // The copy of a large file is not for the memory.
+    // The copy of a large file does not belong in memory.
     connection.pragma_update(None, "temp_store", "FILE")?;
     let done = connection.execute_batch("VACUUM");
-    // Before the failure is told: the connection goes on writing after it.
+    // Before the failure is returned: the connection is used for writing after it.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     done?;
-    // It answers with a row, and only tells in it that somebody reads.
+    // The pragma returns a row, which reports a concurrent reader.
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy != 0 {
         return Err(conflict("somebody reads the write-ahead log"));

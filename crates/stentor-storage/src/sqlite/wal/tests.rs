@@ -13,7 +13,7 @@ use crate::sqlite::writer::{CommitPriority, WriterThread};
 const JOB_BYTES: usize = 16 * 1_024;
 const BOUND_BYTES: u64 = 1_024 * 1_024;
 
-/// A file with one writer and some readers, whose log is bounded or not.
+/// A file with one writer and some readers, with or without a bound of its log.
 struct Bench {
     folder: tempfile::TempDir,
     writer: WriterThread,
@@ -47,7 +47,7 @@ impl Bench {
         self.writer.run(CommitPriority::Usual, insert).await.expect("written");
     }
 
-    /// Reads for so many rounds of the engine, having seen the newest rows first.
+    /// Reads for the given number of engine rounds, after having seen the newest rows.
     async fn read(&self, rounds: i64) -> Result<i64, StoreError> {
         let work = move |connection: &Connection| {
             let _: i64 = connection.query_row("SELECT count(*) FROM numbers", [], |row| row.get(0))?;
@@ -94,7 +94,7 @@ async fn a_read_without_end_is_interrupted_when_the_log_is_too_long() {
     }
     let interrupted = endless.await.expect("ended");
     assert!(matches!(interrupted, Err(StoreError::Unavailable(_))), "{interrupted:?}");
-    // Nobody reads any more: with the next commit the log is cut, if the last one came before the reader had left.
+    // There are no more readers: the next commit truncates the log, if the last one came before the reader had left.
     bench.write().await;
     assert!(bench.log_bytes() < 2 * BOUND_BYTES, "{} bytes of log", bench.log_bytes());
     assert_eq!(bench.read(5).await, Ok(5), "the gate is open again");

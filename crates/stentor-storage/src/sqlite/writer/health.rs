@@ -1,4 +1,4 @@
-//! Whether what is written is kept, and whether the thread that writes lives.
+//! The health of the writer thread: whether its commits succeed, and whether it lives.
 
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,36 +7,36 @@ use std::time::{Duration, Instant};
 use stentor_core::ports::store::StoreError;
 use tokio::sync::watch;
 
-/// How long the end of the last transaction says how the next will end.
+/// The time for which the result of the last transaction predicts the next one's.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What is known of the thread and of its file.
+/// The state of the thread and of its file.
 #[derive(Default)]
 pub(super) struct Health {
-    /// How the last transaction ended that wrote anything or failed, and when.
+    /// The time and result of the last transaction that wrote anything or failed.
     last: Mutex<Option<(Instant, Result<(), StoreError>)>>,
-    /// The words of the panic of which the thread died.
+    /// The message of the panic that ended the thread.
     end: watch::Sender<Option<String>>,
 }
 
-/// Whether a transaction would be kept.
+/// The prospects of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WriteHealth {
     Keeps,
     Fails(StoreError),
-    /// It must be tried.
+    /// Only a trial can show it.
     Unknown,
 }
 
 impl Health {
-    /// Notes how a transaction ended; one that wrote nothing says nothing unless it failed.
+    /// Records the result of a transaction; a successful one without writes shows nothing.
     pub(super) fn note(&self, ended: &Result<(), StoreError>, wrote: bool, now: Instant) {
         if wrote || ended.is_err() {
             *self.lock() = Some((now, ended.clone()));
         }
     }
 
-    /// Returns what the last transaction says of the next.
+    /// Returns the prospects of the next transaction, by the last one.
     pub(super) fn standing(&self, now: Instant) -> WriteHealth {
         match &*self.lock() {
             Some((at, ended)) if now.saturating_duration_since(*at) < FRESH => match ended {
@@ -52,7 +52,7 @@ impl Health {
         self.end.send_replace(Some(cause));
     }
 
-    /// Waits until the thread has died, and gives the words of its panic.
+    /// Waits until the thread has died; returns the message of its panic.
     pub(super) async fn ended(&self) -> String {
         let mut end = self.end.subscribe();
         let cause = end.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone());
@@ -68,7 +68,7 @@ impl Health {
     }
 }
 
-/// Returns the words of a panic.
+/// Returns the message of a panic.
 pub(super) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

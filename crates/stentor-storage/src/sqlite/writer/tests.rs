@@ -26,7 +26,7 @@ async fn sum(writer: &WriterThread) -> Option<i64> {
     writer.run(CommitPriority::Usual, read).await.expect("read")
 }
 
-/// Hands over a job that holds the thread up until told, so that what follows meets in one commit.
+/// Submits a job that blocks the thread until a signal, so that the jobs after it meet in one commit.
 async fn hold_up(writer: &WriterThread) -> (mpsc::Sender<()>, Pending<()>) {
     let (go, wait) = mpsc::channel::<()>();
     let (begins, begun) = oneshot::channel();
@@ -232,7 +232,7 @@ impl Drop for Fatal {
 async fn the_death_of_the_thread_is_noticed_and_nobody_waits_for_it() {
     let (_folder, writer) = writer(1);
     let (go, held) = hold_up(&writer).await;
-    // Its answer finds nobody and is dropped where no panic is expected.
+    // Its caller is gone, so its answer is dropped at a place where no panic is expected.
     drop(writer.submit(CommitPriority::Usual, |_: &Connection| Ok(Fatal)).await);
     let behind = writer.submit(CommitPriority::Usual, insert(1)).await;
     go.send(()).expect("told");

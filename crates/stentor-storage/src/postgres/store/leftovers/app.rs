@@ -1,4 +1,4 @@
-//! What is left of an app: its devices, fleet by fleet, and all that hangs on its number.
+//! The leftovers of an app: its devices, fleet by fleet, and all rows with its number.
 
 use stentor_core::id::{AppId, DeviceId};
 
@@ -11,8 +11,7 @@ use crate::sql::{Done, Portion, all, limit, one, params, run};
 
 type AppWork = fn(&Connection, i64, &Portion<'_>) -> Done<bool>;
 
-/// Removes what hangs on a removed app's number; what would still begin by itself goes first, fleets last: by them its devices
-/// are found.
+/// Deletes the rows of a removed app. Rows that could still start work go first; fleets go last, because the devices are found by them.
 pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> Done<bool> {
     let schedules = [(
         "SELECT id FROM schedules WHERE app = $1 LIMIT 1",
@@ -51,8 +50,8 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> 
     Ok(true)
 }
 
-/// Removes things one by one, with what hangs on each: how the next is found, what is done with it, how it ends. Returns whether
-/// none is left.
+/// Removes things one by one with their dependent rows: each kind has a query for the next one, the work on it, and a final statement.
+/// Returns true if none is left.
 fn each_of(
     connection: &Connection,
     app: i64,

@@ -5,7 +5,7 @@ use stentor_core::id::AppId;
 use super::*;
 use crate::sqlite::migrations;
 
-/// Makes a file with one group of so many people, each with a device, every tenth of which is a member by itself too.
+/// Creates a file with one group of `count` users, each with a device; every tenth device is also a member by itself.
 fn group_of(count: i64) -> Connection {
     let connection = Connection::open_in_memory().expect("opened");
     migrations::run(&connection, migrations::STORE).expect("made");
@@ -33,7 +33,7 @@ fn stretch(after: u64, max: usize) -> Stretch {
     Stretch { fleet, after: DeviceId::from_raw(after), as_of: DeviceId::from_raw(u64::MAX >> 24), max }
 }
 
-/// Counts what the engine does for one step.
+/// Counts the steps of the engine for one step of the audience.
 fn cost_of_a_step(count: i64, after: u64) -> i32 {
     let connection = group_of(count);
     let mut found = AudiencePart::default();
@@ -60,7 +60,7 @@ fn a_step_through_a_group_sorts_nothing() {
     assert!(plan.iter().all(|line| !line.contains("TEMP B-TREE") && !line.contains("SCAN")), "{plan:?}");
 }
 
-/// Makes a registry of so many devices, of which only the last is listed, all in one topic and all of one person.
+/// Creates a registry of `count` devices, all in one topic and owned by one user, of which only the last is listed.
 fn sparse(count: i64) -> Connection {
     let connection = Connection::open_in_memory().expect("opened");
     migrations::run(&connection, migrations::STORE).expect("made");

@@ -1,4 +1,4 @@
-//! What is left of an app: its devices, fleet by fleet, and all that hangs on its number.
+//! The leftovers of an app: its devices, fleet by fleet, and all rows with its number.
 
 use rusqlite::Connection;
 use stentor_core::device::{ProviderKind, PushToken};
@@ -15,7 +15,7 @@ const OF_CAMPAIGN_MAX_COUNT: usize = 64;
 
 type AppWork = fn(&Connection, i64, &Portion<'_>) -> Done<bool>;
 
-/// Removes what hangs on a removed app's number; what would still begin by itself goes first.
+/// Deletes the rows of a removed app. Rows that could still start work go first.
 pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> Done<bool> {
     const OF_SCHEDULE: &str = "DELETE FROM occurrences WHERE (schedule, instant) IN
         (SELECT schedule, instant FROM occurrences WHERE schedule = ?1 LIMIT ?2)";
@@ -52,7 +52,7 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> 
 
 /// Forgets a campaign with its chunks.
 fn campaign(connection: &Connection, id: i64, portion: &Portion<'_>) -> Done<bool> {
-    // Nothing is expanded of what is being forgotten.
+    // A campaign that is being deleted is not expanded.
     run(connection, "DELETE FROM producers WHERE campaign = ?1", [id])?;
     while !portion.is_over() {
         let gone =
@@ -75,7 +75,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
     while !portion.is_over() {
         let some = params![first, last, AT_ONCE_MAX_COUNT as i64];
         let mut devices: Vec<(i64, Option<i64>)> = all(connection, next, some, |row| {
-            // A token that cannot be read leaves its hash behind; nobody is found by it.
+            // A token that cannot be read leaves its hash behind; no lookup finds it.
             let token = row.get::<String>(1).ok().and_then(|token| PushToken::new(token).ok());
             Ok((row.get(0)?, token.map(|token| tokens::hash(app, provider, &token))))
         })?;
@@ -107,7 +107,7 @@ fn remove_device(connection: &Connection, key: i64, hash: Option<i64>) -> Done<(
 pub(in crate::sqlite::store) fn leave_fleets(connection: &Connection, app: i64) -> Done<()> {
     let sql = "SELECT no, provider FROM fleets WHERE app = ?1";
     let read = |row: &Row<'_>| Ok((number(row, 0)?, row.get::<i64>(1)?));
-    // What of a fleet cannot be read names no devices.
+    // An unreadable fleet row identifies no devices.
     let (fleets, _) = readable(connection, "fleets", (sql, [app]), usize::MAX, read)?;
     for (no, provider) in fleets {
         let no = int(no);

@@ -19,7 +19,7 @@ const HEAD_BYTES: usize = 12;
 /// Pairs that fill a row of one page of 4,096 bytes (sqlite.org/fileformat2.html, 1.6: at most 4,061 bytes of a row stay in
 /// its page, four are the row's own head).
 const ROOM_COUNT: usize = 404;
-/// How many of many pairs go into one leaf, so that the next ones find room.
+/// The number of pairs per leaf when many are added, so that later ones find room.
 const PART_COUNT: usize = ROOM_COUNT * 2 / 3;
 
 /// A table of leaves; those that are there cover all hashes, and where none is yet one would cover all.
@@ -28,7 +28,7 @@ pub(super) struct Leaves<'a> {
     pub(super) table: &'static str,
 }
 
-/// What was taken out, and where to go on.
+/// The pairs taken, and the hash from which to continue.
 pub(super) struct Taken {
     pub(super) pairs: Vec<HashPair>,
     pub(super) next: i64,
@@ -56,7 +56,7 @@ impl Leaves<'_> {
         Ok(())
     }
 
-    /// Puts empty leaves where one cannot be read or none is; returns whether there was such a place.
+    /// Inserts empty leaves in place of unreadable or missing ones; returns true if there were any.
     pub(super) fn mend(&self) -> Done<bool> {
         let (mut next, mut mended) = (i64::MIN, false);
         if !exists(self.connection, &format!("SELECT 1 FROM {}", self.table), ())? {
@@ -77,7 +77,7 @@ impl Leaves<'_> {
         }
     }
 
-    /// Adds pairs that are in order; returns how many were not there.
+    /// Adds sorted pairs; returns the number of new ones.
     pub(super) fn add(&self, pairs: &[HashPair]) -> Done<usize> {
         let mut rest = pairs;
         let mut added = 0;
@@ -93,7 +93,7 @@ impl Leaves<'_> {
         Ok(added)
     }
 
-    /// Takes a pair out; returns whether it was there.
+    /// Removes a pair; returns true if it was present.
     pub(super) fn remove(&self, pair: HashPair) -> Done<bool> {
         let mut leaf = self.covering(pair.0)?;
         let Ok(at) = leaf.pairs.binary_search(&pair) else { return Ok(false) };
@@ -102,7 +102,7 @@ impl Leaves<'_> {
         Ok(true)
     }
 
-    /// Takes the leaves from a hash on empty, until so many pairs are taken or the last leaf is.
+    /// Empties leaves, beginning at a hash, until `most` pairs are taken or the last leaf is emptied.
     pub(super) fn take(&self, from: i64, most: usize) -> Done<Taken> {
         let mut taken = Taken { pairs: Vec::new(), next: from };
         loop {
@@ -134,7 +134,7 @@ impl Leaves<'_> {
         })
     }
 
-    /// Returns a leaf that was read, or an empty one for where it should be.
+    /// Returns the leaf read, or an empty one in its place.
     fn or_gap(&self, kept: Done<Option<Leaf>>, hash: i64) -> Done<Leaf> {
         match kept {
             Ok(Some(leaf)) => Ok(leaf),
@@ -152,10 +152,10 @@ impl Leaves<'_> {
         Ok(gap)
     }
 
-    /// Returns an empty leaf for a stretch of hashes that none covers, and notes that they are to be found again.
+    /// Returns an empty leaf for hashes that no leaf covers, and records that they are to be rebuilt.
     fn gap(&self, hash: i64) -> Done<Leaf> {
-        // Another text than that of `covering_sql`: whoever comes from `find` has that statement in use, so that the cache would
-        // not have it and it would be parsed for each hash.
+        // A different text from `covering_sql`: a caller in `find` is using that statement, so that the statement cache would not have it
+        // and it would be parsed for each hash.
         let sql = format!(
             "SELECT first, leaf FROM {} WHERE first <= ?1 ORDER BY first DESC LIMIT 1 /* gap */",
             self.table
@@ -202,7 +202,7 @@ impl Leaf {
         within && self.pairs.is_sorted()
     }
 
-    /// Cuts a leaf with too many pairs; equal hashes stay together, however many they are.
+    /// Splits a leaf with too many pairs; equal hashes stay together, however many there are.
     fn parts(self) -> Vec<Self> {
         if self.pairs.len() <= ROOM_COUNT {
             return vec![self];

@@ -1,4 +1,4 @@
-//! Finding token hashes again that were lost with a damaged leaf: the devices themselves tell them.
+//! Rebuilding of token hashes that were lost with a damaged leaf, from the rows of the devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ struct ReadableDevice {
     hash: i64,
 }
 
-/// Looks the leaves over, or goes on with the devices as far as the portion goes; returns whether that is done.
+/// Checks the leaves, or continues with the devices within the portion; returns true when that is done.
 pub(in crate::sqlite::store) fn go_on(
     connection: &Connection,
     left: &mut Leftover,
@@ -49,7 +49,7 @@ pub(in crate::sqlite::store) fn go_on(
     Ok(false)
 }
 
-/// Notes the hashes of the next devices where they are missing; returns the last device, or nothing when there is none.
+/// Adds the missing hashes of the next devices; returns the last device, or `None` if there is none.
 fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
     let sql = "SELECT key, token FROM devices WHERE key > ?1 ORDER BY key LIMIT ?2";
     let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, text(row, 1, PushToken::new).ok()));
@@ -65,7 +65,7 @@ fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
             known.push(ReadableDevice { key, fleet, hash: hash(fleet.app, fleet.provider, &token), token });
         }
     }
-    // In order of hash neighbours lie in one leaf.
+    // Sorted by hash, because neighbours are in one leaf.
     known.sort_unstable_by_key(|device| device.hash);
     let mut hashes: Vec<i64> = known.iter().map(|device| device.hash).collect();
     hashes.dedup();
@@ -81,7 +81,7 @@ fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
     Ok(last)
 }
 
-/// Removes a device whose token was registered again while its hash was lost: the newer one stands for both.
+/// Removes a device if its token was registered again while its hash was lost: the newer device replaces it.
 fn is_replaced(connection: &Connection, device: &ReadableDevice) -> Done<bool> {
     let Some(newer) = holder_by_hash(connection, device.fleet, device.hash, &device.token)? else {
         return Ok(false);

@@ -31,7 +31,7 @@ fn numbered(number: i64) -> HashPair {
     (hash, number)
 }
 
-/// Sees that both tables together hold what they must, and that the count is the count.
+/// Checks that both tables together hold the expected pairs, and that the count is right.
 fn check(connection: &Connection, expected: &BTreeSet<HashPair>) {
     let (fresh, old) = (pairs(&fresh(connection), expected), pairs(&old(connection), expected));
     assert!(fresh.is_disjoint(&old));

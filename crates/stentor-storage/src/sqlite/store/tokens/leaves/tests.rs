@@ -30,7 +30,7 @@ fn sorted(pairs: &BTreeSet<HashPair>) -> Vec<HashPair> {
     pairs.iter().copied().collect()
 }
 
-/// Reads all leaves, and sees that they cover every hash once and hold what they cover.
+/// Reads all leaves, and checks that they cover every hash once and contain only hashes that they cover.
 fn all(leaves: &Leaves<'_>) -> BTreeSet<HashPair> {
     let mut held = BTreeSet::new();
     let mut from = i64::MIN;
