@@ -157,7 +157,7 @@ fn message(app: AppId, number: u64, target: Target) -> NewMessage {
     NewMessage { message, idempotency: None }
 }
 
-/// A beginning, on the wall and in the processor time of this process: on a busy machine only the latter says much.
+/// A start time, on the wall clock and in the processor time of this process: on a busy machine only the latter is meaningful.
 struct Begun {
     at: Instant,
     processor_seconds: f64,

@@ -5,7 +5,7 @@ use stentor_core::delivery::Record;
 use stentor_core::id::DeviceId;
 use stentor_core::ports::store::PendingDelivery;
 
-/// Returns the positions in `asked` of the devices that await a receipt in a chunk. `asked` and `devices` are in order of id.
+/// Returns the positions in `asked` of the devices that await a receipt in a chunk. Both `asked` and `devices` are in order of id.
 pub(crate) fn awaiting(asked: &[DeviceId], devices: &[DeviceId], records: &[Record]) -> Vec<usize> {
     let (Some(first), Some(last)) = (devices.first(), devices.last()) else { return Vec::new() };
     let begin = asked.partition_point(|device| device < first);

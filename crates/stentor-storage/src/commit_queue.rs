@@ -1,4 +1,4 @@
-//! The queue in which jobs wait for the thread that writes: those somebody waits for apart from all others.
+//! The job queue of a writer thread or of reader threads. Jobs with a waiting caller are apart from all others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl<J> CommitQueue<J> {
         }
         state.jobs(priority).push_back(waiting);
         drop(state);
-        // Without the lock, so that the one thread that takes jobs does not wake only to wait for it.
+        // Without the lock, so that the woken thread does not have to wait for it.
         self.arrived.notify_one();
         Ok(())
     }
@@ -105,7 +105,7 @@ impl<J> CommitQueue<J> {
         self.arrived.notify_all();
     }
 
-    /// Closes the queue and sends everybody away.
+    /// Closes the queue and drops all waiting jobs.
     pub(crate) fn abandon(&self) {
         self.close();
         let (first, usual) = {

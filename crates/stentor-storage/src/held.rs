@@ -162,7 +162,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
 }
 
 impl HeldTickets {
-    /// Keeps tickets; of a chunk that is here already the first due time stays.
+    /// Holds tickets; for a chunk that is held already, the first due time stays.
     fn put_all(&mut self, tickets: &[Ticket]) {
         for ticket in tickets {
             if self.tickets.contains_key(&ticket.chunk) {

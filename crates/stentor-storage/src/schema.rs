@@ -7,23 +7,23 @@ use stentor_core::ports::store::StoreError;
 pub enum SchemaGoal {
     /// The schema of this program, which a server takes at its start as well.
     Newest,
-    /// The schema before the one that there is.
+    /// The schema before the present one.
     OneBack,
 }
 
 /// The result of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaChange {
-    /// The version that there was; 0 where there was no store.
+    /// The former version; 0 if there was no store.
     pub from: usize,
-    /// The version that there is.
+    /// The present version.
     pub to: usize,
 }
 
 /// The undoing of a migration step.
 #[derive(Debug)]
 pub(crate) struct SchemaUndo {
-    /// Finds something that would be lost.
+    /// A query for data that would be lost.
     pub(crate) finds_loss: &'static str,
     /// A description of the data that would be lost.
     pub(crate) loss: &'static str,

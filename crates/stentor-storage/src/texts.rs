@@ -5,7 +5,7 @@ use stentor_core::ports::store::StoreError;
 /// The reason for refusing a text.
 pub(crate) const NUL_REFUSED: &str = "a text with U+0000 cannot be kept";
 
-/// Returns whether a text has U+0000, which no text of PostgreSQL can hold.
+/// Returns true if a text has U+0000, which no text of PostgreSQL can hold.
 pub(crate) fn has_nul(text: &str) -> bool {
     text.contains('\0')
 }

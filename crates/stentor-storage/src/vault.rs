@@ -12,12 +12,12 @@ use stentor_core::upstream::{FormerSecret, UpstreamWebhook};
 
 use crate::seal::{SealKeyId, SealKeys, SealedPlace, SecretForm, kept};
 
-/// The keys of a store; without any, secrets are kept as they are given.
+/// The keys of a store; without keys, secrets are stored as they are given.
 #[derive(Clone)]
 pub(crate) struct Vault(Option<Arc<SealKeys>>);
 
 impl Vault {
-    /// Keeps the keys.
+    /// Creates a vault.
     pub(crate) fn new(keys: Option<SealKeys>) -> Self {
         Self(keys.map(Arc::new))
     }

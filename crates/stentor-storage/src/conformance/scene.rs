@@ -39,7 +39,7 @@ pub fn topic(text: &str) -> TopicName {
     TopicName::new(text).expect("a topic name")
 }
 
-/// Names a person.
+/// Creates the name of a user.
 #[must_use]
 pub fn person(text: &str) -> ExternalId {
     ExternalId::new(text).expect("an external id")
@@ -174,7 +174,7 @@ pub fn retry(
     given
 }
 
-/// Lets positions of a settlement go on in a chunk of their own, leased already.
+/// Moves positions of a settlement into a chunk of their own, leased already.
 #[must_use]
 pub fn await_some(mut given: Settlement, positions: &[u32], leased: &LeasedChunk) -> Settlement {
     for position in positions {
@@ -185,7 +185,7 @@ pub fn await_some(mut given: Settlement, positions: &[u32], leased: &LeasedChunk
     given
 }
 
-/// Returns the chunk in which positions of another go on.
+/// Returns the chunk in which positions of another continue.
 #[must_use]
 pub fn awaited_chunk(leased: &LeasedChunk, awaited: Awaited, positions: &[u32]) -> LeasedChunk {
     LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..leased.part(positions) }
@@ -229,7 +229,7 @@ impl Draft {
         self
     }
 
-    /// Makes it replace older ones.
+    /// Sets the collapse key.
     #[must_use]
     pub const fn collapsing(mut self, key: &'static str) -> Self {
         self.collapse_key = Some(key);
@@ -244,7 +244,7 @@ impl Draft {
         self
     }
 
-    /// Lets it begin later.
+    /// Sets a later due time.
     #[must_use]
     pub const fn due(mut self, due_at: Timestamp) -> Self {
         self.due_at = due_at;
@@ -403,7 +403,7 @@ impl<'a> Scene<'a> {
         self.store.settle(vec![given]).await.expect("settled").remove(0)
     }
 
-    /// Settles one chunk, whose lease must be valid; returns the tickets of its children.
+    /// Settles one chunk under a valid lease; returns the tickets of its children.
     pub async fn settled(&self, given: Settlement) -> Vec<Ticket> {
         match self.settle(given).await {
             SettleReply::Settled { tickets, .. } => tickets,
@@ -411,7 +411,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Settles one chunk with awaited deliveries, whose lease must be valid; returns the chunk in which they continue.
+    /// Settles one chunk with awaited deliveries under a valid lease; returns the chunk in which they continue.
     pub async fn settled_but(&self, given: Settlement) -> Awaited {
         match self.settle(given).await {
             SettleReply::Settled { awaited, .. } => awaited.expect("some is awaited"),

@@ -58,12 +58,12 @@ pub fn possible(path: &Path) -> Vec<ValueDamage> {
     damages
 }
 
-/// Does it to those rows of a file that another file, an earlier copy of it, has too; returns how many they are. Rows that
-/// would take the key of another stay as they are.
+/// Damages the rows of a file that an earlier copy of it has too; returns their number. A row that would take the key of another stays as
+/// it is.
 ///
 /// # Panics
 ///
-/// When the file cannot be written.
+/// Panics if the file cannot be written.
 pub fn apply(path: &Path, earlier: &Path, damage: &ValueDamage) -> usize {
     let connection = Connection::open(path).expect("the file opens");
     let schema: Vec<(String, String)> = {

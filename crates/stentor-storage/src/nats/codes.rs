@@ -41,7 +41,7 @@ const CODES: &[(u32, FailureMeaning)] = &[
     (10_074, Refused),  // replicas need a cluster
     (10_075, Retry),    // peer remap failed
     (10_076, Refused),  // JetStream not enabled
-    (10_077, Retry),    // a stream's catch-all: the file system, or that the message is there
+    (10_077, Retry),    // a stream's catch-all: the file system, or an existing message
     (10_099, Refused),  // consumers of a work queue overlap
     (10_104, Retry),    // consumer could not be stored
     (10_109, Refused),  // stream is sealed
@@ -66,7 +66,7 @@ fn meaning(code: u32) -> FailureMeaning {
     meaning_in(CODES, &code).unwrap_or(Retry)
 }
 
-/// Finds the code in the words of a failure: the client keeps it in a different place for each kind of request.
+/// Finds the code in the text of an error: the client stores it in a different place for each kind of request.
 fn code_in(words: &str) -> Option<u32> {
     let (_, rest) = words.rsplit_once(BEFORE_CODE)?;
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

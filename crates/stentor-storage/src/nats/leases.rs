@@ -78,7 +78,7 @@ impl LeasedTickets {
         self.leases.iter().map(|(chunk, held)| (*chunk, held.token)).collect()
     }
 
-    /// Forgets those that were held before in lanes of which the server has given nothing out; counts them.
+    /// Removes former leases in lanes for which the server has nothing outstanding; returns their number.
     pub(super) fn forget_lost(
         &mut self,
         before: &HashMap<ChunkId, u64>,
@@ -89,12 +89,12 @@ impl LeasedTickets {
         count - self.leases.len()
     }
 
-    /// Forgets those of some chunks.
+    /// Removes the leases of some chunks.
     pub(super) fn forget(&mut self, chunks: &[ChunkId]) {
         chunks.iter().for_each(|chunk| drop(self.leases.remove(chunk)));
     }
 
-    /// Forgets all of them.
+    /// Removes all leases.
     pub(super) fn clear(&mut self) {
         self.leases.clear();
     }

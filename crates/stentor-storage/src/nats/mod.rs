@@ -2,8 +2,8 @@
 //!
 //! A ticket is a message on a subject of its own, `<stream>.q.<provider>.<app>.<class>.<chunk>`, of which the stream holds only one.
 //! Therefore publishing again changes nothing, however much later. The message's id (`Nats-Msg-Id`) belongs to one call only, so that a
-//! publication whose reply was lost can be repeated; the server forgets ids after a while, and a chunk may come twice. A lane is a consumer
-//! with a filter. The due time is the payload: tickets that are not due are not published here.
+//! publication can be repeated if its reply was lost; the server forgets ids after a while, and a chunk may come twice. A lane is a
+//! consumer with a filter. The due time is the payload: tickets that are not due are not published here.
 //!
 //! This process records its own leases and their ends; the server's timer (`ack_wait`) releases the leases of a dead process.
 

@@ -45,7 +45,7 @@ pub struct NatsQueue {
 }
 
 impl NatsQueue {
-    /// Uses the stream of some servers. They are connected to with the first call, and each call fails until they are there.
+    /// Uses a stream on servers. The first call connects to them; each call fails until they can be reached.
     #[must_use]
     pub fn new(address: NatsAddress, settings: NatsSettings) -> Self {
         Self {
@@ -266,7 +266,7 @@ impl Queue for NatsQueue {
         if self.leased().forget_lost(&held, is_out) > 0 {
             self.signals.emptied.notify_one();
         }
-        // It takes tickets again, and those that it did not take are missing.
+        // The server accepts tickets again, and those that it did not accept are missing.
         if self.has_missed.swap(false, Ordering::Relaxed) {
             self.signals.emptied.notify_one();
         }
@@ -294,7 +294,7 @@ impl Queue for NatsQueue {
         std::future::pending().await
     }
 
-    /// It is noticed by a stream that is gone, by leases of which the server does not know, and by its return after it took nothing.
+    /// Detected by a missing stream, by leases unknown to the server, and by the server's return after tickets could not be published.
     async fn emptied(&self) {
         self.signals.emptied.notified().await;
     }

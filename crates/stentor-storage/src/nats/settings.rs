@@ -9,7 +9,7 @@ pub struct NatsSettings {
     pub stream: String,
     /// Servers that keep each ticket.
     pub replicas_count: usize,
-    /// After this long without a word the server gives a leased ticket to another.
+    /// The time without a reply after which the server delivers a leased ticket to another process.
     pub ack_wait: Duration,
     /// The longest wait for a reply.
     pub reply_timeout: Duration,

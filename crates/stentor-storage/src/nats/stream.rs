@@ -125,7 +125,7 @@ impl TicketStream {
         self.context.get_or_create_stream(config).await.map_err(|error| described(&error))
     }
 
-    /// Does something with the stream, once more when somebody has deleted it.
+    /// Executes work with the stream, and repeats it once if the stream was deleted.
     async fn with<T, E, W>(&self, work: impl Fn(Stream<()>) -> W) -> Result<T, QueueError>
     where
         W: Future<Output = Result<T, E>>,
@@ -141,7 +141,7 @@ impl TicketStream {
         work(handle).await.map_err(|error| described(&error))
     }
 
-    /// Puts tickets in, leaving those that are there as they are; returns the number of each lane's last one in the stream.
+    /// Publishes tickets, leaving existing ones as they are; returns the sequence of each lane's last ticket.
     pub(super) async fn publish(&self, tickets: &[Ticket]) -> Result<HashMap<Lane, u64>, QueueError> {
         // Before the tickets: no list of depths has a lane without a consumer, and others would not learn of it.
         for lane in lanes(tickets) {
@@ -150,8 +150,7 @@ impl TicketStream {
         let publications = tickets.iter().map(|ticket| Publication {
             lane: ticket.lane,
             subject: self.subjects.ticket(ticket.lane, ticket.chunk),
-            // New for each call: the server would take a chunk that is put in again for a repetition of the first
-            // time.
+            // New for each call: otherwise the server would take a republished chunk for a repetition of the first publication.
             id: format!("{}-{}", ticket.chunk.raw(), self.client.new_inbox()),
             due_at_ms: ticket.due_at.as_millis(),
         });
@@ -268,7 +267,7 @@ impl TicketStream {
         let _ = self.client.publish(self.subjects.wake(), Vec::new().into()).await;
     }
 
-    /// Returns the consumer of a lane, which is made where there is none.
+    /// Returns the consumer of a lane, and creates it if needed.
     pub(super) async fn consumer(&self, lane: Lane) -> Result<PullConsumer, QueueError> {
         if let Some(known) = self.consumers().get(&lane) {
             return Ok(known.clone());
@@ -292,7 +291,7 @@ impl TicketStream {
         Ok(made)
     }
 
-    /// Forgets a lane's consumer, which is looked for again.
+    /// Drops a lane's consumer from the cache, so that it is looked up again.
     pub(super) fn forget(&self, lane: Lane) {
         self.consumers().remove(&lane);
     }

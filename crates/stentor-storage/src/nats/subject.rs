@@ -27,7 +27,7 @@ impl Subjects {
         vec![format!("{}.q.>", self.stream), self.trial()]
     }
 
-    /// Returns where it is tried whether anything is kept.
+    /// Returns the subject of trial messages, which show whether the stream stores anything.
     pub(super) fn trial(&self) -> String {
         format!("{}.trial", self.stream)
     }

@@ -24,7 +24,7 @@ pub(super) struct DatabaseAccess {
     pub(super) shared: Arc<SharedNotes>,
 }
 
-/// Notes of a store's connections for each other.
+/// State shared by a store's connections.
 #[derive(Debug, Default)]
 pub(super) struct SharedNotes {
     /// The identity of this process among the nodes.
@@ -60,14 +60,14 @@ impl DatabaseAccess {
         Self { limits: Self::long_limits(), ..Self::for_a_look(address, patience) }
     }
 
-    /// Returns how long statements may take that work through whole tables.
+    /// Returns the limits of statements that work through whole tables.
     pub(super) fn long_limits() -> StatementLimits {
         StatementLimits::of_ms(LONG_STATEMENT_MAX_MS)
     }
 }
 
 impl SharedNotes {
-    /// Notes that a connection fell silent.
+    /// Counts a connection that fell silent.
     pub(super) fn note_silence(&self) {
         self.silences.fetch_add(1, Ordering::Relaxed);
     }

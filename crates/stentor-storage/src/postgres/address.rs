@@ -13,8 +13,8 @@ use super::session::DatabaseSession;
 use super::tls::{self, Verification};
 use crate::sql::Done;
 
-/// TCP keepalive, for a machine that vanishes without a word: the first probe after this idle time, further probes at the interval, and the
-/// end of the connection after this number of probes. Unacknowledged data is waited for as long in total.
+/// TCP keepalive, for a machine that vanishes silently: the first probe after this idle time, further probes at the interval, and the end
+/// of the connection after this number of probes. The timeout for unacknowledged data is equal to their total.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVES_COUNT: u32 = 3;

@@ -49,7 +49,7 @@ pub struct PostgresConnection {
     /// The time of the last receipt, and the store's count of silences when the connection was opened.
     received_at: Cell<Instant>,
     silences: u64,
-    /// Notes of the store's connections for each other.
+    /// State shared by the store's connections.
     pub(super) shared: Arc<SharedNotes>,
 }
 

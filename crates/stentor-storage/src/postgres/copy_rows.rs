@@ -47,7 +47,7 @@ impl CopyRows {
         self.column(Some(bytes));
     }
 
-    /// Adds a word of one byte.
+    /// Adds a value of one byte.
     pub(super) fn boolean(&mut self, word: bool) {
         self.column(Some(&[u8::from(word)]));
     }

@@ -16,7 +16,7 @@ impl DamageLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
     }
 
-    /// Returns whether a row was not named before, and remembers it.
+    /// Records a row; returns true if it was not recorded before.
     pub(super) fn is_first(&self, table: &'static str, key: i64) -> bool {
         let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         named.len() < NAMED_MAX_COUNT && named.insert((table, key))

@@ -42,7 +42,7 @@ pub(super) fn refused_file(path: &std::path::Path, why: &impl std::fmt::Display)
 }
 
 /// Returns the meaning of an engine's failure. Damage needs proof by the row: a value that does not fit, or a constraint with the server's
-/// name of the table. An error raised by a foreign trigger or function proves nothing about our rows, whatever its code.
+/// name of the table. An error raised by a foreign trigger or function proves nothing about our rows, with any code.
 pub(super) fn failure(error: &Error) -> FailureMeaning {
     let Some(told) = error.as_db_error() else { return failure_on_the_way(error) };
     let ends_session = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));

@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use super::engine::Connection;
 use crate::sql::{Done, SqlError, one};
 
-/// Keeps two processes from making the table at once.
+/// The advisory lock that prevents two processes from creating the table at once.
 const LOCK: i64 = 0x5354_4E54_494E;
 const TABLE: &str = "CREATE UNLOGGED TABLE IF NOT EXISTS incarnation (
     one BOOLEAN PRIMARY KEY CHECK (one), id UUID NOT NULL)";

@@ -19,7 +19,7 @@ const ROUND_TRIPS_COUNT: usize = 7;
 /// The properties of a database and its server, as they report them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresInspection {
-    /// The server's version in words.
+    /// The server's version as text.
     pub server_version: String,
     /// True if the server is a standby.
     pub is_standby: bool,
@@ -57,7 +57,7 @@ pub struct PostgresInspection {
     pub is_session_shared: bool,
 }
 
-/// Looks at a database. Fails (Unavailable) when it cannot be reached.
+/// Inspects a database. Fails with Unavailable if it cannot be reached.
 pub fn inspect(address: &PostgresAddress) -> Result<PostgresInspection, StoreError> {
     let address = address.clone();
     // On a thread of its own: the driver waits in a way that the threads of a runtime refuse.

@@ -1,5 +1,5 @@
-//! The last writes of a transaction: rows that many transactions write. A transaction that holds one of them waits for no other row, so
-//! that no deadlock arises, in whatever order its jobs came.
+//! The last writes of a transaction: rows that many transactions write. A transaction that holds one of them waits for no other row, which
+//! prevents deadlocks in any order of the jobs.
 
 use stentor_core::ports::store::NodeEvent;
 

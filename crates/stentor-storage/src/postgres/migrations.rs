@@ -169,7 +169,7 @@ pub(super) fn check_usable(connection: &Connection) -> Done<()> {
     )))
 }
 
-/// Refuses a step while servers use the database that could not go on after it.
+/// Refuses a step while servers use the database that could not work with the schema after it.
 fn refuse_older(connection: &Connection, usable_by: usize) -> Done<()> {
     let sql = "SELECT 1 FROM information_schema.columns
         WHERE table_schema = current_schema() AND table_name = 'nodes' AND column_name = 'schema_version'";

@@ -7,7 +7,7 @@ use super::engine::Connection;
 use super::fault::is_refusal;
 use crate::sql::{Done, one, params, run};
 
-/// Keeps two servers that start at once from comparing at once.
+/// The advisory lock that prevents concurrent comparisons by starting servers.
 const LOCK: i64 = 0x5354_4E54_4F52;
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS origin (one BOOLEAN PRIMARY KEY CHECK (one), system TEXT NOT NULL,
@@ -21,7 +21,7 @@ struct DatabaseOrigin {
     timeline: i64,
 }
 
-/// The relation of a database to the one that the store was made in.
+/// The relation of a database to the one in which the store was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OriginChange {
     Same,

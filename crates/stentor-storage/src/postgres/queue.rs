@@ -52,7 +52,7 @@ pub struct PostgresQueue {
 }
 
 impl PostgresQueue {
-    /// Opens the queue of a database, and makes its table where there is none.
+    /// Opens the queue of a database, and creates its table if needed.
     pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
         let access = DatabaseAccess::new(address, settings);
         let transactor = || Transactor::new(access.clone());
@@ -176,7 +176,7 @@ impl Queue for PostgresQueue {
 
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
         let mut chunks: Vec<_> = chunks.iter().map(|chunk| int(chunk.raw())).collect();
-        // In the order of everybody else, as in `publish`.
+        // In the same order as all others, as in `publish`.
         chunks.sort_unstable();
         self.work(move |connection| statements::remove(connection, &chunks)).await
     }

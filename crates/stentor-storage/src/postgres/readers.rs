@@ -1,4 +1,4 @@
-//! Connections that read, side by side with those that write.
+//! Reader connections, beside those of the writers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};

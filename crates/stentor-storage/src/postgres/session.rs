@@ -18,7 +18,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, SimpleQueryMessage, Socket, Statement};
 
-/// For how long a session that ends says good-bye.
+/// The longest time for closing a session in order.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// The longest duration of a cancel request, and of the wait for its effect.
 const CANCEL: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl DatabaseSession {
         self.ask(async |client| client.simple_query(sql).await)
     }
 
-    /// Appends rows by a prepared `COPY`; returns how many.
+    /// Appends rows by a prepared `COPY`; returns their number.
     pub(super) fn copy_in(&mut self, statement: &Statement, bytes: &[u8]) -> Done<u64> {
         self.ask(async |client| {
             let mut sink = pin!(client.copy_in::<_, BytesMut>(statement).await?);
@@ -171,7 +171,7 @@ impl DatabaseSession {
 }
 
 impl SessionLine {
-    /// Waits for work, or for a word of another session where that is wanted; `None` when neither came in time.
+    /// Waits for work, or for a notification of another session if requested; `None` if neither came in time.
     fn wait<T>(
         &mut self,
         limit: Duration,
@@ -221,7 +221,7 @@ impl Drop for DatabaseSession {
         }
         let SessionLine { runtime, incoming, .. } = &mut self.line;
         let farewell = async { while let Some(Ok(_)) = incoming.next().await {} };
-        // A server that does not hear it notices the end of the connection.
+        // A server that does not receive it notices the end of the connection.
         let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, farewell).await });
     }
 }

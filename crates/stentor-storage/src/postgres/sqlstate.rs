@@ -67,7 +67,7 @@ const CODES: &[(&str, FailureMeaning)] = &[
     ("25P03", Lost), // idle_in_transaction_session_timeout
     ("25P04", Lost), // transaction_timeout
     ("40003", Lost), // statement_completion_unknown
-    // A pooler has given the session to somebody else in between.
+    // A pooler has given the session to another client in between.
     ("42P05", Lost),       // duplicate_prepared_statement
     ("42501", Refused),    // insufficient_privilege
     ("42704", Refused),    // undefined_object

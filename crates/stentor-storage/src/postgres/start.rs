@@ -10,8 +10,8 @@ use crate::sql::{Done, SqlError, conflict, unavailable};
 /// The pause before the next attempt to start.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Does something that a start needs, over and over while the server is there and has nothing free. Where there is no server, or only an operator
-/// can help, it fails at once.
+/// Repeats work that a start needs while the server runs but has no free connection. Fails at once if there is no server, or if only an
+/// operator can resolve the failure.
 pub(super) fn insist_on_start<T>(patience: Duration, mut work: impl FnMut() -> Done<T>) -> Done<T> {
     let until = Instant::now() + patience;
     loop {
@@ -29,7 +29,7 @@ pub(super) fn insist_on_start<T>(patience: Duration, mut work: impl FnMut() -> D
 /// session settings would mix.
 pub(super) fn refuse_shared_sessions(connection: &Connection, access: &DatabaseAccess) -> Done<()> {
     let first = backend_of(connection)?;
-    // It holds a session for itself, probably that of the first where sessions are shared.
+    // It gets a session of its own; if sessions are shared, probably that of the first connection.
     let other = Connection::open(access, access.patience)?;
     other.batch("BEGIN")?;
     let others = backend_of(&other)?;

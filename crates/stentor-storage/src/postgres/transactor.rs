@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) enum LockScope {
     /// None: its statements are correct beside any others.
     Rows,
-    /// Devices, topics, people and groups.
+    /// Devices, topics, users and groups.
     Registry,
     /// Campaigns, chunks, books, schedules. Its holder may take the registry's lock too, but not the other way round.
     Ledger,

@@ -8,7 +8,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use crate::sql::Value;
 use crate::texts::has_nul;
 
-/// Returns whether a text of a value has a NUL, which no text of PostgreSQL can hold.
+/// Returns true if a text of a value has a NUL, which no text of PostgreSQL can hold.
 pub(super) fn holds_nul(value: &Value<'_>) -> bool {
     match value {
         Value::Text(text) => has_nul(text),

@@ -25,22 +25,22 @@ pub(crate) trait Sql: EngineParts {
         read: &mut dyn FnMut(&Row<'_>) -> Done<ControlFlow<()>>,
     ) -> Done<()>;
 
-    /// Returns the words of the engine.
+    /// Returns the SQL dialect of the engine.
     fn dialect(&self) -> &'static Dialect;
 
     /// Returns the number of rows changed over this connection since it was opened.
     fn changes(&self) -> u64;
 
-    /// Returns after how long a transaction does no more of a work that can be divided: all other transactions of its kind wait for it.
+    /// Returns the time after which a transaction stops divisible work, because all other transactions of its kind wait for it.
     fn portion_time(&self) -> Duration;
 
-    /// Notes that a transaction ran out of time after the least that it does.
+    /// Reports that a transaction ran out of time after its minimum of work.
     fn note_slowness(&self) {}
 
     /// Begins a part of the transaction that can be undone alone; returns a mark for its end.
     fn begin_part(&self) -> Done<usize>;
 
-    /// Keeps the part.
+    /// Commits the part to the transaction.
     fn keep_part(&self) -> Done<()>;
 
     /// Undoes the part.

@@ -52,7 +52,7 @@ pub(crate) fn readable<'v, T>(
     Ok((found, broken))
 }
 
-/// Does something whole or not at all. Returns the error of work that met damage, and fails when the engine does.
+/// Executes work as a whole or not at all. Returns the error of work that met damage, and fails if the engine fails.
 pub(crate) fn attempt<T>(
     connection: &Connection,
     work: impl FnOnce() -> Done<T>,

@@ -5,7 +5,7 @@ use stentor_core::ports::store::StoreError;
 
 use crate::{postgres, sqlite};
 
-/// A store error with a meaning for the caller, or an error of an engine, whose meaning is determined later.
+/// An error with a meaning for the caller, or an error of an engine, which gets its meaning later.
 #[derive(Debug)]
 pub enum SqlError {
     Store(StoreError),
@@ -17,12 +17,12 @@ pub enum SqlError {
 pub(crate) type Done<T> = Result<T, SqlError>;
 
 impl SqlError {
-    /// Returns whether the engine cannot read or write now.
+    /// Returns true if the engine cannot read or write now.
     pub(crate) fn is_unavailable(&self) -> bool {
         self.is(|error| matches!(error, StoreError::Unavailable(_) | StoreError::Unreadable(_)))
     }
 
-    /// Returns whether a row makes no sense.
+    /// Returns true if a row is damaged.
     pub(crate) fn is_damage(&self) -> bool {
         self.is(|error| matches!(error, StoreError::Damaged(_)))
     }
@@ -74,7 +74,7 @@ impl From<SqlError> for StoreError {
     }
 }
 
-/// Returns the error for a row that makes no sense.
+/// Returns the error for a damaged row.
 pub(crate) fn damaged(what: &str) -> SqlError {
     SqlError::Store(StoreError::Damaged(what.to_owned()))
 }

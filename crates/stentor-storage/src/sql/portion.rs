@@ -1,4 +1,4 @@
-//! Portions of a work that may be large: one transaction does a portion, later ones do the rest, and others write in between.
+//! Portions of work that may be large: one transaction does a portion, later ones do the rest, and others write in between.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -39,17 +39,17 @@ impl<'a> Portion<'a> {
         }
     }
 
-    /// Notes that something was done that may have changed no row.
+    /// Records progress that may have changed no row.
     pub(crate) fn note_progress(&self) {
         self.has_progress.set(true);
     }
 
-    /// Returns whether the rest is for another transaction.
+    /// Returns true if the rest is left to another transaction.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over_with(0)
     }
 
-    /// Returns whether the rest is for another transaction, if `pending` rows are still to be written.
+    /// Returns true if the rest is left to another transaction, given `pending` rows that are still to be written.
     pub(crate) fn is_over_with(&self, pending: u64) -> bool {
         let changed = self.connection.changes().saturating_sub(self.changes) + pending;
         if changed >= self.max_rows {

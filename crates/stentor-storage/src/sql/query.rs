@@ -58,7 +58,7 @@ pub(crate) fn some<'v, T>(
     Ok(found)
 }
 
-/// Returns whether there is a row.
+/// Returns true if a query has a row.
 pub(crate) fn exists<'v>(connection: &Connection, sql: &str, params: impl Params<'v>) -> Done<bool> {
     Ok(one(connection, sql, params, |_| Ok(()))?.is_some())
 }

@@ -1,4 +1,4 @@
-//! Columns as values: a column that makes no sense is damage, never a panic.
+//! Columns as values: an invalid column is damage, never a panic.
 
 use stentor_core::error::Invalid;
 use stentor_core::time::Timestamp;
@@ -127,12 +127,12 @@ pub(crate) fn maybe_time(row: &Row<'_>, at: usize) -> Done<Option<Timestamp>> {
     Ok(row.maybe_int(at)?.map(Timestamp::from_millis))
 }
 
-/// Reads a byte that stands for a word.
+/// Reads a code of one byte.
 pub(crate) fn code<T>(row: &Row<'_>, at: usize, from: fn(u8) -> Option<T>) -> Done<T> {
     maybe_code(row, at, from)?.ok_or_else(null)
 }
 
-/// Reads a byte that stands for a word and may be absent.
+/// Reads an optional code of one byte.
 pub(crate) fn maybe_code<T>(row: &Row<'_>, at: usize, from: fn(u8) -> Option<T>) -> Done<Option<T>> {
     let raw: Option<u8> = row.get(at)?;
     raw.map(|raw| from(raw).ok_or_else(|| damaged("a code that no version ever wrote"))).transpose()

@@ -47,7 +47,7 @@ const PRIMARY_CODES: &[(c_int, FailureMeaning)] = &[
 
 /// Codes that mean something else than their primary one.
 const EXTENDED_CODES: &[(c_int, FailureMeaning)] = &[
-    // Writing goes to the log's end whichever pages change, so that a failed write or sync says nothing of a single one; a failed read does.
+    // Every write goes to the end of the log, so that a failed write or sync says nothing about a single page; a failed read does.
     (ffi::SQLITE_IOERR_READ, Unreadable),
     (ffi::SQLITE_IOERR_SHORT_READ, Unreadable),
     (ffi::SQLITE_IOERR_DATA, Unreadable),

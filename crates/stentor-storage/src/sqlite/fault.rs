@@ -7,12 +7,12 @@ use super::codes;
 use crate::failure::FailureMeaning;
 use crate::sql::{SqlError, conflict};
 
-/// Returns whether another connection holds the file for now.
+/// Returns true if another connection holds the file for now.
 pub(super) fn is_busy(error: &SqlError) -> bool {
     matches!(error, SqlError::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
 }
 
-/// Returns whether SQLite refused because a row with this identity exists.
+/// Returns true if SQLite refused because a row with this identity exists.
 pub(super) fn is_repeat(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }

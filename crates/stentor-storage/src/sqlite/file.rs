@@ -38,7 +38,7 @@ impl FileLock {
     }
 }
 
-/// Makes the file with its directory if there is none; only its owner may read it, because it holds secrets.
+/// Creates the file and its directory if needed; only its owner may read it, because it holds secrets.
 pub(super) fn ensure(database: &Path) -> Result<(), StoreError> {
     if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -47,7 +47,7 @@ pub(super) fn ensure(database: &Path) -> Result<(), StoreError> {
     create_private(database).map(drop).map_err(|error| unavailable(database, &error))
 }
 
-/// Puts a file that cannot be read out of the way, in the place of the one before.
+/// Moves an unreadable file aside, replacing the one moved aside before.
 pub(super) fn quarantine(database: &Path) -> Result<(), StoreError> {
     let aside = beside(database, "damaged");
     std::fs::rename(database, &aside).map_err(|error| unavailable(database, &error))?;

@@ -36,8 +36,8 @@ pub struct Inspection {
 }
 
 /// Inspects a file of the store or queue with SQLite's own check (sqlite.org/pragma.html, quick_check and integrity_check). It reads one
-/// snapshot; meanwhile the write-ahead log of a running server cannot be truncated. Fails with Unavailable if there is no file or it cannot
-/// be opened. Damage is reported in the result, not as an error.
+/// snapshot; during this time the write-ahead log of a running server cannot be truncated. Fails with Unavailable if there is no file or it
+/// cannot be opened. Damage is reported in the result, not as an error.
 pub fn inspect(path: impl AsRef<Path>, depth: Depth) -> Result<Inspection, StoreError> {
     let path = path.as_ref();
     let unreadable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
@@ -54,7 +54,7 @@ pub fn inspect(path: impl AsRef<Path>, depth: Depth) -> Result<Inspection, Store
 /// Counts the credentials of a store's file under each key that seals them; none where there is no file. Writes nothing.
 pub fn sealed_under(path: impl AsRef<Path>) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
     let path = path.as_ref();
-    // One that is made and not yet begun is as empty as one that is not there.
+    // A file that was created but not yet written is as empty as a missing one.
     match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => {}
         Ok(_) => return Ok(BTreeMap::new()),

@@ -19,7 +19,7 @@ impl Migration {
         Self { sql, work: None }
     }
 
-    /// Returns whether secrets are sealed from this step on.
+    /// Returns true if secrets are sealed from this step on.
     #[cfg(test)]
     pub(super) fn begins_to_seal(&self) -> bool {
         self.sql.contains("CREATE TABLE scrubs")
@@ -91,7 +91,7 @@ pub(crate) fn run(connection: &Connection, steps: &[Migration]) -> Done<()> {
     Ok(())
 }
 
-/// Returns the version that there is; 0 for an empty file.
+/// Returns the present version; 0 for an empty file.
 pub(super) fn version(connection: &Connection) -> Done<usize> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     usize::try_from(version).map_err(|_| damaged("a negative schema version"))

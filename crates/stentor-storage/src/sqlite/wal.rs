@@ -111,7 +111,7 @@ impl WalBound {
         Self { path, max_bytes, gate, not_before: None }
     }
 
-    /// Looks at the log after a commit, and cuts it when it is too long.
+    /// Checks the log after a commit, and truncates it if it is too long.
     pub(super) fn check(&mut self, connection: &Connection) {
         let bytes = size(&self.path);
         if bytes <= self.max_bytes || self.not_before.is_some_and(|then| Instant::now() < then) {
@@ -142,7 +142,7 @@ pub(super) fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
 }
 
-/// Copies the log into the database and empties it, without waiting for other processes; returns whether it could.
+/// Copies the log into the database and empties it, without waiting for other processes; returns true if it could.
 fn cut(connection: &Connection) -> Done<bool> {
     let patience_ms: u32 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
     // Readers wait at the gate during this call, so it does not wait for another process that holds the file.

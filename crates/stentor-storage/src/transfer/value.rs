@@ -85,7 +85,7 @@ impl TransferValue {
     }
 }
 
-/// Writes the key of a row as a text, by which a copy goes on.
+/// Encodes the key of a row as a text, from which a copy is resumed.
 pub(crate) fn encode_key(key: &[TransferValue]) -> String {
     let parts = key.iter().map(|value| match value {
         TransferValue::Int(number) => Json::from(*number),

@@ -1,4 +1,4 @@
-//! The queue on three NATS servers, of which the one that leads its stream is killed.
+//! The queue on three NATS servers; the leader of its stream is killed.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -48,7 +48,7 @@ async fn leader(servers: &[NatsServer], stream: &str) -> String {
     cluster.leader.expect("a leader")
 }
 
-/// Does something until it works: there is no leader for a while.
+/// Repeats work until it succeeds, as there is no leader for a while.
 async fn until_done<T, E: std::fmt::Debug>(work: impl AsyncFn() -> Result<T, E>) -> T {
     let begun = Instant::now();
     loop {

@@ -59,7 +59,7 @@ async fn lanes_that_rest_at_one_server_are_known_to_the_others_while_it_is_there
     one.report_parked(first.instance, vec![refused.clone()]).await.expect("reported");
     let found = nodes(&other).await;
     assert_eq!((&found[0].parked, &found[1].parked), (&vec![refused.clone()], &Vec::new()));
-    // A newer program may have reasons that this one has no word for.
+    // A newer program may report reasons unknown to this one.
     database.command("UPDATE parked_lanes SET reason = 250");
     assert!(nodes(&other).await[0].parked.is_empty());
     one.report_parked(first.instance, vec![refused.clone()]).await.expect("reported");

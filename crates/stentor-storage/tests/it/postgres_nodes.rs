@@ -44,7 +44,7 @@ pub(crate) async fn join(store: &PostgresStore, node: u64) -> Membership {
     membership
 }
 
-/// Lets a node take all others for dead that give no sign between two of its own.
+/// Makes a node declare all others dead that send no heartbeat between two of its own.
 async fn judge(store: &PostgresStore, node: &Membership) -> Heartbeat {
     store.beat(node.instance, None, at(2)).await.expect("noted");
     store.beat(node.instance, Some(Duration::ZERO), at(2)).await.expect("noted")

@@ -139,7 +139,7 @@ impl PostgresServer {
         server
     }
 
-    /// Makes the database that each case gets a copy of.
+    /// Creates the template database of all cases.
     fn prepare_template(&self) {
         self.command("CREATE DATABASE template_store");
         drop(
@@ -187,12 +187,12 @@ impl PostgresServer {
         self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 
-    /// Does a statement that concerns whole databases.
+    /// Executes a statement on whole databases.
     pub(crate) fn command(&self, sql: &str) {
         self.command_in("postgres", sql);
     }
 
-    /// Does a statement in a database, on a thread on which the driver may wait.
+    /// Executes a statement in a database, on a thread on which the driver may block.
     fn command_in(&self, database: &str, sql: &str) {
         std::thread::scope(|scope| {
             let done = scope.spawn(|| self.connect(database).expect("connected").batch_execute(sql));
@@ -200,7 +200,7 @@ impl PostgresServer {
         });
     }
 
-    /// Makes an empty database with the present schema.
+    /// Creates an empty database with the present schema.
     pub(crate) fn database(&'static self) -> TestDatabase {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let name = format!("case_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -216,7 +216,7 @@ pub(crate) struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Does a statement in it.
+    /// Executes a statement in it.
     pub(crate) fn command(&self, sql: &str) {
         self.server.command_in(&self.name, sql);
     }
@@ -226,7 +226,7 @@ impl TestDatabase {
         &self.name
     }
 
-    /// Makes a copy of it, as a restored one is.
+    /// Creates a copy of it, like a restored database.
     pub(crate) fn copied(&self) -> Self {
         let name = format!("{}_copy", self.name);
         self.server.command(&format!("CREATE DATABASE {name} TEMPLATE {} STRATEGY file_copy", self.name));
@@ -259,7 +259,7 @@ impl TestDatabase {
         })
     }
 
-    /// Does a statement in a transaction that lasts until the value is dropped.
+    /// Executes a statement in a transaction that lasts until the returned value is dropped.
     pub(crate) fn hold(&self, sql: &str) -> HeldTransaction {
         let (server, name, sql) = (self.server, self.name.clone(), format!("BEGIN; {sql}"));
         let (begun, has_begun) = std::sync::mpsc::channel();

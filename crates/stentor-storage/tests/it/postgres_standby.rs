@@ -1,4 +1,4 @@
-//! A database whose commits wait for a missing standby.
+//! A database with commits that wait for a missing standby.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn set_standbys(server: &PostgresServer, names: &str) {
     server.command("SELECT pg_reload_conf()");
 }
 
-/// Lets commits go on at the end: the database could not be removed otherwise.
+/// Stops commits from waiting at the end: otherwise the database could not be removed.
 struct WithoutStandbys(&'static PostgresServer);
 
 impl Drop for WithoutStandbys {

@@ -18,7 +18,7 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority")
 }
 
-/// Opens a store on a thread where the driver may wait; returns how many of its connections are encrypted.
+/// Opens a store on a thread on which the driver may block; returns the number of its encrypted connections.
 fn open(database: &TestDatabase, host: &str, query: &str) -> Result<i64, StoreError> {
     let address: PostgresAddress = database.url_of(host, query).parse()?;
     std::thread::scope(|scope| {

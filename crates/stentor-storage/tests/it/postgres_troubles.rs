@@ -24,7 +24,7 @@ use crate::postgres_server::{PostgresServer, TestDatabase, server};
 
 /// The number of campaigns started while devices are registered.
 const STARTS_COUNT: u64 = 300;
-/// Registrations that begin beside each start. They are not more, because each start reads all devices that there are.
+/// The number of registrations that begin beside each start. It is small, because each start reads all devices.
 const REGISTRATIONS_PER_START: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,7 +122,7 @@ fn pass_on(mut client: TcpStream, mut server: UnixStream, next: &AtomicU8) {
         let commits = buffer[..length].windows(7).any(|bytes| bytes == b"COMMIT\0");
         let what = if commits { next.swap(GOES_ON, Ordering::SeqCst) } else { GOES_ON };
         if what == ANSWER_IS_LOST {
-            // The client hears nothing more, and the server has all it needs.
+            // The client receives nothing more, and the server has received everything.
             client.shutdown(std::net::Shutdown::Both).expect("shut");
         }
         if what == NEVER_ARRIVES || server.write_all(&buffer[..length]).is_err() {

@@ -54,17 +54,17 @@ impl Way {
         self.state.one_way_ms.store(one_way.as_millis().try_into().expect("short"), Ordering::SeqCst);
     }
 
-    /// Lets nothing more through on the connections that there are; new ones go on.
+    /// Blocks the present connections; new ones pass.
     pub(crate) fn freeze(&self) {
         *self.state.frozen.lock().expect("no panic") = self.state.connections.load(Ordering::SeqCst);
     }
 
-    /// Lets nothing more through at all.
+    /// Blocks all connections.
     pub(crate) fn freeze_all(&self) {
         self.state.freezes_all.store(true, Ordering::SeqCst);
     }
 
-    /// Lets everything through again.
+    /// Unblocks all connections.
     pub(crate) fn thaw(&self) {
         self.state.freezes_all.store(false, Ordering::SeqCst);
         *self.state.frozen.lock().expect("no panic") = 0;

@@ -27,7 +27,7 @@ fn file(folder: &TempDir) -> Connection {
     Connection::open(folder.path().join("stentor.db")).expect("opened")
 }
 
-/// Works off all that is left; returns how many transactions it took.
+/// Works off all unfinished work; returns the number of transactions.
 async fn finish(store: &SqliteStore) -> usize {
     let mut steps = 1;
     while store.continue_work(at(9)).await.expect("done") {

@@ -1,5 +1,5 @@
-//! The queue's file, one app's rows damaged in each value in turn: the other app's tickets go on, and once the store's chunks
-//! are published again its own do too.
+//! The queue's file with rows of one app damaged, each value in turn: the tickets of the other app are leased, and once the store's chunks
+//! are published again its own are too.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A disk that does not give one page: the chunk on it is left alone, and everything else goes on.
+//! A disk with one unreadable page: the chunk on it is skipped, and everything else continues.
 
 use stentor_core::chunk::encode_devices;
 use stentor_core::device::ProviderKind;

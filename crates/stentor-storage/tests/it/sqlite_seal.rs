@@ -41,14 +41,14 @@ impl Folder {
         Connection::open(self.path()).expect("opened").execute_batch(sql).expect("changed");
     }
 
-    /// Returns whether any file holds the bytes.
+    /// Returns true if any file holds the bytes.
     fn holds(&self, needle: &str) -> bool {
         let files = std::fs::read_dir(self.0.path()).expect("a folder");
         let mut files = files.map(|entry| std::fs::read(entry.expect("an entry").path()).expect("read"));
         files.any(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes()))
     }
 
-    /// Names the keys that rows want, and how many do.
+    /// Lists the keys that rows need, with their counts.
     fn wanted(&self) -> Vec<(String, u64)> {
         let wanted = sealed_under(self.path()).expect("read");
         wanted.into_iter().map(|(id, count)| (id.to_string(), count)).collect()
@@ -72,7 +72,7 @@ fn credential(number: u64, provider: ProviderKind) -> Credential {
     Credential { app, provider, secret: secret(app, provider), updated_at: at(0) }
 }
 
-/// Keeps apps, two credentials of each, some of them put twice, and one that is removed.
+/// Stores apps and two credentials of each; some are stored twice, and one is removed.
 async fn fill(store: &SqliteStore, apps: u64) {
     for number in 1..=apps {
         store.create_app(&app(number)).await.expect("kept");

@@ -1,5 +1,5 @@
-//! Leaves of token hashes, which all apps share, damaged one way after the other: registrations go on, and the hashes are
-//! found again in the devices.
+//! Leaves of token hashes, which all apps share, damaged in one way after the other: registrations continue, and the hashes are rebuilt
+//! from the devices.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::unsynced_vfs::{self, Refusals};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Longer than a write says how the next will end.
+/// Longer than the time for which a write predicts the next one's result.
 const LONGER: Duration = Duration::from_millis(1_500);
 
 /// Polls until a condition holds.

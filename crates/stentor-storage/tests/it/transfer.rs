@@ -1,4 +1,4 @@
-//! A store is copied from one engine to another, whole, and goes on there.
+//! A store is copied completely from one engine to another, and continues there.
 
 use std::path::Path;
 

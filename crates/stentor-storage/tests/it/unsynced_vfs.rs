@@ -1,4 +1,4 @@
-//! A disk that forgets: an SQLite VFS whose writes reach the files only when they are synced.
+//! A disk that forgets: an SQLite VFS that passes writes to the files only when they are synced.
 //!
 //! Writes are kept in memory, where every connection of this process sees them, as it would see the page cache of the operating system.
 //! `xSync` writes them into the real file. So the real files contain at any moment the state that a power cut would leave, and copying them
@@ -22,7 +22,7 @@ static FILES: LazyLock<Mutex<HashMap<String, Unsynced>>> = LazyLock::new(Mutex::
 /// Files and pieces of their contents: a page that holds one of them cannot be read.
 static SCRATCHED: Mutex<Vec<(String, Vec<u8>)>> = Mutex::new(Vec::new());
 
-/// Makes every page of a file with these bytes one that the disk does not give from now on.
+/// Makes every page of a file with these bytes unreadable from now on.
 pub(crate) fn scratch(path: &Path, bytes: &[u8]) {
     let path = path.to_string_lossy().into_owned();
     SCRATCHED.lock().unwrap_or_else(PoisonError::into_inner).push((path, bytes.to_vec()));
@@ -116,7 +116,7 @@ unsafe fn real(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
     unsafe { file.cast::<File>().add(1).cast() }
 }
 
-/// Does something with the contents of a file.
+/// Executes work on the contents of a file.
 unsafe fn with<T>(file: *mut ffi::sqlite3_file, work: impl FnOnce(&mut Unsynced) -> T) -> T {
     // SAFETY: `open` put a path there, and `close` takes it away last.
     let path = unsafe { &*(*file.cast::<File>()).path };

@@ -16,7 +16,7 @@ use super::world::{CHUNK_MAX_DEVICES, HeldLease, World};
 const ROUNDS_MAX_COUNT: usize = 100;
 
 impl World<'_> {
-    /// Lets all campaigns come to their end.
+    /// Brings all campaigns to their end.
     pub(super) async fn drain(&mut self) {
         for message in self.messages.clone() {
             if self.ledger(message).await.campaign.state == CampaignState::Paused {
@@ -86,7 +86,7 @@ impl World<'_> {
     }
 }
 
-/// Returns the last attempt; all before it must have gone on.
+/// Returns the last attempt; all earlier ones must have been retried.
 fn last(message: MessageId, attempts: &[AttemptRecord]) -> Option<&AttemptRecord> {
     let (last, before) = attempts.split_last()?;
     assert!(attempts.iter().all(|one| one.message == message));

@@ -236,7 +236,7 @@ impl<'a> World<'a> {
         ledger
     }
 
-    /// Notes all books, and checks that no queued chunk is without a ticket.
+    /// Records all books, and checks that no queued chunk is without a ticket.
     pub(super) async fn observe(&mut self) {
         for message in self.messages.clone() {
             let ledger = self.ledger(message).await;

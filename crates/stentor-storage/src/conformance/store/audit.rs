@@ -1,4 +1,4 @@
-//! The audit trail: a change and its entry are there together, or neither is.
+//! The audit trail: a change and its entry are stored together, or neither is.
 
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, Credential, Scope, Scopes};

@@ -173,7 +173,7 @@ pub async fn devices_are_listed_by_their_state(store: &dyn Store) {
     assert!(list(Some(DeviceState::Unlisted), all()).await.is_empty());
 }
 
-/// Lets a push service say that a device's token is dead.
+/// Simulates a push service that reports a device's token as dead.
 async fn retire(scene: &Scene<'_>, device: DeviceId) {
     let (_, tickets) = scene.send(Draft::to(Target::Device(device)).sent_at(at(2))).await;
     let leased = scene.lease(tickets[0].chunk, at(2)).await;

@@ -49,7 +49,7 @@ pub async fn several_messages_are_given_at_once_and_only_those_of_the_app(store:
     assert_eq!(store.messages(scene.app, Vec::new()).await, Ok(Vec::new()));
 }
 
-/// Makes a message that is to be the last state of a topic.
+/// Creates a message that is to be the last state of a topic.
 fn state_of(name: &str) -> Draft {
     Draft::to(Target::Topic(topic(name))).for_gateway(r#"{"retain":true}"#)
 }
@@ -356,7 +356,7 @@ async fn count(
     counted.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-/// Lets the push service retire a device.
+/// Simulates a push service that retires a device.
 pub(super) async fn retire(scene: &Scene<'_>, device: DeviceId) {
     let (_, tickets) = scene.send(Draft::to(Target::Device(device))).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;

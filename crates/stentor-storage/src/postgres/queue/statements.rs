@@ -81,7 +81,7 @@ const DEPTHS: &str = "SELECT provider, app, class,
     FROM (SELECT provider, app, class, due_at, coalesce(lease_until <= $1, true) AS free FROM queue_tickets) AS t
     GROUP BY provider, app, class ORDER BY provider, app, class";
 
-/// Makes the table where there is none.
+/// Creates the table if it does not exist.
 pub(super) fn prepare(connection: &Connection) -> Done<()> {
     alone(connection, || connection.batch(SCHEMA))
 }
@@ -97,7 +97,7 @@ pub(super) fn make_anew(connection: &Connection) -> Done<()> {
     })
 }
 
-/// Does something while no other process makes the table.
+/// Executes work while no other process creates the table.
 fn alone(connection: &Connection, work: impl FnOnce() -> Done<()>) -> Done<()> {
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
     // A failure is returned only after the unlock, because the session would keep the lock otherwise.
@@ -106,12 +106,12 @@ fn alone(connection: &Connection, work: impl FnOnce() -> Done<()>) -> Done<()> {
     done
 }
 
-/// Returns whether the server says that it cannot make sense of its own pages.
+/// Returns true if the server reports unreadable pages.
 pub(super) fn is_spoilt(error: &Error) -> bool {
     error.code() == Some(&SqlState::INTERNAL_ERROR)
 }
 
-/// Returns whether the table, or the sequence beside it, is not there.
+/// Returns true if the table or its sequence does not exist.
 pub(super) fn is_missing(error: &Error) -> bool {
     error.code() == Some(&SqlState::UNDEFINED_TABLE)
 }
@@ -198,7 +198,7 @@ pub(super) fn try_to_write(connection: &Connection) -> Done<()> {
     exists(connection, "SELECT nextval('queue_leases')", ()).map(drop)
 }
 
-/// Returns the last number of a lease that anybody was given.
+/// Returns the last number assigned to a lease.
 pub(super) fn last_token(connection: &Connection) -> Done<u64> {
     let last = one(connection, "SELECT last_value FROM queue_leases", (), |row| number(row, 0))?;
     Ok(last.unwrap_or_default())

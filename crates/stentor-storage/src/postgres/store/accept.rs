@@ -102,7 +102,7 @@ impl KnownBefore {
         if !self.ids.insert(message.id) {
             return Err(conflict(ID_IN_USE));
         }
-        // A repeat in the same list is answered as one that comes later.
+        // A repeat in the same list is answered like a later one.
         if let (Some(key), Some(given)) = (key, &new.idempotency) {
             self.replies.insert(key, (given.request_hash, given.reply.clone()));
         }
@@ -120,7 +120,7 @@ pub(super) fn keep_reply(
     keep_replies(connection, &[(app, given, now)])
 }
 
-/// Stores replies whose keys were unused when read. If another transaction has used one since, the transaction is repeated.
+/// Stores replies under keys that were unused when read. If another transaction has used one since, the transaction is repeated.
 fn keep_replies(connection: &Connection, given: &[(AppId, &IdempotentReply, Timestamp)]) -> Done<()> {
     if given.is_empty() {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::sql::{Done, Value, int, run};
 /// Sums of campaigns, in order of campaign and provider.
 pub(super) type ChangedSums = BTreeMap<(CampaignId, ProviderKind), ProviderLedger>;
 
-/// Keeps sums.
+/// Stores sums.
 pub(super) fn save(connection: &Connection, changed: &ChangedSums) -> Done<()> {
     let sql = "INSERT INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
         rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)

@@ -11,7 +11,7 @@ use crate::sql::{Done, Value, int, run};
 /// A campaign that begins: its state from then on, and the bound of its audience.
 pub(super) type BegunCampaign = (CampaignId, CampaignState, DeviceId);
 
-/// Notes that campaigns begin.
+/// Stores the beginning of campaigns.
 pub(super) fn write_begun(connection: &Connection, begun: &[BegunCampaign]) -> Done<()> {
     let sql = "UPDATE campaigns SET state = given.state, as_of = given.as_of
         FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) given (id, state, as_of) WHERE campaigns.id = given.id";
@@ -23,7 +23,7 @@ pub(super) fn write_begun(connection: &Connection, begun: &[BegunCampaign]) -> D
     run(connection, sql, values).map(drop)
 }
 
-/// Notes the first lease of campaigns, where none is noted.
+/// Stores the time of the first lease of campaigns, unless it is stored already.
 pub(super) fn write_started(connection: &Connection, started: &[(CampaignId, Timestamp)]) -> Done<()> {
     let sql =
         "UPDATE campaigns SET started_at = given.at FROM unnest($1::bigint[], $2::bigint[]) given (id, at)
@@ -36,7 +36,7 @@ pub(super) fn write_started(connection: &Connection, started: &[(CampaignId, Tim
 /// The end of a campaign, and its time.
 pub(super) type EndedCampaign = (CampaignId, Finish, Timestamp);
 
-/// Writes how campaigns end. Another column that makes no sense does not keep one from ending.
+/// Writes the ends of campaigns, even if other columns are damaged.
 pub(super) fn write_ends(connection: &Connection, ended: &[EndedCampaign]) -> Done<()> {
     let sql = "UPDATE campaigns SET ended_at = given.at, state = given.state,
             stop_reason = coalesce(given.stop_reason, campaigns.stop_reason),

@@ -30,7 +30,7 @@ pub(super) struct NewChunkRow {
 }
 
 impl NewChunkRow {
-    /// Makes a chunk's row under its number.
+    /// Creates the row of a chunk with its number.
     pub(super) fn new(id: ChunkId, fleet: AppProvider, new: &NewChunk<'_>) -> Done<Self> {
         let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
             return Err(damaged("a chunk without devices"));
@@ -52,7 +52,7 @@ impl NewChunkRow {
     }
 }
 
-/// Keeps new chunks.
+/// Inserts new chunks.
 pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()> {
     let sql = format!(
         "INSERT INTO chunks (id, message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
@@ -80,7 +80,7 @@ pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()
     run(connection, &sql, values).map(drop)
 }
 
-/// Marks all chunks that wait or are leased as ones that may have been sent; returns how many deliveries that concerns.
+/// Marks all queued and leased chunks as possibly sent; returns the number of deliveries concerned.
 pub(in crate::postgres) fn mark_waiting(connection: &Connection) -> Done<u64> {
     // In one statement, so that an interruption cannot cause a chunk to be counted twice.
     let sql = format!(

@@ -58,7 +58,7 @@ impl PostgresStore {
     }
 }
 
-/// Looks for the next devices of a producer.
+/// Reads the next devices of a producer.
 fn look(
     connection: &Connection,
     (task, own): (ProducerTask, Option<u64>),
@@ -85,7 +85,7 @@ fn keep(
     devices: &[DeviceId],
     how: Expansion,
 ) -> Done<Option<Expanded>> {
-    // Another step, or a word of the owner, came in between: nothing of this one is kept.
+    // Another step, or an action on the campaign, came in between: the devices read are discarded.
     if producers::find(connection, task)? != Some(at) {
         return Ok(None);
     }

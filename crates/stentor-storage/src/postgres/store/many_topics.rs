@@ -10,7 +10,7 @@ use super::topics::{too_many, topic_count};
 use crate::postgres::engine::Connection;
 use crate::sql::{Done, Value, all, int, limit, params, run};
 
-/// Returns the numbers of topics in their order; those that are not there are made.
+/// Returns the numbers of topics in their order; missing topics are created.
 pub(super) fn ensure_all(connection: &Connection, app: AppId, names: &[&TopicName]) -> Done<Vec<i64>> {
     let texts = Value::Texts(names.iter().map(|name| Some(name.as_str().to_owned())).collect());
     let sql = "INSERT INTO topics (app, name, device_count) SELECT $1, name, 0 FROM unnest($2::text[]) name
@@ -21,7 +21,7 @@ pub(super) fn ensure_all(connection: &Connection, app: AppId, names: &[&TopicNam
     all(connection, sql, params![int(app.raw()), texts], |row| row.get(0))
 }
 
-/// Subscribes a device to topics; returns those that it was not subscribed to. The topics' counts are the caller's to change.
+/// Subscribes a device to topics; returns the new ones. The caller updates the topics' counts.
 pub(super) fn add_all(connection: &Connection, topics: Vec<i64>, key: i64) -> Done<Vec<i64>> {
     let sql = "INSERT INTO subscriptions (topic, key) SELECT topic, $2 FROM unnest($1::bigint[]) topic
         ON CONFLICT DO NOTHING RETURNING topic";
@@ -33,7 +33,7 @@ pub(super) fn add_all(connection: &Connection, topics: Vec<i64>, key: i64) -> Do
     Ok(added)
 }
 
-/// Changes how many devices topics have.
+/// Changes the device counts of topics.
 pub(super) fn count_all(connection: &Connection, changes: &BTreeMap<i64, i64>) -> Done<()> {
     if changes.is_empty() {
         return Ok(());

@@ -48,7 +48,7 @@ impl NamedDevices {
         Ok(named)
     }
 
-    /// Returns keys of the devices that a target names; those that are gone are left out.
+    /// Returns the keys of devices that a target names; devices that are gone are left out.
     pub(super) fn of(&self, rows: &Rows<'_>, app: AppId, target: &Target) -> Done<Vec<i64>> {
         match target {
             Target::Device(id) => Ok(self.key(app, *id).into_iter().collect()),
@@ -68,7 +68,7 @@ impl NamedDevices {
         fleets.iter().filter_map(|fleet| fleet.key(device)).find(|key| self.keys.contains(key))
     }
 
-    /// Looks for devices by id: of an app's fleets the one that has it is not known.
+    /// Looks up devices by id in all fleets of their app, as an id does not contain its fleet.
     fn find_ids(&mut self, connection: &Connection, ids: &[(AppId, DeviceId)]) -> Done<()> {
         for app in ids.iter().map(|(app, _)| *app).collect::<BTreeSet<_>>() {
             self.fleets.insert(app, app_providers::of_app(connection, app)?);
@@ -109,7 +109,7 @@ impl NamedDevices {
         self.make(connection, &missing, now)
     }
 
-    /// Looks for the devices that hold tokens.
+    /// Looks up the devices that hold tokens.
     fn look_up(&mut self, connection: &Connection, targets: &[(AppProvider, &TokenTarget)]) -> Done<()> {
         if targets.is_empty() {
             return Ok(());
@@ -134,7 +134,7 @@ impl NamedDevices {
         targets.iter().filter(is_new).copied().collect()
     }
 
-    /// Makes unlisted devices.
+    /// Creates unlisted devices.
     fn make(
         &mut self,
         connection: &Connection,

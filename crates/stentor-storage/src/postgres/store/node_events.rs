@@ -177,7 +177,7 @@ pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) ->
     Ok(PublishedEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
 }
 
-/// Returns whether there are more events than are kept.
+/// Returns true if there are events beyond the limit.
 pub(super) fn are_many(connection: &Connection) -> Done<bool> {
     let sql = "SELECT 1 FROM node_events WHERE no <= (SELECT value FROM sequences WHERE name = 'event') - $1 LIMIT 1";
     exists(connection, sql, [int(KEPT_MIN_COUNT)])

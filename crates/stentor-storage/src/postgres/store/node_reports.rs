@@ -11,7 +11,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{NodeRecord, ParkedLane};
 use stentor_core::time::Timestamp;
 
-/// Lists the nodes that are there, the one that is there longest first, to one that may be among them.
+/// Lists the present nodes, beginning with the one that joined first, for a node that may be among them.
 pub(super) fn nodes(connection: &Connection, own: Option<u64>) -> Done<Vec<NodeRecord>> {
     let mut parked = parked(connection)?;
     let sql = "SELECT node, instance, coalesce(fires AND instance = (SELECT min(instance) FROM nodes WHERE fires), FALSE),
@@ -35,7 +35,7 @@ pub(super) fn nodes(connection: &Connection, own: Option<u64>) -> Done<Vec<NodeR
     })
 }
 
-/// Keeps which lanes rest at a node, instead of those it reported before; nothing where it is not among the nodes any more.
+/// Replaces the parked lanes that a node has reported; does nothing if it is not among the nodes any more.
 pub(super) fn replace_parked(connection: &Connection, instance: u64, lanes: &[ParkedLane]) -> Done<()> {
     run(connection, "DELETE FROM parked_lanes WHERE instance = $1", [int(instance)])?;
     let sql = "INSERT INTO parked_lanes (instance, app, provider, reason, until, detail)

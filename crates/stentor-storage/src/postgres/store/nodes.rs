@@ -272,7 +272,7 @@ fn has_orphans(connection: &Connection) -> Done<bool> {
     exists(connection, &sql, ())
 }
 
-/// Removes nodes whose heartbeat expired, unless they have sent another one since, and releases orphaned leases.
+/// Removes nodes with an expired heartbeat, unless they have sent another one since, and releases orphaned leases.
 fn bury(connection: &Connection, own: u64, silent: &[LifeSign], now: Timestamp) -> Done<Vec<Ticket>> {
     let sql = format!(
         "DELETE FROM nodes WHERE (instance, {SIGN}) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[])) RETURNING instance"
@@ -334,7 +334,7 @@ fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvent
     Ok(NodeEvents { last_event: last, events, has_more, is_gapped, last_chunk, has_producers })
 }
 
-/// Reads settled chunks whose devices may still await messages, as far as they can be read.
+/// Reads settled chunks with awaited receipts, as far as they can be read.
 fn settled(connection: &Connection, known: &MessageCache, ids: &[i64]) -> Done<Vec<SettledChunk>> {
     let sql = "SELECT id, message, count, devices, records FROM chunks
         WHERE id = ANY($1) AND receipts_until IS NOT NULL ORDER BY id";

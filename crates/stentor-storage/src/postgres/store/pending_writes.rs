@@ -1,5 +1,4 @@
-//! Writes of a transaction that are done together: those of one kind in one statement, since a turn over the network costs more
-//! than a row.
+//! Pending writes of a transaction. Those of one kind are executed in one statement, since a network round trip costs more than a row.
 
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
@@ -32,7 +31,7 @@ pub(super) struct PendingWrites {
 }
 
 impl PendingWrites {
-    /// Returns how many rows are still to be written.
+    /// Returns the number of pending rows.
     pub(super) fn count(&self) -> usize {
         let chunks = self.chunks.len()
             + self.leases.len()
@@ -80,7 +79,7 @@ impl PendingWrites {
         self.rewritten.push(rewritten);
     }
 
-    /// Notes whether a chunk awaits receipts; false where nothing is still to be written of it that says so.
+    /// Sets whether a chunk awaits receipts; returns false if no pending write of the chunk can carry it.
     pub(super) fn await_receipts(&mut self, id: ChunkId, awaits: bool) -> bool {
         let settled = self.settled.last_mut().filter(|settled| settled.id == id);
         let rewritten = self.rewritten.last_mut().filter(|rewritten| rewritten.id == id);
@@ -108,15 +107,13 @@ impl PendingWrites {
         self.ended.push((id, end, now));
     }
 
-    /// The other nodes are to hear of something.
+    /// Adds an event for the other nodes.
     pub(super) fn note_event(&mut self, event: NodeEvent) {
         self.events.push(event);
     }
 
-    /// Writes everything as one of the nodes, where it has joined them.
-    ///
-    /// The order is that of a chunk's life, so that of two writes to one row the later one is kept: within a transaction no chunk
-    /// and no campaign goes back.
+    /// Executes all writes as one of the nodes, if it has joined them. The order is that of a chunk's life, so that of two writes to one
+    /// row the later one takes effect: within a transaction no chunk and no campaign returns to an earlier state.
     pub(super) fn write(self, connection: &Connection, own: Option<u64>) -> Done<()> {
         let Self { begun, chunks, leases, started, queued, settled, rewritten, sums, ends, ended, events } =
             self;

@@ -128,7 +128,7 @@ impl PrefetchedRows {
         self.sums.get(&campaign).cloned()
     }
 
-    /// Notes books that were changed.
+    /// Updates books that were changed.
     pub(super) fn note(&mut self, campaign: CampaignId, books: &Books) {
         let Some(all) = self.sums.get_mut(&campaign) else { return };
         let changed = books.ledger();

@@ -70,7 +70,7 @@ pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -
     run(connection, sql, params![int(id.raw()), awaits]).map(drop)
 }
 
-/// Clears the awaited receipts of chunks whose messages have expired, of at most `count` chunks.
+/// Clears the awaited receipts of chunks with expired messages, of at most `count` chunks.
 pub(super) fn forget_expired(connection: &Connection, now: Timestamp, count: usize) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until = NULL WHERE id IN
         (SELECT id FROM chunks WHERE receipts_until <= $1 ORDER BY receipts_until LIMIT $2)";

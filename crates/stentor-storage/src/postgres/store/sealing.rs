@@ -1,4 +1,4 @@
-//! Sealing of secrets that are kept in clear or under a former key.
+//! Sealing of secrets that are stored in clear or under a former key.
 
 use std::collections::BTreeMap;
 

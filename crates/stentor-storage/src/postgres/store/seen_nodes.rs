@@ -34,7 +34,7 @@ impl SeenNodes {
         self.nodes = seen.collect();
     }
 
-    /// Lists the nodes whose sign has not changed for `patience`, with their last sign.
+    /// Lists the nodes without a new sign for `patience`, with their last sign.
     pub(super) fn silent(&self, patience: Duration, now: Instant) -> Vec<LifeSign> {
         let is_silent = |seen: &SeenNode| now.saturating_duration_since(seen.since) >= patience;
         let silent = self.nodes.iter().filter(|(_, seen)| is_silent(seen));

@@ -31,7 +31,7 @@ pub(super) fn free(
     Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
 }
 
-/// Claims messages for a node and counts one more attempt; returns those that are its own now.
+/// Claims messages for a node and counts one more attempt; returns the messages claimed.
 pub(super) fn claim(
     connection: &Connection,
     app: AppId,

@@ -12,7 +12,7 @@ use crate::sql::{
     Connection, Done, Row, found, int, number, one, params, readable, run, text, time, unless_repeat,
 };
 
-/// Keeps an account, if its app has room for it.
+/// Stores an account, if its app has room for it.
 pub(crate) fn create(connection: &Connection, account: &IssuedAccount) -> Done<()> {
     app_providers::check_app(connection, account.app)?;
     check_count(connection, account.app)?;

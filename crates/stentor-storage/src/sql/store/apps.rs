@@ -75,14 +75,14 @@ pub(crate) fn find(connection: &Connection, id: AppId) -> Done<App> {
     one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app"))
 }
 
-/// Keeps an app.
+/// Stores an app.
 pub(crate) fn create_app(connection: &Connection, app: &App) -> Done<()> {
     let sql = "INSERT INTO apps (id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     let values = params![int(app.id.raw()), app.name.as_str(), app.created_at.as_millis()];
     run(connection, sql, values).and_then(|kept| unless_repeat(kept, "the app id is in use"))
 }
 
-/// Keeps a key.
+/// Stores a key.
 pub(crate) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     if let Some(app) = key.app {
         app_providers::check_app(connection, app)?;
@@ -120,7 +120,7 @@ pub(crate) fn delete_credential(connection: &Connection, app: AppId, provider: P
     found(run(connection, sql, params![int(app.raw()), provider.code()])?, "credential")
 }
 
-/// Stores a credential whose secret is sealed.
+/// Stores a credential with a sealed secret.
 pub(crate) fn put_credential(connection: &Connection, sealed: &Credential) -> Done<()> {
     app_providers::check_app(connection, sealed.app)?;
     let sql = "INSERT INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)

@@ -9,7 +9,7 @@ use super::app_providers::{self, AppProvider, fleet_of};
 use super::{devices, targets};
 use crate::sql::{Connection, Done, all, exists, params};
 
-/// Returns whether a target's audience is walked through to be counted.
+/// Returns true if a target's audience is counted in stretches.
 pub(crate) const fn is_walked(target: &Target) -> bool {
     matches!(target, Target::Topic(_) | Target::Group(_) | Target::Condition(_) | Target::User(_))
 }

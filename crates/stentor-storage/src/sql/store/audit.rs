@@ -49,8 +49,7 @@ impl<E: SqlEngine> AuditStore for SqlStore<E> {
             Ok(changed)
         });
         match (changed.await?, act) {
-            // The rest of a campaign follows in portions, each a transaction of its own, when the entry is on
-            // disk.
+            // The rest of a campaign follows in portions, each a transaction of its own, when the entry is on disk.
             (Changed::Campaign(campaign, _), Some((action, now))) => {
                 let (campaign, tickets) = self.after_act(*campaign, action, now).await?;
                 Ok(Changed::Campaign(Box::new(campaign), tickets))
@@ -122,7 +121,7 @@ fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
     Ok(one(connection, sql, [int(key.raw())], |row| maybe_text(row, 0, Label::new))?.flatten())
 }
 
-/// Keeps an entry in the next place of its kind and app, and forgets those too many places behind.
+/// Stores an entry in the next place of its kind and app, and deletes those too many places behind.
 fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) -> Done<()> {
     let NewAuditEntry { note, max_count } = entry;
     let (app, kind) = (note.app.map_or(NO_APP, |app| int(app.raw())), note.kind());

@@ -19,15 +19,14 @@ const COLUMNS: &str =
     "provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
     canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail";
 
-/// Reads the books of a campaign at a provider; one that has none yet gets empty ones.
+/// Reads the books of a campaign at a provider; they are empty if it has none yet.
 pub(crate) fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
     let sql = format!("SELECT {COLUMNS} FROM ledgers WHERE campaign = ?1 AND provider = ?2");
     let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
     Ok(kept.map_or_else(|| Books::new(provider), Books::open))
 }
 
-/// Reads the sums of some campaigns at all providers, in their order; those of a campaign of which some cannot be read are left out,
-/// and so are those of one that has none.
+/// Reads the sums of some campaigns at all providers, in their order. Campaigns without sums, or with unreadable ones, are left out.
 pub(crate) fn sums_of_all(
     connection: &Connection,
     campaigns: &[CampaignId],

@@ -65,7 +65,7 @@ pub(crate) fn standing(connection: &Connection, id: CampaignId) -> Done<Option<S
     one(connection, &format!("{STANDING} WHERE k.id = ?1"), [int(id.raw())], read_standing)
 }
 
-/// Reads the same of some campaigns, those that can be read.
+/// Reads the same facts for several campaigns, as far as they can be read.
 pub(crate) fn standings(connection: &Connection, ids: &[CampaignId]) -> Done<Vec<(CampaignId, Standing)>> {
     let sql = format!("{STANDING} WHERE {}", connection.dialect().is_in("k.id", 1));
     let ids: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
@@ -95,7 +95,7 @@ pub(crate) fn expired(
     );
     let late = |row: &Row<'_>| {
         let expires_at = time(row, 2)?;
-        // A campaign whose due time cannot be read is treated as one without a ttl.
+        // A campaign with an unreadable due time is treated as one without a ttl.
         let due_at = time(row, 1).unwrap_or(expires_at);
         Ok(is_late(due_at, expires_at).then_some(raw_id(row)?))
     };

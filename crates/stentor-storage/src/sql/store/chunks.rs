@@ -68,14 +68,14 @@ pub(crate) fn find(connection: &Connection, id: ChunkId) -> Done<Option<ChunkRow
     one(connection, &FIND, [int(id.raw())], read)
 }
 
-/// Finds those of some chunks that are there and can be read.
+/// Finds those of the given chunks that exist and can be read.
 pub(crate) fn find_all(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<ChunkRow>> {
     let sql = format!("{SELECT} WHERE {}", connection.dialect().is_in("c.id", 1));
     let found = all(connection, &sql, params![raw(ids)], |row| Ok(read(row).ok()))?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Finds those of some chunks that are there and can be read, for an instance; none when that is not among the nodes.
+/// Finds those of the given chunks that exist and can be read, for an instance; none if the instance is not among the nodes.
 pub(crate) fn find_all_for(connection: &Connection, ids: &[ChunkId], instance: u64) -> Done<Vec<ChunkRow>> {
     // The same query checks the instance: a separate statement would cost more than the check itself.
     let is_asked = connection.dialect().is_in("c.id", 1);
@@ -133,7 +133,7 @@ pub(crate) fn queued(
     all(connection, &sql, params![int(campaign.raw()), provider.code(), limit(count)], id)
 }
 
-/// Lists tickets of a campaign's queued chunks after a chunk, those that can be read; fewer than `count` only at the end.
+/// Lists the readable tickets of a campaign's queued chunks after a chunk; fewer than `count` only at the end.
 pub(crate) fn tickets(
     connection: &Connection,
     campaign: CampaignId,
@@ -149,7 +149,7 @@ pub(crate) fn tickets(
         let page = [int(campaign.raw()), int(after.raw()), limit(count - tickets.len())];
         let ids = all(connection, &sql, page, id)?;
         let Some(last) = ids.last() else { break };
-        // Past those that cannot be read too: they would be met again for ever.
+        // Past unreadable rows too: otherwise they would be read again for ever.
         after = *last;
         for (_, found) in find_each(connection, &ids) {
             match found {
@@ -172,7 +172,7 @@ pub(crate) fn queued_after(
     while queued.len() < count {
         let page = all(connection, &sql, [int(after.raw()), limit(count - queued.len())], id)?;
         let Some(last) = page.last() else { break };
-        // Past those that cannot be read too: they would be met again for ever.
+        // Past unreadable rows too: otherwise they would be read again for ever.
         after = *last;
         for (id, found) in find_each(connection, &page) {
             match found {
@@ -208,18 +208,18 @@ pub(crate) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Tick
 
 /// Lists leased chunks.
 pub(crate) fn leased(connection: &Connection) -> Done<Vec<ChunkId>> {
-    // The small index of leases is named: it is the only one that does not hold every chunk there is.
+    // The small index of leases is named: it is the only one that does not contain every chunk.
     let index = connection.dialect().index("chunks_leased");
     let sql = format!("SELECT id FROM chunks {index} WHERE state = {LEASED} ORDER BY lease_until");
     all(connection, &sql, (), id)
 }
 
-/// Returns whether a chunk is leased by an instance.
+/// Returns true if a chunk is leased by an instance.
 pub(crate) fn is_leased_by(connection: &Connection, id: ChunkId, instance: u64) -> Done<bool> {
     exists(connection, "SELECT 1 FROM chunks WHERE id = ?1 AND instance = ?2", [int(id.raw()), int(instance)])
 }
 
-/// Lists chunks whose lease has expired, of one instance or of all.
+/// Lists chunks with an expired lease, of one instance or of all.
 pub(crate) fn leases_over(
     connection: &Connection,
     now: Timestamp,
@@ -272,7 +272,7 @@ pub(crate) fn is_open(connection: &Connection, id: ChunkId, epoch: Option<u32>) 
     exists(connection, sql, params![int(id.raw()), state.code(), epoch])
 }
 
-/// Counts those that were taken out of the way.
+/// Counts quarantined chunks.
 pub(crate) fn count_quarantined(connection: &Connection) -> Done<u64> {
     let sql = format!("SELECT count(*) FROM chunks WHERE state = {QUARANTINED}");
     Ok(one(connection, &sql, (), |row| number(row, 0))?.unwrap_or_default())

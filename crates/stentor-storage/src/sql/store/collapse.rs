@@ -42,13 +42,13 @@ pub(crate) fn collapsed(
     Ok(marks)
 }
 
-/// Returns whether there is a message with an id beyond the chunk's place.
+/// Returns true if there is a message with an id beyond the chunk's place.
 fn has_newer(connection: &Connection, chunk: &ChunkRow, key: &str) -> Done<bool> {
     let sql = "SELECT 1 FROM campaigns WHERE app = ?1 AND collapse_key = ?2 AND id > ?3";
     exists(connection, sql, params![int(chunk.lane.app.raw()), key, int(chunk.place)])
 }
 
-/// Returns whether a message that was accepted before that is due by now, and was due later than the chunk's.
+/// Returns true if an earlier accepted message is due by now, and was due later than the chunk's message.
 fn is_overtaken(connection: &Connection, chunk: &ChunkRow, key: &str, now: Timestamp) -> Done<bool> {
     let no_index = connection.dialect().without_index;
     let sql = format!(
@@ -83,8 +83,7 @@ fn select(connection: &Connection) -> String {
     )
 }
 
-/// Lists chunks of newer messages that may replace the chunk's, of one level. Of older messages only those need be looked at
-/// that were overtaken.
+/// Lists chunks, of one level, of newer messages that may replace the chunk's. Older messages matter only if they were overtaken.
 fn overlapping(
     connection: &Connection,
     chunk: &ChunkRow,
@@ -92,7 +91,7 @@ fn overlapping(
     level: u32,
     now: Timestamp,
 ) -> Done<Vec<OtherChunk>> {
-    // Chunks of the audience are looked at; those in which deliveries went on are found from them.
+    // Reads the chunks of the audience; those in which deliveries continued are found from them.
     let select = select(connection);
     let sql = format!(
         "{select} WHERE c.parent IS NULL AND c.fleet = ?2 AND c.level = ?3 AND c.last BETWEEN ?4 AND ?5
@@ -127,10 +126,10 @@ impl OtherChunk {
         let mut replaced: Vec<DeviceId> = those(Precedence::Replaces).collect();
         let going_on: Vec<DeviceId> = those(Precedence::GoesOn).collect();
         if let (Some(first), Some(last)) = (going_on.first(), going_on.last()) {
-            // A device whose delivery continued in no readable chunk is over.
+            // If a device's delivery continued in no readable chunk, it is over.
             let mut latest: BTreeMap<_, _> =
                 going_on.iter().map(|device| (*device, Precedence::Over)).collect();
-            // They come in the order in which they were made, so that the last word about a device counts.
+            // In order of creation, so that the latest record about a device counts.
             for child in self.children(connection, chunk, (*first, *last), now)? {
                 for (device, precedence) in child.precedences() {
                     latest.entry(device).and_modify(|latest| *latest = precedence);
@@ -143,7 +142,7 @@ impl OtherChunk {
         Ok(replaced)
     }
 
-    /// Lists the chunks in which deliveries of it went on, in the order in which they were made.
+    /// Lists the chunks in which its deliveries continued, in order of creation.
     fn children(
         &self,
         connection: &Connection,

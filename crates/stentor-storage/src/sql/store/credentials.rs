@@ -20,7 +20,7 @@ pub(crate) fn find(
 
 /// Reads all credentials. Those that cannot be opened are logged, and do not affect the others.
 pub(crate) fn all_of(connection: &Connection, vault: &Vault) -> Done<Vec<Credential>> {
-    // The first column is one number for each row, by which it is named once where it makes no sense.
+    // The first column is one number for each row, by which a damaged row is logged once.
     let sql = "SELECT app << 8 | provider, app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
     let open = |row: &Row<'_>| Ok(vault.open(read(row, 1)?)?);
     Ok(readable(connection, "credentials", (sql, ()), usize::MAX, open)?.0)

@@ -124,7 +124,7 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
         let name = keys.map(device_keys::name_of);
         self.write_registry_first(move |connection| {
             put_keys(connection, (app, id), name.as_deref())?;
-            // A session that does not know of them would go on in clear.
+            // Otherwise a present session would continue in clear.
             connection.cut_off(app, id, ProviderKind::Gateway);
             Ok(())
         })
@@ -188,7 +188,7 @@ pub(crate) fn retire(
     reason: Reason,
     (since, now): (Timestamp, Timestamp),
 ) -> Done<()> {
-    // An answer of the push service is about the token that was sent to: one that was registered since stays.
+    // The push service's answer applies to the token used: a token registered since stays.
     let sql = "UPDATE devices SET retired_at = ?2, retired_reason = ?3
         WHERE key = ?1 AND retired_at IS NULL AND token_since <= ?4 RETURNING listed";
     let values = params![key, now.as_millis(), reason.code(), since.as_millis()];

@@ -135,7 +135,7 @@ impl<E: SqlEngine> SqlStore<E> {
     }
 }
 
-/// Finds a group's number or says that there is none.
+/// Finds a group's number, or fails if it does not exist.
 pub(crate) fn find(connection: &Connection, app: AppId, group: &GroupName) -> Done<i64> {
     let sql = "SELECT no FROM groups WHERE app = ?1 AND name = ?2";
     let no = one(connection, sql, params![int(app.raw()), group.as_str()], |row| row.get(0))?;

@@ -69,8 +69,7 @@ pub(crate) fn of_device(
             break;
         }
         let found = of_message(connection, &fleets, message, device)?;
-        // A span may hold the number of a device that is not in the chunk: such a message is not shown, and
-        // takes no place.
+        // A span may hold the number of a device that is not in the chunk: such a message is not shown, and takes no place.
         shown += usize::from(!found.is_empty());
         attempts.extend(found);
     }

@@ -10,7 +10,7 @@ use stentor_core::time::Timestamp;
 use super::{app_providers, owners};
 use crate::sql::{Connection, Done, Portion, Row, all, int, number, one, params, readable, run, text};
 
-/// Lists members in order, after the one given: first people by name, then devices by id.
+/// Lists members in order, after the given one: first users by name, then devices by id.
 pub(crate) fn list(
     connection: &Connection,
     group: i64,
@@ -80,7 +80,7 @@ pub(crate) fn remove_all(
     Ok(change)
 }
 
-/// Takes a person out of every group; the devices follow.
+/// Removes a user from every group; the devices are updated later.
 pub(crate) fn remove_user(connection: &Connection, user: i64) -> Done<()> {
     let groups = "SELECT grp FROM group_users WHERE owner = ?1";
     // Counted at once, while the devices follow in portions.

@@ -29,7 +29,7 @@ impl MessageCache {
         Ok(message)
     }
 
-    /// Returns whether the message is in memory.
+    /// Returns true if the message is in memory.
     pub(crate) fn has(&self, id: MessageId) -> bool {
         self.find(id).is_some()
     }
@@ -52,7 +52,7 @@ pub(crate) fn load(connection: &Connection, id: MessageId) -> Done<Option<Messag
     one(connection, sql, params![int(id.raw())], |row| read(row, 0, id))
 }
 
-/// Reads those of some messages that are there and can be read.
+/// Reads those of the given messages that exist and can be read.
 pub(crate) fn load_all(connection: &Connection, ids: &[MessageId]) -> Done<Vec<Message>> {
     let is_asked = connection.dialect().is_in("id", 1);
     let sql = format!(

@@ -65,7 +65,7 @@ impl<E: SqlEngine> MessageStore for SqlStore<E> {
 
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
         let message = self.read(move |connection| message_rows::load(connection, id)).await?;
-        // A message of another app is refused as one that does not exist.
+        // A message of another app is treated as missing.
         message.filter(|message| message.app == app).ok_or(StoreError::NotFound("message"))
     }
 

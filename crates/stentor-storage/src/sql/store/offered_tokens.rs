@@ -9,7 +9,7 @@ use super::app_providers::{self, AppProvider};
 use super::devices::move_token;
 use crate::sql::{Connection, Done, Row, exists, int, limit, missing, number, one, params, run};
 
-/// Keeps the only token that a device is offered.
+/// Stores the token offered to a device; a device has only one offer.
 pub(crate) fn offer(
     connection: &Connection,
     (app, device): (AppId, DeviceId),
@@ -28,7 +28,7 @@ pub(crate) fn offer(
     run(connection, sql, params![device, app, now.as_millis(), token.expose(), former]).map(drop)
 }
 
-/// Makes an offered token the device's; returns which device, unless it is no offer any more.
+/// Moves a device to its offered token; returns the device, or `None` if the offer is not valid any more.
 pub(crate) fn take(
     connection: &Connection,
     app: AppId,
@@ -54,7 +54,7 @@ pub(crate) fn take(
     Ok(Some(device))
 }
 
-/// Keeps a few former tokens of a device, the newest, of which `last` is one.
+/// Keeps the newest few former tokens of a device, including `last`.
 fn forget_older(connection: &Connection, (app, device): (AppId, DeviceId), last: &str) -> Done<()> {
     let others = FORMER_TOKENS_PER_DEVICE_MAX_COUNT - 1;
     let sql = format!(

@@ -5,13 +5,13 @@ use stentor_core::id::AppId;
 use stentor_core::name::ExternalId;
 use stentor_core::time::Timestamp;
 
-/// Finds a person: number, and when first named.
+/// Finds a user: its number, and the time of its first mention.
 pub(crate) fn find(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Option<(i64, Timestamp)>> {
     let sql = "SELECT no, created_at FROM users WHERE app = ?1 AND external_id = ?2";
     one(connection, sql, params![int(app.raw()), user.as_str()], |row| Ok((row.get(0)?, time(row, 1)?)))
 }
 
-/// Finds a person or makes them known.
+/// Finds a user or creates it.
 pub(crate) fn ensure(connection: &Connection, app: AppId, user: &ExternalId, now: Timestamp) -> Done<i64> {
     if let Some((no, _)) = find(connection, app, user)? {
         return Ok(no);

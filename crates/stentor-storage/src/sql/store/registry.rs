@@ -70,7 +70,7 @@ impl<E: SqlEngine> RegistryStore for SqlStore<E> {
     }
 }
 
-/// Keeps a service; those of the app that have expired make room first.
+/// Stores a service; expired services of the app make room first.
 fn put(connection: &Connection, service: &PublishedService, now: Timestamp) -> Done<PublishedService> {
     let app = int(service.app.raw());
     app_providers::check_app(connection, service.app)?;
@@ -79,7 +79,7 @@ fn put(connection: &Connection, service: &PublishedService, now: Timestamp) -> D
         "DELETE FROM services WHERE app = ?1 AND expires_at <= ?2",
         params![app, now.as_millis()],
     )?;
-    // A service that is there may be renewed though there is no room for another.
+    // An existing service may be renewed even if there is no room for another.
     let others = "SELECT count(*) FROM services WHERE app = ?1 AND name <> ?2";
     let others = one(connection, others, params![app, service.name.as_str()], |row| number(row, 0))?;
     if others.unwrap_or(0) >= SERVICES_PER_APP_MAX_COUNT as u64 {

@@ -58,7 +58,7 @@ pub(crate) fn app(connection: &Connection, app: AppId) -> Done<()> {
     connection.go_on_removing(&Portion::begin(connection)).map(drop)
 }
 
-/// Keeps the largest of the ids that go, so that none is ever given again.
+/// Stores the largest of the deleted ids, so that none is ever issued again.
 fn remember_ids(connection: &Connection, app: AppId) -> Done<()> {
     let greatest = connection.dialect().greatest;
     let sql = format!(

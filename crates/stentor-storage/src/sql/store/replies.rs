@@ -1,4 +1,4 @@
-//! Replies that are kept so that a repeated request gets the same.
+//! Stored replies, so that a repeated request gets the same reply.
 
 use stentor_core::id::AppId;
 use stentor_core::name::IdempotencyKey;
@@ -32,7 +32,7 @@ pub(crate) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
     }
 }
 
-/// Keeps a reply of an app by itself, unless one is kept under its key; all checks come first.
+/// Stores a reply of an app by itself, unless one is stored under its key; all checks come first.
 pub(crate) fn keep_alone(
     connection: &Connection,
     app: AppId,

@@ -16,7 +16,7 @@ use crate::sql::{
     maybe_text, maybe_time, missing, number, one, params, run, time, unless_repeat,
 };
 
-/// Later than every instant that is kept, and in SQLite before every text, which a damaged time may be.
+/// Later than every stored instant, and in SQLite before every text, which a damaged time may be.
 const LAST: i64 = i64::MAX;
 
 const SELECT: &str =
@@ -118,7 +118,7 @@ pub(crate) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId)
     if done == 0 { Err(missing("schedule")) } else { Ok(()) }
 }
 
-/// Lets a schedule that cannot be read fire no more.
+/// Stops a schedule that cannot be read from firing.
 fn quarantine(connection: &Connection, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?2, next_due = NULL WHERE id = ?1";
     let damaged = i64::from(ScheduleState::Damaged.code());
@@ -130,7 +130,7 @@ fn force<'v>(connection: &Connection, id: ScheduleId, sql: &str, params: impl Pa
     crate::sql::force(connection, ("schedules", &condition), sql, params)
 }
 
-/// Keeps a schedule.
+/// Stores a schedule.
 pub(crate) fn create(
     connection: &Connection,
     schedule: &Schedule,
@@ -143,7 +143,7 @@ pub(crate) fn create(
             connection.await_standby();
             return Ok(replies::as_replayed(known));
         }
-        // In the schedule's transaction: a reply that is kept alone would name a schedule that is not there.
+        // In the schedule's transaction: otherwise a stored reply could name a schedule that does not exist.
         connection.keep_reply(schedule.app, given, schedule.created_at)?;
     }
     let sql =
@@ -195,7 +195,7 @@ pub(crate) fn delete(
     set(connection, id, ScheduleState::Deleted, None)
 }
 
-/// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.
+/// Stores the message and advances the schedule. An occurrence that has fired before does not fire again, but the schedule advances.
 fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let (id, instant) = (int(occurrence.schedule.raw()), occurrence.instant.as_millis());
     // One that was changed since it was read fires by its new time.

@@ -1,5 +1,5 @@
-//! Sequences of increasing numbers. They are rows: a number whose transaction is rolled back is issued again, and others see a number only
-//! after all smaller ones, because its row is locked until the transaction ends.
+//! Sequences of increasing numbers. They are rows: if a transaction is rolled back, its numbers are issued again. Others see a number only
+//! after all smaller ones, because the row is locked until the transaction ends.
 
 use stentor_core::id::DeviceId;
 
@@ -12,7 +12,7 @@ pub(crate) const DEVICE_MAX: u64 = (1 << DEVICE_BITS) - 1;
 /// Keys stay below 2^63.
 pub(crate) const FLEET_MAX: u64 = (1 << 22) - 1;
 
-/// Returns the last device given out: every one up to it is there for everybody, or gone.
+/// Returns the last assigned device number: every device up to it is visible to all, or gone.
 pub(crate) fn last_device(connection: &Connection) -> Done<DeviceId> {
     last(connection, "device").map(DeviceId::from_raw)
 }
@@ -42,7 +42,7 @@ pub(crate) fn probe(connection: &Connection) -> Done<()> {
     run(connection, sql, ()).map(drop)
 }
 
-/// Notes that numbers up to this one are in use, now or once.
+/// Records that numbers up to this one are or were in use.
 pub(crate) fn advance(connection: &Connection, name: &str, value: u64) -> Done<()> {
     let sql = "UPDATE sequences SET value = ?2 WHERE name = ?1 AND value < ?2";
     run(connection, sql, params![name, int(value)]).map(drop)

@@ -4,7 +4,7 @@ use crate::sql::{Connection, Done, int, params, run};
 use stentor_core::id::AppId;
 use stentor_core::name::Tag;
 
-/// Writes tags as they are kept.
+/// Encodes tags for the device's row.
 pub(crate) fn join_tags(tags: &[Tag]) -> Option<String> {
     let names: Vec<_> = tags.iter().map(Tag::as_str).collect();
     (!names.is_empty()).then(|| names.join(","))
@@ -32,7 +32,7 @@ pub(crate) fn change_tags(
     Ok(())
 }
 
-/// Reads tags as they are kept.
+/// Decodes tags of the device's row.
 pub(crate) fn split_tags(tags: Option<&str>) -> impl Iterator<Item = &str> {
     tags.into_iter().flat_map(|tags| tags.split(','))
 }

@@ -20,7 +20,7 @@ pub(crate) fn check_target(connection: &Connection, app: AppId, target: &Target)
     }
 }
 
-/// Finds keys of the devices that a target names one by one; those that are gone are left out.
+/// Finds the keys of devices that a target names one by one; devices that are gone are left out.
 pub(crate) fn named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<i64>> {
     let ids: &[DeviceId] = match target {
         Target::Device(id) => std::slice::from_ref(id),
@@ -43,7 +43,7 @@ pub(crate) fn has_many(connection: &Connection, app: AppId, target: &Target) -> 
     exists(connection, sql, [no, limit(TARGET_DEVICES_MAX_COUNT)])
 }
 
-/// Lists keys of a person's devices.
+/// Lists the keys of a user's devices.
 pub(crate) fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i64>> {
     let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(Vec::new()) };
     let join = connection.dialect().join_in_order;

@@ -175,7 +175,7 @@ pub(crate) fn ensure(connection: &Connection, app: AppId, topic: &TopicName) -> 
     made.ok_or_else(|| damaged("a topic without a number"))
 }
 
-/// Subscribes one device; returns whether it was not before. The topic's count is the caller's to change.
+/// Subscribes one device; returns true if it was not before. The topic's count is the caller's to change.
 pub(crate) fn add(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
     let sql = "INSERT INTO subscriptions (topic, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
     let is_new = run(connection, sql, [topic, key])? > 0;
@@ -194,7 +194,7 @@ pub(crate) fn topic_count(connection: &Connection, key: i64) -> Done<i64> {
     Ok(one(connection, TOPIC_COUNT, [key], |row| row.get(0))?.unwrap_or(0))
 }
 
-/// Changes how many devices a topic has.
+/// Changes the device count of a topic.
 pub(crate) fn count(connection: &Connection, topic: i64, change: i64) -> Done<()> {
     let sql = "UPDATE topics SET device_count = device_count + ?2 WHERE no = ?1";
     if change == 0 { Ok(()) } else { run(connection, sql, [topic, change]).map(drop) }

@@ -1,4 +1,4 @@
-//! Devices that are known only by a message to their token: forgotten in the end, when no message that is kept counts them.
+//! Unlisted devices, which are known only by a message to their token. They are removed once no stored message counts them.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(crate) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
     Ok(gone)
 }
 
-/// Returns whether a message that is kept was sent to the device: only those that name their devices can have been.
+/// Returns true if a stored message was sent to the device. Only messages that name their devices can have been.
 fn is_counted(connection: &Connection, key: i64) -> Done<bool> {
     let (fleet, device) = (int(fleet_of(key)), device_of(key));
     // A message to it alone is the usual case, and needs no list to be read.

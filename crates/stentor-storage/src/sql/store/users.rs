@@ -14,7 +14,7 @@ use crate::sql::{
     readable, run, text, time, unless_missing,
 };
 
-/// Most devices shown with a person.
+/// The largest number of devices shown with a user.
 const DEVICES_SHOWN_MAX_COUNT: usize = 1_000;
 
 #[async_trait]

@@ -11,7 +11,7 @@ use crate::vault::Vault;
 
 const SELECT: &str = "SELECT app, secret, updated_at FROM upstream_webhooks";
 
-/// Keeps a webhook that is sealed.
+/// Stores a sealed webhook.
 pub(crate) fn put(connection: &Connection, sealed: &UpstreamWebhook) -> Done<()> {
     app_providers::check_app(connection, sealed.app)?;
     let sql = "INSERT INTO upstream_webhooks (app, secret, updated_at) VALUES (?1, ?2, ?3)

@@ -10,7 +10,7 @@ pub(super) const INSTANT_MAX_MS: i64 = 253_402_300_799_999;
 /// Largest lease that can have been given out.
 const LEASE_MAX: i64 = 1 << 62;
 
-/// Does something, and again without the rows that make no sense if it met one.
+/// Executes work, and repeats it after removing damaged rows if it met one.
 pub(super) fn around<T>(connection: &Connection, work: impl Fn(&Connection) -> Done<T>) -> Done<T> {
     match work(connection) {
         Err(fault) if fault.is_damage() => {
@@ -58,7 +58,7 @@ fn tickets(connection: &Connection) -> Done<usize> {
     run(connection, sql, [INSTANT_MAX_MS])
 }
 
-/// Lets the counter of leases go on after the last lease that is held, if it is missing or makes no sense.
+/// Repairs a missing or invalid counter of leases: it continues after the last held lease.
 fn counter(connection: &Connection) -> Done<()> {
     let sane = "SELECT 1 FROM leases WHERE typeof(last) = 'integer' AND last BETWEEN 0 AND ?1
         AND (SELECT count(*) FROM leases) = 1";

@@ -67,7 +67,7 @@ impl InlineReads {
 }
 
 impl InlineTurn<'_> {
-    /// Notes that the read has ended; a slow one stops the next, unless it is known that it did not wait for the disk.
+    /// Ends the read; a slow one causes a pause, unless it is known that it did not wait for the disk.
     pub(super) fn end(self, now: Instant, has_read_disk: impl FnOnce() -> bool) {
         let took = now.saturating_duration_since(self.began);
         if took > SLOW && has_read_disk() {

@@ -65,7 +65,7 @@ async fn thread_of_look_up(readers: &Readers) -> std::thread::ThreadId {
     readers.look_up(|_| Ok(std::thread::current().id())).await.expect("read")
 }
 
-/// Does something on a worker of the runtime.
+/// Executes work on a worker of the runtime.
 async fn on_a_worker<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     tokio::spawn(work).await.expect("done")
 }

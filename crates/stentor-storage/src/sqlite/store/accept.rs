@@ -12,7 +12,7 @@ use super::{app_providers, replies, retained, targets};
 use crate::sql::{Done, int, params, run};
 use crate::sqlite::fault::repeat;
 
-/// Stores one message, whose encoded content is `spec`; all checks come first.
+/// Stores one message with its encoded content `spec`; all checks come first.
 pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
     let message = &new.message;
     app_providers::check_app(connection, message.app)?;
@@ -44,7 +44,7 @@ pub(super) fn keep_reply(
     run(connection, sql, values).map(drop)
 }
 
-/// Writes a message, whose encoded content is `spec`, and its campaign, which waits for its due time.
+/// Writes a message with its encoded content `spec`, and its campaign, which waits for its due time.
 pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> Done<()> {
     let (id, app) = (int(message.id.raw()), int(message.app.raw()));
     let (created_at, due_at) = (message.created_at.as_millis(), message.due_at.as_millis());

@@ -20,13 +20,13 @@ pub(super) fn write_begun(
     run(connection, sql, params![int(id.raw()), state.code(), int(as_of.raw())]).map(drop)
 }
 
-/// Notes the first lease.
+/// Stores the time of the first lease.
 pub(super) fn write_started(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
     let sql = "UPDATE campaigns SET started_at = ?2 WHERE id = ?1 AND started_at IS NULL";
     run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
 }
 
-/// Writes how a campaign ends. Another column that makes no sense does not keep it from ending.
+/// Writes the end of a campaign, even if other columns are damaged.
 pub(super) fn write_end(connection: &Connection, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
     let sql = "UPDATE campaigns SET ended_at = ?2, state = ?3, stop_reason = coalesce(?4, stop_reason),
         stop_detail = coalesce(?5, stop_detail) WHERE id = ?1";

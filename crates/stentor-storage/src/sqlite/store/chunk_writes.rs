@@ -12,7 +12,7 @@ use super::app_providers::AppProvider;
 use super::chunks::level;
 use crate::sql::{Done, damaged, int, limit, params, run};
 
-/// Keeps a new, queued chunk.
+/// Inserts a new, queued chunk.
 pub(super) fn insert(connection: &Connection, fleet: AppProvider, new: &NewChunk<'_>) -> Done<ChunkId> {
     let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
         return Err(damaged("a chunk without devices"));

@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// Returns the head and goes on to the next.
+    /// Returns the head and advances to the next.
     fn step(&mut self) -> Done<Option<i64>> {
         let head = self.head;
         self.head = match self.rows.next()? {
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         Ok(head)
     }
 
-    /// Returns whether the list has the key, and goes past it.
+    /// Returns true if the list has the key, and advances past it.
     fn is_at(&mut self, key: i64) -> Done<bool> {
         while self.head.is_some_and(|head| head < key) {
             self.step()?;

@@ -50,7 +50,7 @@ fn look_up(
 ) -> Done<(Vec<DeviceId>, Vec<SendDecision>, TokenList)> {
     let seen = known
         .and_then(|known| known.prefetch.take(chunk.id))
-        // A memory that does not fit the chunk is no truth: the file is read.
+        // Prefetched devices that do not match the chunk are invalid: the file is read.
         .filter(|seen| seen.devices.len() == chunk.count);
     let (devices, tokens) = match seen {
         Some(Prefetched { devices, tokens }) => (devices, Some(tokens)),
@@ -107,7 +107,7 @@ fn read_tokens(
     let mut read = |first: DeviceId, last: DeviceId| -> Done<()> {
         let mut rows = statement.query([chunk.fleet.bound(first), chunk.fleet.bound(last)])?;
         while let Some(row) = rows.next()? {
-            // A token that is none makes its device one that is gone.
+            // A device with an invalid token counts as gone.
             let key = row.get(0)?;
             match row.get_ref(1)?.as_str() {
                 Ok(token) => each(device_of(key), token),

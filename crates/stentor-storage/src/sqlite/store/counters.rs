@@ -8,7 +8,7 @@ use crate::sql::{Done, all, exists, force, int, limit, params, run};
 /// The largest id that a clock can have produced; ids are milliseconds and some bits.
 const ID_MAX: u64 = 1 << 62;
 
-/// Tables whose rows are numbered by SQLite, each above the largest number ever used.
+/// Tables with rows numbered by SQLite, each above the largest number ever used.
 const NUMBERED: [(&str, &str); 5] =
     [("chunks", "id"), ("users", "no"), ("topics", "no"), ("groups", "no"), ("audit", "id")];
 /// The largest number of rows of a table that are renumbered at one start.

@@ -1,4 +1,4 @@
-//! Listing devices page by page, a bounded number of rows at a time: those that are meant may be few among many.
+//! The list of devices, page by page, a bounded number of rows at a time: few of many rows may match.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};

@@ -66,7 +66,7 @@ impl SqliteStore {
 }
 
 impl SqliteStore {
-    /// Looks for the next devices of a producer, in as many reads as it takes: an audience may be few among many.
+    /// Reads the next devices of a producer in several reads, as an audience may be few among many.
     async fn look(
         &self,
         task: ProducerTask,
@@ -93,7 +93,7 @@ impl SqliteStore {
     }
 }
 
-/// Looks on from where it was before, if nothing has changed since.
+/// Continues the read from its last position, if nothing has changed since.
 fn look_on(
     connection: &Connection,
     target: &Target,
@@ -123,7 +123,7 @@ fn keep(
     devices: &[DeviceId],
     how: Expansion,
 ) -> Done<Option<Expanded>> {
-    // Another step, or a word of the owner, came in between: nothing of this one is kept.
+    // Another step, or an action on the campaign, came in between: the devices read are discarded.
     if producers::find(connection, task)? != Some(at) {
         return Ok(None);
     }

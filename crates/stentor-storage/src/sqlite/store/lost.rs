@@ -1,4 +1,4 @@
-//! Chunks whose rows the disk cannot read, while it reads others: they are skipped until the next start.
+//! Chunks with rows that the disk cannot read, while it reads others: they are skipped until the next start.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ impl Lost {
         tracing::error!(%chunk, "the disk does not give a chunk: it is left alone until the next start");
     }
 
-    /// Notes which chunk is being worked on.
+    /// Records the chunk being worked on.
     pub(super) fn touch(&self, chunk: Option<ChunkId>) {
         self.lock().touched = chunk;
     }
@@ -47,7 +47,7 @@ impl Lost {
         self.lock().alone
     }
 
-    /// Notes that work on chunks was done.
+    /// Records that work on chunks succeeded.
     pub(super) fn note_success(&self) {
         self.lock().alone = false;
     }

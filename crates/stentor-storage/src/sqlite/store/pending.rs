@@ -115,7 +115,7 @@ impl AskedFleet {
     }
 }
 
-/// Lists the levels of the chunks of a fleet that await receipts: mostly few of all that there are.
+/// Lists the levels with chunks of a fleet that await receipts, which are mostly few.
 fn levels(connection: &Connection, fleet: AppProvider) -> Done<Vec<u32>> {
     let sql = "SELECT level FROM chunks WHERE receipts_until IS NOT NULL AND fleet = ?1 AND level >= ?2 AND level < ?3
         ORDER BY level LIMIT 1";

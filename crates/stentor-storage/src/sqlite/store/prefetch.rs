@@ -72,7 +72,7 @@ impl PrefetchCache {
         Ok(())
     }
 
-    /// Notes that the changes so far are committed or taken back.
+    /// Records that the changes so far are committed or rolled back.
     pub(super) fn note_settled(&self) {
         let mut state = self.lock();
         // Changes of an open transaction are in no reader's snapshot: a read that begins now must count them as later.
@@ -145,7 +145,7 @@ impl PrefetchState {
         self.changes.push_back(change);
         if self.changes.len() > CHANGES_MAX_COUNT {
             self.changes.pop_front();
-            // Counted, so that a walk that began before them knows that it does not know.
+            // Counted, so that a read which began before them cannot take its devices for unchanged.
             self.forgotten += 1;
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn write_records(connection: &Connection, id: ChunkId, records: &[Rec
     run(connection, sql, params![int(id.raw()), encode_records(records)]).map(drop)
 }
 
-/// Notes whether a settled chunk awaits receipts, until its message expires.
+/// Stores whether a settled chunk awaits receipts, until its message expires.
 pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until =
         CASE WHEN ?2 THEN (SELECT expires_at FROM campaigns WHERE id = chunks.message) END WHERE id = ?1";
@@ -33,7 +33,7 @@ pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -
     force(connection, ("chunks", &row), sql, [int(id.raw()), awaits.into()]).map(drop)
 }
 
-/// Clears the awaited receipts of chunks whose messages have expired, of at most `count` chunks.
+/// Clears the awaited receipts of chunks with expired messages, of at most `count` chunks.
 pub(super) fn forget_expired(connection: &Connection, now: Timestamp, count: usize) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until = NULL WHERE id IN
         (SELECT id FROM chunks WHERE receipts_until <= ?1 ORDER BY receipts_until LIMIT ?2)";

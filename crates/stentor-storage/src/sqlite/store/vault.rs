@@ -42,7 +42,7 @@ impl Vault {
     }
 }
 
-/// Counts the rows under each key, those that are torn apart; a file of an earlier version has none.
+/// Counts the rows under each key, without torn ones; a file of an earlier version has none.
 pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<SealKeyId, u64>> {
     let mut counts = BTreeMap::new();
     for table in &TABLES {
@@ -59,7 +59,7 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
     Ok(counts)
 }
 
-/// A row's name in order, as it is kept.
+/// The key of a row, in the order of the table.
 type Name = (i64, i64);
 
 /// A table with a sealed column `secret`.
@@ -88,7 +88,7 @@ const TABLES: [SealedTable; 2] = [
     },
 ];
 
-/// Seals a stretch of rows; returns the last of them, if there may be more, and how many were sealed.
+/// Seals some rows; returns the last of them if there may be more, and the number of sealed ones.
 fn adopt_some(
     connection: &Connection,
     keys: &SealKeys,

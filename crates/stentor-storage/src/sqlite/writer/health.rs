@@ -47,7 +47,7 @@ impl Health {
         }
     }
 
-    /// Notes that the thread died.
+    /// Records that the thread died.
     pub(super) fn end(&self, cause: String) {
         self.end.send_replace(Some(cause));
     }

@@ -75,7 +75,7 @@ fn schedule(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<boo
     delete(connection, sql, no, portion)
 }
 
-/// Forgets the campaigns of a removed app with their chunks; returns whether none is left.
+/// Deletes the campaigns of a removed app with their chunks; returns true if none is left.
 fn campaigns(connection: &Connection, app: i64, portion: &Portion<'_>) -> Done<bool> {
     let next = "SELECT id FROM campaigns WHERE app = $1 LIMIT $2";
     while !portion.is_over() {

@@ -50,7 +50,7 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> 
     Ok(true)
 }
 
-/// Forgets a campaign with its chunks.
+/// Deletes a campaign with its chunks.
 fn campaign(connection: &Connection, id: i64, portion: &Portion<'_>) -> Done<bool> {
     // A campaign that is being deleted is not expanded.
     run(connection, "DELETE FROM producers WHERE campaign = ?1", [id])?;
@@ -103,7 +103,7 @@ fn remove_device(connection: &Connection, key: i64, hash: Option<i64>) -> Done<(
     run(connection, "DELETE FROM devices WHERE key = ?1", [key]).map(drop)
 }
 
-/// Notes the fleets of an app as left over, and takes their rows away: nothing of them is found any more.
+/// Records the fleets of an app as leftovers, and deletes their rows, so that no lookup finds them.
 pub(in crate::sqlite::store) fn leave_fleets(connection: &Connection, app: i64) -> Done<()> {
     let sql = "SELECT no, provider FROM fleets WHERE app = ?1";
     let read = |row: &Row<'_>| Ok((number(row, 0)?, row.get::<i64>(1)?));

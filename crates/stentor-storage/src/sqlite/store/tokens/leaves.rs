@@ -1,7 +1,7 @@
-//! Pairs of a token's hash and a device in order, a page of them in one row.
+//! Sorted pairs of a token's hash and a device, a page of them in one row.
 //!
-//! With a row for each pair SQLite searches and changes a page for each. With a row for a leaf it does so once for all that
-//! fall into the leaf. A leaf has the same length however full it is, so that it is written over in its place.
+//! If each pair were a row, SQLite would search and change a page for each pair. With leaves as rows, it does so once for all pairs that
+//! belong to one leaf. A leaf has the same length however full it is, so that it is overwritten in place.
 
 use rusqlite::Connection;
 
@@ -22,7 +22,7 @@ const ROOM_COUNT: usize = 404;
 /// The number of pairs per leaf when many are added, so that later ones find room.
 const PART_COUNT: usize = ROOM_COUNT * 2 / 3;
 
-/// A table of leaves; those that are there cover all hashes, and where none is yet one would cover all.
+/// A table of leaves. The leaves cover all hashes; an empty table is equivalent to one empty leaf for all.
 pub(super) struct Leaves<'a> {
     pub(super) connection: &'a Connection,
     pub(super) table: &'static str,
@@ -195,7 +195,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    /// Returns whether the pairs are in order and of the leaf's stretch.
+    /// Returns true if the pairs are sorted and within the leaf's range.
     fn is_in_order(&self) -> bool {
         let ends = [self.pairs.first(), self.pairs.last()];
         let within = ends.iter().flatten().all(|(hash, _)| (self.first..=self.until).contains(hash));
@@ -240,7 +240,7 @@ impl Leaf {
     }
 }
 
-/// A leaf as it is kept.
+/// A leaf in its stored form.
 struct StoredLeaf<'a> {
     until: i64,
     pairs: &'a [[u8; PAIR_BYTES]],

@@ -16,7 +16,7 @@ const AT_ONCE_COUNT: usize = 512;
 /// The leftover that walks over the devices.
 const WALK: i64 = 1;
 
-/// A device whose token and fleet can be read.
+/// A device with a readable token and fleet.
 struct ReadableDevice {
     key: i64,
     fleet: AppProvider,

@@ -11,7 +11,7 @@ fn is_in(folder: &tempfile::TempDir, needle: &str) -> bool {
     files.any(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes()))
 }
 
-/// Makes a file as it was before anything was sealed, with a credential that was put and removed.
+/// Creates a file of a version without sealing, in which a credential was stored and removed.
 fn earlier(folder: &tempfile::TempDir) -> Connection {
     let path = folder.path().join("stentor.db");
     file::ensure(&path).expect("made");
