@@ -12,7 +12,7 @@ use stentor_core::time::Timestamp;
 use stentor_gateway::mcs::{self, McsAgent, McsRegistrar, McsReply};
 use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
 use stentor_storage::conformance::scene::{Scene, at};
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 use stentor_wire::mcs::McsCheckinReply;
 use tokio::runtime::{Builder, Runtime};
 
@@ -55,7 +55,7 @@ struct Program {
 
 impl Program {
     async fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::temporary().expect("a store"));
         let registrar = OneApp(Scene::new(store.as_ref()).await.app);
         let (ids, key) = (Arc::new(IdSource::after(0)), GatewayKey::new([1; 32]));
         let gateway = Gateway::start(GatewayParts { store, clock: Arc::new(StillClock), ids, key });

@@ -19,7 +19,7 @@ use stentor_core::time::Timestamp;
 use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal, CcsServer, serve};
 use stentor_gateway::{DeviceIdentity, Gateway, GatewayKey, GatewayParts, UpstreamBroker, UpstreamDraft};
 use stentor_storage::conformance::scene::{Scene, at};
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ impl CcsAppSession for Echo {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::temporary().expect("a store"));
     let app = Scene::new(store.as_ref()).await.app;
     let (clock, key): (Arc<dyn Clock>, _) = (Arc::new(StandingClock), GatewayKey::new([7; 32]));
     let ids = Arc::new(IdSource::after(0));

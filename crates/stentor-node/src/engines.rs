@@ -8,7 +8,6 @@ use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_server::app::{AppError, Engines};
 use stentor_server::config::{Config, Engine, QueueEngine};
-use stentor_storage::memory::{MemoryQueue, MemoryStore};
 pub use stentor_storage::postgres::{PostgresInspection, inspect as inspect_database};
 use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
 pub use stentor_storage::schema::{SchemaChange, SchemaGoal};
@@ -43,7 +42,7 @@ pub fn store_place(config: &Config) -> Result<StorePlace, AppError> {
             let address = store_address(&config.store).map_err(|error| engine("the store", &error))?;
             Ok(StorePlace::Postgres(Box::new(address)))
         }
-        Engine::Memory => Err(engine("the store", &"it is in memory")),
+        Engine::Memory => Err(engine("the store", &"it ends with the process")),
     }
 }
 
@@ -55,7 +54,9 @@ pub(crate) fn open(config: &Config, clock: &Arc<dyn Clock>) -> Result<Engines, A
 /// Opens the store.
 fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
     match config.store.engine {
-        Engine::Memory => Ok(Arc::new(MemoryStore::new())),
+        Engine::Memory => {
+            Ok(Arc::new(SqliteStore::temporary().map_err(|error| engine("the store", &error))?))
+        }
         Engine::Sqlite => {
             let (path, keys) = (store_file(&config.data_dir), crate::sealing::keys(config)?);
             let opened = SqliteStore::open_sealed(path, SqliteSettings::store(), keys);
@@ -75,7 +76,9 @@ fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
 /// Opens the queue.
 fn queue(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppError> {
     match config.queue.engine {
-        QueueEngine::Memory => Ok(Arc::new(MemoryQueue::new())),
+        QueueEngine::Memory => {
+            Ok(Arc::new(SqliteQueue::temporary().map_err(|error| engine("the queue", &error))?))
+        }
         QueueEngine::Sqlite => {
             let opened = SqliteQueue::open(queue_file(&config.data_dir), SqliteSettings::queue());
             Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))

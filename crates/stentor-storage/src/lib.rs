@@ -10,7 +10,6 @@ pub mod conformance;
 mod device_keys;
 mod failure;
 pub mod held;
-pub mod memory;
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod postgres;

@@ -1,8 +1,8 @@
-//! Seals what must not lie on a disk in clear: AES-256-GCM under keys that the operator keeps elsewhere than the data.
+//! Sealing of secrets, which must not lie on a disk in clear: AES-256-GCM under keys that the operator keeps apart from the data.
 //!
-//! A record is text: `seal1.` + id of the key (16 hex digits) + `.` + base64url of nonce, ciphertext and tag + `.` + a sum
-//! (8 hex digits) over all before it. The sum says that a record is torn before a key is asked for that never was; that it is
-//! the right one, in the right row, says the tag: the row's name is authenticated with it.
+//! A record is text: `seal1.` + id of the key (16 hex digits) + `.` + base64url of nonce, ciphertext and tag + `.` + a checksum
+//! (8 hex digits) over all before it. The checksum detects a torn record before a key is looked up that never existed. The tag
+//! proves that the record is the right one in the right row: the row's name is authenticated with it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
+use stentor_core::ports::store::StoreError;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -36,21 +37,21 @@ impl fmt::Debug for SealKeyId {
     }
 }
 
-/// Why a text is no set of keys; it says nothing of the text.
+/// The reason why a text is not a set of keys. It reveals nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealKeysError {
-    /// Nothing is there.
+    /// The text is empty.
     #[error("there is no key")]
     Empty,
-    /// One word is no key.
+    /// A word is not a key.
     #[error("word {0} is not a key: 32 random bytes as 64 hex digits or in base64 are one")]
     Word(usize),
-    /// More than anybody needs.
+    /// There are too many keys.
     #[error("there are more than {KEYS_MAX_COUNT} keys")]
     TooMany,
 }
 
-/// What a kept secret turns out to be before it is opened.
+/// The form of a stored secret before it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SecretForm {
     /// JSON as earlier versions kept it.
@@ -70,7 +71,7 @@ pub(crate) enum SealedPlace {
     Webhook(AppId),
 }
 
-/// The key that seals, and those that were used before it and only open.
+/// The key that seals, and former keys that only open.
 pub struct SealKeys {
     present: SealKey,
     former: Vec<SealKey>,
@@ -82,6 +83,15 @@ struct SealKey {
 }
 
 impl SealKeys {
+    /// Generates a key.
+    pub(crate) fn generate() -> Result<Self, StoreError> {
+        let mut bytes = [0; KEY_BYTES];
+        let filled = aws_lc_rs::rand::fill(&mut bytes).map_err(|_| "the random generator failed".to_owned());
+        let word = filled.map(|()| STANDARD.encode(bytes));
+        word.and_then(|word| word.parse().map_err(|error: SealKeysError| error.to_string()))
+            .map_err(StoreError::Unavailable)
+    }
+
     /// Returns the id of the key that seals.
     #[must_use]
     pub const fn present(&self) -> SealKeyId {
@@ -114,7 +124,7 @@ impl SealKeys {
         String::from_utf8(opened.to_vec()).ok()
     }
 
-    /// Returns whether a key is among them.
+    /// Returns true if a key is among them.
     #[must_use]
     pub fn knows(&self, id: SealKeyId) -> bool {
         self.all().any(|key| key.id == id)
@@ -159,7 +169,7 @@ impl SealKey {
     }
 }
 
-/// Returns what a kept secret is.
+/// Returns the form of a stored secret.
 pub(crate) fn kept(record: &str) -> SecretForm {
     match split(record) {
         Some((id, _)) => SecretForm::Sealed(id),
@@ -176,7 +186,7 @@ fn split(record: &str) -> Option<(SealKeyId, &str)> {
     (given == sum(body) && written == id.to_string()).then_some((id, sealed))
 }
 
-/// What is authenticated beside the secret: it opens in its own row alone.
+/// The additional authenticated data of a secret, which binds it to its row.
 fn aad(place: SealedPlace) -> Aad<Vec<u8>> {
     let mut bytes = Vec::new();
     match place {

@@ -1,5 +1,5 @@
-//! A store's rows from one engine to another, in either direction: a page in each transaction, so that a copy that was broken off goes on
-//! where it was; at the end both sides are counted and summed up.
+//! The copy of a store from one engine to another, in either direction. Each page is one transaction, so that an interrupted copy can be
+//! resumed. At the end the rows of both sides are counted and summed up.
 
 use stentor_core::ports::store::StoreError;
 
@@ -16,26 +16,26 @@ pub const LEFT_OUT_NAMED_MAX_COUNT: usize = 1_000;
 /// Rows that are read at once and written in one transaction.
 const PAGE_MAX_ROWS: usize = 4_096;
 
-/// What is being done.
+/// The progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyStep {
-    /// So many rows of all are copied.
+    /// Some of the rows are copied.
     Copied {
         /// Rows so far, those of an earlier run among them.
         rows: u64,
-        /// Rows that there are.
+        /// The number of rows in all.
         of: u64,
     },
-    /// So many rows of both sides are summed up.
+    /// Some of the rows of both sides are summed up.
     Verified {
         /// Rows so far.
         rows: u64,
-        /// Rows that there are.
+        /// The number of rows in all.
         of: u64,
     },
 }
 
-/// What becomes of a row that the target cannot keep: a text in it has U+0000, which earlier versions let in.
+/// The handling of rows that the target cannot store because a text in them contains U+0000, which earlier versions accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnkeepableRows {
     /// The copy ends and names it.
@@ -49,11 +49,11 @@ pub enum UnkeepableRows {
 pub struct RowLeftOut {
     /// Its table.
     pub table: &'static str,
-    /// What identifies it there, as a list in JSON.
+    /// Its key, as a JSON list.
     pub key: String,
 }
 
-/// What was copied, and that both sides have the same.
+/// The result of a copy. Both sides were compared and are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreCopy {
     /// Each table and its sum, in the order of the copy.
@@ -62,14 +62,14 @@ pub struct StoreCopy {
     pub left_out: Vec<RowLeftOut>,
     /// The number of rows left out.
     pub left_out_count: u64,
-    /// Whether an earlier run had begun it.
+    /// True if an earlier run had begun the copy.
     pub resumed: bool,
 }
 
-/// Copies all that a store keeps into an empty one, or goes on where an earlier run was broken off, and compares both.
+/// Copies a store into an empty one, or resumes a copy that was interrupted, and compares both sides.
 ///
-/// Refuses (Conflict) a side that is in use, a target that holds a store, and two sides that differ at the end. What it does not
-/// copy are the keys: they are no part of a store.
+/// Fails with Conflict if a side is in use, if the target holds a store, or if the two sides differ at the end. Keys are not copied, as
+/// they are no part of a store.
 pub fn copy_store(
     from: &StorePlace,
     to: &StorePlace,
@@ -80,7 +80,7 @@ pub fn copy_store(
     for side in [&mut source, &mut target] {
         check_columns(&side.columns()?)?;
     }
-    source.work_off()?;
+    while source.work_off()? {}
     let progress = target.progress()?;
     let resumed = progress.is_some();
     if !resumed {
@@ -128,7 +128,7 @@ fn check_empty(target: &mut dyn TransferSide) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Copies what is left of a table; returns how many rows it has then.
+/// Copies the remaining rows of a table; returns its row count then.
 fn copy_table(
     (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
     table: &TransferTable,

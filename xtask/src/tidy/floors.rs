@@ -59,7 +59,6 @@ const HOUSES: &[Floors] = &[
     storage::STORAGE_SQLITE,
     storage::STORAGE_POSTGRES,
     storage::POSTGRES_STORE,
-    storage::STORAGE_MEMORY,
     storage::STORAGE_NATS,
     lab::LAB,
     lab::LAB_SUBJECT,

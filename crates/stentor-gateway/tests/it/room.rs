@@ -17,7 +17,7 @@ use stentor_gateway::{
     SessionEvent,
 };
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 
 /// A clock that stands where it is put, in seconds of the scene.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) async fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::temporary().expect("a store"));
         let app = Scene::new(store.as_ref()).await.app;
         let clock = Arc::new(HandClock::default());
         clock.0.store(10, Ordering::SeqCst);

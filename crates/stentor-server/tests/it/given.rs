@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
 use stentor_core::ports::store::DeviceStore as _;
 use stentor_core::time::Timestamp;
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 
 use crate::harness::{Read, Reading, Server, Tenant, server, server_on_store};
 
@@ -55,7 +55,7 @@ async fn a_token_of_apns_is_one_device_whatever_its_case() {
 
 #[tokio::test]
 async fn a_device_that_was_kept_in_capitals_is_found_and_gets_the_spelling_that_counts() {
-    let store = Arc::new(MemoryStore::new());
+    let store = Arc::new(SqliteStore::temporary().expect("a store"));
     let server = server_on_store(Arc::clone(&store), |_| {}).await;
     let tenant = server.sender().await;
     let app = tenant.id.parse().expect("an id");

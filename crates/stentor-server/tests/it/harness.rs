@@ -11,7 +11,7 @@ use stentor_gateway::ccs::CcsPort;
 use stentor_server::app::{AppError, BuiltServer, Engines};
 use stentor_server::config::{Config, Engine, QueueEngine};
 use stentor_server::face::EntryPoint;
-use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::sqlite::{SqliteQueue, SqliteStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -109,16 +109,16 @@ async fn start(config: Config, folder: tempfile::TempDir) -> Server {
 pub(crate) async fn server_over(clock: Arc<dyn Clock>, queue: Arc<Trap>) -> Server {
     let folder = tempfile::tempdir().expect("a folder");
     let config = config(folder.path(), Engine::Memory);
-    let engines = Engines { store: Arc::new(MemoryStore::new()), queue };
+    let engines = Engines { store: Arc::new(SqliteStore::temporary().expect("a store")), queue };
     run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
 }
 
 /// Starts a server over a store of the test's own.
-pub(crate) async fn server_on_store(store: Arc<MemoryStore>, change: impl FnOnce(&mut Config)) -> Server {
+pub(crate) async fn server_on_store(store: Arc<SqliteStore>, change: impl FnOnce(&mut Config)) -> Server {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = config(folder.path(), Engine::Memory);
     change(&mut config);
-    let engines = Engines { store, queue: Arc::new(MemoryQueue::new()) };
+    let engines = Engines { store, queue: Arc::new(SqliteQueue::temporary().expect("a queue")) };
     let clock = Arc::new(stentor_server::clock::SystemClock);
     run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
 }

@@ -9,7 +9,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{AuditStore, Change};
 use stentor_core::time::Timestamp;
 use stentor_server::face::record::protobuf::Schema;
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 
 use crate::harness::{Reading, durable_server, durable_server_at, server, server_on_store, server_with};
 
@@ -307,7 +307,7 @@ async fn each_start_has_a_number_of_its_own_whatever_the_clock_says() {
 
 #[tokio::test]
 async fn a_credential_that_another_server_has_removed_is_not_listed() {
-    let store = Arc::new(MemoryStore::new());
+    let store = Arc::new(SqliteStore::temporary().expect("a store"));
     let server = server_on_store(Arc::clone(&store), |_| {}).await;
     let tenant = server.tenant().await;
     let path = format!("/v1/apps/{}/credentials", tenant.id);

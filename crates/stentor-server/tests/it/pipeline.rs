@@ -33,7 +33,7 @@ use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::DispatchStats;
 use stentor_server::pipeline::{Deps, NodeRoles, NodeStanding, Pipeline, PipelineConfig, ProviderFactory};
 use stentor_storage::conformance::PlainChanges;
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 use stub::Stub;
 use tokio::time::Instant;
 
@@ -101,7 +101,8 @@ impl House {
     }
 
     async fn build(stub: Stub) -> Self {
-        Self::build_over(stub, Arc::new(MemoryStore::new()), Arc::<Trap>::default()).await
+        Self::build_over(stub, Arc::new(SqliteStore::temporary().expect("a store")), Arc::<Trap>::default())
+            .await
     }
 
     async fn build_over(stub: Stub, store: Arc<dyn Store>, queue: Arc<Trap>) -> Self {

@@ -9,7 +9,7 @@ use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::time::Timestamp;
-use stentor_storage::memory::MemoryQueue;
+use stentor_storage::sqlite::SqliteQueue;
 use tokio::sync::watch;
 
 /// The queue with its trap.
@@ -24,7 +24,7 @@ pub(crate) struct Trap {
 
 impl Default for Trap {
     fn default() -> Self {
-        Self::over(Box::new(MemoryQueue::new()))
+        Self::over(Box::new(SqliteQueue::temporary().expect("a queue")))
     }
 }
 

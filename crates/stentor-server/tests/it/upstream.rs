@@ -10,7 +10,7 @@ use stentor_core::ports::store::UpstreamStore as _;
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use stentor_server::config::Config;
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 
 use crate::harness::{Reading, Server, Tenant, server_on_store};
 
@@ -18,7 +18,7 @@ use crate::harness::{Reading, Server, Tenant, server_on_store};
 pub(crate) struct Devices {
     pub(crate) server: Server,
     pub(crate) tenant: Tenant,
-    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) store: Arc<SqliteStore>,
 }
 
 impl Devices {
@@ -27,7 +27,7 @@ impl Devices {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let store = Arc::new(MemoryStore::new());
+        let store = Arc::new(SqliteStore::temporary().expect("a store"));
         let server = server_on_store(Arc::clone(&store), change).await;
         let tenant = server.tenant().await;
         Self { server, tenant, store }

@@ -1,44 +1,32 @@
+//! Homes of stores and queues, which outlive a restart.
+
 use async_trait::async_trait;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 
-use crate::memory::{MemoryQueue, MemoryStore};
+use crate::sqlite::SqliteStore;
 
-/// Where an engine keeps a store, so that a case can open it again after a restart.
+/// The place where an engine keeps a store, so that a case can open it again after a restart.
 #[async_trait]
 pub trait StoreHome: Send + Sync {
-    /// Opens the store; what an earlier one kept here is there again, once that is dropped.
+    /// Opens the store with the rows of an earlier one, once that is dropped.
     async fn open(&self) -> Box<dyn Store>;
 }
 
-/// Where an engine keeps a queue.
+/// The place where an engine keeps a queue.
 #[async_trait]
 pub trait QueueHome: Send + Sync {
     /// Opens the queue.
     async fn open(&self) -> Box<dyn Queue>;
 
-    /// Returns whether tickets outlive the queue that took them.
+    /// Returns true if tickets survive a restart of the queue.
     fn persists(&self) -> bool;
 }
 
+/// A temporary store is its own home: it stays open for the whole case.
 #[async_trait]
-impl StoreHome for MemoryStore {
+impl StoreHome for SqliteStore {
     async fn open(&self) -> Box<dyn Store> {
         Box::new(self.clone())
-    }
-}
-
-/// The home of queues in memory: each is new and empty.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MemoryQueueHome;
-
-#[async_trait]
-impl QueueHome for MemoryQueueHome {
-    async fn open(&self) -> Box<dyn Queue> {
-        Box::new(MemoryQueue::new())
-    }
-
-    fn persists(&self) -> bool {
-        false
     }
 }

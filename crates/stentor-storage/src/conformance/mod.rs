@@ -1,9 +1,8 @@
-//! What every engine must do: one suite per port, one line per engine.
+//! The requirements on every engine: one suite per port, one line per engine.
 //!
-//! A case is an ordinary async function over the port, and its name is the sentence that it proves. [`store_suite!`] and
-//! [`queue_suite!`] turn the cases into named tests of one engine, [`model_suite!`] adds random sequences. Time comes from
-//! the cases: nothing here waits. Hidden from the documentation, because it is for engines, not for the product; it needs
-//! no crate that the product does not need.
+//! A case is an ordinary async function over the port, and its name is the sentence that it proves. [`store_suite!`] and [`queue_suite!`]
+//! turn the cases into named tests of one engine, [`model_suite!`] adds random sequences. Cases set the time themselves, so nothing here
+//! waits. Hidden from the documentation, because it is for engines, not for the product; it needs no crate that the product does not need.
 //!
 //! [`store_suite!`]: crate::store_suite
 //! [`queue_suite!`]: crate::queue_suite
@@ -21,7 +20,7 @@ mod suites;
 pub mod value_damage;
 
 pub use benchmark::{BenchmarkFigures, BenchmarkLoad, benchmark};
-pub use home::{MemoryQueueHome, QueueHome, StoreHome};
+pub use home::{QueueHome, StoreHome};
 pub use plain_changes::PlainChanges;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The suites: every case by name, for any engine.
 
-/// Makes a module of tests, one for each case of the store, for the engine whose home `$make` gives.
+/// Defines a module of tests, one for each case of the store, for the engine whose home `$make` returns.
 ///
-/// `$make` is a function without arguments; the home it gives implements [`StoreHome`](crate::conformance::StoreHome)
-/// and is empty each time.
+/// `$make` is a function without arguments; the returned home implements [`StoreHome`](crate::conformance::StoreHome) and is empty each
+/// time.
 #[macro_export]
 macro_rules! store_suite {
     ($name:ident, $make:expr) => {
@@ -372,10 +372,10 @@ macro_rules! store_suite {
     )*};
 }
 
-/// Makes a module of tests, one for each case of the queue, for the engine whose home `$make` gives.
+/// Defines a module of tests, one for each case of the queue, for the engine whose home `$make` returns.
 ///
-/// `$make` is a function without arguments; the home it gives implements [`QueueHome`](crate::conformance::QueueHome)
-/// and is empty each time.
+/// `$make` is a function without arguments; the returned home implements [`QueueHome`](crate::conformance::QueueHome) and is empty each
+/// time.
 #[macro_export]
 macro_rules! queue_suite {
     ($name:ident, $make:expr) => {
@@ -450,13 +450,26 @@ macro_rules! queue_suite {
     )*};
 }
 
-/// Makes a module of property tests: random scripts of the [`model`](crate::conformance::model) on the engine whose home
-/// `$make` gives, alone and beside the store in memory. The seed is fixed; `$cases` bounds the scripts.
+/// Defines a module of property tests: random scripts of the [`model`](crate::conformance::model) on the engine whose home `$make` returns.
+/// The seed is fixed; `$cases` bounds the number of scripts. With `agrees` each script also runs on a temporary SQLite store, and both must
+/// return the same.
 ///
 /// The crate that uses it needs proptest and tokio.
 #[macro_export]
 macro_rules! model_suite {
     ($name:ident, $make:expr, $cases:expr) => {
+        $crate::model_suite! { @module $name, $make, $cases; {} }
+    };
+    ($name:ident, $make:expr, $cases:expr, agrees) => {
+        $crate::model_suite! { @module $name, $make, $cases; {
+            #[test]
+            fn whatever_happens_it_agrees_with_sqlite(script in scripts()) {
+                let reference = $crate::sqlite::SqliteStore::temporary().expect("a store");
+                wait_for($crate::conformance::model::agree(&reference, &$make(), &script));
+            }
+        } }
+    };
+    (@module $name:ident, $make:expr, $cases:expr; { $($agreement:tt)* }) => {
         mod $name {
             use super::*;
 
@@ -487,11 +500,7 @@ macro_rules! model_suite {
                     wait_for($crate::conformance::model::run(&$make(), &script));
                 }
 
-                #[test]
-                fn whatever_happens_it_agrees_with_memory(script in scripts()) {
-                    let memory = $crate::memory::MemoryStore::new();
-                    wait_for($crate::conformance::model::agree(&memory, &$make(), &script));
-                }
+                $($agreement)*
             }
         }
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::model::{self, ModelStep};
 use super::{BenchmarkLoad, benchmark};
-use crate::memory::MemoryStore;
+use crate::sqlite::SqliteStore;
 
 /// Names the cases that the files of a port define.
 fn defined(port: &str) -> Vec<String> {
@@ -45,7 +45,8 @@ fn script(number: u64) -> Vec<ModelStep> {
 async fn random_scripts_reach_everything_that_may_happen() {
     let mut reached = BTreeSet::new();
     for number in 0..40 {
-        reached.extend(model::run(&MemoryStore::new(), &script(number)).await.reached);
+        reached
+            .extend(model::run(&SqliteStore::temporary().expect("a store"), &script(number)).await.reached);
     }
     let all = [
         "a chunk given back",
@@ -75,28 +76,9 @@ async fn random_scripts_reach_everything_that_may_happen() {
 async fn the_benchmark_reaches_every_device() {
     let load = BenchmarkLoad { devices: 500, batch_devices: 100, chunk_max_devices: 50 };
     let start = Instant::now();
-    let figures = benchmark(&MemoryStore::new(), load, || start.elapsed()).await;
+    let figures = benchmark(&SqliteStore::temporary().expect("a store"), load, || start.elapsed()).await;
     let expected_ratio = load.chunk_max_devices as f64;
     assert!(figures.devices_per_second > 0.0);
     let ratio = figures.deliveries_per_second / figures.chunks_per_second;
     assert!((ratio - expected_ratio).abs() < 1e-6, "ten chunks of fifty devices: {figures:?}");
-}
-
-#[tokio::test]
-async fn a_snapshot_goes_its_own_way() {
-    use super::scene::{Scene, at};
-    use stentor_core::ports::store::PipelineStore;
-    use stentor_core::target::Target;
-
-    let store = MemoryStore::new();
-    let scene = Scene::new(&store).await;
-    scene.fcm(2).await;
-    let (message, tickets) = scene.send_wide(super::scene::Draft::to(Target::Everyone)).await;
-    scene.lease(tickets[0].chunk, at(1)).await;
-    let crashed = store.snapshot();
-    scene.fcm(1).await;
-    let (recovery, _) = crashed.recover(99, at(2)).await.expect("recovered");
-    assert_eq!(recovery.deliveries, 2);
-    let after = Scene::again(&crashed, 1);
-    assert_eq!((after.tally(message).await.queued, scene.tally(message).await.sending), (2, 2));
 }

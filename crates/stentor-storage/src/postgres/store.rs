@@ -11,6 +11,7 @@ mod contents;
 mod device_list;
 mod expand;
 mod lease;
+mod ledger_steps;
 mod leftovers;
 mod maintenance;
 mod many_owners;
@@ -22,12 +23,9 @@ mod nodes;
 mod parts;
 mod pending;
 mod pending_writes;
-mod pipeline;
 mod prefetched_rows;
-mod producers;
 mod quotas;
 mod receipt_rows;
-mod receipts;
 mod register;
 mod registrar;
 mod rows;
@@ -44,8 +42,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use stentor_core::device::{Device, Registration};
-use stentor_core::id::{AppId, MessageId};
-use stentor_core::message::Message;
+use stentor_core::id::AppId;
 use stentor_core::ports::store::{DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError};
 use stentor_core::time::Timestamp;
 
@@ -64,7 +61,8 @@ use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
 use crate::sql::store::{
     app_providers, apps, books, campaigns, chunks, codes, collapse, devices, groups, message_rows,
-    offered_tokens, owners, retained, sequences, stretch, tags, targets, topics, turns, unlisted, upstream,
+    offered_tokens, owners, producers, registration, retained, sequences, stretch, tags, targets, topics,
+    upstream,
 };
 use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind};
 use crate::vault::Vault;
@@ -73,12 +71,12 @@ pub(super) use chunk_writes::mark_waiting;
 use message_rows::MessageCache;
 pub(super) use node_events::write_last;
 pub(super) use nodes::OwnInstance;
-use register::RegistrationBatch;
+use registration::RegistrationBatch;
 pub(super) use retained::adopt as adopt_retained;
 pub(super) use transfer::is_unfinished;
 pub(crate) use transfer::{PostgresSide, migrate};
 
-/// How long to wait for a server that is only looked at.
+/// The longest wait for a server that is only inspected.
 const SEALED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A store in one PostgreSQL database; clones share it, and the last one dropped closes it.
@@ -86,10 +84,10 @@ pub type PostgresStore = SqlStore<PostgresParts>;
 
 /// Dropped in this order: first the last jobs are committed.
 pub struct PostgresParts {
-    /// Keeps messages: it holds nothing alone.
+    /// Accepts messages, without a lock.
     acceptance: WriteThread,
     accepted: Arc<AcceptanceList>,
-    /// Changes devices, topics, people and groups.
+    /// Changes devices, topics, users and groups.
     registry: WriteThread,
     /// Changes the ledger, and both where a change needs both.
     ledger: WriteThread,
@@ -97,24 +95,23 @@ pub struct PostgresParts {
     long_readers: ReadThreads,
     messages: Arc<MessageCache>,
     vault: Vault,
-    /// Which of the nodes this is.
+    /// The identity of this process among the nodes.
     own: Arc<OwnInstance>,
-    /// Hears what other nodes tell, once this one has joined them.
+    /// Receives the events of other nodes, once this one has joined them.
     listener: OnceLock<Arc<ChannelListener>>,
     access: DatabaseAccess,
 }
 
 impl PostgresStore {
-    /// Opens the database and brings its schema up to date; it must exist and be kept in UTF-8. Others may use it as well.
-    ///
-    /// Refuses (Conflict) a database that a newer program wrote, or that holds sealed credentials.
-    /// Credentials are kept as they are given: for tests and measurements.
+    /// Opens the database and brings its schema up to date; it must exist and use the encoding UTF-8. Other servers may use it as well.
+    /// Refuses (Conflict) a database that a newer program wrote, or that holds sealed credentials. Credentials are stored as they are
+    /// given: for tests and measurements.
     pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
         Self::open_over(address, settings, Vault::new(None))
     }
 
-    /// Opens the database as `open` does, with credentials sealed under keys. Refuses (Conflict) a database of which a credential
-    /// wants another key.
+    /// Opens the database as `open` does, with credentials sealed under keys. Fails with Conflict if a credential needs a key that is not
+    /// given.
     pub fn open_sealed(
         address: &PostgresAddress,
         settings: &PostgresSettings,
@@ -158,15 +155,6 @@ impl PostgresStore {
         };
         Ok(Self { inner: Arc::new(inner) })
     }
-
-    /// Writes something of no meaning.
-    async fn prove_writing(&self) -> Result<(), StoreError> {
-        let probe = |connection: &Connection| {
-            connection.probe();
-            Ok(())
-        };
-        self.write_rows(probe).await
-    }
 }
 
 #[expect(private_interfaces, reason = "other crates name stores, and never the parts of an engine")]
@@ -194,7 +182,7 @@ impl SqlEngine for PostgresParts {
     {
         let (threads, priority, in_snapshot) = match kind {
             ReadKind::Short => (&self.readers, CommitPriority::First, true),
-            // Each statement has a snapshot of its own: one for all would cost two turns over the network.
+            // Each statement has a snapshot of its own: a common one would cost two network round trips.
             ReadKind::LookUp => (&self.readers, CommitPriority::First, false),
             ReadKind::Step => (&self.readers, CommitPriority::Usual, true),
             ReadKind::Walk => (&self.long_readers, CommitPriority::Usual, true),
@@ -213,7 +201,7 @@ impl SqlEngine for PostgresParts {
         registrations: &'a [Registration],
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<Registered>, StoreError>> {
-        let batch = RegistrationBatch::new(app, registrations, now);
+        let batch = RegistrationBatch::new(app, registrations, now, tokens::hash);
         store.write_registry(move |connection| register::some(connection, &batch))
     }
 
@@ -227,8 +215,12 @@ impl SqlEngine for PostgresParts {
         store.read_long(move |connection| device_list::list(connection, app, &filter, page))
     }
 
-    fn has_others(&self) -> bool {
-        self.own.get().is_some()
+    fn own_node(&self) -> Option<u64> {
+        self.own.get()
+    }
+
+    fn messages(&self) -> &Arc<MessageCache> {
+        &self.messages
     }
 
     fn vault(&self) -> &Vault {
@@ -237,7 +229,7 @@ impl SqlEngine for PostgresParts {
 }
 
 impl PostgresParts {
-    /// Begins to hear what other nodes tell, if it does not yet.
+    /// Starts listening for the events of other nodes, unless it has been started.
     fn listen(&self) -> Result<(), StoreError> {
         if self.listener.get().is_none() {
             let transactor = Transactor::new(self.access.clone());
@@ -251,7 +243,7 @@ impl PostgresParts {
     }
 }
 
-/// Counts the credentials of a database under each key; one that holds no store has none. Writes nothing.
+/// Counts the credentials of a database under each key; a database without a store has none. Writes nothing.
 pub fn sealed_under(address: &PostgresAddress) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
     let mut transactor = Transactor::new(DatabaseAccess::for_a_look(address, SEALED_PATIENCE));
     apart(move || Ok(sealing::sealed_under(transactor.connect()?)?))
@@ -275,7 +267,7 @@ fn prepared((access, patience): (DatabaseAccess, Duration), vault: Vault) -> Res
     apart(prepare)
 }
 
-/// Does something on a thread of its own: the driver waits in a way that the threads of a runtime refuse.
+/// Executes work on a thread of its own, because the driver blocks in a way that the threads of a runtime refuse.
 pub(super) fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -283,18 +275,4 @@ pub(super) fn apart<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("stentor-open".to_owned()).spawn(work);
     let thread = thread.map_err(|error| failed(&error.to_string()))?;
     thread.join().unwrap_or_else(|_| Err(failed("its thread panicked")))
-}
-
-impl PostgresStore {
-    /// Returns a message from memory, or reads it.
-    pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
-        let cache = Arc::clone(&self.inner.messages);
-        self.read_step(move |connection| cache.get(connection, id)).await
-    }
-}
-
-impl std::fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PostgresStore")
-    }
 }

@@ -1,15 +1,19 @@
-//! A store over an engine, and what an engine does for it.
+//! A store over an engine, and the trait of an engine.
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use stentor_core::device::{Device, Registration};
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::Message;
 use stentor_core::ports::store::{DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::connection::Sql;
 use super::error::Done;
+use super::parts::EngineParts as _;
+use super::store::message_rows::MessageCache;
 use crate::vault::Vault;
 
 /// A store in a database; clones share it, and the last one dropped closes it.
@@ -23,22 +27,22 @@ impl<E> Clone for SqlStore<E> {
     }
 }
 
-/// What a transaction changes, by which engines choose its thread and its place in the queue.
+/// The kind of a transaction, by which engines choose its thread and its place in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// The ledger, to move audiences.
     Ledger,
-    /// The ledger, for a caller or a single device that waits.
+    /// The ledger, for a waiting caller or a single device.
     LedgerFirst,
-    /// Devices, topics, people, groups.
+    /// Devices, topics, users, groups.
     Registry,
-    /// Devices, topics, people, groups, for a caller or a single device that waits.
+    /// Devices, topics, users, groups, for a waiting caller or a single device.
     RegistryFirst,
-    /// Rows that no rule reads to decide about other rows, for somebody who waits; all checks come before the first change.
+    /// Rows that no rule reads to decide about other rows, for a waiting caller. All checks come before the first change.
     Rows,
 }
 
-/// How much a read looks at, and for whom.
+/// The kind of a read: its size, and the caller that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadKind {
     /// A few rows in one snapshot, for a caller, a device or a single message.
@@ -63,7 +67,7 @@ pub trait SqlEngine: Send + Sync + 'static {
     /// A connection of the engine.
     type Connection: Sql;
 
-    /// Does a job in the next commit; its result is on disk. The job may be done several times.
+    /// Executes a job in the next commit; its result is on disk. The job may be executed several times.
     fn write<T, F>(&self, kind: WriteKind, work: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
@@ -75,7 +79,7 @@ pub trait SqlEngine: Send + Sync + 'static {
         T: Send + 'static,
         F: Fn(&Self::Connection) -> Done<T> + Send + 'static;
 
-    /// Keeps messages, each whole or not at all. Reply i belongs to message i.
+    /// Stores messages, each as a whole or not at all. Reply i belongs to message i.
     fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Vec<Result<Idempotent<()>, StoreError>>>;
 
     /// Registers the first of some devices; returns as many replies as it registered.
@@ -98,12 +102,16 @@ pub trait SqlEngine: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// Returns whether other processes may do the same work, so that a process claims it first.
-    fn has_others(&self) -> bool {
-        false
+    /// Returns the instance of this process among the nodes that share the database. Nodes claim work before they do it. A SQLite file has
+    /// only one process.
+    fn own_node(&self) -> Option<u64> {
+        None
     }
 
-    /// Returns what seals and opens secrets.
+    /// Returns the cache of messages.
+    fn messages(&self) -> &Arc<MessageCache>;
+
+    /// Returns the vault, which seals and opens secrets.
     fn vault(&self) -> &Vault;
 }
 
@@ -127,9 +135,9 @@ impl<E: SqlEngine> SqlStore<E> {
         write = write WriteKind::Ledger;
         /// Changes the ledger for a caller or a single device that waits.
         write_first = write WriteKind::LedgerFirst;
-        /// Changes devices, topics, people and groups.
+        /// Changes devices, topics, users and groups.
         write_registry = write WriteKind::Registry;
-        /// Changes devices, topics, people and groups for a caller or a single device that waits.
+        /// Changes devices, topics, users and groups for a waiting caller or a single device.
         write_registry_first = write WriteKind::RegistryFirst;
         /// Changes rows that no rule reads to decide about other rows.
         write_rows = write WriteKind::Rows;
@@ -147,5 +155,22 @@ impl<E: SqlEngine> SqlStore<E> {
 
     pub(crate) fn vault(&self) -> Vault {
         self.inner.vault().clone()
+    }
+
+    /// Returns a message from memory, or reads it.
+    pub(crate) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
+        let cache = Arc::clone(self.inner.messages());
+        self.read_step(move |connection| cache.get(connection, id)).await
+    }
+
+    /// Writes a row without meaning; fails if the engine cannot commit.
+    pub(crate) async fn prove_writing(&self) -> Result<(), StoreError> {
+        self.write_rows(|connection| connection.probe()).await
+    }
+}
+
+impl<E> fmt::Debug for SqlStore<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SqlStore")
     }
 }

@@ -8,6 +8,7 @@ mod damage;
 pub(crate) mod dialect;
 mod engine;
 mod error;
+mod ledger_engine;
 mod parts;
 mod portion;
 mod query;
@@ -22,6 +23,7 @@ pub(crate) use engine::{ReadKind, SqlEngine, WriteKind};
 pub(crate) use error::{
     Done, SqlError, conflict, damaged, found, missing, unavailable, unless_missing, unless_repeat,
 };
+pub(crate) use ledger_engine::{LedgerEngine, Step};
 pub(crate) use parts::{EngineParts, RemovedKind};
 #[cfg(test)]
 pub(crate) use portion::PORTION_MAX_ROWS;

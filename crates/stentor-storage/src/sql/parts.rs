@@ -13,7 +13,7 @@ use super::error::Done;
 use super::portion::Portion;
 use super::store::app_providers::AppProvider;
 
-/// A thing that is removed at once for everybody, and whose rows go a few in each transaction.
+/// A kind of thing that is removed at once for all readers. Its rows are deleted in portions, one per transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RemovedKind {
     Topic,
@@ -22,22 +22,45 @@ pub(crate) enum RemovedKind {
     App,
 }
 
+impl RemovedKind {
+    /// Returns the number in the table of leftovers.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Topic => 1,
+            Self::Group => 2,
+            Self::Person => 3,
+            Self::App => 4,
+        }
+    }
+
+    /// Returns the kind of a number.
+    pub(crate) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Topic),
+            2 => Some(Self::Group),
+            3 => Some(Self::Person),
+            4 => Some(Self::App),
+            _ => None,
+        }
+    }
+}
+
 /// Parts of the store in which the engines differ.
 pub(crate) trait EngineParts {
     /// Finds the key of the device that holds a token.
     fn holder(&self, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>>;
 
-    /// Forgets where the device with a token is found. PostgreSQL finds it by its row.
+    /// Removes the entry by which a device is found by its token. PostgreSQL finds it by its row.
     fn forget_token(&self, _fleet: AppProvider, _token: &PushToken, _key: i64) -> Done<()> {
         Ok(())
     }
 
-    /// Notes the fleets of an app, so that their devices are removed later. PostgreSQL finds them by the app.
+    /// Records the fleets of an app, so that their devices are removed later. PostgreSQL finds them by the app.
     fn note_fleets(&self, _app: i64) -> Done<()> {
         Ok(())
     }
 
-    /// Counts the next devices of an audience in a fleet; returns the device after which to go on, `None` at the end.
+    /// Counts the next devices of an audience in a fleet; returns the device after which to continue, `None` at the end.
     fn count_stretch(
         &self,
         target: &Target,
@@ -45,21 +68,21 @@ pub(crate) trait EngineParts {
         after: DeviceId,
     ) -> Done<(u64, Option<DeviceId>)>;
 
-    /// Does what an owner of a campaign asks for.
+    /// Applies the action of an app server to a campaign.
     fn act(&self, app: AppId, id: CampaignId, action: CampaignAction, now: Timestamp) -> Done<Campaign>;
 
-    /// Ends a part of the rest of a canceled campaign; returns whether there is more.
+    /// Ends a portion of a canceled campaign's queued deliveries; returns true if more are left.
     fn wind_up(&self, id: CampaignId, now: Timestamp) -> Done<bool>;
 
     /// Writes another token into the row of a device, and where the device is found by it.
     fn set_token(&self, fleet: AppProvider, key: i64, former: &PushToken, token: &PushToken) -> Done<()>;
 
-    /// Lets others that change a device wait until the transaction ends. SQLite has one that writes.
+    /// Locks a device until the transaction ends. SQLite has a single writer.
     fn lock_device(&self, _key: i64) -> Done<()> {
         Ok(())
     }
 
-    /// Lets the other processes end the session of a device of the gateway, which may be connected to any of them.
+    /// Makes the other nodes end the session of a device of the gateway, which may be connected to any of them.
     fn cut_off(&self, _app: AppId, _device: DeviceId, _provider: ProviderKind) {}
 
     /// Lists messages of devices that wait and that no other process has claimed.
@@ -71,7 +94,7 @@ pub(crate) trait EngineParts {
         now: Timestamp,
     ) -> Done<Vec<UpstreamMessage>>;
 
-    /// Claims messages of devices, and counts an attempt; returns those that were claimed.
+    /// Claims messages of devices, and counts an attempt; returns the claimed ones.
     fn claim_upstream(&self, _app: AppId, ids: &[UpstreamId]) -> Done<Vec<UpstreamId>> {
         Ok(ids.to_vec())
     }
@@ -84,56 +107,65 @@ pub(crate) trait EngineParts {
     /// Reports a change to the other processes. SQLite has no others.
     fn report_change(&self, _change: &Change) {}
 
+    /// Writes a row without meaning.
+    fn probe(&self) -> Done<()>;
+
+    /// Counts the rows that could not be read since the process began.
+    fn damaged_rows(&self) -> u64;
+
+    /// Wakes the other processes, of which one may expand or send a campaign. SQLite has no others.
+    fn wake_others(&self) {}
+
     /// Returns the number of the next entry of the audit trail, if the engine does not number entries itself.
     fn next_audit_entry(&self) -> Done<Option<i64>> {
         Ok(None)
     }
 
-    /// Returns whether commits wait for another server.
+    /// Returns true if commits wait for another server.
     fn has_standbys(&self) -> Done<bool> {
         Ok(false)
     }
 
-    /// Keeps a message and its campaign, which waits for its due time.
+    /// Stores a message and its campaign, which waits for its due time.
     fn insert_message(&self, message: &Message) -> Done<()>;
 
-    /// Keeps the reply to a request.
+    /// Stores the reply to a request.
     fn keep_reply(&self, app: AppId, reply: &IdempotentReply, now: Timestamp) -> Done<()>;
 
-    /// Lets the commit wait until a standby has everything before it. SQLite has none.
+    /// Makes the commit wait until a standby has everything before it. SQLite has no standby.
     fn await_standby(&self) {}
 
-    /// Returns whether this process fires schedules. With SQLite it is the only one.
+    /// Returns true if this process fires schedules. With SQLite it is the only one.
     fn is_firing(&self) -> Done<bool> {
         Ok(true)
     }
 
-    /// Notes that the rows of a thing are to be removed.
+    /// Records that the rows of a thing are to be removed.
     fn note_removal(&self, kind: RemovedKind, no: i64) -> Done<()>;
 
-    /// Goes on with all that is to be removed, as far as the portion goes; returns whether there is more.
+    /// Deletes rows of removed things within the portion; returns true if more are left.
     fn go_on_removing(&self, portion: &Portion<'_>) -> Done<bool>;
 
     /// Begins to remove the rows of a thing; the rest is removed later.
     fn begin_removal(&self, kind: RemovedKind, no: i64, portion: &Portion<'_>) -> Done<()>;
 
-    /// Lets the devices of a person follow whether the person is in a group. SQLite keeps a list of these devices; PostgreSQL reads them
+    /// Begins to update a group's devices after a user joined or left it. SQLite stores these devices in a table; PostgreSQL reads them
     /// when it needs them.
     fn begin_following(&self, _group: i64, _person: i64, _portion: &Portion<'_>) -> Done<()> {
         Ok(())
     }
 
-    /// Notes that the devices of a person are to follow.
+    /// Records that the devices of a user are to be updated in a group.
     fn note_following(&self, _group: i64, _person: i64) -> Done<()> {
         Ok(())
     }
 
-    /// Returns whether devices are still to follow people into or out of a group.
+    /// Returns true if the devices of users that joined or left a group are not yet updated.
     fn is_following(&self, _group: i64) -> Done<bool> {
         Ok(false)
     }
 
-    /// Does a portion of that; returns whether there is more.
+    /// Updates a portion of these devices; returns true if more are left.
     fn follow(&self, _group: i64) -> Done<bool> {
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! The ports on SQLite: one file that is the ledger, and one that is the queue and may be thrown away.
+//! The ports on SQLite: one file for the ledger, and a disposable one for the queue.
 
 mod bulk;
 mod codes;
@@ -13,6 +13,7 @@ mod queue;
 mod readers;
 mod settings;
 mod store;
+mod temporary;
 mod wal;
 mod worker_pool;
 mod writer;

@@ -14,11 +14,13 @@ use stentor_core::id::{AppId, ChunkId};
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
+use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::file::{self, FileLock};
 use super::migrations;
 use super::settings::SqliteSettings;
+use super::temporary;
 use super::writer::{CommitPriority, WriterThread};
 use crate::sql::{
     Done, Row, all, code, damaged, int, limit, maybe_time, number, one, params, readable, run, time,
@@ -35,9 +37,10 @@ pub struct SqliteQueue {
     /// Counts while others write.
     reader: Arc<Mutex<Connection>>,
     changes: Notify,
-    /// The present as last told, and the next instant at which a ticket becomes ready by itself.
+    /// The time given by the last call, and the next instant at which a ticket becomes ready by itself.
     horizon: Mutex<Horizon>,
     _lock: FileLock,
+    _temporary: Option<TempDir>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,24 +50,39 @@ struct Horizon {
 }
 
 impl SqliteQueue {
-    /// Opens the file or makes it. A file that cannot be read is moved aside, and the queue starts empty: whoever
-    /// opens it publishes again what the store holds queued.
+    /// Opens the file, or creates it. An unreadable file is moved aside, and the queue starts empty: the caller publishes the store's
+    /// queued chunks again.
     pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> Result<Self, StoreError> {
-        let path = path.as_ref();
+        Self::open_over(path.as_ref(), &settings, None)
+    }
+
+    /// Opens an empty queue in a temporary directory, which is removed with it. No commit waits for the disk.
+    pub fn temporary() -> Result<Self, StoreError> {
+        let folder = temporary::folder()?;
+        let path = folder.path().join("queue.db");
+        Self::open_over(&path, &SqliteSettings::temporary(), Some(folder))
+    }
+
+    fn open_over(
+        path: &Path,
+        settings: &SqliteSettings,
+        temporary: Option<TempDir>,
+    ) -> Result<Self, StoreError> {
         file::ensure(path)?;
         let lock = FileLock::take(path)?;
-        let connection = match prepare(path, &settings).map_err(StoreError::from) {
+        let connection = match prepare(path, settings).map_err(StoreError::from) {
             Err(StoreError::Damaged(why)) => {
                 tracing::warn!(%why, "the queue's file is damaged: it is moved aside and filled again from the store");
                 file::quarantine(path)?;
                 file::ensure(path)?;
-                prepare(path, &settings)?
+                prepare(path, settings)?
             }
             other => other?,
         };
-        let reader = Arc::new(Mutex::new(file::open_reader(path, &settings)?));
-        let writer = WriterThread::start("stentor-queue", connection, &settings, |_| ())?;
-        Ok(Self { writer, reader, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
+        let reader = Arc::new(Mutex::new(file::open_reader(path, settings)?));
+        let writer = WriterThread::start("stentor-queue", connection, settings, |_| ())?;
+        let (changes, horizon) = (Notify::new(), Mutex::default());
+        Ok(Self { writer, reader, changes, horizon, _lock: lock, _temporary: temporary })
     }
 
     async fn work<T, F>(&self, work: F) -> Result<T, QueueError>
@@ -79,10 +97,10 @@ impl SqliteQueue {
             .map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
-    /// Wakes all who wait, and the next who comes when nobody does.
+    /// Wakes all waiting tasks, or the next one to wait if there is none.
     fn wake(&self) {
         self.changes.notify_waiters();
-        // For who comes between two waits: `notify_waiters` leaves no permit.
+        // For a task between two waits: `notify_waiters` stores no permit.
         self.changes.notify_one();
     }
 }
@@ -95,7 +113,7 @@ impl Queue for SqliteQueue {
             let some = some.to_vec();
             self.work(move |connection| some.iter().try_for_each(|ticket| put(connection, *ticket))).await?;
         }
-        // Last: whoever is woken leases at once.
+        // Last, because a woken task leases at once.
         self.expect(next);
         Ok(())
     }
@@ -113,8 +131,7 @@ impl Queue for SqliteQueue {
             Ok((leases, next_ready(connection, now)?))
         };
         let (leases, next) = self.work(work).await?;
-        // What another publishes meanwhile may be overwritten here; its wake-up is not, and `changed` looks again
-        // after a second.
+        // A concurrent publication may be overwritten here; its wake-up is not, and `changed` checks again after a second.
         *lock(&self.horizon) = Horizon { now, next };
         Ok(leases)
     }
@@ -210,11 +227,11 @@ impl Queue for SqliteQueue {
 }
 
 impl SqliteQueue {
-    /// Notes that something becomes ready at an instant, and wakes who waits.
+    /// Records the instant at which a ticket becomes ready, and wakes waiting tasks.
     fn expect(&self, at: Option<Timestamp>) {
         let mut horizon = lock(&self.horizon);
         horizon.next = horizon.next.into_iter().chain(at).min();
-        // Whoever is woken locks it.
+        // The woken tasks lock it.
         drop(horizon);
         self.wake();
     }
@@ -267,8 +284,8 @@ fn put(connection: &Connection, ticket: Ticket) -> Done<()> {
         .map(drop)
 }
 
-/// Leaves a ticket that is there as it is, unless it stands in another lane or for longer than there are years. Text and
-/// blobs are larger than each number here.
+/// Inserts a ticket. An existing one stays as it is, unless it is in another lane or its due time is out of range. Texts and blobs compare
+/// larger than each number here.
 const PUT: &str = "INSERT INTO tickets (chunk, lane, due_at) VALUES (?1, ?2, ?3)
     ON CONFLICT (chunk) DO UPDATE SET lane = excluded.lane, due_at = excluded.due_at, lease = NULL, lease_until = NULL
     WHERE lane IS NOT excluded.lane OR due_at > ?4 OR lease_until > ?4 OR (lease IS NULL) <> (lease_until IS NULL)";
@@ -300,7 +317,7 @@ fn take(
         return Ok(Vec::new());
     }
     let sql = "UPDATE leases SET last = last + ?1 RETURNING last - ?1";
-    // Numbers go on over restarts, so that a lease of before never passes for one of now.
+    // Numbers continue over restarts, so that a former lease is never taken for a present one.
     let before = one(connection, sql, [limit(tickets.len())], |row| number(row, 0))?;
     let before = before.ok_or_else(|| damaged("the counter of leases is missing"))?;
     let leases: Vec<_> =

@@ -1,9 +1,9 @@
-//! Connections that read, side by side with the one that writes; each read sees one snapshot.
+//! Reader connections beside the writer's; each read uses one snapshot.
 //!
-//! Reads wait in four lanes, so that no long one stands before a look-up and none of the pipeline's before a caller's: there
-//! may be a thousand producers, and their threads give way to all others. What may walk over many rows does it step by
-//! step, each step a read of its own: it queues again for each, and its snapshot ends with it. Look-ups by keys are done on
-//! the thread that asks, where nothing holds them up.
+//! Reads wait in four lanes, so that no long read delays a look-up, and none of the pipeline's reads delays a caller: there may be a
+//! thousand producers, and their threads yield to all others. A read of many rows proceeds in steps, each of them a read of its own: it
+//! queues again for each step, and its snapshot ends with the step. Look-ups by key run on the calling thread if nothing is likely to block
+//! them.
 
 mod inline;
 
@@ -25,19 +25,19 @@ use super::worker_pool::WorkerPool;
 use crate::sql::{Done, damaged, run};
 use inline::{InlineReads, NotInline};
 
-/// How often a look-up tries to be done where it is asked for: between, its thread does other things.
+/// The number of attempts to run a look-up on the calling thread; between attempts, the thread runs other tasks.
 const INLINE_ATTEMPTS: usize = 3;
 
-/// How much a read has to look at, and for whom.
+/// The kind of a read: its size, and the caller that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// A few rows that an index leads to, for a caller or a device.
     Short,
-    /// A few rows for a step of what moves audiences.
+    /// A few rows for a step of the audience work.
     Step,
     /// A stretch of the registry or of the work that waits, for the pipeline.
     Walk,
-    /// A stretch of whatever a caller asked for.
+    /// A stretch of rows for a caller's request.
     Long,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Readers {
     step: Arc<Semaphore>,
     walk: Arc<Semaphore>,
     long: Arc<Semaphore>,
-    /// The threads of long reads.
-    pool: WorkerPool,
+    /// The threads of long reads; a temporary file has none of its own.
+    pool: Option<WorkerPool>,
     inline: InlineReads,
 }
 
@@ -61,19 +61,20 @@ struct ReaderPool {
 }
 
 impl Readers {
-    /// Makes an empty pool; whoever reads passes the gate.
+    /// Creates an empty pool; each reader passes the gate.
     pub(super) fn new(path: &Path, settings: &SqliteSettings, gate: Arc<Gate>) -> Result<Self, StoreError> {
         let (path, idle) = (path.to_owned(), Mutex::default());
         let places = |count: usize| Arc::new(Semaphore::new(count.max(1)));
         let (short, long) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
         let (step, walk) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
-        let pool = WorkerPool::new(settings.long_readers_max_count)?;
+        let pool = (!settings.writes_inline).then(|| WorkerPool::new(settings.long_readers_max_count));
+        let pool = pool.transpose()?;
         let shared = Arc::new(ReaderPool { path, settings: settings.clone(), gate, idle });
         Ok(Self { shared, short, step, walk, long, pool, inline: InlineReads::new(Instant::now()) })
     }
 
-    /// Reads a few rows by their keys in one snapshot: on this thread where neither the disk nor anybody else is likely to
-    /// hold it up, otherwise as `Reading::Short`. The work may be begun twice.
+    /// Reads a few rows by their keys in one snapshot: on this thread if neither the disk nor another task is likely to block it, otherwise
+    /// as `Reading::Short`. The work may be started twice.
     pub(super) async fn look_up<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -90,14 +91,14 @@ impl Readers {
         self.run(Reading::Short, work).await
     }
 
-    /// Reads on this thread; `None` where that would have to wait.
+    /// Reads on this thread; returns `None` if the read would have to wait.
     fn read_here<T>(
         &self,
         workers: usize,
         work: &impl Fn(&Connection) -> Done<T>,
     ) -> Result<Option<Done<T>>, NotInline> {
         let turn = self.inline.begin(workers, Instant::now())?;
-        // Among those who read a few rows: whoever waits there for a place comes first.
+        // It takes a place of the short reads: a task that waits there comes first.
         let Ok(_place) = self.short.try_acquire() else { return Ok(None) };
         let work = AssertUnwindSafe(|| self.shared.read_without_waiting(work));
         let result =
@@ -106,7 +107,7 @@ impl Readers {
         Ok(result)
     }
 
-    /// Reads in one snapshot, on a thread where waiting for the disk holds up nobody else.
+    /// Reads in one snapshot, on a thread that may block on the disk.
     pub(super) async fn run<T, F>(&self, reading: Reading, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -121,13 +122,14 @@ impl Readers {
         let place = Arc::clone(lane).acquire_owned().await;
         let place = place.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let shared = Arc::clone(&self.shared);
-        // The place goes along: where the caller goes away the read still goes on, and keeps it.
+        // The place moves into the job: if the caller goes away, the read continues and keeps it.
         let job = move || {
             let result = shared.read(work);
             drop(place);
             result
         };
-        let job = match self.pool.handle().filter(|_| reading == Reading::Long) {
+        let own = self.pool.as_ref().filter(|_| reading == Reading::Long).and_then(WorkerPool::handle);
+        let job = match own {
             Some(pool) => pool.spawn_blocking(job),
             None => tokio::task::spawn_blocking(job),
         };
@@ -150,19 +152,19 @@ impl ReaderPool {
         result
     }
 
-    /// Reads over a connection that is open and unused; `None` where there is none, or where somebody is to be waited for.
+    /// Reads over an idle connection; returns `None` if there is none, or if the read would have to wait.
     fn read_without_waiting<T>(&self, work: impl FnOnce(&Connection) -> Done<T>) -> Option<Done<T>> {
         let connection = self.idle.try_lock().ok()?.pop()?;
-        // On this thread nothing may wait: neither for the list, nor at the gate, nor for the file.
+        // This thread must not block on the list, the gate or the file.
         let Some(inside) = self.gate.try_enter(connection.get_interrupt_handle()) else {
             self.put_back(connection);
             return None;
         };
-        // Another process may hold the file: it is waited for elsewhere.
+        // Another process may hold the file: another thread waits for it.
         let result = wait_at_most(&connection, Duration::ZERO).and_then(|()| in_snapshot(&connection, work));
         drop(inside);
         let patience = Duration::from_millis(self.settings.busy_timeout_ms.into());
-        // One that does not wait any more must not get into the hands of those who have the time.
+        // A connection without a busy timeout must not be used by readers that can wait.
         if wait_at_most(&connection, patience).is_ok() {
             self.put_back(connection);
         }
@@ -173,7 +175,7 @@ impl ReaderPool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps a connection for the next, unless it could not end its snapshot.
+    /// Returns a connection to the pool, unless it could not end its snapshot.
     fn put_back(&self, connection: Connection) {
         // In the pool its snapshot would grow old, and hold up the cutting of the log.
         if connection.is_autocommit() {
@@ -182,18 +184,18 @@ impl ReaderPool {
     }
 }
 
-/// Does something that sees one state of the file. Both ends of it stay prepared, like all statements.
+/// Executes work in one snapshot of the file. Its first and last statement stay prepared, like all statements.
 fn in_snapshot<T>(connection: &Connection, work: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
     run(connection, "BEGIN", ())?;
     let result = work(connection);
-    // What the disk does not give ends the transaction by itself.
+    // A read error of the disk ends the transaction by itself.
     if !connection.is_autocommit() {
         run(connection, "COMMIT", ())?;
     }
     result
 }
 
-/// Sets how long a connection waits for another process that holds the file.
+/// Sets the longest wait of a connection for another process that holds the file.
 fn wait_at_most(connection: &Connection, patience: Duration) -> Done<()> {
     Ok(connection.busy_timeout(patience)?)
 }

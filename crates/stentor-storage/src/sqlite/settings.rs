@@ -1,3 +1,5 @@
+//! Settings of an SQLite file.
+
 /// When a commit counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synchronous {
@@ -18,7 +20,7 @@ impl Synchronous {
         }
     }
 
-    /// Returns the number by which SQLite tells it back (sqlite.org/pragma.html, synchronous).
+    /// Returns the number by which SQLite reports it (sqlite.org/pragma.html, synchronous).
     pub(super) const fn code(self) -> i64 {
         match self {
             Self::Off => 0,
@@ -28,25 +30,25 @@ impl Synchronous {
     }
 }
 
-/// How an SQLite file is used.
+/// Settings of an SQLite file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteSettings {
-    /// How long to wait for another process that holds the file, a backup for instance.
+    /// The longest wait for another process that holds the file, a backup for instance.
     pub busy_timeout_ms: u32,
-    /// Page cache of the writing connection.
+    /// Page cache of the writer's connection.
     pub writer_cache_kib: u32,
-    /// Page cache of each reading connection; what is beyond the 64 pages that SQLite is built to keep for it is taken and
-    /// given back with every commit of the writer (.cargo/config.toml).
+    /// Page cache of each reader's connection. Memory beyond the 64 pages that SQLite's build keeps is allocated and freed with every
+    /// commit of the writer (.cargo/config.toml).
     pub reader_cache_kib: u32,
-    /// Connections that read a few rows at once: so many for callers and devices, and as many for the pipeline.
+    /// The number of connections for small reads: one set for callers and devices, and one for the pipeline.
     pub readers_max_count: usize,
-    /// Connections that walk over many rows at once: so many for the pipeline, and as many for what callers ask.
+    /// The number of connections for long reads: one set for the pipeline, and one for requests of callers.
     pub long_readers_max_count: usize,
-    /// How much of the file reading connections map into memory; 0 maps nothing.
+    /// The part of the file that reader connections map into memory; 0 maps nothing.
     pub mmap_mib: u32,
     /// Pages in the write-ahead log after which it is copied into the file.
     pub wal_autocheckpoint_pages: u32,
-    /// Bytes of the write-ahead log above which readers are held back for a moment and it is begun anew.
+    /// The size of the write-ahead log in bytes above which readers are held back for a moment and the log is truncated.
     pub wal_max_bytes: u64,
     /// Most jobs of one commit.
     pub group_commit_max_jobs: usize,
@@ -56,12 +58,14 @@ pub struct SqliteSettings {
     pub waiting_max_jobs: usize,
     /// When a commit counts as done.
     pub synchronous: Synchronous,
+    /// Commits on the caller's thread, for a file that needs no sync.
+    pub writes_inline: bool,
     /// Name of a registered SQLite VFS; `None` is the usual one.
     pub vfs: Option<String>,
 }
 
 impl SqliteSettings {
-    /// Returns what suits a store: every commit is on disk before it is answered.
+    /// Returns the settings of a store: every commit is on disk before it is answered.
     #[must_use]
     pub fn store() -> Self {
         Self {
@@ -77,12 +81,18 @@ impl SqliteSettings {
             group_commit_max_ms: 20,
             waiting_max_jobs: 1_024,
             synchronous: Synchronous::Full,
+            writes_inline: false,
             vfs: None,
         }
     }
 
-    /// Returns what suits a queue: its file can be rebuilt from the store, so a power cut may take its last commits,
-    /// and no commit waits for the disk; what it must not do is leave a damaged file, hence not `Off`.
+    /// Settings of a temporary file, which no process opens again: nothing waits for the disk.
+    pub(super) fn temporary() -> Self {
+        Self { synchronous: Synchronous::Off, writes_inline: true, ..Self::store() }
+    }
+
+    /// Returns the settings of a queue. Its file can be rebuilt from the store, so a power cut may lose its last commits, and no commit
+    /// waits for the disk. It must not leave a damaged file, hence not `Off`.
     #[must_use]
     pub fn queue() -> Self {
         let synchronous = Synchronous::Normal;

@@ -12,17 +12,15 @@ mod device_list;
 mod device_topics;
 mod expand;
 mod lease;
+mod ledger_steps;
 mod leftovers;
 mod lost;
 mod maintenance;
 mod pace;
 mod parts;
 mod pending;
-mod pipeline;
 mod prefetch;
-mod producers;
 mod receipt_rows;
-mod receipts;
 mod register;
 mod registrar;
 mod rows;
@@ -37,23 +35,24 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use stentor_core::device::{Device, Registration};
-use stentor_core::id::{AppId, MessageId};
-use stentor_core::message::Message;
+use stentor_core::id::AppId;
 use stentor_core::ports::store::{
     DeviceFilter, Idempotent, NewMessage, NodeStore, Page, Registered, StoreError,
 };
 use stentor_core::time::Timestamp;
+use tempfile::TempDir;
 
 use super::file::{self, FileLock};
 use super::migrations;
 use super::readers::{Readers, Reading};
 use super::settings::SqliteSettings;
+use super::temporary;
 use super::wal::{self, WalBound};
 use super::writer::{CommitPriority, WriterThread};
 use crate::seal::SealKeys;
 use crate::sql::store::{
     app_providers, books, campaigns, chunks, codes, collapse, devices, groups, message_rows, offered_tokens,
-    owners, rehearsal, replies, retained, sequences, stretch, tags, targets, topics, turns, unlisted,
+    owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags, targets, topics,
     upstream,
 };
 use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt};
@@ -62,7 +61,7 @@ use lost::Lost;
 use message_rows::MessageCache;
 use pace::Pace;
 use prefetch::PrefetchCache;
-use register::RegistrationBatch;
+use registration::RegistrationBatch;
 pub(super) use retained::adopt as adopt_retained;
 pub(super) use tokens::adopt_rows;
 pub(crate) use transfer::{SqliteSide, migrate};
@@ -82,28 +81,41 @@ pub struct SqliteParts {
     lost: Arc<Lost>,
     pace: Pace,
     _lock: FileLock,
+    _temporary: Option<TempDir>,
 }
 
 impl SqliteStore {
-    /// Opens the file, makes it when there is none, and brings its schema up to date.
-    ///
-    /// Refuses (Conflict) a file that another process uses, that a newer program wrote, or that holds sealed credentials.
-    /// Credentials are kept as they are given: for tests and measurements.
+    /// Opens the file, creates it if needed, and brings its schema up to date. Refuses (Conflict) a file that another process uses, that a
+    /// newer program wrote, or that holds sealed credentials. Credentials are stored as they are given: for tests and measurements.
     pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> Result<Self, StoreError> {
-        Self::open_over(path.as_ref(), settings, Vault::new(None))
+        Self::open_over(path.as_ref(), settings, Vault::new(None), None)
     }
 
-    /// Opens the file as `open` does, with credentials sealed under keys; those that are clear or under a former key are
-    /// sealed anew first. Refuses (Conflict) a file of which a credential wants another key, and changes nothing of it.
+    /// Opens the file as `open` does, with credentials sealed under keys. Credentials in clear or under a former key are sealed again
+    /// first. Fails with Conflict, and changes nothing, if a credential needs a key that is not given.
     pub fn open_sealed(
         path: impl AsRef<Path>,
         settings: SqliteSettings,
         keys: SealKeys,
     ) -> Result<Self, StoreError> {
-        Self::open_over(path.as_ref(), settings, Vault::new(Some(keys)))
+        Self::open_over(path.as_ref(), settings, Vault::new(Some(keys)), None)
     }
 
-    fn open_over(path: &Path, settings: SqliteSettings, vault: Vault) -> Result<Self, StoreError> {
+    /// Opens an empty store in a temporary directory, which the last clone removes. No commit waits for the disk.
+    ///
+    /// Credentials are sealed under a key that exists in this process only.
+    pub fn temporary() -> Result<Self, StoreError> {
+        let folder = temporary::folder()?;
+        let (path, keys) = (folder.path().join("stentor.db"), SealKeys::generate()?);
+        Self::open_over(&path, SqliteSettings::temporary(), Vault::new(Some(keys)), Some(folder))
+    }
+
+    fn open_over(
+        path: &Path,
+        settings: SqliteSettings,
+        vault: Vault,
+        temporary: Option<TempDir>,
+    ) -> Result<Self, StoreError> {
         file::ensure(path)?;
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &settings)?;
@@ -114,7 +126,7 @@ impl SqliteStore {
         vault.adopt(&connection)?;
         mend(&connection)?;
         let prefetch = Arc::new(PrefetchCache::default());
-        // Before the first write: what changed unseen would be sent to as it was.
+        // Before the first write: otherwise a changed device could be sent its prefetched token.
         prefetch.watch(&connection)?;
         let (settled, gate, log) = (Arc::clone(&prefetch), Arc::default(), wal::path_of(path));
         let mut bound = WalBound::new(log.clone(), settings.wal_max_bytes, Arc::clone(&gate));
@@ -125,11 +137,22 @@ impl SqliteStore {
         let writer = WriterThread::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate)?;
         let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
-        let inner = SqliteParts { writer, readers, messages, prefetch, vault, log, lost, pace, _lock: lock };
+        let inner = SqliteParts {
+            writer,
+            readers,
+            messages,
+            prefetch,
+            vault,
+            log,
+            lost,
+            pace,
+            _lock: lock,
+            _temporary: temporary,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.
+    /// Executes a job on many chunks, and repeats it without the chunks that the disk cannot read while it reads the rest.
     async fn write_around<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -140,7 +163,7 @@ impl SqliteStore {
             // A failure would otherwise be put down to the chunk that was touched last, by another job.
             lost.touch(None);
             let done = self.write(move |connection| work(connection, &lost)).await;
-            // Only what cannot be read speaks for a chunk: where the disk fails to write or to sync, it fails for all.
+            // Only an unreadable page points to one chunk: a failure to write or sync affects all chunks.
             let Err(StoreError::Unreadable(problem)) = done else {
                 self.inner.lost.note_success();
                 return done;
@@ -149,11 +172,6 @@ impl SqliteStore {
                 return Err(StoreError::Unreadable(problem));
             }
         }
-    }
-
-    /// Writes something of no meaning.
-    async fn prove_writing(&self) -> Result<(), StoreError> {
-        self.write(|connection| sequences::probe(connection)).await
     }
 }
 
@@ -228,7 +246,7 @@ impl SqlEngine for SqliteParts {
                 None => registrations,
             };
             let some = store.inner.pace.first(plain);
-            let batch = RegistrationBatch::new(app, some, now);
+            let batch = RegistrationBatch::new(app, some, now, tokens::hash);
             let registered = store.write(move |connection| register::some(connection, &batch)).await?;
             store.inner.pace.note(some.len(), registered.len());
             Ok(registered)
@@ -245,7 +263,7 @@ impl SqlEngine for SqliteParts {
             let given = filter.clone();
             let plan = store.read(move |connection| device_list::plan(connection, app, &given)).await?;
             let mut found = Vec::new();
-            // The whole page may be of one fleet, so that each is asked for one.
+            // The whole page may belong to one fleet, so each fleet is queried for a whole page.
             for list in plan {
                 found.extend(store.list(list, page).await?);
             }
@@ -255,12 +273,16 @@ impl SqlEngine for SqliteParts {
         })
     }
 
+    fn messages(&self) -> &Arc<MessageCache> {
+        &self.messages
+    }
+
     fn vault(&self) -> &Vault {
         &self.vault
     }
 }
 
-/// Puts right what all apps share; what cannot be is told where it is needed.
+/// Repairs data that all apps share. A failed repair is reported where the data is needed.
 fn mend(connection: &Connection) -> Done<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     for mend in [counters::mend, counters::mend_numbers, tokens::mend] {
@@ -271,25 +293,17 @@ fn mend(connection: &Connection) -> Done<()> {
     Ok(connection.execute_batch("COMMIT")?)
 }
 
-impl SqliteStore {
-    /// Returns a message from memory, or reads it.
-    pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
-        let cache = Arc::clone(&self.inner.messages);
-        self.read_step(move |connection| cache.get(connection, id)).await
-    }
-}
-
-/// A file has one server: its lock says so.
+/// A file has one server, as its lock ensures.
 impl NodeStore for SqliteStore {}
 
 impl SqliteStore {
-    /// Refuses what registering would refuse, without the thread that writes.
+    /// Reports the refusals of registrations without the writer thread.
     async fn check_some(&self, app: AppId, given: &[Registration]) -> Result<(), StoreError> {
         let given = given.to_vec();
         self.read_long(move |connection| rehearsal::check(connection, app, &given)).await
     }
 
-    /// Registers a device of which one transaction would hold others up; what it may not have was refused before.
+    /// Registers a device with more topics than one transaction takes; refusals were checked before.
     async fn register_in_parts(
         &self,
         app: AppId,
@@ -298,19 +312,13 @@ impl SqliteStore {
     ) -> Result<Vec<Registered>, StoreError> {
         let mut registered = Vec::new();
         for part in register::parts(one) {
-            let batch = RegistrationBatch::new(app, &[part], now);
+            let batch = RegistrationBatch::new(app, &[part], now, tokens::hash);
             let done = self.write(move |connection| register::some(connection, &batch)).await?;
-            // The first tells whether the device is new.
+            // The first part determines whether the device is new.
             if registered.is_empty() {
                 registered = done;
             }
         }
         Ok(registered)
-    }
-}
-
-impl std::fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SqliteStore")
     }
 }

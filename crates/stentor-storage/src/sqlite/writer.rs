@@ -1,13 +1,13 @@
-//! The one thread that writes: whatever waits is committed together, and answered after that.
+//! The single writer thread: waiting jobs are committed together, and answered after the commit.
 //!
-//! A commit costs a flush of the disk whatever it holds, so many small jobs share one. Each job is a savepoint of its
-//! own, or makes all its checks first: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
-//! their commit waits for no others; but every other commit begins with one of those that move audiences.
+//! A commit costs a flush of the disk, however much it contains. Therefore many small jobs share one (group commit). Each job is a
+//! savepoint of its own, or makes all its checks first: a job that fails does not affect the others. Jobs for a waiting caller or a single
+//! device go first, and their commit takes no others; but every other commit begins with a job that moves audiences.
 
 mod health;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,22 +21,22 @@ use crate::commit_queue::CommitQueue;
 use crate::sql::{Done, SqlError};
 use health::{Health, WriteHealth, text_of};
 
-/// How what a job wrote is taken back when it fails.
+/// The way in which a failed job is rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undo {
-    /// A savepoint is begun before it.
+    /// By a savepoint before it.
     Savepoint,
-    /// There is nothing to take back: it makes all its checks before it writes, and fails in the middle only with the engine.
+    /// Not needed: the job makes all its checks before it writes, and fails in the middle only if the engine fails.
     Nothing,
 }
 
-/// A job that waits, and what it will answer.
+/// A waiting job with its answer.
 trait Job: Send {
-    /// Returns how what it wrote is taken back when it fails.
+    /// Returns the way in which the job is rolled back when it fails.
     fn undo(&self) -> Undo;
-    /// Does the work inside the open transaction; returns whether it is to be kept.
+    /// Executes the work inside the open transaction; returns true if it is to be committed.
     fn work(&mut self, connection: &Connection) -> bool;
-    /// Answers after the commit, or after it failed.
+    /// Sends the answer after the commit, or after its failure.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -75,14 +75,16 @@ where
     }
 }
 
-/// The way to the thread that writes; dropping it waits until all that was handed over is committed.
+/// The writer thread; dropping it waits until all its jobs are committed.
 pub(super) struct WriterThread {
     queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Commits on the caller's thread instead.
+    inline: Option<Mutex<GroupCommitter>>,
 }
 
-/// A job handed over: waits for its answer.
+/// A queued job, which can be awaited.
 pub(super) struct Pending<T>(Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>);
 
 impl<T> Pending<T> {
@@ -111,14 +113,17 @@ impl WriterThread {
             wrote: false,
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
+            settled: Box::new(settled),
         };
-        let thread =
-            std::thread::Builder::new().name(name.to_owned()).spawn(move || committer.watched(settled));
+        if settings.writes_inline {
+            return Ok(Self { queue, health, thread: Mutex::default(), inline: Some(Mutex::new(committer)) });
+        }
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || committer.watched());
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { queue, health, thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue, health, thread: Mutex::new(Some(thread)), inline: None })
     }
 
-    /// Returns whether what is written now is kept; where the last commit does not say, `probe` is written for it.
+    /// Returns an error if writes cannot be committed now. If no recent commit shows it, `probe` is written.
     pub(super) async fn keeps(&self, probe: fn(&Connection) -> Done<()>) -> Result<(), StoreError> {
         match self.health.standing(Instant::now()) {
             WriteHealth::Keeps => Ok(()),
@@ -127,12 +132,12 @@ impl WriterThread {
         }
     }
 
-    /// Waits until the thread has died of a panic, and gives its words.
+    /// Waits until the thread has died of a panic; returns the panic's message.
     pub(super) async fn ended(&self) -> String {
         self.health.ended().await
     }
 
-    /// Hands a job over, waiting for a place; what it comes to is on disk.
+    /// Queues a job, waiting for a place. Its result is on disk once it is answered.
     pub(super) async fn submit<T, F>(&self, priority: CommitPriority, work: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -141,8 +146,8 @@ impl WriterThread {
         self.hand_over(priority, work, Undo::Savepoint).await
     }
 
-    /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
-    /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
+    /// Queues a job that makes all its checks before it writes. It needs no savepoint, because copies of pages would cost more than a small
+    /// job's own work. If the engine fails in the middle of it, all jobs of its commit fail.
     pub(super) async fn submit_checked<T, F>(&self, priority: CommitPriority, work: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -158,13 +163,16 @@ impl WriterThread {
     {
         let (reply, answer) = oneshot::channel();
         let call = WriteJob { work: Some(work), result: None, reply, undo };
-        match self.queue.push(priority, Box::new(call)).await {
-            Ok(()) => Pending(Ok(answer)),
-            Err(_) => Pending(Err(closed())),
+        if self.queue.push(priority, Box::new(call)).await.is_err() {
+            return Pending(Err(closed()));
         }
+        if let Some(committer) = &self.inline {
+            committer.lock().unwrap_or_else(PoisonError::into_inner).commit_waiting();
+        }
+        Pending(Ok(answer))
     }
 
-    /// Does a job and waits for its commit.
+    /// Executes a job and waits for its commit.
     pub(super) async fn run<T, F>(&self, priority: CommitPriority, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -176,7 +184,7 @@ impl WriterThread {
 
 impl Drop for WriterThread {
     fn drop(&mut self) {
-        // Closed before it is joined: the thread ends once nothing waits any more.
+        // Closed before the join: the thread ends once the queue is empty.
         self.queue.close();
         let thread = self.thread.get_mut().ok().and_then(Option::take);
         if let Some(thread) = thread {
@@ -194,51 +202,66 @@ struct GroupCommitter {
     connection: Connection,
     queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
-    /// Whose turn it is to begin a commit, if jobs of both priorities wait.
+    /// The priority that begins the next commit if jobs of both priorities wait.
     next: CommitPriority,
-    /// Whether a job of this commit that is to be kept has written anything.
+    /// True if a successful job of this commit has written anything.
     wrote: bool,
     max_jobs: usize,
     max_span: Duration,
+    settled: Box<dyn FnMut(&Connection) + Send>,
 }
 
 impl Drop for GroupCommitter {
     fn drop(&mut self) {
-        // Whoever waits for a thread that is gone must not wait for ever.
+        // Callers must not wait for ever for a thread that is gone.
         self.queue.abandon();
     }
 }
 
 impl GroupCommitter {
-    /// Works to the end; a panic is noted before anybody is sent away.
-    fn watched(mut self, settled: impl FnMut(&Connection)) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(settled))) {
+    /// Runs to the end; a panic is recorded before the waiting jobs are dropped.
+    fn watched(mut self) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run())) {
             self.health.end(text_of(&*panic));
         }
     }
 
-    fn run(&mut self, mut settled: impl FnMut(&Connection)) {
+    fn run(&mut self) {
         while let Some((priority, first)) = self.queue.take(self.next) {
-            self.next =
-                if priority == CommitPriority::First { CommitPriority::Usual } else { CommitPriority::First };
-            let mut group = Vec::new();
-            self.wrote = false;
-            let committed = self.group(priority, first, &mut group);
-            // Before anybody is answered: who hears of a failure and looks at the health finds it there.
-            self.health.note(&committed, self.wrote, Instant::now());
-            // A commit that failed may leave the transaction open, and the next BEGIN would fail.
-            if !self.connection.is_autocommit() {
-                let _ = self.execute("ROLLBACK");
-            }
-            // Before the answers: whoever has one reads what it wrote, and caches must not be behind it.
-            settled(&self.connection);
-            for job in group {
-                job.answer(committed.clone());
+            self.commit(priority, first);
+        }
+    }
+
+    /// Commits the jobs that wait, and returns.
+    fn commit_waiting(&mut self) {
+        for priority in [CommitPriority::First, CommitPriority::Usual] {
+            while let Some(first) = self.queue.try_take(priority) {
+                self.commit(priority, first);
             }
         }
     }
 
-    /// Works on what waits and commits it.
+    /// Commits a job with those that join it, and answers them.
+    fn commit(&mut self, priority: CommitPriority, first: Box<dyn Job>) {
+        self.next =
+            if priority == CommitPriority::First { CommitPriority::Usual } else { CommitPriority::First };
+        let mut group = Vec::new();
+        self.wrote = false;
+        let committed = self.group(priority, first, &mut group);
+        // Before the answers: a caller that receives a failure finds it in the health.
+        self.health.note(&committed, self.wrote, Instant::now());
+        // A commit that failed may leave the transaction open, and the next BEGIN would fail.
+        if !self.connection.is_autocommit() {
+            let _ = self.execute("ROLLBACK");
+        }
+        // Before the answers: a caller reads its own writes, so caches must not be behind them.
+        (self.settled)(&self.connection);
+        for job in group {
+            job.answer(committed.clone());
+        }
+    }
+
+    /// Executes the waiting jobs and commits them.
     fn group(
         &mut self,
         priority: CommitPriority,
@@ -248,7 +271,7 @@ impl GroupCommitter {
         let begun = Instant::now();
         let mut in_a_hurry = priority == CommitPriority::First;
         group.push(first);
-        // The lock at once: a read that becomes a write later can fail half way where another process writes.
+        // Takes the write lock at once: a transaction that upgrades later can fail half way if another process writes.
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = 0;
         let mut at = 0;
@@ -258,8 +281,7 @@ impl GroupCommitter {
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;
             }
-            // Those that somebody waits for, first; with one of them in the group, no audience's job makes its commit
-            // longer.
+            // Jobs with a waiting caller come first. If the group contains one, no audience job makes its commit longer.
             let hurried = self.queue.try_take(CommitPriority::First);
             in_a_hurry |= hurried.is_some();
             let patient = || if in_a_hurry { None } else { self.queue.try_take(CommitPriority::Usual) };
@@ -271,7 +293,7 @@ impl GroupCommitter {
         self.execute("COMMIT")
     }
 
-    /// Works on one job. The first to be kept needs no savepoint: before it there is nothing to save.
+    /// Executes one job. The first successful one needs no savepoint: before it there is nothing to save.
     fn work(&mut self, job: &mut dyn Job, others: bool) -> Result<bool, StoreError> {
         if others && job.undo() == Undo::Nothing {
             return self.work_tidily(job);
@@ -279,12 +301,12 @@ impl GroupCommitter {
         if others {
             self.execute("SAVEPOINT job")?;
         }
-        // A job that is kept and changed nothing says nothing of whether the disk takes what is written.
+        // A successful job without changes does not show that the disk accepts writes.
         let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
         self.wrote |= keep && self.connection.total_changes() != before;
         if self.connection.is_autocommit() {
-            // The engine took the whole transaction back (a full disk, a failing one): the jobs before are lost too.
+            // The engine rolled back the whole transaction (a full or failing disk): the jobs before are lost too.
             if others {
                 return Err(StoreError::Unavailable("the engine took the transaction back".into()));
             }
@@ -311,7 +333,7 @@ impl GroupCommitter {
         let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
         let changed = self.connection.total_changes() != before;
-        // Nothing takes back what it wrote before it failed but the whole group's rollback.
+        // Only a rollback of the whole group undoes writes made before the failure.
         let is_torn = !keep && changed;
         self.wrote |= keep && changed;
         if is_torn || self.connection.is_autocommit() {
@@ -320,7 +342,7 @@ impl GroupCommitter {
         Ok(keep)
     }
 
-    /// Does one statement, prepared once for all times: a job needs up to three of them beside its own.
+    /// Executes one statement, which is prepared once: a job needs up to three of them beside its own.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         done.map(drop).map_err(|error| {

@@ -1,6 +1,5 @@
 //! Engines, judged by the suites of the ports.
 
-mod memory;
 #[cfg(feature = "nats")]
 mod nats;
 #[cfg(feature = "nats")]

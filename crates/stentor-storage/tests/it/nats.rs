@@ -1,4 +1,4 @@
-//! The queue on NATS JetStream, judged by the suite: over it what is not due is held back, as in the server.
+//! The queue on NATS JetStream, tested by the suite. As in the server, a layer over it holds back tickets that are not due.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use stentor_core::time::Timestamp;
 use stentor_storage::conformance::QueueHome;
 use stentor_storage::conformance::scene::at;
 use stentor_storage::held::HeldQueue;
-use stentor_storage::memory::MemoryQueue;
 use stentor_storage::nats::NatsSettings;
 use stentor_storage::queue_suite;
+use stentor_storage::sqlite::SqliteQueue;
 
 use crate::nats_server::{NatsServer, server};
 
@@ -24,7 +24,7 @@ impl Home {
     }
 }
 
-/// The instant at which each case begins, forever: the cases say what time it is when they lease.
+/// A clock that stands at the beginning of each case: the cases pass the time when they lease.
 struct Beginning;
 
 impl Clock for Beginning {
@@ -37,7 +37,7 @@ impl Clock for Beginning {
 impl QueueHome for Home {
     async fn open(&self) -> Box<dyn Queue> {
         match &self.0 {
-            None => Box::new(MemoryQueue::new()),
+            None => Box::new(SqliteQueue::temporary().expect("a queue")),
             Some((server, settings)) => {
                 Box::new(HeldQueue::over(server.queue(settings), Arc::new(Beginning)))
             }

@@ -4,21 +4,24 @@ use async_trait::async_trait;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_storage::conformance::{QueueHome, StoreHome};
-use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
+use stentor_storage::sqlite::{SqliteQueue, SqliteStore};
 use stentor_storage::{model_suite, queue_suite, store_suite};
 
 use crate::postgres_server::{TestDatabase, server};
 
-/// A database of the case's own; where there is no server, the store in memory stands in for it, and the case proves nothing.
+/// A database of the case's own; where there is no server, a temporary SQLite store stands in for it, and the case proves nothing.
 enum Home {
     Database(TestDatabase),
-    Nothing(MemoryStore),
+    Nothing(SqliteStore),
 }
 
 impl Home {
     fn new() -> Self {
-        server().map_or_else(|| Self::Nothing(MemoryStore::new()), |server| Self::Database(server.database()))
+        server().map_or_else(
+            || Self::Nothing(SqliteStore::temporary().expect("a store")),
+            |server| Self::Database(server.database()),
+        )
     }
 }
 
@@ -40,7 +43,7 @@ impl StoreHome for Home {
 impl QueueHome for Home {
     async fn open(&self) -> Box<dyn Queue> {
         match self {
-            Self::Nothing(_) => Box::new(MemoryQueue::new()),
+            Self::Nothing(_) => Box::new(SqliteQueue::temporary().expect("a queue")),
             Self::Database(database) => {
                 let (address, settings) = (database.address(), PostgresSettings::default());
                 Box::new(PostgresQueue::open(&address, &settings).expect("opened"))
@@ -57,4 +60,4 @@ store_suite!(store, Home::new);
 
 queue_suite!(queue, Home::new);
 
-model_suite!(model, Home::new, 12);
+model_suite!(model, Home::new, 12, agrees);

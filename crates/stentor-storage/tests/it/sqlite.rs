@@ -40,7 +40,13 @@ impl QueueHome for Home {
     }
 }
 
+/// A store that commits without waiting for the disk, so that more scripts fit into the time.
+fn temporary() -> SqliteStore {
+    SqliteStore::temporary().expect("a store")
+}
+
 store_suite!(store, Home::new);
 queue_suite!(queue, Home::new);
 
 model_suite!(model, Home::new, 24);
+model_suite!(temporary_model, temporary, 100);

@@ -7,13 +7,13 @@ pub(super) const SQLITE_STORE: Floors = Floors {
     module: &["sqlite", "store"],
     floors: &[
         &["accept", "book_writes", "campaign_writes", "chunk_writes", "condition", "counters", "device_list"],
-        &["device_topics", "lost", "maintenance", "pace", "prefetch", "producers", "receipt_rows", "vault"],
+        &["device_topics", "lost", "maintenance", "pace", "prefetch", "receipt_rows", "vault"],
         &["leftovers"],
         &["contents", "pending", "tokens"],
         &["registrar"],
         &["audience", "register", "rows", "transfer"],
-        &["expand", "lease", "parts", "receipts", "start"],
-        &["pipeline"],
+        &["expand", "lease", "parts", "start"],
+        &["ledger_steps"],
     ],
     back: &[
         ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
@@ -27,7 +27,7 @@ pub(super) const STORAGE: Floors = Floors {
     module: &[],
     floors: &[
         &["awaiting", "commit_queue", "device_keys", "failure", "held", "schema", "seal", "texts", "turns"],
-        &["memory", "nats", "vault"],
+        &["nats", "vault"],
         &["sql"],
         &["transfer"],
         &["conformance", "postgres", "sqlite"],
@@ -50,7 +50,7 @@ pub(super) const STORAGE_SQL: Floors = Floors {
         &["parts"],
         &["connection"],
         &["engine", "query"],
-        &["damage"],
+        &["damage", "ledger_engine"],
     ],
     back: &[("portion", "connection", "a portion counts the rows that were changed over a connection")],
 };
@@ -60,14 +60,16 @@ pub(super) const SQL_STORE: Floors = Floors {
     module: &["sql", "store"],
     floors: &[
         &["books", "codes", "credentials", "message_rows", "owners", "sequences", "tags"],
-        &["app_providers", "campaigns", "retained", "turns"],
+        &["app_providers", "campaigns", "registration", "retained", "turns"],
         &[
             "accounts",
             "chunks",
             "device_traces",
             "members",
+            "producers",
             "registry",
             "replies",
+            "start",
             "stretch",
             "topics",
             "webhooks",
@@ -75,7 +77,7 @@ pub(super) const SQL_STORE: Floors = Floors {
         &["apps", "collapse", "groups", "history", "rehearsal", "removal", "schedules", "users"],
         &["audit", "devices", "targets", "unlisted"],
         &["audience_counts", "offered_tokens"],
-        &["messages", "upstream"],
+        &["messages", "pipeline", "upstream"],
     ],
     back: &[],
 };
@@ -84,7 +86,7 @@ pub(super) const STORAGE_SQLITE: Floors = Floors {
     folder: "crates/stentor-storage/src/sqlite/",
     module: &["sqlite"],
     floors: &[
-        &["bulk", "codes", "damage", "settings", "wal", "worker_pool"],
+        &["bulk", "codes", "damage", "settings", "temporary", "wal", "worker_pool"],
         &["connection", "fault", "file", "writer"],
         &["migrations"],
         &["queue", "readers"],
@@ -134,7 +136,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "device_list",
             "maintenance",
         ],
-        &["many_owners", "many_topics", "node_events", "node_reports", "producers", "quotas", "receipt_rows"],
+        &["many_owners", "many_topics", "node_events", "node_reports", "quotas", "receipt_rows"],
         &["sealing", "seen_nodes", "tokens"],
         &[
             "audience",
@@ -147,9 +149,9 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
         ],
         &["contents", "register", "transfer"],
         &["rows"],
-        &["expand", "lease", "named_devices", "nodes", "receipts"],
+        &["expand", "lease", "named_devices", "nodes"],
         &["acceptance", "parts", "start"],
-        &["pipeline"],
+        &["ledger_steps"],
     ],
     back: &[
         ("registrar", "register", "the batch, and the rows that it becomes"),
@@ -159,18 +161,6 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "what is drawn of a quota goes by the clock of the database, which servers that share it read",
         ),
     ],
-};
-
-pub(super) const STORAGE_MEMORY: Floors = Floors {
-    folder: "crates/stentor-storage/src/memory/",
-    module: &["memory"],
-    floors: &[
-        &["queue", "state"],
-        &["apps", "audit", "history", "messages", "receipts", "rows", "schedules", "topics", "upstream"],
-        &["devices", "groups", "pipeline", "registry", "users"],
-        &["audience"],
-    ],
-    back: &[],
 };
 
 pub(super) const STORAGE_NATS: Floors = Floors {

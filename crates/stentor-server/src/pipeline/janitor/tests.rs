@@ -14,7 +14,7 @@ use stentor_core::ports::store::{AuditFilter, AuditStore, NewAuditEntry, Page, P
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
-use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::sqlite::{SqliteQueue, SqliteStore};
 
 use super::*;
 use crate::pipeline::{Deps, NodeRoles, NodeStanding, PipelineConfig, settler_inbox};
@@ -27,11 +27,15 @@ impl Clock for JumpingClock {
     }
 }
 
-fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> PipelineContext {
+fn store() -> SqliteStore {
+    SqliteStore::temporary().expect("a store")
+}
+
+fn shared(store: &SqliteStore, clock: &Arc<JumpingClock>) -> PipelineContext {
     let nobody = |_: &Credential| Err::<Arc<dyn Provider>, _>(Invalid::new("credential", "is not asked for"));
     let deps = Deps {
         store: Arc::new(store.clone()),
-        queue: Arc::new(MemoryQueue::new()),
+        queue: Arc::new(SqliteQueue::temporary().expect("a queue")),
         clock: clock.clone(),
         ids: Arc::new(IdSource::after(0)),
         factory: Arc::new(nobody),
@@ -49,7 +53,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> PipelineContext {
 
 #[tokio::test]
 async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
-    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
+    let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
     let shared = shared(&store, &clock);
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
@@ -71,7 +75,7 @@ async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
 
 #[tokio::test]
 async fn a_lease_that_nobody_notes_is_taken_back_when_it_has_run_out() {
-    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
+    let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
     let shared = shared(&store, &clock);
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
@@ -84,7 +88,7 @@ async fn a_lease_that_nobody_notes_is_taken_back_when_it_has_run_out() {
 
 #[tokio::test]
 async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
-    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
+    let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
     let shared = shared(&store, &clock);
     let (gone, stays) = (Scene::in_app(&store, 1).await.app, Scene::in_app(&store, 2).await.app);
     for app in [gone, stays] {
@@ -97,7 +101,7 @@ async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
 
 #[tokio::test]
 async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
-    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(100).as_millis()))));
+    let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(at(100).as_millis()))));
     let shared = shared(&store, &clock);
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
@@ -117,7 +121,7 @@ async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_the_audit_trail_is_forgotten_for_a_day_by_a_clock_that_seems_to_have_jumped() {
     let now = at(2 * 365 * 24 * 3_600);
-    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(now.as_millis()))));
+    let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(now.as_millis()))));
     // The last thing that it knows of is of long ago.
     let shared = shared(&store, &clock);
     let note = AuditNote {

@@ -7,7 +7,7 @@ use stentor_core::ports::provider::{Batch, ProviderStats};
 use stentor_core::retry::RetryPolicy;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at};
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 
 use super::*;
 
@@ -30,7 +30,7 @@ impl Provider for Silent {
 
 /// Makes a table whose credential is put anew between the first reading of it and what is made of that: a provider, or an error.
 async fn put_anew_while_it_is_read(key: ProviderKey, is_sound: bool) -> Arc<ProviderTable> {
-    let store = MemoryStore::new();
+    let store = SqliteStore::temporary().expect("a store");
     store.create_app(&app(1)).await.expect("new");
     let secret = "{}".to_owned();
     let credential = Credential { app: key.0, provider: key.1, secret, updated_at: at(0) };

@@ -7,7 +7,7 @@ use stentor_core::app::{App, Scope, Scopes};
 use stentor_core::name::Label;
 use stentor_core::time::Timestamp;
 use stentor_storage::conformance::PlainChanges;
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use super::*;
@@ -15,8 +15,8 @@ use crate::keys::new_secret;
 
 const APP: AppId = AppId::from_raw(1);
 
-async fn store() -> MemoryStore {
-    let store = MemoryStore::new();
+async fn store() -> SqliteStore {
+    let store = SqliteStore::temporary().expect("a store");
     let name = Label::new("an app").expect("a label");
     let app = App { id: APP, name, created_at: Timestamp::from_millis(0) };
     store.create_app(&app).await.expect("kept");
@@ -29,7 +29,7 @@ fn keyring() -> Keyring {
 }
 
 /// Keeps a key of which the keyring is not told.
-async fn keep(store: &MemoryStore, keyring: &Keyring, id: u64, secret: &str) -> ApiKey {
+async fn keep(store: &SqliteStore, keyring: &Keyring, id: u64, secret: &str) -> ApiKey {
     let key = ApiKey {
         id: KeyId::from_raw(id),
         app: Some(APP),

@@ -1,102 +1,74 @@
-//! What is gone for everybody and not yet from the database: its rows go a few in each transaction, across restarts too.
+//! Leftovers: rows of removed things that no caller sees any more. They are deleted a few per transaction, also after restarts.
 
 mod app;
 
 use crate::postgres::engine::Connection;
-use crate::sql::{Done, Portion, Row, all, attempt, code, exists, limit, note_damage, params, readable, run};
+use crate::sql::{
+    Done, Portion, RemovedKind, Row, all, attempt, code, exists, limit, note_damage, params, readable, run,
+};
 
 /// Rows that one statement removes.
 const AT_ONCE_MAX_COUNT: usize = 1_024;
 
-/// What is removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeftoverKind {
-    Topic,
-    Group,
-    Person,
-    App,
-}
-
 /// A thing that is removed and of which rows are left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover {
-    kind: LeftoverKind,
+    kind: RemovedKind,
     no: i64,
 }
 
-impl LeftoverKind {
-    const fn code(self) -> u8 {
-        match self {
-            Self::Topic => 1,
-            Self::Group => 2,
-            Self::Person => 3,
-            Self::App => 4,
-        }
-    }
-
-    const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::Topic),
-            2 => Some(Self::Group),
-            3 => Some(Self::Person),
-            4 => Some(Self::App),
-            _ => None,
-        }
-    }
-}
-
 impl Leftover {
-    /// Names what is left of something that has one number.
-    pub(super) const fn of(kind: LeftoverKind, no: i64) -> Self {
+    /// Creates a leftover of a thing with one number.
+    pub(super) const fn of(kind: RemovedKind, no: i64) -> Self {
         Self { kind, no }
     }
 
     fn read(row: &Row<'_>) -> Done<Self> {
-        Ok(Self { no: row.get(0)?, kind: code(row, 1, LeftoverKind::from_code)? })
+        Ok(Self { no: row.get(0)?, kind: code(row, 1, RemovedKind::from_code)? })
     }
 
-    /// Notes that it is to be worked off.
+    /// Records the leftover, so that it is worked off.
     pub(super) fn note(&self, connection: &Connection) -> Done<()> {
         let sql = "INSERT INTO leftovers (kind, no) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         run(connection, sql, params![self.kind.code(), self.no]).map(drop)
     }
 
-    /// Notes it and begins; what is little is gone with this transaction.
+    /// Records it and begins; a small leftover is deleted completely by this transaction.
     pub(super) fn begin(self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         self.note(connection)?;
         self.work_off(connection, portion)
     }
 
-    /// Goes on as far as the portion goes.
+    /// Deletes rows within the portion.
     fn work_off(self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         let is_done = match self.kind {
-            LeftoverKind::Topic => topic(connection, self.no, portion)?,
-            LeftoverKind::Group => group(connection, self.no, portion)?,
-            LeftoverKind::Person => person(connection, self.no, portion)?,
-            LeftoverKind::App => app::rest(connection, self.no, portion)?,
+            RemovedKind::Topic => topic(connection, self.no, portion)?,
+            RemovedKind::Group => group(connection, self.no, portion)?,
+            RemovedKind::Person => person(connection, self.no, portion)?,
+            RemovedKind::App => app::rest(connection, self.no, portion)?,
         };
         if is_done { self.forget(connection) } else { Ok(()) }
     }
 
-    /// Notes that nothing is left, or nothing that can be removed.
+    /// Deletes the record, because no rows are left, or none that can be deleted.
     fn forget(&self, connection: &Connection) -> Done<()> {
         let sql = "DELETE FROM leftovers WHERE kind = $1 AND no = $2";
         run(connection, sql, params![self.kind.code(), self.no]).map(drop)
     }
 }
 
-/// Goes on with whatever is left, as far as the portion goes; returns whether there is more.
+/// Deletes rows of leftovers within the portion; returns true if more are left.
 pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
     let sql = "SELECT no, kind FROM leftovers ORDER BY kind, no";
     while !portion.is_over() {
         let found = readable(connection, "leftovers", (sql, ()), 1, Leftover::read)?;
         let Some(next) = found.0.first() else {
-            // What names nothing that could be removed would be looked at for ever.
+            // Unreadable records would be read again for ever.
             run(connection, "DELETE FROM leftovers", ())?;
             return Ok(false);
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
-            // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
+            // Rows that cannot be deleted belong to no live thing. They may stay, and must not block the other leftovers.
             note_damage(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
         }
@@ -104,7 +76,7 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
     are_some(connection)
 }
 
-/// Returns whether anything is left of what was removed.
+/// Returns true if there are leftovers.
 pub(super) fn are_some(connection: &Connection) -> Done<bool> {
     exists(connection, "SELECT 1 FROM leftovers LIMIT 1", ())
 }
@@ -125,7 +97,7 @@ fn group(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> 
     Ok(delete(connection, of_people, no, portion)? && delete(connection, of_devices, no, portion)?)
 }
 
-/// Leaves a person's devices to nobody.
+/// Removes the owner of a deleted user's devices.
 fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
     let next = "SELECT key FROM user_devices WHERE owner = $1 ORDER BY key LIMIT $2";
     while !portion.is_over() {
@@ -141,7 +113,7 @@ fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool>
     Ok(false)
 }
 
-/// Removes rows with a statement that takes a number and how many; returns whether none is left.
+/// Deletes rows with a statement that takes a number and a limit; returns true if none is left.
 fn delete(connection: &Connection, sql: &str, no: i64, portion: &Portion<'_>) -> Done<bool> {
     while !portion.is_over() {
         if run(connection, sql, [no, limit(AT_ONCE_MAX_COUNT)])? < AT_ONCE_MAX_COUNT {

@@ -12,7 +12,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamMessage;
 
 use super::app_providers::AppProvider;
-use super::leftovers::{self, Leftover, LeftoverKind};
+use super::leftovers::{self, Leftover};
 use super::rows::Rows;
 use super::upstream::OF_MESSAGES;
 use super::{accept, audience, node_events, nodes, sequences, tokens, upstream_claims};
@@ -47,8 +47,24 @@ impl EngineParts for Connection {
         }
     }
 
+    fn wake_others(&self) {
+        if let Some(own) = self.shared.own.among_others() {
+            node_events::wake(self, own);
+        }
+    }
+
     fn next_audit_entry(&self) -> Done<Option<i64>> {
         Ok(Some(int(sequences::next(self, "audit")?)))
+    }
+
+    fn probe(&self) -> Done<()> {
+        // The connection's own method notes the write for the end of the transaction.
+        Self::probe(self);
+        Ok(())
+    }
+
+    fn damaged_rows(&self) -> u64 {
+        self.shared.damage.count()
     }
 
     fn has_standbys(&self) -> Done<bool> {
@@ -110,7 +126,7 @@ impl EngineParts for Connection {
     }
 
     fn note_removal(&self, kind: RemovedKind, no: i64) -> Done<()> {
-        Leftover::of(kind.into(), no).note(self)
+        Leftover::of(kind, no).note(self)
     }
 
     fn go_on_removing(&self, portion: &Portion<'_>) -> Done<bool> {
@@ -118,17 +134,6 @@ impl EngineParts for Connection {
     }
 
     fn begin_removal(&self, kind: RemovedKind, no: i64, portion: &Portion<'_>) -> Done<()> {
-        Leftover::of(kind.into(), no).begin(self, portion)
-    }
-}
-
-impl From<RemovedKind> for LeftoverKind {
-    fn from(kind: RemovedKind) -> Self {
-        match kind {
-            RemovedKind::Topic => Self::Topic,
-            RemovedKind::Group => Self::Group,
-            RemovedKind::Person => Self::Person,
-            RemovedKind::App => Self::App,
-        }
+        Leftover::of(kind, no).begin(self, portion)
     }
 }

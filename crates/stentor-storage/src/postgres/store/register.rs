@@ -7,55 +7,33 @@ use std::time::Duration;
 use crate::postgres::copy_rows::CopyRows;
 use crate::postgres::engine::Connection;
 use stentor_core::device::Registration;
-use stentor_core::id::AppId;
 use stentor_core::name::{Locale, TimeZoneName};
 use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
-use super::registrar::{Registrar, TokenMatch};
-use super::tokens;
+use super::registrar::Registrar;
+use super::registration::{RegistrationBatch, TokenMatch};
 use crate::postgres::query::copy;
 use crate::sql::{Done, Portion};
 
-/// Rows for people, tags and topics that one transaction writes.
+/// The largest number of rows for users, tags and topics that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 16_384;
-/// A transaction takes no more registrations once it took so long. A whole batch of plain ones takes less on most machines,
-/// and whoever else wants to write waits no longer than 100 ms.
+/// The time after which a transaction takes no more registrations. A whole batch of plain ones takes less on most machines, and other
+/// writers wait at most 100 ms.
 const TIME: Duration = Duration::from_millis(80);
-
-/// Registrations with all that can be prepared outside the transaction.
-pub(super) struct RegistrationBatch {
-    pub(super) app: AppId,
-    pub(super) given: Vec<Registration>,
-    pub(super) hashes: Vec<i64>,
-    /// Positions in order of hash; equal tokens keep the caller's order.
-    pub(super) by_hash: Vec<usize>,
-    pub(super) now: Timestamp,
-}
-
-impl RegistrationBatch {
-    /// Hashes and sorts.
-    pub(super) fn new(app: AppId, registrations: &[Registration], now: Timestamp) -> Self {
-        let hash = |one: &Registration| tokens::hash(app, one.provider, &one.token);
-        let hashes: Vec<i64> = registrations.iter().map(hash).collect();
-        let mut by_hash: Vec<usize> = (0..registrations.len()).collect();
-        by_hash.sort_by_key(|at| hashes[*at]);
-        Self { app, given: registrations.to_vec(), hashes, by_hash, now }
-    }
-}
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
 pub(super) fn some(connection: &Connection, batch: &RegistrationBatch) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
     let found = registrar.look_up()?;
-    // What is found out costs the same for every batch; only what is written grows with what is beside the devices.
+    // The lookups cost the same for every batch; only the writes depend on the tags, topics and users of the devices.
     let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for ((at, one), found) in batch.given.iter().enumerate().zip(found) {
-        // One at least, or a batch would never come to its end.
+        // At least one, or a batch would never be finished.
         if !keys.is_empty() && portion.is_over() {
             break;
         }

@@ -1,68 +1,43 @@
-//! One batch of registrations on its way into the tables. What is new is gathered and written with a few statements: a turn over
-//! the network costs more than a row.
+//! The writer of one batch of registrations. New rows are collected and written with a few statements, because a network round trip costs
+//! more than a row.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::DeviceId;
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
-use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
+use stentor_core::name::{ExternalId, TopicName};
 
 use super::app_providers::{self, AppProvider};
-use super::register::{self, NewRow, RegistrationBatch};
+use super::register::{self, NewRow};
+use super::registration::{KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch};
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{many_owners, many_topics, owners, sequences, tokens, topics};
 use crate::postgres::copy_rows::CopyRows;
 use crate::postgres::engine::Connection;
 use crate::postgres::query::copy;
-use crate::sql::{Done, Row, Value, damaged, int, one, params, run};
+use crate::sql::{Done, Value, damaged, int, one, params, run};
 
-const KEPT: &str = "d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags, d.token_since";
-/// The columns of a token and its hash behind these.
-const TOKEN_COLUMNS: (usize, usize) = (9, 10);
-
-/// What was found out about one registration's token.
-pub(super) enum TokenMatch {
-    /// No device holds it.
-    New,
-    /// A device holds it.
-    Known(Box<KnownDevice>),
-    /// An earlier registration of the batch names it too.
-    Repeats(usize),
-}
-
-/// The columns of a known device that a repeat may change.
-pub(super) struct KnownDevice {
-    key: i64,
-    platform: u8,
-    active: bool,
-    user: Option<i64>,
-    locale: Option<String>,
-    time_zone: Option<String>,
-    tags: Option<String>,
-    token_since: i64,
-}
-
-/// What a batch needs again and again, and what of it is not written yet.
+/// The cached lookups of a batch, and its rows not yet written.
 pub(super) struct Registrar<'a> {
     connection: &'a Connection,
     batch: &'a RegistrationBatch,
     new: Vec<NewRow<'a>>,
     /// Topics of new devices.
     subscriptions: Vec<(i64, i64)>,
-    /// Known devices of which only the time is new.
+    /// Known devices of which only the time changes.
     touched: Vec<i64>,
     fleets: HashMap<ProviderKind, AppProvider>,
     users: HashMap<&'a ExternalId, i64>,
     topics: HashMap<&'a TopicName, i64>,
-    /// How many devices joined each topic.
+    /// The number of devices that joined each topic.
     topics_joined: BTreeMap<i64, i64>,
     joined: HashMap<u64, i64>,
     last_device: u64,
 }
 
 impl<'a> Registrar<'a> {
-    /// Prepares all.
+    /// Prepares fleets and users of a batch.
     pub(super) fn new(connection: &'a Connection, batch: &'a RegistrationBatch) -> Done<Self> {
         let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
         let users: BTreeSet<&ExternalId> = batch.given.iter().filter_map(|one| one.user.as_ref()).collect();
@@ -78,19 +53,19 @@ impl<'a> Registrar<'a> {
             topics: HashMap::new(),
             topics_joined: BTreeMap::new(),
             joined: HashMap::new(),
-            // Its row is ours until the transaction ends: numbers are seen by others in the order in which they are given.
+            // The sequence's row is locked until the transaction ends, so that others see numbers in the order of assignment.
             last_device: sequences::take(connection, "device", 0)?,
         })
     }
 
-    /// Finds out about every token.
+    /// Looks up every token.
     pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
         let batch = self.batch;
-        let mut found = self.repeats();
-        let columns = format!("{KEPT}, d.token, d.token_hash");
+        let mut found = batch.repeats();
+        let columns = format!("{KNOWN_COLUMNS}, d.token, d.token_hash");
         let kept = tokens::behind(self.connection, &columns, batch.hashes.clone(), |row| {
-            let token: String = row.get(TOKEN_COLUMNS.0)?;
-            Ok((row.get::<i64>(TOKEN_COLUMNS.1)?, token, KnownDevice::read(row)?))
+            let token: String = row.get(KNOWN_COLUMNS_COUNT)?;
+            Ok((row.get::<i64>(KNOWN_COLUMNS_COUNT + 1)?, token, KnownDevice::read(row)?))
         })?;
         for (hash, token, device) in kept {
             let start = batch.by_hash.partition_point(|at| batch.hashes[*at] < hash);
@@ -100,7 +75,7 @@ impl<'a> Registrar<'a> {
                 let one = &batch.given[**at];
                 one.token.expose() == token && self.fleets.get(&one.provider).is_some_and(|of| of.no == fleet)
             });
-            // The first of equal tokens only: the others were found to repeat it.
+            // Only the first of equal tokens: the others were marked as repeats.
             if let Some(first) = meant.next() {
                 found[*first] = TokenMatch::Known(Box::new(device));
             }
@@ -108,26 +83,7 @@ impl<'a> Registrar<'a> {
         Ok(found)
     }
 
-    /// Finds which registrations name a token that an earlier one of the batch names.
-    fn repeats(&self) -> Vec<TokenMatch> {
-        let batch = self.batch;
-        let mut found: Vec<TokenMatch> = batch.given.iter().map(|_| TokenMatch::New).collect();
-        for same in batch.by_hash.chunk_by(|a, b| batch.hashes[*a] == batch.hashes[*b]) {
-            for (index, at) in same.iter().enumerate() {
-                let one = &batch.given[*at];
-                let earlier = same[..index].iter().find(|earlier| {
-                    let earlier = &batch.given[**earlier];
-                    earlier.provider == one.provider && earlier.token == one.token
-                });
-                if let Some(earlier) = earlier {
-                    found[*at] = TokenMatch::Repeats(*earlier);
-                }
-            }
-        }
-        found
-    }
-
-    /// Makes a new device; returns its key.
+    /// Creates a new device; returns its key.
     pub(super) fn insert(&mut self, at: usize, one: &'a Registration) -> Done<i64> {
         let fleet = self.fleet(one.provider)?;
         self.last_device += 1;
@@ -137,7 +93,7 @@ impl<'a> Registrar<'a> {
         let (user, tags) = (self.user(one.user.as_ref()), join_tags(&one.tags));
         self.new.push(NewRow { key, hash, given: one, user, tags, listed: true, now });
         *self.joined.entry(fleet.no).or_default() += 1;
-        // A topic that is named twice is one subscription: the copy of the rows knows no conflict.
+        // A topic named twice is one subscription: `COPY` has no conflict clause.
         let names: HashSet<&TopicName> = one.topics.iter().collect();
         if names.len() > TOPICS_PER_DEVICE_MAX_COUNT {
             return Err(topics::too_many());
@@ -149,14 +105,14 @@ impl<'a> Registrar<'a> {
         Ok(key)
     }
 
-    /// Takes over what a repeated registration tells; returns the device's key.
+    /// Applies a repeated registration; returns the device's key.
     pub(super) fn renew(&mut self, kept: KnownDevice, one: &'a Registration) -> Done<i64> {
         let (key, now) = (kept.key, self.batch.now.as_millis());
         self.subscribe(key, &one.topics)?;
         if !kept.active {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
-        // What a repeat does not say stays as it was.
+        // Values absent from a repeat stay as they were.
         let user = self.user(one.user.as_ref()).or(kept.user);
         if !kept.differs(one, user) {
             if kept.token_since != now {
@@ -164,23 +120,21 @@ impl<'a> Registrar<'a> {
             }
             return Ok(key);
         }
-        // As above: no tags at all means that a repeat says nothing about them.
-        let tags = join_tags(&one.tags).or_else(|| kept.tags.clone());
+        let renewed = kept.renewed(one);
         owners::move_device(self.connection, key, kept.user, user)?;
-        change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), tags.as_deref())?;
-        let locale = one.locale.as_ref().map(Locale::as_str).or(kept.locale.as_deref());
-        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str).or(kept.time_zone.as_deref());
+        change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), renewed.tags.as_deref())?;
+        let (locale, zone, tags) = (renewed.locale, renewed.time_zone, renewed.tags.as_deref());
         let sql = "UPDATE devices SET token_since = $2, platform = $3, listed = TRUE, retired_at = NULL,
             retired_reason = NULL, owner = $4, locale = $5, time_zone = $6, tags = $7 WHERE key = $1";
         run(self.connection, sql, params![key, now, one.platform.code(), user, locale, zone, tags])?;
         Ok(key)
     }
 
-    /// Takes over what a second registration of the same token in one batch tells.
+    /// Applies a second registration of the same token in one batch.
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
         // The row of the first one must be there to be read.
         self.write_new()?;
-        let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = $1");
+        let sql = format!("SELECT {KNOWN_COLUMNS} FROM devices d WHERE d.key = $1");
         let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
     }
@@ -197,7 +151,7 @@ impl<'a> Registrar<'a> {
         Ok(())
     }
 
-    /// Returns the numbers of topics; those that are not there are made.
+    /// Returns the numbers of topics; missing topics are created.
     fn topics(&mut self, names: Vec<&'a TopicName>) -> Done<Vec<i64>> {
         let unknown: Vec<&TopicName> =
             names.iter().copied().filter(|name| !self.topics.contains_key(name)).collect();
@@ -208,7 +162,7 @@ impl<'a> Registrar<'a> {
         Ok(names.iter().filter_map(|name| self.topics.get(name).copied()).collect())
     }
 
-    /// Writes the new devices in order of key, and who owns them, and their tags and topics.
+    /// Writes the new devices in order of key, and their owners, tags and topics.
     fn write_new(&mut self) -> Done<()> {
         // In order of key neighbours share a page of the index.
         self.new.sort_unstable_by_key(|row| row.key);
@@ -231,7 +185,7 @@ impl<'a> Registrar<'a> {
         Ok(())
     }
 
-    /// Writes what is not written yet, and the counts.
+    /// Writes the remaining rows and the counts.
     pub(super) fn close(mut self) -> Done<()> {
         self.write_new()?;
         if !self.touched.is_empty() {
@@ -254,7 +208,7 @@ impl<'a> Registrar<'a> {
     }
 }
 
-/// Appends pairs of numbers to two columns of a table; they are of new devices, so that none is there.
+/// Appends pairs of numbers to two columns of a table; they belong to new devices, so no conflict is possible.
 fn append_pairs(connection: &Connection, table: &str, pairs: &[(i64, i64)]) -> Done<()> {
     if pairs.is_empty() {
         return Ok(());
@@ -266,32 +220,4 @@ fn append_pairs(connection: &Connection, table: &str, pairs: &[(i64, i64)]) -> D
         rows.bigint(*second);
     }
     copy(connection, table, rows)
-}
-
-impl KnownDevice {
-    fn read(row: &Row<'_>) -> Done<Self> {
-        let (listed, unretired): (bool, bool) = (row.get(2)?, row.get(3)?);
-        Ok(Self {
-            key: row.get(0)?,
-            platform: row.get(1)?,
-            active: listed && unretired,
-            user: row.get(4)?,
-            locale: row.get(5)?,
-            time_zone: row.get(6)?,
-            tags: row.get(7)?,
-            token_since: row.get(8)?,
-        })
-    }
-
-    /// Returns whether more than `token_since` is to be written.
-    fn differs(&self, one: &Registration, user: Option<i64>) -> bool {
-        let locale = one.locale.as_ref().map(Locale::as_str);
-        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);
-        !self.active
-            || self.platform != one.platform.code()
-            || self.user != user
-            || locale.is_some_and(|given| self.locale.as_deref() != Some(given))
-            || zone.is_some_and(|given| self.time_zone.as_deref() != Some(given))
-            || !one.tags.is_empty() && self.tags != join_tags(&one.tags)
-    }
 }

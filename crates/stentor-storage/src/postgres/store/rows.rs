@@ -1,4 +1,4 @@
-//! The ledger's rows within one transaction, as the rules of core ask for them.
+//! The ledger's rows within one transaction, as core's rules read and write them.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{self, AppProvider};
+use super::app_providers::{AppProvider, FleetCache};
 use super::chunk_writes::{ChunkSettlement, NewChunkRow};
 use super::chunks::{self, ChunkRow};
 use super::contents;
@@ -26,19 +26,19 @@ use super::{books, campaigns, devices, producers, sequences};
 use crate::postgres::transactor::{LockScope, hold};
 use crate::sql::{Done, Portion, SqlError, damaged, int, one, time};
 
-/// The rows of one transaction, and what of them is asked for again and again.
-pub(super) struct Rows<'a> {
+/// The rows of one transaction, with a cache of those read repeatedly.
+pub(crate) struct Rows<'a> {
     pub(super) connection: &'a Connection,
     portion: Portion<'a>,
     known: Option<&'a MessageCache>,
-    /// Which of the nodes this is, where it has joined them.
+    /// The instance of this node, if it has joined the others.
     own: Option<u64>,
-    fleets: RefCell<Vec<AppProvider>>,
+    fleets: FleetCache,
     read: RefCell<PrefetchedRows>,
     pending: RefCell<PendingWrites>,
-    /// Whether what is to be written waits for more of its kind.
+    /// True if writes are collected to be executed together.
     is_batch: bool,
-    /// Numbers of chunks that are this transaction's, and how many it takes at a time.
+    /// Chunk numbers reserved by this transaction, and the number reserved at a time.
     numbers: (Range<u64>, u64),
 }
 
@@ -49,7 +49,7 @@ impl<'a> Rows<'a> {
             portion: Portion::begin(connection),
             known: None,
             own: None,
-            fleets: RefCell::default(),
+            fleets: FleetCache::default(),
             read: RefCell::default(),
             pending: RefCell::default(),
             is_batch: false,
@@ -57,7 +57,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Does something whose writes are done together at its end.
+    /// Executes work, and its writes together at the end.
     pub(super) fn batch<T>(mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
         self.is_batch = true;
         let done = work(&mut self)?;
@@ -70,30 +70,30 @@ impl<'a> Rows<'a> {
         Self { read: RefCell::new(read), ..self }
     }
 
-    /// Takes so many numbers of chunks at a time: those that are not used are nobody's.
+    /// Reserves `count` chunk numbers at a time; unused ones are lost.
     pub(super) fn numbering(self, count: usize) -> Self {
         Self { numbers: (0..0, (count as u64).max(1)), ..self }
     }
 
-    /// Returns how many rows are still to be written.
+    /// Returns the number of pending rows.
     pub(super) fn pending_count(&self) -> u64 {
         self.pending.borrow().count() as u64
     }
 
-    /// Returns the connection to read what this transaction may have changed: all of it is written.
+    /// Returns the connection for reading rows that this transaction may have changed, after all writes.
     fn up_to_date(&self) -> Done<&'a Connection> {
         self.flush()?;
         Ok(self.connection)
     }
 
-    /// Returns the connection to change what was read before.
+    /// Returns the connection for changing rows that were read before.
     fn changing(&self) -> Done<&'a Connection> {
         self.flush()?;
         self.read.take();
         Ok(self.connection)
     }
 
-    /// Notes something to be written.
+    /// Adds a pending write, which is executed at once outside of a batch.
     fn write(&self, note: impl FnOnce(&mut PendingWrites)) -> Done<()> {
         note(&mut self.pending.borrow_mut());
         if self.is_batch { Ok(()) } else { self.flush() }
@@ -113,44 +113,30 @@ impl<'a> Rows<'a> {
         Ok(ChunkId::from_raw(number))
     }
 
-    /// Uses what need not be read again.
+    /// Uses a cache of messages.
     pub(super) fn knowing(connection: &'a Connection, known: &'a MessageCache) -> Self {
         Self { known: Some(known), ..Self::new(connection) }
     }
 
-    /// Speaks for one of the nodes: its leases alone run out here, since the others prolong theirs by clocks of their own, and
-    /// what others must know of is told them.
+    /// Acts for one of the nodes. Only its own leases expire here, because other nodes extend theirs by their own clocks. Events are
+    /// published to the others.
     pub(super) fn of(connection: &'a Connection, own: Option<u64>) -> Self {
         Self { own, ..Self::new(connection) }
     }
 
     /// Remembers a fleet.
     pub(super) fn note(&self, fleet: AppProvider) {
-        let mut known = self.fleets.borrow_mut();
-        if !known.contains(&fleet) {
-            known.push(fleet);
-        }
+        self.fleets.note(fleet);
     }
 
-    /// Returns the fleet of an app at a provider; one that is not there is made.
+    /// Returns the fleet of an app at a provider; creates it if it is missing.
     pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
-        let is_it = |fleet: &&AppProvider| (fleet.app, fleet.provider) == (app, provider);
-        if let Some(known) = self.fleets.borrow().iter().find(is_it) {
-            return Ok(*known);
-        }
-        let fleet = app_providers::ensure(self.connection, app, provider)?;
-        self.note(fleet);
-        Ok(fleet)
+        self.fleets.of(self.connection, app, provider)
     }
 
     /// Returns the fleet of a number.
     pub(super) fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
-        if let Some(known) = self.fleets.borrow().iter().find(|fleet| fleet.no == no) {
-            return Ok(*known);
-        }
-        let fleet = app_providers::by_no(self.connection, no)?;
-        self.note(fleet);
-        Ok(fleet)
+        self.fleets.by_no(self.connection, no)
     }
 }
 
@@ -172,7 +158,7 @@ impl LedgerRows for Rows<'_> {
             Ok(done)
         })?;
         if done.is_err() {
-            // It was taken back, and so is what was still to be written of it.
+            // It was rolled back, and so are its pending writes.
             self.pending.take();
             self.read.take();
         }

@@ -6,18 +6,13 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::AppId;
 
 use super::app_providers::{AppProvider, fleet_of};
+use super::registration::token_hash;
 use crate::postgres::engine::Connection;
 use crate::sql::{Done, Row, all, params};
 
 /// Hashes a token with its app and provider; a hit is always checked against the token itself.
 pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
-    let text = token.expose().as_bytes();
-    let mut bytes = Vec::with_capacity(9 + text.len());
-    bytes.extend_from_slice(&app.raw().to_le_bytes());
-    bytes.push(provider.code());
-    bytes.extend_from_slice(text);
-    let digest = blake3::hash(&bytes);
-    digest.as_bytes().first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+    token_hash(app, provider, token)
 }
 
 /// Finds the key of the device that holds the token.

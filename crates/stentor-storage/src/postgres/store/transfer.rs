@@ -1,12 +1,10 @@
 //! A database as one side of a copy between engines.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stentor_core::ports::store::StoreError;
 use tokio_postgres::types::Type;
 
-use super::app_providers::{self, AppProvider, fleet_of};
 use super::{leftovers, tokens};
 use crate::postgres::access::DatabaseAccess;
 use crate::postgres::address::PostgresAddress;
@@ -16,21 +14,21 @@ use crate::postgres::migrations;
 use crate::postgres::query::copy;
 use crate::postgres::transactor::LOCKS;
 use crate::schema::{SchemaChange, SchemaGoal};
-use crate::sql::{Done, Portion, Row, Value, all, conflict, damaged, exists, limit, one, params, run};
+use crate::sql::{Connection as SqlConnection, Done, Portion, conflict, damaged, exists, one, params, run};
 use crate::transfer::{
     SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
-    TransferValue, device_tokens, values_of,
+    TransferValue, device_tokens,
 };
 
 /// The second number of the advisory lock of a copy.
 const COPY_LOCK: i64 = 8;
-/// How long to wait for the server.
+/// The longest wait for the server.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Counters beside the shared ones that are rows of `sequences`, and those that are the server's own sequences, by their tables.
+/// Counters beside the shared ones: rows of `sequences`, and sequences of the server by their tables.
 const SEQUENCES: [&str; 2] = ["chunk", "audit"];
 const IDENTITIES: [&str; 3] = ["topics", "users", "groups"];
 
-/// A database that nobody else uses.
+/// A database without other users.
 pub(crate) struct PostgresSide {
     connection: Connection,
 }
@@ -62,7 +60,7 @@ impl PostgresSide {
         match work(&self.connection) {
             Ok(()) => Ok(self.connection.batch("COMMIT")?),
             Err(fault) => {
-                // What it failed of is told; a connection that is lost takes the transaction back by itself.
+                // The original error is returned; a lost connection rolls the transaction back by itself.
                 let _ = self.connection.batch("ROLLBACK");
                 Err(fault.into())
             }
@@ -70,7 +68,7 @@ impl PostgresSide {
     }
 }
 
-/// Holds the database for this copy; refuses while another copy uses it. A server that starts meanwhile finds the copy unfinished.
+/// Locks the database for this copy. Fails if another copy uses it. A server that starts during the copy finds it unfinished.
 fn hold_alone(connection: &Connection) -> Done<()> {
     let sql = "SELECT pg_try_advisory_lock($1, $2)";
     if one(connection, sql, [LOCKS, COPY_LOCK], |row| row.get(0))? != Some(true) {
@@ -92,58 +90,26 @@ fn refuse_servers(connection: &Connection) -> Done<()> {
 }
 
 impl TransferSide for PostgresSide {
-    fn columns(&mut self) -> Result<Vec<(String, String)>, StoreError> {
-        let sql = "SELECT table_name::text, column_name::text FROM information_schema.columns
-            WHERE table_schema = current_schema()";
-        Ok(all(&self.connection, sql, (), |row| Ok((row.get(0)?, row.get(1)?)))?)
+    fn connection(&self) -> &SqlConnection {
+        &self.connection
     }
 
-    fn work_off(&mut self) -> Result<(), StoreError> {
-        let mut has_more = true;
-        while has_more {
-            self.transact(|connection| {
-                has_more = leftovers::go_on(connection, &Portion::begin(connection))?;
-                Ok(())
-            })?;
-        }
-        Ok(())
+    fn list_of_columns(&self) -> &'static str {
+        "SELECT table_name::text, column_name::text FROM information_schema.columns
+            WHERE table_schema = current_schema()"
     }
 
-    fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
-        let sql = format!("SELECT count(*) FROM {}", table.name);
-        let count: Option<i64> = one(&self.connection, &sql, (), |row| row.get(0))?;
-        Ok(count.unwrap_or_default().cast_unsigned())
+    fn is_unfinished(&self) -> Done<bool> {
+        is_unfinished(&self.connection)
     }
 
-    fn read(
-        &mut self,
-        table: &TransferTable,
-        after: Option<&[TransferValue]>,
-        max: usize,
-    ) -> Result<Vec<TransferRow>, StoreError> {
-        let columns = table.columns;
-        let (list, keys) = (columns.join(", "), columns[..table.key_columns_count].join(", "));
-        let mut values = values_of(after.unwrap_or_default());
-        let places: Vec<String> = (1..=values.len()).map(|place| format!("${place}")).collect();
-        let condition =
-            after.map_or_else(String::new, |_| format!("WHERE ({keys}) > ({})", places.join(", ")));
-        values.push(Value::Int(limit(max)));
-        let sql =
-            format!("SELECT {list} FROM {} {condition} ORDER BY {keys} LIMIT ${}", table.name, values.len());
-        let read = |row: &Row<'_>| (0..columns.len()).map(|at| TransferValue::read(row, at)).collect();
-        Ok(all(&self.connection, &sql, values, read)?)
-    }
-
-    fn progress(&mut self) -> Result<Option<BTreeMap<String, TableProgress>>, StoreError> {
-        if !is_unfinished(&self.connection)? {
-            return Ok(None);
-        }
-        let read = |row: &Row<'_>| {
-            let count: i64 = row.get(1)?;
-            Ok((row.get(0)?, (count.cast_unsigned(), row.get(2)?)))
-        };
-        let found = all(&self.connection, "SELECT name, row_count, last FROM store_copy", (), read)?;
-        Ok(Some(found.into_iter().collect()))
+    fn work_off(&mut self) -> Result<bool, StoreError> {
+        let mut has_more = false;
+        self.transact(|connection| {
+            has_more = leftovers::go_on(connection, &Portion::begin(connection))?;
+            Ok(())
+        })?;
+        Ok(has_more)
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
@@ -161,7 +127,7 @@ impl TransferSide for PostgresSide {
     ) -> Result<(), StoreError> {
         self.transact(|connection| {
             append(connection, table, rows)?;
-            // Noted with the rows, so that a copy that breaks off goes on behind them.
+            // Stored with the rows, so that an interrupted copy is resumed behind them.
             let sql = "INSERT INTO store_copy (name, row_count, last) VALUES ($1, $2, $3)
                 ON CONFLICT (name) DO UPDATE SET row_count = excluded.row_count, last = excluded.last";
             run(connection, sql, params![table.name, count.cast_signed(), last]).map(drop)
@@ -192,7 +158,7 @@ impl TransferSide for PostgresSide {
             }
             for name in IDENTITIES {
                 let last = counters.get(name).copied().filter(|last| *last > 0);
-                // A sequence begins with 1: `false` says that it was not given out.
+                // A sequence begins with 1: `false` means that this value was not assigned.
                 let sql = "SELECT setval(pg_get_serial_sequence($1, 'no')::regclass, $2, $3)";
                 exists(connection, sql, params![name, last.unwrap_or(1), last.is_some()])?;
             }
@@ -202,7 +168,7 @@ impl TransferSide for PostgresSide {
     }
 }
 
-/// Changes the schema of a database; back only of one that nobody uses.
+/// Migrates the schema of a database; backward only if no server uses it.
 pub(crate) fn migrate(address: &PostgresAddress, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
     let side = match goal {
         SchemaGoal::Newest => PostgresSide::connect_beside_servers(address)?,
@@ -216,7 +182,7 @@ pub(crate) fn migrate(address: &PostgresAddress, goal: SchemaGoal) -> Result<Sch
     Ok(SchemaChange { from, to: migrations::version(&side.connection)? })
 }
 
-/// Returns whether a copy into the database was begun and not finished.
+/// Returns true if a copy into the database was begun and not finished.
 pub(in crate::postgres) fn is_unfinished(connection: &Connection) -> Done<bool> {
     let found: Option<bool> =
         one(connection, "SELECT to_regclass('store_copy') IS NOT NULL", (), |row| row.get(0))?;
@@ -228,7 +194,7 @@ pub(super) fn refuse_unfinished(connection: &Connection) -> Done<()> {
     if is_unfinished(connection)? { Err(crate::transfer::unfinished().into()) } else { Ok(()) }
 }
 
-/// Appends rows to a table, with what this engine alone keeps of them.
+/// Appends rows to a table, with the columns that only this engine has.
 fn append(connection: &Connection, table: &TransferTable, rows: &[TransferRow]) -> Done<()> {
     let mut columns = table.columns.to_vec();
     let types = connection.column_types(&format!("SELECT {} FROM {}", columns.join(", "), table.name))?;
@@ -251,17 +217,8 @@ fn append(connection: &Connection, table: &TransferTable, rows: &[TransferRow]) 
 
 /// Returns the hash of each device's token.
 fn hashes(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<Vec<i64>> {
-    let mut fleets: BTreeMap<u64, AppProvider> = BTreeMap::new();
-    let mut hashes = Vec::with_capacity(rows.len());
-    for (key, token) in device_tokens(columns, rows)? {
-        let no = fleet_of(key);
-        let fleet = match fleets.get(&no) {
-            Some(known) => *known,
-            None => *fleets.entry(no).or_insert(app_providers::by_no(connection, no)?),
-        };
-        hashes.push(tokens::hash(fleet.app, fleet.provider, &token));
-    }
-    Ok(hashes)
+    let held = device_tokens(connection, columns, rows)?;
+    Ok(held.iter().map(|one| tokens::hash(one.fleet.app, one.fleet.provider, &one.token)).collect())
 }
 
 /// Adds a value in the width that its column has.

@@ -1,5 +1,7 @@
 //! Apps at providers, called fleets in the tables: the devices of one app at one provider, side by side in order of id.
 
+use std::cell::RefCell;
+
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::StoreError;
@@ -15,6 +17,46 @@ pub(crate) struct AppProvider {
     pub(crate) no: u64,
     pub(crate) app: AppId,
     pub(crate) provider: ProviderKind,
+}
+
+/// The fleets that a transaction has read.
+#[derive(Default)]
+pub(crate) struct FleetCache(RefCell<Vec<AppProvider>>);
+
+impl FleetCache {
+    /// Remembers a fleet.
+    pub(crate) fn note(&self, fleet: AppProvider) {
+        let mut known = self.0.borrow_mut();
+        if !known.contains(&fleet) {
+            known.push(fleet);
+        }
+    }
+
+    /// Returns the fleet of an app at a provider; creates it if it is missing.
+    pub(crate) fn of(
+        &self,
+        connection: &Connection,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> Done<AppProvider> {
+        let is_it = |fleet: &&AppProvider| (fleet.app, fleet.provider) == (app, provider);
+        if let Some(known) = self.0.borrow().iter().find(is_it) {
+            return Ok(*known);
+        }
+        let fleet = ensure(connection, app, provider)?;
+        self.note(fleet);
+        Ok(fleet)
+    }
+
+    /// Returns the fleet of a number.
+    pub(crate) fn by_no(&self, connection: &Connection, no: u64) -> Done<AppProvider> {
+        if let Some(known) = self.0.borrow().iter().find(|fleet| fleet.no == no) {
+            return Ok(*known);
+        }
+        let fleet = by_no(connection, no)?;
+        self.note(fleet);
+        Ok(fleet)
+    }
 }
 
 impl AppProvider {
@@ -49,7 +91,7 @@ pub(crate) const fn fleet_of(key: i64) -> u64 {
     key.unsigned_abs() >> DEVICE_BITS
 }
 
-/// Refuses an app that does not exist.
+/// Fails if an app does not exist.
 pub(crate) fn check_app(connection: &Connection, app: AppId) -> Done<()> {
     let known = exists(connection, "SELECT 1 FROM apps WHERE id = ?1", [int(app.raw())])?;
     if known { Ok(()) } else { Err(missing("app")) }
@@ -101,7 +143,7 @@ pub(crate) fn locate(
     app: AppId,
     device: DeviceId,
 ) -> Done<Option<(AppProvider, i64)>> {
-    // A key begins with its fleet, which the id does not tell; an app has a fleet for each push service.
+    // A key begins with its fleet, which the id does not contain. An app has one fleet for each push service.
     for fleet in of_app(connection, app)? {
         let Some(key) = fleet.key(device) else { continue };
         if exists(connection, "SELECT 1 FROM devices WHERE key = ?1", [key])? {
@@ -111,12 +153,12 @@ pub(crate) fn locate(
     Ok(None)
 }
 
-/// Finds a device of the app or says that there is none.
+/// Finds a device of the app, or fails if it does not exist.
 pub(crate) fn require(connection: &Connection, app: AppId, device: DeviceId) -> Done<(AppProvider, i64)> {
     locate(connection, app, device)?.ok_or(missing("device"))
 }
 
-/// Refuses device numbers beyond what a key holds.
+/// Fails if a device number exceeds the range of a key.
 pub(crate) fn check_device_number(last: u64) -> Done<()> {
     if last > DEVICE_MAX {
         return Err(StoreError::LimitReached(format!("{DEVICE_MAX} devices")).into());

@@ -20,9 +20,9 @@ use crate::sql::{
 use crate::texts::check_texts;
 
 pub(crate) const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
-/// Rows that wait to be taken over; the partial indexes have the same words.
+/// The condition for waiting rows; the partial indexes have the same text.
 pub(crate) const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
-/// Holds for what devices send themselves.
+/// The condition for messages sent by devices themselves.
 pub(crate) const OF_MESSAGES: &str = "kind = 0";
 
 #[async_trait]
@@ -68,16 +68,16 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
 
     async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
         let asked = ids.to_vec();
-        if self.inner.has_others() {
+        if self.inner.own_node().is_some() {
             return self.write_registry(move |connection| connection.claim_upstream(app, &asked)).await;
         }
-        // Alone there is nobody else who could hold it: only the attempt is counted.
+        // A single server has no rival for the claim: only the attempt is counted.
         self.note_upstream_attempt(app, ids).await?;
         Ok(asked)
     }
 
     async fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
-        if !self.inner.has_others() {
+        if self.inner.own_node().is_none() {
             return Ok(());
         }
         let ids = ids.to_vec();
@@ -231,7 +231,7 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
         self.write_registry_first(move |connection| {
             let taken = offered_tokens::take(connection, app, &token, now)?;
             if let Some(device) = taken {
-                // Whoever came in with the former token anywhere is out.
+                // Disconnects every session that was opened with the former token, on any node.
                 connection.cut_off(app, device, ProviderKind::Gateway);
             }
             Ok(taken)
@@ -250,7 +250,7 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
                 let sql = "SELECT device FROM replaced_tokens WHERE app = ?1 AND token = ?2";
                 let read = |row: &Row<'_>| Ok(DeviceId::from_raw(number(row, 0)?));
                 let device = one(connection, sql, params![int(app.raw()), token], read)?;
-                // A device that is gone leads to nobody.
+                // The token of a removed device leads to no device.
                 Ok(device.filter(|device| app_providers::require(connection, app, *device).is_ok()))
             };
             tokens.iter().map(find).collect()
@@ -259,8 +259,7 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
     }
 }
 
-/// Lists what waits, of kinds for which a condition holds.
-/// Lists what waits for an app, receipts among it or not.
+/// Lists the waiting messages of an app, with or without receipts.
 pub(crate) fn waiting(
     connection: &Connection,
     app: AppId,
@@ -286,16 +285,15 @@ fn forget_older_dead(connection: &Connection, id: UpstreamId) -> Done<()> {
     run(connection, &sql, [int(id.raw()), limit(UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT)]).map(drop)
 }
 
-/// Keeps a message of a device; returns whether it is new.
+/// Stores a message of a device; returns true if it is new.
 fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
     let (device, kind) = (int(message.device.raw()), message.kind.code());
-    // Rows that are settled stay until they expire: a device that repeats its message is told that it is
-    // known.
+    // Settled rows stay until they expire: a device that repeats its message is answered that it is known.
     let known = "SELECT 1 FROM upstream WHERE device = ?1 AND kind = ?2 AND key = ?3";
     if exists(connection, known, params![device, kind, &message.key])? {
         return Ok(false);
     }
-    // A receipt is owed to the sender: only what a device sends of itself is counted.
+    // A receipt is owed to the sender, so only messages that a device sends itself are counted.
     if message.kind == UpstreamKind::Message {
         check_room(connection, device)?;
     }

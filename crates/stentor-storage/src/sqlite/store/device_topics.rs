@@ -6,7 +6,8 @@ use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use super::topics::{IS_SUBSCRIBED, too_many, topic_count};
 use crate::sql::{Done, exists, limit, run};
 
-/// Subscribes a device to a topic; returns whether it was not before. `room` is how many more topics the device may have, counted once when it is `None`.
+/// Subscribes a device to a topic; returns true if it was not subscribed. `room` is the number of further topics that the device may have;
+/// it is counted once if it is `None`.
 pub(super) fn add_within(
     connection: &Connection,
     topic: i64,
@@ -29,8 +30,8 @@ pub(super) fn add_within(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::store::registration::RegistrationBatch;
     use crate::sqlite::migrations;
-    use crate::sqlite::store::register::RegistrationBatch;
     use crate::sqlite::store::registrar::Registrar;
     use crate::sqlite::store::topics::TOPIC_COUNT;
     use rusqlite::StatementStatus;
@@ -44,7 +45,12 @@ mod tests {
         migrations::run(&connection, migrations::STORE).expect("made");
         let name = |no: u32| TopicName::new(format!("topic-{no}")).expect("a name");
         let names: Vec<_> = (0..500).map(name).collect();
-        let batch = RegistrationBatch::new(AppId::from_raw(1), &[], Timestamp::from_millis(0));
+        let batch = RegistrationBatch::new(
+            AppId::from_raw(1),
+            &[],
+            Timestamp::from_millis(0),
+            crate::sqlite::store::tokens::hash,
+        );
         let mut registrar = Registrar::new(&connection, &batch).expect("made");
         registrar.subscribe(1 << 40 | 1, &names).expect("subscribed");
         assert_eq!(topic_count(&connection, 1 << 40 | 1).expect("counted"), 500);

@@ -1,286 +1,163 @@
+//! The pipeline's steps over the thread that writes, with chunks set aside that the disk cannot read.
+
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use rusqlite::Connection;
-use stentor_core::chunk::{Ticket, TrafficClass};
-use stentor_core::id::ChunkId;
-use stentor_core::ledger;
+use stentor_core::chunk::Ticket;
+use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::ledger::{self, Cutting};
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
-    Started, StoreError, StoreFigures, Swept,
+    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, ProducerTask, Receipt, Recovery,
+    SettleReply, Started, StoreError, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::chunks::{self, ChunkRow};
 use super::contents::LeaseCaches;
 use super::rows::Rows;
-use super::{
-    SqliteStore, books, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
-    unlisted,
-};
-use crate::sql::{Done, Portion, int};
-use crate::sqlite::damage;
+use super::{SqliteParts, SqliteStore, lease, maintenance, pending, receipt_rows, sequences, start};
+use crate::sql::{Done, LedgerEngine, Portion, SqlEngine as _, Step, WriteKind};
 use crate::sqlite::wal;
 use crate::sqlite::writer::CommitPriority;
 
-/// Settlements of no more deliveries than this go first: they are single messages', or done at once.
-const SMALL_MAX_DELIVERIES: usize = 64;
-/// Changes of devices that settlements make in one transaction, unless a single one makes more.
-const CHANGES_MAX_COUNT: usize = 2_048;
-/// Leases that one transaction prolongs.
-const EXTENDED_MAX_COUNT: usize = 2_000;
-/// Chunks, or rows, that one transaction sweeps or prunes, whatever is asked for.
-const SWEPT_MAX_COUNT: usize = 256;
+impl LedgerEngine for SqliteParts {
+    type Rows<'a> = Rows<'a>;
 
-#[async_trait]
-impl PipelineStore for SqliteStore {
-    async fn start_due(
-        &self,
-        limit: usize,
-        chunk_max_devices: usize,
-        now: Timestamp,
-    ) -> Result<Started, StoreError> {
-        // Callers and single devices wait for it.
-        self.write_first(move |connection| start::due(connection, limit, chunk_max_devices, now)).await
+    const PRUNED_MAX_COUNT: usize = 256;
+
+    fn rows(connection: &Connection) -> Rows<'_> {
+        Rows::new(connection)
     }
 
-    async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
-        self.read_walk(producers::running).await
+    fn start_portion(connection: &Connection) -> Portion<'_> {
+        Portion::begin(connection)
     }
 
-    async fn queued_deliveries(&self, task: ProducerTask) -> Result<u64, StoreError> {
-        let id = task.message.into();
-        self.read_step(move |connection| {
-            campaigns::require(connection, task.app, id)?;
-            Ok(books::open(connection, id, task.provider)?.ledger().tally.queued)
-        })
-        .await
+    fn begin(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
+        start::some(connection, ids, cutting)
     }
 
-    async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
-        self.expand_step(task, how).await
+    fn expand(store: &SqliteStore, task: ProducerTask, how: Expansion) -> Step<'_, Expanded> {
+        Box::pin(store.expand_step(task, how))
     }
 
-    async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError> {
-        let (messages, prefetch) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.prefetch));
-        let (chunks, known) = (chunks.to_vec(), LeaseCaches { messages, prefetch });
-        let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, terms);
-        if terms.class == TrafficClass::Urgent {
-            self.write_first(work).await
-        } else {
-            self.write(work).await
-        }
+    fn lease(
+        store: &SqliteStore,
+        kind: WriteKind,
+        chunks: Vec<ChunkId>,
+        terms: LeaseTerms,
+    ) -> Step<'_, Vec<LeaseReply>> {
+        let (messages, prefetch) = (Arc::clone(&store.inner.messages), Arc::clone(&store.inner.prefetch));
+        let known = LeaseCaches { messages, prefetch };
+        store.inner.write(kind, move |connection| lease::lease(connection, &known, &chunks, terms))
     }
 
-    async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
-        let mut all = Ok(());
-        // Each portion is tried: a failure of one lets no other lease run out.
-        for some in leases.chunks(EXTENDED_MAX_COUNT) {
-            all = all.and(self.extend_some(some, terms).await);
-        }
-        all
+    fn extend(store: &SqliteStore, leases: Vec<Lease>, terms: LeaseTerms) -> Step<'_, ()> {
+        Box::pin(store.extend_some(leases, terms))
     }
 
-    async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
-        let leases = leases.to_vec();
-        self.write(move |connection| lease::release(connection, &leases, due_at)).await
+    fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
+        lease::release(connection, leases, due_at)
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
-        let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
-        if deliveries <= SMALL_MAX_DELIVERIES {
-            let work = move |connection: &Connection| lease::settle(connection, settlements);
-            return self.inner.writer.run(CommitPriority::First, work).await;
-        }
-        let mut replies = Vec::with_capacity(settlements.len());
-        for some in together(settlements) {
-            // A portion that is written and not told is settled once more, which changes nothing.
-            let work = move |connection: &Connection| lease::settle(connection, some);
-            replies.extend(self.inner.writer.run(CommitPriority::Usual, work).await?);
-        }
-        Ok(replies)
-    }
-
-    async fn quarantine(
-        &self,
-        chunk: ChunkId,
-        epoch: Option<u32>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let quarantine = move |connection: &Connection| {
-            // It may have been settled while nobody could read it.
-            let is_open = chunks::is_open(connection, chunk, epoch)?;
-            if is_open {
-                ledger::take_away(&mut Rows::new(connection), chunk, now)?;
-            }
-            Ok(is_open)
+    fn settle(
+        store: &SqliteStore,
+        kind: WriteKind,
+        settlements: Vec<Settlement>,
+    ) -> Step<'_, Vec<SettleReply>> {
+        let priority = match kind {
+            WriteKind::LedgerFirst => CommitPriority::First,
+            _ => CommitPriority::Usual,
         };
-        match self.write(quarantine).await {
-            Err(StoreError::Unreadable(problem)) => {
-                // A disk that takes no writes at all is another trouble, and no fault of this chunk.
-                self.prove_writing().await.map_err(|_| StoreError::Unreadable(problem))?;
-                self.inner.lost.add(chunk);
-                Ok(true)
-            }
-            done => done,
-        }
+        // The writer runs a job once, so that the settlements need no copy.
+        Box::pin(store.inner.writer.run(priority, move |connection| lease::settle(connection, settlements)))
     }
 
-    async fn try_to_write(&self) -> Result<(), StoreError> {
-        self.prove_writing().await
-    }
-
-    async fn figures(&self) -> Result<StoreFigures, StoreError> {
-        let log_bytes = wal::size(&self.inner.log);
-        self.read(move |connection| {
-            let quarantined_chunks = chunks::count_quarantined(connection)?;
-            Ok(StoreFigures { quarantined_chunks, damaged_rows: damage::count(connection), log_bytes })
+    fn set_aside(store: &SqliteStore, chunk: ChunkId, problem: String) -> Step<'_, bool> {
+        Box::pin(async move {
+            // A disk that refuses all writes is another fault, and none of this chunk.
+            store.prove_writing().await.map_err(|_| StoreError::Unreadable(problem))?;
+            store.inner.lost.add(chunk);
+            Ok(true)
         })
-        .await
     }
 
-    async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
-        // A reader looks first, so that the thread that writes is not asked in vain.
-        let waits = |connection: &Connection| {
-            Ok(leftovers::are_some(connection)?
-                || campaigns::canceled(connection)?.is_some()
-                || campaigns::stopped(connection)?.is_some())
-        };
-        if !self.read_step(waits).await? {
-            return Ok(false);
-        }
-        self.write(move |connection| continue_work(connection, now)).await
+    fn is_set_aside(&self, chunk: ChunkId) -> bool {
+        self.lost.has(chunk)
     }
 
-    async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
-        self.write_around(move |connection, lost| {
-            // The number of a start is an id as well, and is given to nothing else.
+    fn recover(store: &SqliteStore, instance: u64, now: Timestamp) -> Step<'_, (Recovery, Vec<Ticket>)> {
+        Box::pin(store.write_around(move |connection, lost| {
+            // The number of a start is an id as well, and no other thing gets it.
             sequences::advance(connection, "id", instance)?;
             ledger::recover(&mut Rows::around(connection, lost), instance, now)
-        })
-        .await
+        }))
     }
 
-    async fn keeps(&self) -> Result<(), StoreError> {
-        self.inner.writer.keeps(|connection| sequences::probe(connection)).await
-    }
-
-    async fn broken(&self) -> String {
-        self.inner.writer.ended().await
-    }
-
-    async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
-        let found = self.read_walk(move |connection| chunks::queued_after(connection, after, limit));
-        let (queued, broken) = found.await?;
-        if !broken.is_empty() {
-            // An engine has no clock; the end of a chunk needs an instant that is not before it.
-            let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
-            let aside = self.write(move |connection| {
-                let mut rows = Rows::new(connection);
-                broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
-            });
-            // They are met again at the next look.
-            if let Err(error) = aside.await {
-                tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
-            }
-        }
-        let lost = &self.inner.lost;
-        Ok(queued.iter().filter(|chunk| !lost.has(chunk.id)).map(ChunkRow::ticket).collect())
-    }
-
-    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
-        let id = task.message.into();
-        self.write(move |connection| {
-            ledger::give_up_producer(&mut Rows::new(connection), id, task.provider, now)
-        })
-        .await
-    }
-
-    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
-        let chunks = chunks.to_vec();
-        self.read_step(move |connection| chunks::waiting(connection, &chunks)).await
-    }
-
-    async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
-        let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write_around(move |connection, lost| {
+    fn sweep(store: &SqliteStore, limit: usize, now: Timestamp) -> Step<'_, Swept> {
+        Box::pin(store.write_around(move |connection, lost| {
             receipt_rows::forget_expired(connection, now, limit)?;
             ledger::sweep(&mut Rows::around(connection, lost), limit, now)
-        })
-        .await
+        }))
     }
 
-    async fn prune(
-        &self,
+    fn prune(
+        connection: &Connection,
         ended_before: Timestamp,
         replies_before: Timestamp,
-        limit: usize,
-    ) -> Result<u64, StoreError> {
-        let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write(move |connection| maintenance::prune(connection, ended_before, replies_before, limit))
-            .await
+        count: usize,
+    ) -> Done<u64> {
+        maintenance::prune(connection, ended_before, replies_before, count)
     }
 
-    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
-        let look = move |connection: &Connection| unlisted::old(connection, before, int(after));
-        let (old, next) = self.read_walk(look).await?;
-        let next = next.map(i64::unsigned_abs);
-        if old.is_empty() {
-            return Ok((0, next));
-        }
-        let gone = self.write(move |connection| unlisted::forget(connection, &old)).await?;
-        Ok((gone, next))
+    fn keeps(store: &SqliteStore) -> Step<'_, ()> {
+        Box::pin(store.inner.writer.keeps(|connection| sequences::probe(connection)))
+    }
+
+    fn broken(&self) -> BoxFuture<'_, String> {
+        Box::pin(self.writer.ended())
+    }
+
+    fn log_bytes(&self) -> u64 {
+        wal::size(&self.log)
+    }
+
+    fn pending<'a>(
+        store: &'a SqliteStore,
+        devices: &'a [(AppId, DeviceId)],
+        limit: usize,
+        now: Timestamp,
+    ) -> Step<'a, Vec<Vec<PendingDelivery>>> {
+        Box::pin(async move {
+            let mut found = Vec::with_capacity(devices.len());
+            while let Some(rest) = devices.get(found.len()..).filter(|rest| !rest.is_empty()) {
+                let rest = rest.to_vec();
+                let some = store.read(move |connection| pending::of_some(connection, &rest, limit, now));
+                found.extend(some.await?);
+            }
+            Ok(found)
+        })
+    }
+
+    fn receive(connection: &Connection, receipts: &[Receipt], now: Timestamp) -> Done<Vec<bool>> {
+        ledger::receive(&mut Rows::new(connection), receipts, now)
     }
 }
 
 impl SqliteStore {
-    /// Prolongs the leases of a few chunks. One that the disk does not give must not let all others run out.
-    async fn extend_some(&self, some: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
-        let all = some.to_vec();
+    /// Prolongs the leases of a few chunks. One that the disk cannot read must not let all others run out.
+    async fn extend_some(&self, some: Vec<Lease>, terms: LeaseTerms) -> Result<(), StoreError> {
+        let all = some.clone();
         let together = self.write(move |connection| lease::extend(connection, &all, terms)).await;
         let Err(StoreError::Unreadable(_)) = together else { return together };
-        // One that cannot be written while others can is lost to the disk, and its lease is nobody's trouble.
+        // The disk has lost a chunk that cannot be written while others can; its lease may run out.
         let mut worked = some.len() == 1 && self.prove_writing().await.is_ok();
         for one in some.iter().copied().filter(|_| some.len() > 1) {
             worked |= self.write(move |connection| lease::extend(connection, &[one], terms)).await.is_ok();
         }
         if worked { Ok(()) } else { together }
     }
-}
-
-/// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
-fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
-    let mut rows = Rows::new(connection);
-    // What could still be sent goes before what is merely left over.
-    if let Some(id) = campaigns::canceled(connection)?
-        && ledger::end_or_quarantine(&mut rows, (id, None), now)?
-    {
-        return Ok(true);
-    }
-    if let Some((id, provider, reason)) = campaigns::stopped(connection)?
-        && ledger::end_or_quarantine(&mut rows, (id, Some((provider, reason))), now)?
-    {
-        return Ok(true);
-    }
-    leftovers::go_on(connection, &Portion::begin(connection))
-}
-
-/// Puts settlements together whose changes of devices fit one transaction.
-fn together(settlements: Vec<Settlement>) -> Vec<Vec<Settlement>> {
-    let (mut groups, mut changes) = (vec![Vec::new()], 0);
-    for settlement in settlements {
-        let own = settlement.tokens.len();
-        if changes > 0 && changes + own > CHANGES_MAX_COUNT {
-            groups.push(Vec::new());
-            changes = 0;
-        }
-        changes += own;
-        if let Some(group) = groups.last_mut() {
-            group.push(settlement);
-        }
-    }
-    groups
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is gone for everybody and not yet from the file: its rows go a few in each transaction, across restarts too.
+//! Leftovers: rows of removed things that no caller sees any more. They are deleted a few per transaction, also after restarts.
 
 mod app;
 
@@ -6,26 +6,25 @@ pub(super) use app::leave_fleets;
 
 use rusqlite::Connection;
 
-use crate::sql::{Done, Portion, Row, all, attempt, code, exists, note_damage, one, params, readable, run};
+use crate::sql::{
+    Done, Portion, RemovedKind, Row, all, attempt, code, exists, note_damage, one, params, readable, run,
+};
 use crate::sqlite::store::tokens::rebuild;
 
 /// Rows that one statement removes.
 const AT_ONCE_MAX_COUNT: usize = 256;
 
-/// Of what kind it is; which columns mean what stands in the schema.
+/// The kind of a leftover; the schema defines the meaning of its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftoverKind {
-    Topic,
-    Group,
-    Person,
-    App,
+    Removed(RemovedKind),
     Member,
     Fleet,
-    /// Leaves of token hashes that are to be looked over (`no` 0), or devices whose hashes are to be found again (`no` 1).
+    /// Leaves of token hashes to be checked (`no` 0), or devices with hashes to be rebuilt (`no` 1).
     Hashes,
 }
 
-/// What is left of one thing.
+/// The rest of one removed thing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover {
     pub(super) kind: LeftoverKind,
@@ -37,37 +36,30 @@ pub(super) struct Leftover {
 impl LeftoverKind {
     const fn code(self) -> u8 {
         match self {
-            Self::Topic => 1,
-            Self::Group => 2,
-            Self::Person => 3,
-            Self::App => 4,
+            Self::Removed(kind) => kind.code(),
             Self::Member => 5,
             Self::Fleet => 6,
             Self::Hashes => 7,
         }
     }
 
-    const fn from_code(code: u8) -> Option<Self> {
+    fn from_code(code: u8) -> Option<Self> {
         match code {
-            1 => Some(Self::Topic),
-            2 => Some(Self::Group),
-            3 => Some(Self::Person),
-            4 => Some(Self::App),
             5 => Some(Self::Member),
             6 => Some(Self::Fleet),
             7 => Some(Self::Hashes),
-            _ => None,
+            _ => RemovedKind::from_code(code).map(Self::Removed),
         }
     }
 }
 
 impl Leftover {
-    /// Names what is left of something that has one number.
+    /// Creates a leftover of a thing with one number.
     pub(super) const fn of(kind: LeftoverKind, no: i64) -> Self {
         Self { kind, no, other: 0, cursor: 0 }
     }
 
-    /// Names the devices of a person that are to follow whether the person is in a group.
+    /// Creates a leftover for a user's devices, which are to be updated in a group.
     pub(super) const fn member(group: i64, person: i64) -> Self {
         Self { kind: LeftoverKind::Member, no: group, other: person, cursor: 0 }
     }
@@ -77,19 +69,19 @@ impl Leftover {
         Ok(Self { kind, no: row.get(1)?, other: row.get(2)?, cursor: row.get(3)? })
     }
 
-    /// Notes that it is to be worked off.
+    /// Records the leftover, so that it is worked off.
     pub(super) fn note(&self, connection: &Connection) -> Done<()> {
         let sql = "INSERT OR REPLACE INTO leftovers (kind, no, other, cursor) VALUES (?1, ?2, ?3, ?4)";
         run(connection, sql, params![self.kind.code(), self.no, self.other, self.cursor]).map(drop)
     }
 
-    /// Notes it, unless the connection only reads: whoever writes next meets the same.
+    /// Records it, unless the connection only reads: the next writer meets the same damage.
     pub(super) fn note_if_writing(&self, connection: &Connection) -> Done<()> {
         let reads_only: bool = connection.pragma_query_value(None, "query_only", |row| row.get(0))?;
         if reads_only { Ok(()) } else { self.note(connection) }
     }
 
-    /// Notes it and begins; what is little is gone with this transaction.
+    /// Records it and begins; a small leftover is deleted completely by this transaction.
     pub(super) fn begin(self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         self.note(connection)?;
         self.work_off(connection, portion)
@@ -98,10 +90,10 @@ impl Leftover {
     /// Goes on as far as the portion goes.
     fn work_off(mut self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         let is_done = match self.kind {
-            LeftoverKind::Topic => topic(connection, self.no, portion)?,
-            LeftoverKind::Group => group(connection, self.no, portion)?,
-            LeftoverKind::Person => person(connection, self.no, portion)?,
-            LeftoverKind::App => app::rest(connection, self.no, portion)?,
+            LeftoverKind::Removed(RemovedKind::Topic) => topic(connection, self.no, portion)?,
+            LeftoverKind::Removed(RemovedKind::Group) => group(connection, self.no, portion)?,
+            LeftoverKind::Removed(RemovedKind::Person) => person(connection, self.no, portion)?,
+            LeftoverKind::Removed(RemovedKind::App) => app::rest(connection, self.no, portion)?,
             LeftoverKind::Member => self.follow(connection, portion)?,
             LeftoverKind::Fleet => app::fleet(connection, self, portion)?,
             LeftoverKind::Hashes => rebuild::go_on(connection, &mut self, portion)?,
@@ -112,16 +104,16 @@ impl Leftover {
         self.forget(connection)
     }
 
-    /// Notes that nothing is left, or nothing that can be removed.
+    /// Deletes the record, because no rows are left, or none that can be deleted.
     fn forget(&self, connection: &Connection) -> Done<()> {
         let sql = "DELETE FROM leftovers WHERE kind = ?1 AND no = ?2 AND other = ?3";
         run(connection, sql, params![self.kind.code(), self.no, self.other]).map(drop)
     }
 
-    /// Puts a person's devices into a group's audience, or takes them out.
+    /// Adds a user's devices to a group's audience, or removes them.
     fn follow(&mut self, connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
         let (group, person) = (self.no, self.other);
-        // Asked at each portion: who has left may have joined again meanwhile, and what holds now is followed.
+        // Checked in each portion: a user that left may have joined again since, and the present state is applied.
         let known = "SELECT 1 FROM group_users WHERE owner = ?1 AND grp = ?2";
         let change = match exists(connection, known, [person, group])? {
             true => "INSERT OR IGNORE INTO group_user_devices (grp, key, owner) VALUES (?1, ?2, ?3)",
@@ -144,19 +136,19 @@ impl Leftover {
     }
 }
 
-/// Goes on with whatever is left, as far as the portion goes; returns whether there is more.
+/// Works off leftovers within the portion; returns true if more are left.
 pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
     let sql = "SELECT kind, no, other, cursor FROM leftovers ORDER BY kind, no, other ";
     while !portion.is_over() {
         let found = readable(connection, "leftovers", (sql, ()), 1, Leftover::read)?;
         let Some(next) = found.0.first() else {
-            // What names nothing that could be removed would be looked at for ever.
+            // Unreadable records would be read again for ever.
             run(connection, "DELETE FROM leftovers", ())?;
             return Ok(false);
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
-            // The attempt was undone as a whole, so that the note is of what stands there.
-            // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
+            // The attempt was rolled back as a whole, so that the record matches the present state. Rows that cannot be deleted belong to
+            // no live thing. They may stay, and must not block the other leftovers.
             note_damage(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
         }
@@ -164,12 +156,12 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
     are_some(connection)
 }
 
-/// Returns whether anything is left of what was removed.
+/// Returns true if there are leftovers.
 pub(super) fn are_some(connection: &Connection) -> Done<bool> {
     exists(connection, "SELECT 1 FROM leftovers", ())
 }
 
-/// Goes on with a group's people as far as one portion goes; returns whether there is more.
+/// Updates the devices of a group's users within one portion; returns true if more are left.
 pub(super) fn follow_group(connection: &Connection, group: i64) -> Done<bool> {
     let portion = Portion::begin(connection);
     let sql = "SELECT kind, no, other, cursor FROM leftovers WHERE kind = 5 AND no = ?1 LIMIT 1";
@@ -180,7 +172,7 @@ pub(super) fn follow_group(connection: &Connection, group: i64) -> Done<bool> {
     is_following(connection, group)
 }
 
-/// Returns whether devices of somebody are still to follow into or out of a group.
+/// Returns true if the devices of a user are still to be updated in a group.
 pub(super) fn is_following(connection: &Connection, group: i64) -> Done<bool> {
     exists(connection, "SELECT 1 FROM leftovers WHERE kind = 5 AND no = ?1", [group])
 }
@@ -207,12 +199,12 @@ fn group(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> 
             return Ok(false);
         }
     }
-    // Who was to follow into the group has none to follow into.
+    // Pending updates of members are void without the group.
     run(connection, "DELETE FROM leftovers WHERE kind = 5 AND no = ?1", [no])?;
     Ok(true)
 }
 
-/// Leaves a person's devices to nobody.
+/// Removes the owner of a deleted user's devices.
 fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> {
     let next = "SELECT key FROM user_devices WHERE owner = ?1 ORDER BY key LIMIT 1";
     while !portion.is_over() {
@@ -226,7 +218,7 @@ fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool>
     Ok(false)
 }
 
-/// Removes rows with statements that take a number and how many; returns whether none is left. The last one of them says.
+/// Deletes rows with statements that take a number and a limit; returns true if the last statement left none.
 fn delete(connection: &Connection, statements: &[&str], no: i64, portion: &Portion<'_>) -> Done<bool> {
     while !portion.is_over() {
         let mut gone = 0;

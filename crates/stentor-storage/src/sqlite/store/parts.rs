@@ -14,8 +14,9 @@ use stentor_core::upstream::UpstreamMessage;
 use super::app_providers::AppProvider;
 use super::leftovers::{self, Leftover, LeftoverKind};
 use super::rows::Rows;
-use super::{accept, audience, tokens, upstream};
+use super::{accept, audience, sequences, tokens, upstream};
 use crate::sql::{Done, EngineParts, Portion, RemovedKind, params, run};
+use crate::sqlite::damage;
 
 impl EngineParts for Connection {
     fn holder(&self, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>> {
@@ -68,6 +69,14 @@ impl EngineParts for Connection {
         upstream::waiting(self, app, page, with_receipts, now)
     }
 
+    fn probe(&self) -> Done<()> {
+        sequences::probe(self)
+    }
+
+    fn damaged_rows(&self) -> u64 {
+        damage::count(self)
+    }
+
     fn insert_message(&self, message: &Message) -> Done<()> {
         accept::insert(self, message, &message.spec.encode())
     }
@@ -77,7 +86,7 @@ impl EngineParts for Connection {
     }
 
     fn note_removal(&self, kind: RemovedKind, no: i64) -> Done<()> {
-        Leftover::of(kind.into(), no).note(self)
+        Leftover::of(LeftoverKind::Removed(kind), no).note(self)
     }
 
     fn go_on_removing(&self, portion: &Portion<'_>) -> Done<bool> {
@@ -85,7 +94,7 @@ impl EngineParts for Connection {
     }
 
     fn begin_removal(&self, kind: RemovedKind, no: i64, portion: &Portion<'_>) -> Done<()> {
-        Leftover::of(kind.into(), no).begin(self, portion)
+        Leftover::of(LeftoverKind::Removed(kind), no).begin(self, portion)
     }
 
     fn begin_following(&self, group: i64, person: i64, portion: &Portion<'_>) -> Done<()> {
@@ -102,16 +111,5 @@ impl EngineParts for Connection {
 
     fn follow(&self, group: i64) -> Done<bool> {
         leftovers::follow_group(self, group)
-    }
-}
-
-impl From<RemovedKind> for LeftoverKind {
-    fn from(kind: RemovedKind) -> Self {
-        match kind {
-            RemovedKind::Topic => Self::Topic,
-            RemovedKind::Group => Self::Group,
-            RemovedKind::Person => Self::Person,
-            RemovedKind::App => Self::App,
-        }
     }
 }

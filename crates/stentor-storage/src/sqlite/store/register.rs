@@ -7,56 +7,34 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stentor_core::device::Registration;
-use stentor_core::id::AppId;
 use stentor_core::name::{Locale, TimeZoneName};
 use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
-use super::registrar::{Registrar, TokenMatch};
-use super::tokens;
+use super::registrar::Registrar;
+use super::registration::{RegistrationBatch, TokenMatch};
 use crate::sql::{Done, Portion};
 use crate::sqlite::bulk;
 
-/// Rows for people, tags and topics that one transaction writes, those that triggers write included.
+/// The largest number of rows for users, tags and topics that one transaction writes, including those written by triggers.
 const ROWS_MAX_COUNT: u64 = 16_384;
-/// A transaction takes no more registrations once it took so long. What is written at its end takes as long again, and whoever else
-/// wants to write waits no longer than 100 ms.
+/// The time after which a transaction takes no more registrations. The writes at its end take as long again, and other writers wait at most
+/// 100 ms.
 const TIME: Duration = Duration::from_millis(25);
-/// Topics that one transaction gives one device; who has more gets them by and by.
+/// The largest number of topics that one transaction adds to one device; more are added by later ones.
 const TOPICS_AT_ONCE_MAX_COUNT: usize = 256;
 
-/// Returns whether registering a device takes several transactions.
+/// Returns true if registering a device takes several transactions.
 pub(super) fn takes_parts(one: &Registration) -> bool {
     one.topics.len() > TOPICS_AT_ONCE_MAX_COUNT
 }
 
-/// Divides a registration into what one transaction takes each: the later ones only add topics.
+/// Divides a registration into parts, one per transaction: the later ones only add topics.
 pub(super) fn parts(one: &Registration) -> impl Iterator<Item = Registration> {
     one.topics
         .chunks(TOPICS_AT_ONCE_MAX_COUNT)
         .map(|topics| Registration { topics: topics.to_vec(), ..one.clone() })
-}
-
-/// Registrations with all that can be prepared outside the transaction.
-pub(super) struct RegistrationBatch {
-    pub(super) app: AppId,
-    pub(super) given: Vec<Registration>,
-    pub(super) hashes: Vec<i64>,
-    /// Positions in order of hash; equal tokens keep the caller's order.
-    pub(super) by_hash: Vec<usize>,
-    pub(super) now: Timestamp,
-}
-
-impl RegistrationBatch {
-    /// Hashes and sorts.
-    pub(super) fn new(app: AppId, registrations: &[Registration], now: Timestamp) -> Self {
-        let hash = |one: &Registration| tokens::hash(app, one.provider, &one.token);
-        let hashes: Vec<i64> = registrations.iter().map(hash).collect();
-        let mut by_hash: Vec<usize> = (0..registrations.len()).collect();
-        by_hash.sort_by_key(|at| hashes[*at]);
-        Self { app, given: registrations.to_vec(), hashes, by_hash, now }
-    }
 }
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
@@ -71,7 +49,7 @@ fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for (one, found) in batch.given.iter().zip(found) {
-        // One at least, or a batch would never come to its end.
+        // At least one, or a batch would never be finished.
         if portion.is_over() && !keys.is_empty() {
             break;
         }

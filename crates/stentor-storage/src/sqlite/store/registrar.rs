@@ -5,42 +5,17 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{CachedStatement, Connection};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::DeviceId;
-use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
+use stentor_core::name::{ExternalId, TopicName};
 use stentor_core::ports::store::Registered;
 
 use super::app_providers::{self, AppProvider};
-use super::register::{self, NewRow, RegistrationBatch};
+use super::register::{self, NewRow};
+use super::registration::{KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch};
 use super::tags::{change_tags, join_tags};
 use super::{device_topics, owners, sequences, tokens, topics};
 use crate::sql::{Done, Row, damaged, one, params, run};
 
-const KEPT: &str =
-    "d.key, d.token, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags,
-    d.token_since";
-
-/// What was found out about one registration's token.
-pub(super) enum TokenMatch {
-    /// No device holds it.
-    New,
-    /// A device holds it.
-    Known(Box<KnownDevice>),
-    /// An earlier registration of the batch names it too.
-    Repeats(usize),
-}
-
-/// The columns of a known device that a repeat may change.
-pub(super) struct KnownDevice {
-    key: i64,
-    platform: u8,
-    active: bool,
-    user: Option<i64>,
-    locale: Option<String>,
-    time_zone: Option<String>,
-    tags: Option<String>,
-    token_since: i64,
-}
-
-/// What a batch needs again and again: statements, and numbers looked up before.
+/// The cached statements and lookups of a batch.
 pub(super) struct Registrar<'a> {
     connection: &'a Connection,
     batch: &'a RegistrationBatch,
@@ -74,15 +49,16 @@ impl<'a> Registrar<'a> {
 
     /// Finds out about every token, in order of hash.
     pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
-        let mut found = self.repeats();
+        let mut found = self.batch.repeats();
         let firsts = self.batch.by_hash.iter().filter(|at| matches!(found[**at], TokenMatch::New));
         let firsts: Vec<usize> = firsts.copied().collect();
         let hash = |at: &usize| self.batch.hashes[*at];
         let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
         let wanted: Vec<(i64, AppProvider)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
         // Only the first of equal tokens is looked up: the others get the device that it gets.
-        tokens::behind(self.connection, KEPT, &wanted, |row| {
-            let (key, of): (i64, i64) = (row.get(0)?, row.get(10)?);
+        let columns = format!("{KNOWN_COLUMNS}, d.token");
+        tokens::behind(self.connection, &columns, &wanted, |row| {
+            let (key, of): (i64, i64) = (row.get(0)?, row.get(KNOWN_COLUMNS_COUNT + 1)?);
             let start = wanted.partition_point(|(before, _)| *before < of);
             // Tokens that differ may have one hash: each is compared with the device's own.
             for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
@@ -96,26 +72,7 @@ impl<'a> Registrar<'a> {
         Ok(found)
     }
 
-    /// Finds which registrations name a token that an earlier one of the batch names.
-    fn repeats(&self) -> Vec<TokenMatch> {
-        let batch = self.batch;
-        let mut found: Vec<TokenMatch> = batch.given.iter().map(|_| TokenMatch::New).collect();
-        for same in batch.by_hash.chunk_by(|a, b| batch.hashes[*a] == batch.hashes[*b]) {
-            for (index, at) in same.iter().enumerate() {
-                let one = &batch.given[*at];
-                let earlier = same[..index].iter().find(|earlier| {
-                    let earlier = &batch.given[**earlier];
-                    earlier.provider == one.provider && earlier.token == one.token
-                });
-                if let Some(earlier) = earlier {
-                    found[*at] = TokenMatch::Repeats(*earlier);
-                }
-            }
-        }
-        found
-    }
-
-    /// Makes a new device; returns its key.
+    /// Creates a new device; returns its key.
     pub(super) fn insert(&mut self, one: &'a Registration) -> Done<i64> {
         let fleet = self.fleet(one.provider)?;
         self.last_device += 1;
@@ -130,13 +87,13 @@ impl<'a> Registrar<'a> {
         Ok(key)
     }
 
-    /// Takes over what a repeated registration tells; returns the device's key.
+    /// Applies a repeated registration; returns the device's key.
     pub(super) fn renew(&mut self, kept: KnownDevice, one: &'a Registration) -> Done<i64> {
         let (key, now) = (kept.key, self.batch.now.as_millis());
         if !kept.active {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
-        // What a repeat does not say stays as it was.
+        // Values absent from a repeat stay as they were.
         let user = self.user(one.user.as_ref())?.or(kept.user);
         if !kept.differs(one, user) {
             if kept.token_since != now {
@@ -144,23 +101,21 @@ impl<'a> Registrar<'a> {
             }
             return Ok(key);
         }
-        // As above: no tags at all means that a repeat says nothing about them.
-        let tags = join_tags(&one.tags).or_else(|| kept.tags.clone());
+        let renewed = kept.renewed(one);
         owners::move_device(self.connection, key, kept.user, user)?;
-        change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), tags.as_deref())?;
-        let locale = one.locale.as_ref().map(Locale::as_str).or(kept.locale.as_deref());
-        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str).or(kept.time_zone.as_deref());
+        change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), renewed.tags.as_deref())?;
+        let (locale, zone, tags) = (renewed.locale, renewed.time_zone, renewed.tags.as_deref());
         let sql = "UPDATE devices SET token_since = ?2, platform = ?3, listed = 1, retired_at = NULL,
             retired_reason = NULL, owner = ?4, locale = ?5, time_zone = ?6, tags = ?7 WHERE key = ?1";
         run(self.connection, sql, params![key, now, one.platform.code(), user, locale, zone, tags])?;
         Ok(key)
     }
 
-    /// Takes over what a second registration of the same token in one batch tells.
+    /// Applies a second registration of the same token in one batch.
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
         // The row of the first one must be there to be read.
         self.write_new()?;
-        let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = ?1");
+        let sql = format!("SELECT {KNOWN_COLUMNS} FROM devices d WHERE d.key = ?1");
         let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
     }
@@ -188,7 +143,7 @@ impl<'a> Registrar<'a> {
         Ok(())
     }
 
-    /// Notes which new device holds which token, in order of hash.
+    /// Records the holders of the new devices' tokens, in order of hash.
     pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
         // A portion may have ended before the last ones, which have no device yet.
         let is_new = |at: &&usize| registered.get(**at).is_some_and(|one| one.created);
@@ -196,7 +151,7 @@ impl<'a> Registrar<'a> {
         tokens::note(self.connection, new.map(|at| (self.batch.hashes[*at], keys[*at])))
     }
 
-    /// Writes what is not written yet, and the counts.
+    /// Writes the remaining rows and the counts.
     pub(super) fn close(mut self) -> Done<()> {
         self.write_new()?;
         for (topic, added) in self.topics.values() {
@@ -223,35 +178,7 @@ impl<'a> Registrar<'a> {
     }
 }
 
-/// Returns whether the device of a row has the token of a registration.
+/// Returns true if the device of a row has the token of a registration.
 fn holds(row: &Row<'_>, one: &Registration) -> Done<bool> {
-    Ok(row.str(1)? == one.token.expose())
-}
-
-impl KnownDevice {
-    fn read(row: &Row<'_>) -> Done<Self> {
-        let (listed, unretired): (bool, bool) = (row.get(3)?, row.get(4)?);
-        Ok(Self {
-            key: row.get(0)?,
-            platform: row.get(2)?,
-            active: listed && unretired,
-            user: row.get(5)?,
-            locale: row.get(6)?,
-            time_zone: row.get(7)?,
-            tags: row.get(8)?,
-            token_since: row.get(9)?,
-        })
-    }
-
-    /// Returns whether more than `token_since` is to be written.
-    fn differs(&self, one: &Registration, user: Option<i64>) -> bool {
-        let locale = one.locale.as_ref().map(Locale::as_str);
-        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);
-        !self.active
-            || self.platform != one.platform.code()
-            || self.user != user
-            || locale.is_some_and(|given| self.locale.as_deref() != Some(given))
-            || zone.is_some_and(|given| self.time_zone.as_deref() != Some(given))
-            || !one.tags.is_empty() && self.tags != join_tags(&one.tags)
-    }
+    Ok(row.str(KNOWN_COLUMNS_COUNT)? == one.token.expose())
 }

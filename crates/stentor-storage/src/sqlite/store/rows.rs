@@ -1,6 +1,4 @@
-//! The ledger's rows within one transaction, as the rules of core ask for them.
-
-use std::cell::RefCell;
+//! The ledger's rows within one transaction, as core's rules read and write them.
 
 use rusqlite::Connection;
 use stentor_core::campaign::{Campaign, CampaignState, ProviderLedger};
@@ -13,7 +11,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::LeaseTerms;
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{self, AppProvider};
+use super::app_providers::{AppProvider, FleetCache};
 use super::book_writes;
 use super::campaign_writes;
 use super::chunk_writes;
@@ -23,58 +21,44 @@ use super::lost::Lost;
 use super::{books, campaigns, devices, producers, receipt_rows};
 use crate::sql::{Done, Portion, SqlError, int, one, time};
 
-/// The rows of one transaction, and what of them is asked for again and again.
-pub(super) struct Rows<'a> {
+/// The rows of one transaction, with a cache of those read repeatedly.
+pub(crate) struct Rows<'a> {
     pub(super) connection: &'a Connection,
     portion: Portion<'a>,
     known: Option<&'a LeaseCaches>,
     lost: Option<&'a Lost>,
-    fleets: RefCell<Vec<AppProvider>>,
+    fleets: FleetCache,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
-        let (portion, fleets) = (Portion::begin(connection), RefCell::default());
+        let (portion, fleets) = (Portion::begin(connection), FleetCache::default());
         Self { connection, portion, known: None, lost: None, fleets }
     }
 
-    /// Uses what need not be read from the file again.
+    /// Uses caches of data that need not be read from the file again.
     pub(super) fn knowing(connection: &'a Connection, known: &'a LeaseCaches) -> Self {
         Self { known: Some(known), ..Self::new(connection) }
     }
 
-    /// Goes around the chunks that the disk does not give.
+    /// Skips the chunks that the disk cannot read.
     pub(super) fn around(connection: &'a Connection, lost: &'a Lost) -> Self {
         Self { lost: Some(lost), ..Self::new(connection) }
     }
 
     /// Remembers a fleet.
     pub(super) fn note(&self, fleet: AppProvider) {
-        let mut known = self.fleets.borrow_mut();
-        if !known.contains(&fleet) {
-            known.push(fleet);
-        }
+        self.fleets.note(fleet);
     }
 
-    /// Returns the fleet of an app at a provider; one that is not there is made.
+    /// Returns the fleet of an app at a provider; creates it if it is missing.
     pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
-        let is_it = |fleet: &&AppProvider| (fleet.app, fleet.provider) == (app, provider);
-        if let Some(known) = self.fleets.borrow().iter().find(is_it) {
-            return Ok(*known);
-        }
-        let fleet = app_providers::ensure(self.connection, app, provider)?;
-        self.note(fleet);
-        Ok(fleet)
+        self.fleets.of(self.connection, app, provider)
     }
 
     /// Returns the fleet of a number.
     pub(super) fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
-        if let Some(known) = self.fleets.borrow().iter().find(|fleet| fleet.no == no) {
-            return Ok(*known);
-        }
-        let fleet = app_providers::by_no(self.connection, no)?;
-        self.note(fleet);
-        Ok(fleet)
+        self.fleets.by_no(self.connection, no)
     }
 }
 

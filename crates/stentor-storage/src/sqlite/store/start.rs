@@ -3,74 +3,22 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::chunk::Ticket;
 use stentor_core::device::{ProviderKind, Registration};
-use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
-use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache};
+use stentor_core::id::{AppId, DeviceId, MessageId};
+use stentor_core::ledger::{self, Audience, Cutting, LedgerCache};
 use stentor_core::message::Message;
-use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Started;
 use stentor_core::target::{Target, TokenTarget};
-use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of, fleet_of};
-use super::campaign_writes;
 use super::register::{self, NewRow};
 use super::rows::Rows;
-use super::{message_rows, offered_tokens, sequences, targets, tokens, turns};
-use crate::sql::{Done, Portion, attempt, damaged};
-
-/// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
-/// not hold up the others.
-pub(super) fn due(
-    connection: &Connection,
-    count: usize,
-    chunk_max_devices: usize,
-    now: Timestamp,
-) -> Done<Started> {
-    let due = turns::due_campaigns(connection, now, count)?;
-    let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
-    let some = |ids: &[MessageId]| some(connection, ids, Cutting { chunk_max_devices, now });
-    // All together first: what campaigns share is read once, and books are written once.
-    if let Ok(started) = attempt(connection, || some(&due))? {
-        return Ok(Started { has_more: started.has_more || due.len() >= count, ..started });
-    }
-    let mut all = Started { has_more: due.len() >= count, ..Started::default() };
-    // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
-    let portion = Portion::begin(connection);
-    for (at, id) in due.into_iter().enumerate() {
-        if at > 0 && portion.is_over() {
-            all.has_more = true;
-            break;
-        }
-        match attempt(connection, || some(&[id]))? {
-            Ok(one) => {
-                all.tickets.extend(one.tickets);
-                all.begun.extend(one.begun);
-                all.has_producers |= one.has_producers;
-            }
-            // This one alone is at fault.
-            Err(_) => refuse(connection, id.into(), now)?,
-        }
-    }
-    Ok(all)
-}
-
-/// Stops a campaign of which nothing was begun, because its message is damaged.
-fn refuse(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
-    let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
-    campaign_writes::write_end(
-        connection,
-        id,
-        &Finish { state: CampaignState::Stopped, stop: Some(stop) },
-        now,
-    )
-}
+use super::{message_rows, offered_tokens, sequences, targets, tokens};
+use crate::sql::{Done, Portion, damaged};
 
 /// Begins campaigns for as long as a transaction may last.
-fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
+pub(super) fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
     let portion = Portion::begin(connection);
     let mut rows = Rows::new(connection);
     let mut starter = Starter::new(&mut rows, cutting);
@@ -86,16 +34,16 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
         started.begun.push(message.app);
     }
     started.has_producers = starter.has_producers;
-    // Also where the portion ended early: what was begun so far is kept, and counts only once it is written.
+    // Also if the portion ended early: the campaigns begun so far are written and kept.
     starter.close()?;
     Ok(started)
 }
 
-/// Begins campaigns in one transaction: what they share is read once, and books are written once.
+/// Starts campaigns in one transaction: shared data is read once, and books are written once.
 struct Starter<'r, 'a> {
     ledger: LedgerCache<'r, Rows<'a>>,
     cutting: Cutting,
-    /// The last device given out, once it was asked for, and whether it was given out here.
+    /// The last device number, once it was read; `has_devices` is true if it was assigned here.
     last_device: Option<u64>,
     has_devices: bool,
     has_producers: bool,
@@ -120,12 +68,12 @@ impl<'r, 'a> Starter<'r, 'a> {
             false => Audience::Wide(self.providers(message.app)?),
         };
         self.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
-        // Asked after the devices, of which one may have been made for a token.
+        // Read after the devices, of which one may have been created for a token.
         let as_of = DeviceId::from_raw(self.last_device()?);
         ledger::begin(&mut self.ledger, message, (audience, as_of), self.cutting)
     }
 
-    /// Writes what was gathered.
+    /// Executes the pending writes.
     fn close(self) -> Done<()> {
         if let Some(last) = self.last_device.filter(|_| self.has_devices) {
             sequences::advance(self.connection(), "device", last)?;
@@ -152,8 +100,7 @@ impl<'r, 'a> Starter<'r, 'a> {
         Ok(last)
     }
 
-    /// Finds the devices of a direct target by provider, ascending; a token that nobody registered or had before becomes an unlisted
-    /// device.
+    /// Finds the devices of a direct target by provider, ascending. A token that no device has or had becomes an unlisted device.
     fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
         let mut keys = match target {
             Target::Token(token) => vec![self.of_token(app, token)?],

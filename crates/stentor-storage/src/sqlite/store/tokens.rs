@@ -12,16 +12,17 @@ use stentor_core::id::{AppId, DeviceId};
 
 use super::app_providers::{AppProvider, device_of};
 use super::leftovers::{Leftover, LeftoverKind};
+use super::registration::token_hash;
 use crate::sql::{Done, Row, all, damaged, exists, limit, one, run};
 use crate::sqlite::bulk::{self, Places};
 use leaves::{BITS, HashPair, Leaves};
 
-/// How large the small table may become.
+/// The limits of the small table.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     /// Hashes that may be fresh; more are moved on.
     fresh_max_count: i64,
-    /// Hashes moved at once, side by side, and what else is in the last one's leaf.
+    /// Neighbouring hashes that are moved at once, with the rest of the last one's leaf.
     stretch_count: usize,
 }
 
@@ -29,13 +30,7 @@ const ROOM: Room = Room { fresh_max_count: 131_072, stretch_count: 16_384 };
 
 /// Hashes a token with its app and provider to 40 bits; a hit is always checked against the token itself.
 pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
-    let text = token.expose().as_bytes();
-    let mut bytes = Vec::with_capacity(9 + text.len());
-    bytes.extend_from_slice(&app.raw().to_le_bytes());
-    bytes.push(provider.code());
-    bytes.extend_from_slice(text);
-    let digest = blake3::hash(&bytes);
-    digest.as_bytes().first_chunk().map_or(0, |first| cut(i64::from_le_bytes(*first)))
+    cut(token_hash(app, provider, token))
 }
 
 /// Keeps the upper bits of a hash.
@@ -135,7 +130,7 @@ fn read_some(
     Ok(())
 }
 
-/// Notes who holds which token: hashes and keys.
+/// Records the holders of tokens, as hashes and keys.
 pub(super) fn note(connection: &Connection, holders: impl IntoIterator<Item = (i64, i64)>) -> Done<()> {
     let mut pairs: Vec<HashPair> = holders.into_iter().map(pair).collect();
     pairs.sort_unstable();
@@ -155,7 +150,7 @@ fn note_within(connection: &Connection, pairs: &[HashPair], room: Room) -> Done<
     make_room(connection, count, room)
 }
 
-/// Forgets who held a token.
+/// Removes the holder of a token.
 pub(super) fn forget(connection: &Connection, hash: i64, key: i64) -> Done<()> {
     let pair = pair((hash, key));
     // A pair is in one of both tables, and only the small one is counted.
@@ -180,7 +175,7 @@ fn make_room(connection: &Connection, mut count: i64, room: Room) -> Done<()> {
     Ok(())
 }
 
-/// Moves the next stretch into the large table; returns how many it had.
+/// Moves the next hashes into the large table; returns their number.
 fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
     let sql = "SELECT moved_from FROM token_leaves_fresh_count";
     let from = one(connection, sql, (), |row| row.get(0))?;
@@ -195,7 +190,7 @@ fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
     Ok(taken.pairs.len())
 }
 
-/// Puts the count of fresh hashes right where it is missing or makes no sense: all move on, and it begins anew.
+/// Repairs a missing or invalid count of fresh hashes: all hashes are moved, and the count starts again.
 pub(super) fn mend(connection: &Connection) -> Done<()> {
     if fresh(connection).mend()? {
         Leftover::of(LeftoverKind::Hashes, 0).note(connection)?;
@@ -223,8 +218,8 @@ fn old(connection: &Connection) -> Leaves<'_> {
 }
 
 fn change_count(connection: &Connection, change: i64) -> Done<i64> {
-    // One row and no RETURNING: an update of many rows, or one that returns some, keeps a journal of its own beside the
-    // transaction's, which costs more than both statements.
+    // One row and no RETURNING: an update of many rows, or one that returns some, writes a journal of its own beside the transaction's,
+    // which costs more than both statements.
     run(connection, "UPDATE token_leaves_fresh_count SET count = count + ?1 WHERE rowid = 1", [change])?;
     let sql = "SELECT count FROM token_leaves_fresh_count";
     let count = one(connection, sql, (), |row| row.get(0))?;

@@ -1,24 +1,22 @@
 //! A file as one side of a copy between engines.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
-use super::app_providers::{self, AppProvider, fleet_of};
 use super::{leftovers, tokens};
 use crate::schema::{SchemaChange, SchemaGoal};
-use crate::sql::{Done, Portion, Row, SqlError, all, exists, limit, one, params, run};
+use crate::sql::{Connection as SqlConnection, Done, Portion, SqlError, exists, one, params, run};
 use crate::sqlite::file::{self, FileLock};
 use crate::sqlite::migrations;
 use crate::sqlite::settings::SqliteSettings;
 use crate::transfer::{
-    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
-    TransferValue, device_tokens, values_of,
+    DeviceToken, SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
+    device_tokens, values_of,
 };
 
-/// What SQLite numbers by itself, by the name of the counter and of the table.
+/// The tables that SQLite numbers by itself, by the names of counter and table.
 const NUMBERED: [(&str, &str); 5] =
     [("chunk", "chunks"), ("audit", "audit"), ("topics", "topics"), ("users", "users"), ("groups", "groups")];
 
@@ -26,14 +24,14 @@ const NUMBERED: [(&str, &str); 5] =
 const COLUMNS: &str = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'";
 
-/// A store's file that nobody else uses.
+/// A store's file that no other process uses.
 pub(crate) struct SqliteSide {
     connection: Connection,
     _lock: FileLock,
 }
 
 impl SqliteSide {
-    /// Opens the file and brings its schema up to date; a target is made where there is none.
+    /// Opens the file and brings its schema up to date; a missing target is created.
     pub(crate) fn open(path: &Path, is_target: bool) -> Result<Self, StoreError> {
         let side = Self::connect(path, is_target)?;
         migrations::run(&side.connection, migrations::STORE)?;
@@ -60,54 +58,25 @@ impl SqliteSide {
 }
 
 impl TransferSide for SqliteSide {
-    fn columns(&mut self) -> Result<Vec<(String, String)>, StoreError> {
-        Ok(all(&self.connection, COLUMNS, (), |row| Ok((row.get(0)?, row.get(1)?)))?)
+    fn connection(&self) -> &SqlConnection {
+        &self.connection
     }
 
-    fn work_off(&mut self) -> Result<(), StoreError> {
-        let mut has_more = true;
-        while has_more {
-            self.transact(|connection| {
-                has_more = leftovers::go_on(connection, &Portion::begin(connection))?;
-                Ok(())
-            })?;
-        }
-        Ok(())
+    fn list_of_columns(&self) -> &'static str {
+        COLUMNS
     }
 
-    fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
-        let sql = format!("SELECT count(*) FROM {}", table.name);
-        let count = one(&self.connection, &sql, (), |row| row.get::<i64>(0))?;
-        Ok(count.unwrap_or_default().cast_unsigned())
+    fn is_unfinished(&self) -> Done<bool> {
+        is_unfinished(&self.connection)
     }
 
-    fn read(
-        &mut self,
-        table: &TransferTable,
-        after: Option<&[TransferValue]>,
-        max: usize,
-    ) -> Result<Vec<TransferRow>, StoreError> {
-        let columns = table.columns;
-        let (list, keys) = (columns.join(", "), columns[..table.key_columns_count].join(", "));
-        let places = vec!["?"; table.key_columns_count].join(", ");
-        let condition = after.map_or_else(String::new, |_| format!("WHERE ({keys}) > ({places})"));
-        let sql = format!("SELECT {list} FROM {} {condition} ORDER BY {keys} LIMIT ?", table.name);
-        let mut values = values_of(after.unwrap_or_default());
-        values.push(limit(max).into());
-        let read = |row: &Row<'_>| (0..columns.len()).map(|at| TransferValue::read(row, at)).collect();
-        Ok(all(&self.connection, &sql, values, read)?)
-    }
-
-    fn progress(&mut self) -> Result<Option<BTreeMap<String, TableProgress>>, StoreError> {
-        if !is_unfinished(&self.connection)? {
-            return Ok(None);
-        }
-        let read = |row: &Row<'_>| {
-            let rows: i64 = row.get(1)?;
-            Ok((row.get(0)?, (rows.cast_unsigned(), row.get(2)?)))
-        };
-        let found = all(&self.connection, "SELECT name, row_count, last FROM store_copy", (), read)?;
-        Ok(Some(found.into_iter().collect()))
+    fn work_off(&mut self) -> Result<bool, StoreError> {
+        let mut has_more = false;
+        self.transact(|connection| {
+            has_more = leftovers::go_on(connection, &Portion::begin(connection))?;
+            Ok(())
+        })?;
+        Ok(has_more)
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
@@ -139,7 +108,7 @@ impl TransferSide for SqliteSide {
             if table.name == "devices" {
                 note_tokens(connection, columns, rows)?;
             }
-            // Noted with the rows, so that a copy that breaks off goes on behind them.
+            // Stored with the rows, so that an interrupted copy is resumed behind them.
             let sql = "INSERT OR REPLACE INTO store_copy (name, row_count, last) VALUES (?1, ?2, ?3)";
             run(connection, sql, params![table.name, count.cast_signed(), last])?;
             Ok(())
@@ -185,7 +154,7 @@ impl TransferSide for SqliteSide {
     }
 }
 
-/// Changes the schema of a file that nobody uses.
+/// Migrates the schema of a file that is not in use.
 pub(crate) fn migrate(path: &Path, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
     let side = SqliteSide::connect(path, false)?;
     let from = migrations::version(&side.connection)?;
@@ -196,7 +165,7 @@ pub(crate) fn migrate(path: &Path, goal: SchemaGoal) -> Result<SchemaChange, Sto
     Ok(SchemaChange { from, to: migrations::version(&side.connection)? })
 }
 
-/// Returns whether a copy into the file was begun and not finished.
+/// Returns true if a copy into the file was begun and not finished.
 fn is_unfinished(connection: &Connection) -> Done<bool> {
     exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'store_copy'", ())
 }
@@ -206,24 +175,17 @@ pub(super) fn refuse_unfinished(connection: &Connection) -> Done<()> {
     if is_unfinished(connection)? { Err(crate::transfer::unfinished().into()) } else { Ok(()) }
 }
 
-/// Notes who holds which token.
+/// Records the holders of the tokens.
 fn note_tokens(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<()> {
-    let mut fleets: BTreeMap<u64, AppProvider> = BTreeMap::new();
-    let mut holders = Vec::with_capacity(rows.len());
-    for (key, token) in device_tokens(columns, rows)? {
-        let no = fleet_of(key);
-        let fleet = match fleets.get(&no) {
-            Some(known) => *known,
-            None => *fleets.entry(no).or_insert(app_providers::by_no(connection, no)?),
-        };
-        holders.push((tokens::hash(fleet.app, fleet.provider, &token), key));
-    }
-    tokens::note(connection, holders)
+    let held = device_tokens(connection, columns, rows)?;
+    let hash = |one: DeviceToken| (tokens::hash(one.fleet.app, one.fleet.provider, &one.token), one.key);
+    tokens::note(connection, held.into_iter().map(hash))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::all;
     use crate::transfer::check_columns;
 
     #[test]

@@ -1,11 +1,11 @@
-//! Who reads waits for others of its kind alone.
+//! Reads wait only for reads of their own kind.
 
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use stentor_core::campaign::CampaignAction;
 use stentor_core::id::MessageId;
-use stentor_core::ports::store::{DeviceStore, MessageStore};
+use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore};
 use stentor_core::target::Target;
 
 use super::*;
@@ -14,14 +14,14 @@ use crate::sqlite::readers::Reading;
 use crate::sqlite::readers::tests::fill;
 use crate::sqlite::settings::SqliteSettings;
 
-/// What needs no place of a lane that is full is done much sooner.
+/// Work that needs no place of a full lane is done much sooner.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(folder: &tempfile::TempDir) -> SqliteStore {
     SqliteStore::open(folder.path().join("store.db"), SqliteSettings::store()).expect("opened")
 }
 
-/// Takes every place of lanes; they are given back once what is returned is gone.
+/// Takes every place of lanes; they are given back once the returned senders are dropped.
 async fn full(store: &SqliteStore, lanes: [Reading; 2]) -> Vec<Vec<Sender<()>>> {
     let settings = SqliteSettings::store();
     let mut held = Vec::new();
@@ -39,7 +39,7 @@ async fn in_time(work: impl Future<Output = ()>) {
     tokio::time::timeout(PATIENCE, work).await.expect("it waits for a place that is not its own");
 }
 
-/// A message to everyone whose audience is not expanded yet.
+/// Sends a message to everyone; its audience is not expanded yet.
 async fn wide(scene: &Scene<'_>, store: &SqliteStore) -> (MessageId, ProducerTask) {
     scene.fcm(2).await;
     let (message, _) = scene.send(Draft::to(Target::Everyone)).await;

@@ -15,10 +15,10 @@ use crate::sqlite::store::stretch::Stretch;
 const APP: AppId = AppId::from_raw(1);
 /// More than a few portions' worth.
 const DEVICES: i64 = 6_000;
-/// What one statement may add to a portion that was not over yet, with what triggers add.
+/// The rows that one statement, with its triggers, may add to a portion that was not over yet.
 const SLACK_ROWS: u64 = 2 * AT_ONCE_MAX_COUNT as u64 + 16;
 
-/// Makes an app whose devices are all in one topic, all of one person, and half of them in one group by themselves.
+/// Creates an app with all devices in one topic and owned by one user, and half of them direct members of one group.
 fn registry() -> Connection {
     let connection = Connection::open_in_memory().expect("opened");
     migrations::run(&connection, migrations::STORE).expect("made");
@@ -47,7 +47,7 @@ fn count(connection: &Connection, table: &str) -> i64 {
     connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).expect("counted")
 }
 
-/// Does something in a transaction of its own; it must change no more rows than a portion.
+/// Executes work in a transaction of its own; it must change no more rows than a portion.
 fn once<T>(connection: &Connection, work: impl FnOnce() -> Done<T>) -> T {
     let before = connection.total_changes();
     let transaction = connection.unchecked_transaction().expect("begun");
@@ -58,7 +58,7 @@ fn once<T>(connection: &Connection, work: impl FnOnce() -> Done<T>) -> T {
     done
 }
 
-/// Works off all that is left; returns how many transactions it took.
+/// Works off all leftovers; returns the number of transactions.
 fn finish(connection: &Connection) -> usize {
     let mut steps = 1;
     while once(connection, || go_on(connection, &Portion::begin(connection))) {
@@ -68,7 +68,7 @@ fn finish(connection: &Connection) -> usize {
     steps
 }
 
-/// Finds whom the group reaches.
+/// Counts the devices that the group reaches.
 fn reached(connection: &Connection) -> usize {
     let fleet = AppProvider { no: 1, app: APP, provider: stentor_core::device::ProviderKind::Fcm };
     let (after, as_of) = (DeviceId::from_raw(0), DeviceId::from_raw(u64::MAX));
@@ -92,7 +92,8 @@ fn a_large_topic_goes_in_portions() {
     let connection = registry();
     connection.execute("DELETE FROM topics", []).expect("gone");
     once(&connection, || {
-        Leftover::of(LeftoverKind::Topic, 1).begin(&connection, &Portion::begin(&connection))
+        Leftover::of(LeftoverKind::Removed(RemovedKind::Topic), 1)
+            .begin(&connection, &Portion::begin(&connection))
     });
     assert!(count(&connection, "subscriptions") > 0, "too much for one transaction");
     assert!(finish(&connection) > 0);
@@ -136,7 +137,8 @@ fn a_person_with_many_devices_is_gone_from_groups_at_once_and_from_the_devices_i
     once(&connection, || {
         members::remove_user(&connection, 1)?;
         run(&connection, "DELETE FROM users WHERE no = 1", ())?;
-        Leftover::of(LeftoverKind::Person, 1).begin(&connection, &Portion::begin(&connection))
+        Leftover::of(LeftoverKind::Removed(RemovedKind::Person), 1)
+            .begin(&connection, &Portion::begin(&connection))
     });
     assert!(count(&connection, "user_devices") > 0, "too much for one transaction");
     assert_eq!(reached(&connection), DEVICES as usize / 2);
@@ -152,7 +154,8 @@ fn a_large_group_goes_in_portions() {
     join(&connection);
     connection.execute("DELETE FROM groups", []).expect("gone");
     once(&connection, || {
-        Leftover::of(LeftoverKind::Group, 1).begin(&connection, &Portion::begin(&connection))
+        Leftover::of(LeftoverKind::Removed(RemovedKind::Group), 1)
+            .begin(&connection, &Portion::begin(&connection))
     });
     finish(&connection);
     let left = ["group_users", "group_devices", "group_user_devices", "leftovers"];

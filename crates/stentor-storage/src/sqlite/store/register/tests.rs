@@ -1,8 +1,12 @@
 use stentor_core::device::{Platform, ProviderKind, PushToken};
 use stentor_core::name::TopicName;
 
+use stentor_core::id::AppId;
+use stentor_core::time::Timestamp;
+
 use super::*;
 use crate::sqlite::migrations;
+use crate::sqlite::store::tokens;
 
 const APP: AppId = AppId::from_raw(1);
 const TOPICS: usize = 2_000;
@@ -30,7 +34,7 @@ fn registrations_with_much_beside_them_take_several_transactions_of_bounded_size
     let (connection, given) = (store(), heavy(12));
     let (mut done, mut steps) = (0, 0);
     while done < given.len() {
-        let batch = RegistrationBatch::new(APP, &given[done..], Timestamp::from_millis(0));
+        let batch = RegistrationBatch::new(APP, &given[done..], Timestamp::from_millis(0), tokens::hash);
         let before = connection.total_changes();
         let count = some(&connection, &batch).expect("registered").len();
         assert!((1..given.len()).contains(&count), "{count} at once");
@@ -51,7 +55,7 @@ fn plain_registrations_all_fit_one_transaction() {
     let connection = store();
     let mut given = heavy(2_000);
     given.iter_mut().for_each(|one| one.topics.clear());
-    let batch = RegistrationBatch::new(APP, &given, Timestamp::from_millis(0));
+    let batch = RegistrationBatch::new(APP, &given, Timestamp::from_millis(0), tokens::hash);
     let portion = Portion::of(&connection, ROWS_MAX_COUNT, Duration::from_secs(60));
     assert_eq!(up_to(&connection, &batch, &portion).expect("registered").len(), given.len());
 }

@@ -1,0 +1,137 @@
+//! A batch of registrations, and the devices that are known already.
+
+use stentor_core::device::{ProviderKind, PushToken, Registration};
+use stentor_core::id::AppId;
+use stentor_core::name::{Locale, TimeZoneName};
+use stentor_core::time::Timestamp;
+
+use super::tags::join_tags;
+use crate::sql::{Done, Row};
+
+/// The columns of a [`KnownDevice`].
+pub(crate) const KNOWN_COLUMNS: &str =
+    "d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags,
+    d.token_since";
+/// The number of these columns.
+pub(crate) const KNOWN_COLUMNS_COUNT: usize = 9;
+
+/// Hashes a token of an app at a provider.
+pub(crate) fn token_hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
+    let text = token.expose().as_bytes();
+    let mut bytes = Vec::with_capacity(9 + text.len());
+    bytes.extend_from_slice(&app.raw().to_le_bytes());
+    bytes.push(provider.code());
+    bytes.extend_from_slice(text);
+    let digest = blake3::hash(&bytes);
+    digest.as_bytes().first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+}
+
+/// Registrations with everything that is prepared outside the transaction.
+pub(crate) struct RegistrationBatch {
+    pub(crate) app: AppId,
+    pub(crate) given: Vec<Registration>,
+    pub(crate) hashes: Vec<i64>,
+    /// Positions in order of hash; equal tokens keep the caller's order.
+    pub(crate) by_hash: Vec<usize>,
+    pub(crate) now: Timestamp,
+}
+
+/// The state of a registration's token in the store.
+pub(crate) enum TokenMatch {
+    /// No device holds it.
+    New,
+    /// A device holds it.
+    Known(Box<KnownDevice>),
+    /// An earlier registration of the batch has the same token.
+    Repeats(usize),
+}
+
+/// The columns of a known device that a repeated registration may change.
+pub(crate) struct KnownDevice {
+    pub(crate) key: i64,
+    pub(crate) active: bool,
+    pub(crate) user: Option<i64>,
+    pub(crate) locale: Option<String>,
+    pub(crate) time_zone: Option<String>,
+    pub(crate) tags: Option<String>,
+    pub(crate) token_since: i64,
+    platform: u8,
+}
+
+impl RegistrationBatch {
+    /// Hashes the tokens with the engine's `hash`, and sorts.
+    pub(crate) fn new(
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+        hash: fn(AppId, ProviderKind, &PushToken) -> i64,
+    ) -> Self {
+        let hashes: Vec<i64> = registrations.iter().map(|one| hash(app, one.provider, &one.token)).collect();
+        let mut by_hash: Vec<usize> = (0..registrations.len()).collect();
+        by_hash.sort_by_key(|at| hashes[*at]);
+        Self { app, given: registrations.to_vec(), hashes, by_hash, now }
+    }
+
+    /// Finds the registrations that repeat the token of an earlier one in the batch.
+    pub(crate) fn repeats(&self) -> Vec<TokenMatch> {
+        let mut found: Vec<TokenMatch> = self.given.iter().map(|_| TokenMatch::New).collect();
+        for same in self.by_hash.chunk_by(|a, b| self.hashes[*a] == self.hashes[*b]) {
+            for (index, at) in same.iter().enumerate() {
+                let one = &self.given[*at];
+                let earlier = same[..index].iter().find(|earlier| {
+                    let earlier = &self.given[**earlier];
+                    earlier.provider == one.provider && earlier.token == one.token
+                });
+                if let Some(earlier) = earlier {
+                    found[*at] = TokenMatch::Repeats(*earlier);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The columns of a known device after a registration.
+pub(crate) struct RenewedDevice<'a> {
+    pub(crate) tags: Option<String>,
+    pub(crate) locale: Option<&'a str>,
+    pub(crate) time_zone: Option<&'a str>,
+}
+
+impl KnownDevice {
+    /// Reads the columns of [`KNOWN_COLUMNS`].
+    pub(crate) fn read(row: &Row<'_>) -> Done<Self> {
+        let (listed, unretired): (bool, bool) = (row.get(2)?, row.get(3)?);
+        Ok(Self {
+            key: row.get(0)?,
+            platform: row.get(1)?,
+            active: listed && unretired,
+            user: row.get(4)?,
+            locale: row.get(5)?,
+            time_zone: row.get(6)?,
+            tags: row.get(7)?,
+            token_since: row.get(8)?,
+        })
+    }
+
+    /// Returns the columns after a registration: values absent from it stay as they were.
+    pub(crate) fn renewed<'a>(&'a self, one: &'a Registration) -> RenewedDevice<'a> {
+        RenewedDevice {
+            tags: join_tags(&one.tags).or_else(|| self.tags.clone()),
+            locale: one.locale.as_ref().map(Locale::as_str).or(self.locale.as_deref()),
+            time_zone: one.time_zone.as_ref().map(TimeZoneName::as_str).or(self.time_zone.as_deref()),
+        }
+    }
+
+    /// Returns true if a registration changes more than `token_since`.
+    pub(crate) fn differs(&self, one: &Registration, user: Option<i64>) -> bool {
+        let locale = one.locale.as_ref().map(Locale::as_str);
+        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);
+        !self.active
+            || self.platform != one.platform.code()
+            || self.user != user
+            || locale.is_some_and(|given| self.locale.as_deref() != Some(given))
+            || zone.is_some_and(|given| self.time_zone.as_deref() != Some(given))
+            || !one.tags.is_empty() && self.tags != join_tags(&one.tags)
+    }
+}
