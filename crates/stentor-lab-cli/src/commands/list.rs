@@ -1,4 +1,4 @@
-//! `stentor lab list`: what the laboratory has.
+//! `stentor lab list`: the studies, links and claims of the laboratory.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -19,23 +19,23 @@ Examples:
 
 Subjects are listed by stentor lab subject list.")]
 pub(crate) struct LabListArgs {
-    /// What to list
+    /// Kind of things to list
     #[arg(value_enum, default_value = "studies")]
     what: ListedKind,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ListedKind {
-    /// Published studies, and how long each profile takes with our subjects
+    /// Published studies, with the duration of each profile with our subjects
     Studies,
     /// Profiles of links
     Links,
-    /// What the papers say
+    /// Claims of the papers
     Claims,
 }
 
 impl LabListArgs {
-    /// Lists what there is.
+    /// Prints the list.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.what {
             ListedKind::Studies => studies(output)?,

@@ -1,5 +1,5 @@
-//! Where the trials take place: a server of our own as a process, an app that has devices of the gateway, and one whose push service
-//! is away.
+//! The setting of the trials: a server of our own as a process, an app with devices of the gateway, and an app with an unreachable push
+//! service.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use stentor_stage::server::{Server, data_dir};
 const QUEUE_MAX_CHUNKS: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Nobody answers there.
+/// An address without a server.
 const NOWHERE: &str = "https://127.0.0.1:1";
 
-/// A server and what is asked of it.
+/// A server and a client of it.
 pub(super) struct FeatureScene {
     pub(super) http: Client,
     pub(super) url: String,
-    /// Where app servers speak XMPP.
+    /// Address for app servers that speak XMPP.
     pub(super) ccs_address: String,
     /// The app, and a key of it.
     pub(super) app: String,
     pub(super) key: String,
-    /// The app whose push service is away, and a key of it.
+    /// The app with the unreachable push service, and a key of it.
     pub(super) stuck_app: String,
     pub(super) stuck_key: String,
     _server: Server,
@@ -81,7 +81,7 @@ impl FeatureScene {
         FeatureDevice::register(&self.http, &self.url, &self.key).await
     }
 
-    /// Waits until a message has reached its mailbox, or what else becomes of it.
+    /// Waits until a message has reached its mailbox or has ended otherwise.
     pub(super) async fn settled(&self, message: &str) -> anyhow::Result<()> {
         let path = format!("{}/v1/messages/{}/ledger", self.url, segment(message));
         let ended = async {
