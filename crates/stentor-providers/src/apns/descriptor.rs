@@ -1,4 +1,4 @@
-//! What the rest of the house knows of APNs.
+//! The descriptor of APNs.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "64 to 200 hexadecimal digits",
     // Hexadecimal digits, which apps write in either case.
     token_ignores_case: true,
-    // It says `BadDeviceToken` of every token of the other environment.
+    // It reports `BadDeviceToken` for every token of the other environment.
     confuses_environments: true,
     credential: CREDENTIAL,
     check: payload::check,

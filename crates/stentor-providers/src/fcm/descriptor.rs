@@ -1,4 +1,4 @@
-//! What the rest of the house knows of FCM.
+//! The descriptor of FCM.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     example: "service-account.json",
 };
 
-/// What else stands in it is kept and not read.
+/// Fields of the service account; other fields are stored and not read.
 const SERVICE_ACCOUNT: &[CredentialField] = &[
     CredentialField::required("type", CredentialFieldKind::Choice(&ACCOUNT_TYPE), "Which kind of account"),
     CredentialField::required("project_id", CredentialFieldKind::Text, "Project that the messages belong to"),
