@@ -1,4 +1,4 @@
-//! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
+//! Metrics, collected on request: nothing is counted twice, and no label names a device, a user or a token.
 
 mod exposition;
 mod gateway;
@@ -56,7 +56,7 @@ pub async fn render(service: &Service, server_status: &ServerStatus, as_what: Ex
     as_what.of(if written.is_ok() { text } else { String::from("# EOF\n") })
 }
 
-/// A picture of everything at one moment.
+/// A snapshot of everything at one moment.
 #[derive(Debug)]
 struct Gathered {
     depths: Vec<LaneDepth>,
@@ -106,7 +106,7 @@ impl Collector for Gathered {
 }
 
 impl Gathered {
-    /// Labelled by the names of the contract and its codes, of which there are so many and no more.
+    /// Writes the metrics of operations. Labels are the names and error codes of the contract, which bound their number.
     fn operations(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let counts = self.operations.iter().flat_map(|one| {
             one.by_outcome.iter().map(|(outcome, count)| {
@@ -129,7 +129,7 @@ impl Gathered {
     }
 
     fn queue(&self, to: &mut DescriptorEncoder<'_>) -> Written {
-        // Added up over apps: whoever may read metrics must not learn who sends how much.
+        // Summed over apps: a reader of metrics must not learn how much each app sends.
         let mut sums = BTreeMap::new();
         for depth in &self.depths {
             let states = [("ready", depth.ready), ("delayed", depth.delayed), ("leased", depth.leased)];
@@ -203,7 +203,7 @@ impl Gathered {
         })
     }
 
-    /// Added up over credentials, as the queue is over apps.
+    /// Writes quotas, summed over credentials like the queue over apps.
     fn quotas(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let sum = |dispatcher: &DispatchStats, of: fn(&QuotaStats) -> f64| {
             dispatcher.quotas.iter().map(of).sum::<f64>()
@@ -323,7 +323,7 @@ fn provider_label(dispatcher: &DispatchStats) -> Labels<'static> {
     vec![("provider", dispatcher.provider.to_string())]
 }
 
-/// Pairs each bucket with its bound; the encoder adds them up.
+/// Pairs each bucket with its bound; the encoder accumulates them.
 fn buckets(histogram: &HistogramStats) -> Vec<(f64, u64)> {
     let bounds = BUCKETS_SECONDS.iter().copied().chain([f64::INFINITY]);
     bounds.zip(histogram.counts.iter().copied()).collect()

@@ -1,4 +1,4 @@
-//! The shape of each record that an operation takes or replies.
+//! Shapes of the request and reply records of all operations.
 
 use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
@@ -53,7 +53,7 @@ impl<T: Described> Described for Repeatable<T> {
     }
 }
 
-/// A condition stands outside the record.
+/// A precondition is not part of the record.
 impl<T: Described> Described for Conditional<T> {
     fn describe(shapes: &mut Shapes) -> RecordShape {
         T::describe(shapes)

@@ -1,11 +1,11 @@
-//! What the gateway tells of itself.
+//! Metrics of the gateway.
 
 use prometheus_client::encoding::DescriptorEncoder;
 use stentor_gateway::GatewayStats;
 
 use super::{Labels, Written, counters, gauges};
 
-/// Writes the gateway's figures.
+/// Writes the gateway's metrics.
 pub(super) fn encode(stats: &GatewayStats, to: &mut DescriptorEncoder<'_>) -> Written {
     let sessions = stats.sessions.iter();
     let sessions =
