@@ -1,4 +1,4 @@
-//! One campaign to all devices of a stage, or of our own gateway, what is killed while it runs, and the proof of where every message went.
+//! One campaign to all devices of a stage, or of our own gateway; the kills while it runs; and the proof of every message's outcome.
 
 mod campaign;
 pub mod comparison;
