@@ -1,4 +1,4 @@
-//! `stentor store`: backups of what a server keeps, copies into another engine, and steps of the schema.
+//! `stentor store`: backups of a server's data, copies into another engine, and steps of the schema.
 
 mod copying;
 mod migration;
@@ -15,10 +15,10 @@ use stentor_node::{BackupManifest, Depth, Sealing, back_up, check_backup, restor
 use stentor_server::app::AppError;
 use stentor_server::config::Config;
 
-/// How often a running backup is looked at.
+/// Interval of polling a running backup.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Back up what a server keeps, put it back, or move it into another engine
+/// Back up a server's data, restore it, or move it into another engine
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
@@ -42,7 +42,7 @@ The key that seals credentials is not copied: keep it apart (docs/operations.md)
         #[command(flatten)]
         place: DataArgs,
     },
-    /// Compare a backup with its hashes and read its database through
+    /// Compare a backup with its hashes and read its whole database
     #[command(after_help = "\
 Examples:
   stentor store check /backups/2026-11-25
@@ -56,7 +56,7 @@ Exits 1 when anything is missing, different or damaged.")]
         #[arg(long)]
         deep: bool,
     },
-    /// Check a backup and put it into a data directory that has no database; the server must be stopped
+    /// Check a backup and restore it into a data directory without a database; the server must be stopped
     #[command(after_help = "\
 Example:
   stentor store restore /backups/2026-11-25 --data-dir /var/lib/stentor
@@ -73,7 +73,7 @@ accepted later is not known. Put the key that seals credentials back as well, or
     Migrate(migration::MigrateArgs),
 }
 
-/// Where a server keeps its data.
+/// The location of a server's data.
 #[derive(Debug, Args)]
 struct DataArgs {
     /// The server's configuration file
@@ -125,7 +125,7 @@ impl StoreArgs {
     }
 }
 
-/// Makes a backup and shows how much of it is written.
+/// Makes a backup and shows its progress.
 async fn with_progress(config: Config, folder: PathBuf) -> anyhow::Result<BackupManifest> {
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     let copy = store_file(&folder);
