@@ -8,8 +8,8 @@ use cargo_metadata::{Artifact, Message, PackageId, TargetKind};
 
 use crate::workspace::Workspace;
 
-/// What builds every program and every test program with one set of compiler flags. `cargo test --workspace` finds all of it built: tests
-/// of one package may start the program of another.
+/// The command that builds every program and every test program with one set of compiler flags. `cargo test --workspace` then finds all of
+/// them built: tests of one package may start the program of another.
 pub(crate) const BUILD: [&str; 3] = ["build", "--workspace", "--all-targets"];
 
 /// An executable that has tests of one target.
@@ -48,7 +48,7 @@ impl TestProgram {
     }
 }
 
-/// Asks cargo for the test programs, which it builds where they are not built yet.
+/// Lists the test programs from cargo, which builds missing ones.
 pub(crate) fn find(workspace: &Workspace) -> anyhow::Result<Vec<TestProgram>> {
     let mut command = Command::new("cargo");
     command.args(BUILD).args(["--quiet", "--message-format", "json-render-diagnostics"]);

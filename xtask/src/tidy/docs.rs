@@ -1,4 +1,4 @@
-//! Documentation: what a function returns is said as everybody says it, and nothing is documented by an empty word.
+//! Documentation: functions use the usual verbs, and no documentation is empty of meaning.
 
 use syn::visit::Visit;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
@@ -6,9 +6,9 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
-/// How documentation does not begin: what is returned is returned, and whoever acts does it by a verb that says how.
+/// Wrong first words of documentation: a function "Returns", or does something that a precise verb names.
 const WRONG_BEGINNINGS: &[&str] = &["Gives", "Tells", "Says"];
-/// What documents nothing.
+/// Documentation without a meaning.
 const EMPTY: &[&str] =
     &["Why.", "Which.", "When.", "How.", "Who.", "Where.", "What.", "Whose.", "How many.", "How often."];
 
@@ -39,8 +39,8 @@ impl<'ast> Visit<'ast> for Docs<'_> {
     }
 }
 
-/// Returns whether a whole sentence is one word, which the name that it documents says already; the last word of a longer one
-/// may stand in a line of its own.
+/// Returns true if a whole sentence is one word, which repeats the documented name. The last word of a longer sentence may stand in a line
+/// of its own.
 fn is_one_word(text: &str) -> bool {
     let word = text.strip_suffix('.').unwrap_or_default();
     word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphanumeric)

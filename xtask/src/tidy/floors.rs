@@ -24,11 +24,11 @@ pub(crate) struct Floors {
     pub(crate) module: &'static [&'static str],
     /// The modules, floor by floor.
     pub(crate) floors: &'static [&'static [&'static str]],
-    /// Uses that run back up, or along a floor: from, to, and why.
+    /// Permitted uses that run back up, or along a floor: from, to, and the reason.
     pub(crate) back: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// Every crate whose floors are held.
+/// Every crate with checked floors.
 const HOUSES: &[Floors] = &[
     core::CORE,
     core::CORE_LEDGER,

@@ -1,4 +1,4 @@
-//! Vendors: what is said of one push service stands in its adapter's folder.
+//! Vendors: words of one push service are used in its adapter's folder only.
 
 use super::words::parts;
 use crate::finding::TidyFinding;
@@ -30,7 +30,7 @@ pub(crate) struct VendorPlace {
     pub(crate) path: &'static str,
     /// The words, each by its parts.
     pub(crate) words: &'static [&'static [&'static str]],
-    /// Why they stand there.
+    /// Reason for the exemption.
     #[expect(dead_code, reason = "written for the reader of the list")]
     pub(crate) reason: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Words: one meaning per word, and some words are never ours.
+//! Words: one meaning per word, and some words are never used.
 
 use syn::visit::{self, Visit};
 use syn::{ImplItemFn, Item, TraitItem, Visibility};
@@ -6,7 +6,7 @@ use syn::{ImplItemFn, Item, TraitItem, Visibility};
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
-/// Words that no name visible outside its module may contain, and what to say instead.
+/// Words that no name visible outside its module may contain, with their replacements.
 const WRONG_WORDS: &[(&[&str], &str)] = &[
     (&["recipient", "recipients"], "Target, or Device"),
     (&["subscriber", "subscribers"], "User, or Device"),
@@ -20,7 +20,7 @@ const WRONG_WORDS: &[(&[&str], &str)] = &[
     (&["uaid"], "Device"),
 ];
 
-/// Metaphors that no name outside tests may contain, private ones included, and the word of the field.
+/// Metaphors that no name outside tests may contain, private ones included, with the terms of the field.
 const METAPHORS: &[(&[&str], &str)] = &[
     (&["crew", "hire", "hired"], "a pool of consumers, spawn"),
     (&["office"], "a supervisor"),
@@ -62,7 +62,7 @@ pub(crate) struct Exemption {
     pub(crate) folder: &'static str,
     /// The word part.
     pub(crate) word: &'static str,
-    /// Why the vendor's word is the right one there.
+    /// Reason for the vendor's word.
     #[expect(dead_code, reason = "written for the reader of the list")]
     pub(crate) reason: &'static str,
 }
@@ -128,7 +128,7 @@ fn found(
     Some(TidyFinding::new(&file.path, name.span().start().line, sentence))
 }
 
-/// The names of what a file defines, private or not: types, functions, modules, constants, fields.
+/// The names of the items that a file defines, private or not: types, functions, modules, constants, fields.
 #[derive(Default)]
 struct DefinedNames(Vec<syn::Ident>);
 

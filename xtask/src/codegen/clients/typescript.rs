@@ -137,7 +137,7 @@ fn built(call: &ApiCall) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// Writes the method that goes through all pieces of a list.
+/// Writes the method that iterates over all pages of a list.
 fn iterator(noun: &ApiNoun, call: &ApiCall, pages: &Pages) -> String {
     let verb = if call.verb == "list" { "iterate".to_owned() } else { format!("iterate_{}", call.verb) };
     let (kind, yields) = match &pages.items {

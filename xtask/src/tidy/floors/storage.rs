@@ -21,7 +21,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
     ],
 };
 
-/// An engine knows what two engines must agree on; what is done with either of them is above both.
+/// An engine knows the common requirements of both engines; their use is above both.
 pub(super) const STORAGE: Floors = Floors {
     folder: "crates/stentor-storage/src/",
     module: &[],
