@@ -122,7 +122,7 @@ impl GeneratedText {
 /// Generates the references.
 fn texts(binary: &Path) -> anyhow::Result<Vec<GeneratedText>> {
     let text = |reference: &Reference| {
-        let what = format!("what `stentor {}` prints", reference.arguments.join(" "));
+        let what = format!("the output of `stentor {}`", reference.arguments.join(" "));
         Ok(GeneratedText { path: reference.path.to_owned(), generated: generate(binary, reference)?, what })
     };
     let references = REFERENCES.iter().map(text).collect::<anyhow::Result<Vec<_>>>()?;

@@ -57,7 +57,7 @@ Examples:
   cargo xtask arm --binary target/aarch64-unknown-linux-gnu/release/stentor
 
 Runs a small part of every study of web services with our own subjects, and a demo; exits 0 only if everything answered
-rightly and no time was kept. What is missing is said with the command that installs it.")]
+rightly and no time was kept. Each missing program is reported with the command that installs it.")]
     Arm {
         /// Builds nothing and tries this binary instead
         #[arg(long)]

@@ -38,7 +38,7 @@ pub enum CcsLoginError {
     #[error("the key does not fit")]
     Refused,
     /// The key cannot be checked now.
-    #[error("the server cannot tell now")]
+    #[error("the server cannot check the key now")]
     Unavailable,
 }
 

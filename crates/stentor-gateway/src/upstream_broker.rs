@@ -129,7 +129,7 @@ impl UpstreamBroker {
             let apps: Vec<AppId> = self.lock().keys().copied().collect();
             for app in apps {
                 if let Err(error) = self.let_go(app).await {
-                    tracing::warn!(%error, %app, "what waits for an app again cannot be left to other servers");
+                    tracing::warn!(%error, %app, "the returned messages of an app cannot be released to other servers");
                     self.given_back.notify_one();
                     sleep(UPSTREAM_LOOK_INTERVAL).await;
                 }

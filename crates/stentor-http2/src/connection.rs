@@ -220,7 +220,7 @@ impl Driver {
             self.mux.note_taken(self.mux.out.len());
             self.transport.offer(&mut self.mux.out)?;
             if self.transport.backlog_bytes() > BACKLOG_MAX_BYTES {
-                return Err(io::Error::other("the peer asks more than it reads"));
+                return Err(io::Error::other("the peer reads too slowly: too much output waits"));
             }
         }
         match self.transport.poll_flush(cx) {

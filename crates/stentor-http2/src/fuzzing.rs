@@ -117,7 +117,7 @@ impl FuzzedConnection {
         assert_eq!(
             self.decoder.table_bytes(),
             self.mux.table_bytes(),
-            "the peer is told how large the table is"
+            "the peer knows the size of the table"
         );
         for (name, bytes) in CONSTANT {
             assert_eq!(seen.headers.get(name).map(HeaderValue::len), Some(bytes), "{name}");

@@ -379,7 +379,7 @@ fn work_out(
         bench.value(term, bound).map_err(|source| ClaimsError::Judge { id: id.to_owned(), source })?;
     value.map(|Interval { value, .. }| value).ok_or_else(|| ClaimsError::Judge {
         id: id.to_owned(),
-        source: JudgeError::NoMatch("what is printed in a picture only".into()),
+        source: JudgeError::NoMatch("a value that is printed in a picture only".into()),
     })
 }
 

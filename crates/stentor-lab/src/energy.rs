@@ -26,7 +26,7 @@ pub const SECOND_NS: i64 = 1_000_000_000;
 pub const CAVEATS: [&str; 4] = [
     "models of radios count time in states: the cost of each frame, which does not go away with its size, is missing in them (Garcia-Saavedra et al. 2012)",
     "how Wi-Fi saves power (PSM, its timer, the beacon) differs by phone and access point, and decides more than bytes do",
-    "a processor's own counters (powercap) are always below what a meter at the wall shows: power supply, memory, disks and radios are not in them",
+    "a processor's own counters (powercap) are always below a meter at the wall: power supply, memory, disks and radios are not in them",
     "the coefficients are those of phones of 2010 to 2012; hours follow from them and from the cell, not from any measurement here",
 ];
 

@@ -194,7 +194,7 @@ pub const MAX_CONNECTIONS: CredentialField =
 /// The quota, with the description of its default.
 #[must_use]
 pub const fn quota(when_absent: &'static str) -> CredentialField {
-    let about = "Messages per minute, or `none`: nothing but the push service's own answers bounds the rate";
+    let about = "Messages per minute, or `none`: only the push service's own answers limit the rate";
     CredentialField {
         when_absent: Some(when_absent),
         ..CredentialField::optional("quota", CredentialFieldKind::Quota, about)

@@ -76,7 +76,7 @@ impl Link {
             name: "open".to_owned(),
             up: Path::open(),
             down: Path::open(),
-            source: "no shaping: what the engine itself costs".to_owned(),
+            source: "no shaping: the cost of the engine itself".to_owned(),
         }
     }
 

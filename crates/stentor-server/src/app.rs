@@ -309,11 +309,11 @@ async fn drain(
     let deadline = Instant::now() + drain_timeout;
     let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
     if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
-        tracing::warn!("the time to drain is over; what is left is recovered at the next start");
+        tracing::warn!("the drain timeout has passed; the next start recovers the remaining deliveries");
     }
     // References to the store must be dropped before the process ends, because its last connection empties the write-ahead log.
     if tokio::time::timeout_at(deadline.into(), gateway.flush()).await.is_err() {
-        tracing::warn!("not all receipts of devices are written; what they confirm comes again");
+        tracing::warn!("not all receipts of devices are written; the messages that they confirm are delivered again");
     }
 }
 

@@ -197,13 +197,13 @@ impl StoreConfig {
         let url = self.url.expose_secret();
         let is_given = !url.is_empty();
         match (self.engine, is_given) {
-            (Engine::Postgres, false) => vec!["store.url: says where the PostgreSQL database is".to_owned()],
+            (Engine::Postgres, false) => vec!["store.url: must be the address of the PostgreSQL database".to_owned()],
             (Engine::Postgres, true) => (formats.store_url)(url)
                 .err()
                 .map(|error| format!("store.url: {error}"))
                 .into_iter()
                 .collect(),
-            (_, true) => vec!["store.url: goes with store.engine = \"postgres\"".to_owned()],
+            (_, true) => vec!["store.url: requires store.engine = \"postgres\"".to_owned()],
             (_, false) => Vec::new(),
         }
     }
@@ -242,21 +242,21 @@ impl QueueConfig {
         let url = self.url.expose_secret();
         let is_given = !url.is_empty();
         let mut problems = match (self.engine, is_given) {
-            (QueueEngine::Nats, false) => vec!["queue.url: says where the NATS servers are".to_owned()],
+            (QueueEngine::Nats, false) => vec!["queue.url: must be the addresses of the NATS servers".to_owned()],
             (QueueEngine::Nats, true) => (formats.queue_url)(url)
                 .err()
                 .map(|error| format!("queue.url: {error}"))
                 .into_iter()
                 .collect(),
-            (_, true) => vec!["queue.url: goes with queue.engine = \"nats\"".to_owned()],
+            (_, true) => vec!["queue.url: requires queue.engine = \"nats\"".to_owned()],
             (QueueEngine::Postgres, _) if store != Engine::Postgres => {
-                vec!["queue.engine: postgres goes with store.engine = \"postgres\"".to_owned()]
+                vec!["queue.engine: postgres requires store.engine = \"postgres\"".to_owned()]
             }
             _ => Vec::new(),
         };
         let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         if self.stream.is_empty() || !self.stream.chars().all(is_word) {
-            problems.push("queue.stream: is a word of letters, digits, - and _".to_owned());
+            problems.push("queue.stream: must be a word of letters, digits, - and _".to_owned());
         }
         if !(1..=5).contains(&self.replicas_count) {
             problems.push("queue.replicas_count: must be 1 to 5".to_owned());
@@ -360,7 +360,7 @@ impl Config {
         if may_be_some {
             Ok(())
         } else {
-            Err("go with store.engine = \"postgres\", which several servers share")
+            Err("require store.engine = \"postgres\", which several servers share")
         }
     }
 
@@ -440,7 +440,7 @@ impl ApiConfig {
             problems.push(Invalid::new("api.bodies_max_bytes", "must hold the largest body at least"));
         }
         if one_file {
-            problems.push(Invalid::new("api.tls_cert_file", "goes with api.tls_key_file: give both or none"));
+            problems.push(Invalid::new("api.tls_cert_file", "requires api.tls_key_file: give both or none"));
         }
         if let Some(wrong) = self.trusted_proxies.iter().find(|text| network(text).is_none()) {
             let problem = format!("{wrong:?} is neither an address nor a network such as 10.0.0.0/8");

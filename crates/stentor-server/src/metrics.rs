@@ -118,7 +118,7 @@ impl Gathered {
         counters(
             to,
             "requests",
-            "Requests by operation, and how they ended: ok, abandoned, or the code of a refusal",
+            "Requests by operation and result: ok, abandoned, or the code of a refusal",
             counts,
         )?;
         let durations = self.operations.iter().map(|one| {
@@ -181,7 +181,7 @@ impl Gathered {
             *counts.entry(&failure.part).or_insert(0) += 1;
         }
         let counts = counts.into_iter().map(|(part, count)| (vec![("part", part.clone())], count));
-        counters(to, "pipeline_failures", "Parts of the pipeline that failed; it stands still then", counts)
+        counters(to, "pipeline_failures", "Parts of the pipeline that failed; a failure stops the pipeline", counts)
     }
 
     fn wire(&self, to: &mut DescriptorEncoder<'_>) -> Written {
@@ -189,10 +189,10 @@ impl Gathered {
         self.dispatchers(to, "provider_inflight", "Requests written and not answered", |f| {
             gauge(f).inflight as f64
         })?;
-        self.dispatchers(to, "provider_inflight_limit", "Most requests it would have in flight now", |f| {
+        self.dispatchers(to, "provider_inflight_limit", "Current limit of requests in flight", |f| {
             gauge(f).inflight_limit as f64
         })?;
-        self.dispatchers(to, "provider_latency_floor_seconds", "Shortest time of an answer lately", |f| {
+        self.dispatchers(to, "provider_latency_floor_seconds", "Shortest recent response time", |f| {
             gauge(f).latency_floor.as_secs_f64()
         })?;
         self.dispatchers(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
@@ -218,7 +218,7 @@ impl Gathered {
         self.dispatchers(to, "provider_quota_now_per_minute", help, |dispatcher| {
             sum(dispatcher, |quota| quota.per_minute_now as f64)
         })?;
-        self.dispatchers(to, "provider_quota_tokens", "Messages that quotas let go at once", |dispatcher| {
+        self.dispatchers(to, "provider_quota_tokens", "Messages that quotas allow at once", |dispatcher| {
             sum(dispatcher, |quota| quota.tokens as f64)
         })?;
         let waited = self.stats.providers.iter().map(|dispatcher| {
@@ -257,7 +257,7 @@ impl Gathered {
             "Time of a batch at its provider",
             |dispatcher| &dispatcher.batch_duration,
         )?;
-        self.histograms(to, "e2e_latency_seconds", "Time from due to accepted", |dispatcher| {
+        self.histograms(to, "e2e_latency_seconds", "Time from the due time to acceptance", |dispatcher| {
             &dispatcher.e2e_latency
         })
     }

@@ -86,7 +86,7 @@ pub fn tighten(folder: &Path) {
     if !changed.is_empty() {
         tracing::warn!(
             files = changed.join(", "),
-            "others could read what is kept: it is the owner's alone now"
+            "other users could read these files; only the owner can now"
         );
     }
 }
@@ -103,7 +103,7 @@ fn note(narrowed: io::Result<bool>, path: &Path, changed: &mut Vec<String>) {
         Ok(false) => {}
         Ok(true) => changed.push(path.display().to_string()),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "others may read what is kept: give it to the server's user alone");
+            tracing::warn!(path = %path.display(), %error, "other users may read this file: give it to the server's user alone");
         }
     }
 }

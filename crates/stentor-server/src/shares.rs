@@ -42,7 +42,7 @@ impl ShareExhausted {
         match self {
             Self::All => "",
             Self::App => " of this app",
-            Self::Part => " of this device, or of all who speak for the app without being its server,",
+            Self::Part => " of this device, or of all devices and guests of the app together,",
             Self::Address => " of this address without a key",
             Self::Nameless => " without a key",
         }

@@ -71,7 +71,7 @@ impl UpstreamWorkers {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if let Err(error) = self.look().await {
-                tracing::warn!(%error, "the apps cannot be read whose devices may have sent something");
+                tracing::warn!(%error, "the apps with messages from devices cannot be read");
             }
             tokio::select! {
                 () = stop.cancelled() => {}

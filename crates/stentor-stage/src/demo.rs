@@ -45,7 +45,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
     };
     let comparison = comparison::run(compared, &**reporter).await?;
     reporter.line(&format!(
-        "comparison: {} tokens{}, the ledger asked about {}",
+        "comparison: {} tokens{}, the ledger queried about {}",
         thousands(population.devices()),
         elapsed_text(" in ", begun.elapsed()),
         thousands(comparison.asked)

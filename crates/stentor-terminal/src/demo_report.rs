@@ -78,7 +78,7 @@ fn figures(report: &DemoReport) -> String {
     }
     if done.troubles > 0 {
         lines.push(format!(
-            "trouble   {} times below the server; of {} messages meanwhile it kept {} and refused {}",
+            "trouble   {} times below the server; of {} messages during it the server kept {} and refused {}",
             done.troubles,
             run.acceptance.kept() + run.acceptance.refused(),
             run.acceptance.kept(),

@@ -23,7 +23,7 @@ pub fn asked_to_end() -> anyhow::Result<impl Future<Output = ()> + Send + 'stati
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            note("stentor: asked twice, ending at once");
+            note("stentor: second signal, ending at once");
             crate::logging::finish();
             std::process::exit(130);
         });

@@ -85,7 +85,7 @@ impl ConnectionArgs {
         let client = self.app_client().await?;
         match client.app() {
             Some(app) => Ok((client.clone(), app.to_owned())),
-            None => Err(CommandFailure::usage("say which app is meant with --app app_…").into()),
+            None => Err(CommandFailure::usage("name the app with --app app_…").into()),
         }
     }
 
@@ -121,7 +121,7 @@ fn only_app(apps: &Value) -> anyhow::Result<String> {
         }
         many => {
             let sentence =
-                format!("there are {} apps: say which with --app ({})", many.len(), many.join(", "));
+                format!("there are {} apps: name one with --app ({})", many.len(), many.join(", "));
             Err(CommandFailure::usage(sentence).into())
         }
     }

@@ -40,7 +40,7 @@ impl ArmEmulator {
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{} does not run the binary: {errors}", program.display());
         anyhow::bail!(
-            "the binary starts others of its kind, and this kernel cannot be told to emulate them: it needs binfmt_misc in a \
+            "the binary starts other programs for its processor, and this kernel does not emulate them: that needs binfmt_misc in a \
              user namespace (Linux 6.7 or later, `unshare --user --map-root-user --mount`), or a registration for the whole \
              machine: on Debian `apt-get install -y binfmt-support qemu-user-static`"
         )

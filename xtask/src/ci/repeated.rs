@@ -17,7 +17,7 @@ const NAMED_MAX_COUNT: usize = 20;
 pub(crate) fn text(failures: &[StepFailure]) -> String {
     let repeated = &failures[..failures.len().min(REPEATED_MAX_COUNT)];
     let most = (ALL_MAX_LINES / repeated.len().max(1)).clamp(ONE_MIN_LINES, ONE_MAX_LINES);
-    let mut lines = vec!["== what failed ==".to_owned()];
+    let mut lines = vec!["== failures ==".to_owned()];
     for failure in repeated {
         lines.push(format!("-- {}", failure.name));
         lines.extend(excerpt(&failure.lines, most));

@@ -108,7 +108,7 @@ pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<TidyFinding> {
         let goes_up = *to != from && house.floor(to)? >= floor;
         let is_named = house.back.iter().any(|(a, b, _)| (*a, *b) == (from.as_str(), to.as_str()));
         (goes_up && !is_named).then(|| {
-            let sentence = format!("`{from}` uses `{to}`, which is not below it: move what both need down");
+            let sentence = format!("`{from}` uses `{to}`, which is not below it: move the shared part down");
             TidyFinding::new(&file.path, *line, sentence)
         })
     });

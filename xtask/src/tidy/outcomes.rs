@@ -20,7 +20,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
         named.filter(|part| !file.is_test_line(part[0].line) && !file.path.contains("/tests"));
     outside_tests
         .map(|part| {
-            let sentence = "only pipeline::settle reads an outcome: ask it for what you need to know";
+            let sentence = "only pipeline::settle reads an outcome: get the needed facts from it";
             TidyFinding::new(&file.path, part[0].line, sentence)
         })
         .collect()

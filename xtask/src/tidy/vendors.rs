@@ -65,7 +65,7 @@ const PLACES: &[VendorPlace] = &[
     VendorPlace {
         path: "crates/stentor-server/src/gateway/",
         words: &[&["fcm"]],
-        reason: "devices of a vendor ask at the paths that they have built in",
+        reason: "devices of a vendor call the paths that are built into them",
     },
     VendorPlace {
         path: "crates/stentor-core/src/audit.rs",
@@ -130,7 +130,7 @@ pub(crate) fn check_with(file: &RustFile, places: &[VendorPlace]) -> Vec<TidyFin
             let said = parts_of_line(line);
             let word = wrong.iter().find(|word| said.windows(word.len()).any(|parts| parts == ***word))?;
             let sentence = format!(
-                "\"{}\" is a vendor's word: ask the adapter's Descriptor (stentor-providers) instead",
+                "\"{}\" is a vendor's word: use the adapter's Descriptor (stentor-providers) instead",
                 word.join("_")
             );
             Some(TidyFinding::new(&file.path, number, sentence))

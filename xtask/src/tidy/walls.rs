@@ -176,7 +176,7 @@ const OWNED: &[Owned] = &[
         library: "async-compression",
         by: &["stentor-server"],
         tests_of: &["stentor"],
-        why: "bodies are unpacked where what they unpack to is counted",
+        why: "bodies are decompressed where their decompressed size is counted",
     },
     Owned {
         library: "quick-xml",
@@ -218,7 +218,7 @@ const OWNED: &[Owned] = &[
         library: "mdns-sd",
         by: &["stentor-server"],
         tests_of: &[],
-        why: "what is announced and what is found are the two ends of one agreement",
+        why: "announcing and finding are the two ends of one agreement",
     },
     Owned {
         library: "clap",
@@ -296,7 +296,7 @@ pub(crate) fn banned(is_built: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
     built
         .map(|(library, why)| {
             let sentence = format!(
-                "{library} is compiled in ({why}): find who brings it with `cargo tree -i {library}` and switch that feature off"
+                "{library} is compiled in ({why}): find its dependent with `cargo tree -i {library}` and switch that feature off"
             );
             TidyFinding::new("Cargo.lock", 1, sentence)
         })
@@ -333,7 +333,7 @@ fn owned_elsewhere(edge: &Edge) -> Option<String> {
     let allowed = owned.by.contains(&from) || (edge.tests_only && owned.tests_of.contains(&from));
     (!allowed).then(|| {
         format!(
-            "{} belongs to {} ({}): {from} must ask that room",
+            "{} belongs to {} ({}): {from} must call that crate",
             owned.library,
             owned.by.join(" and "),
             owned.why

@@ -155,7 +155,7 @@ pub fn give_up_producer<R: LedgerRows>(
     provider: ProviderKind,
     now: Timestamp,
 ) -> Result<(), R::Error> {
-    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
+    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be determined".to_owned() };
     let done = rows.attempt(|rows| {
         let mut ledger = LedgerCache::new(rows);
         stop_at(&mut ledger, id, provider, stop.clone(), now)?;

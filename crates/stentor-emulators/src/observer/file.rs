@@ -129,9 +129,9 @@ pub(super) fn open(path: &Path, wanted: Geometry) -> Result<OpenedObserver, Emul
     file.try_lock().map_err(|_| fail("in use by another emulator".to_owned()))?;
     let geometry = settle_geometry(&mut file, wanted).map_err(&fail)?;
     if geometry.capacity_tokens < wanted.capacity_tokens {
-        let (has, asked) = (geometry.capacity_tokens, wanted.capacity_tokens);
+        let (has, wanted_tokens) = (geometry.capacity_tokens, wanted.capacity_tokens);
         return Err(fail(format!(
-            "made for {has} tokens, {asked} are asked for: remove it or ask for fewer"
+            "made for {has} tokens, but {wanted_tokens} are needed: remove the file or request fewer"
         )));
     }
     let mappings = (0..geometry.shards as usize)

@@ -187,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         fields: Map<String, Value>,
     ) -> Result<(), CcsEnd> {
         if self.draining.is_some() {
-            let refusal = CcsRefusal::new("CONNECTION_DRAINING", "connect anew and send it there");
+            let refusal = CcsRefusal::new("CONNECTION_DRAINING", "open a new connection and send the message there");
             return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
         }
         let (session, generation) = (Arc::clone(&self.session), self.generation);
@@ -212,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         };
         if let Err(error) = self.server.broker.settle(self.session.app(), &[id]).await {
             // The message is handed out again, which its id reveals.
-            tracing::warn!(%error, %id, "what an app server has taken over is not noted");
+            tracing::warn!(%error, %id, "an app server's acknowledgement could not be stored");
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ fn pump(
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, %app, "what devices sent cannot be read");
+                    tracing::warn!(%error, %app, "the messages of devices cannot be read");
                     tokio::time::sleep(UPSTREAM_LOOK_INTERVAL).await;
                 }
             }

@@ -42,7 +42,7 @@ pub(super) enum McsEnd {
     Lonely,
     #[error("the device may not connect")]
     Refused,
-    #[error("what it says is not in order: {0}")]
+    #[error("the device sent malformed data: {0}")]
     Malformed(String),
     #[error("the store cannot serve it now: {0}")]
     Store(#[from] StoreError),

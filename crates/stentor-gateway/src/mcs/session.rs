@@ -211,8 +211,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
     }
 
     fn due_at(&self) -> Instant {
-        let due = self.asked_at.map_or(self.received_at + self.heartbeat, |asked| {
-            asked + self.link.limits().heartbeat_ack_timeout
+        let due = self.asked_at.map_or(self.received_at + self.heartbeat, |asked_at| {
+            asked_at + self.link.limits().heartbeat_ack_timeout
         });
         self.lonely_since.map_or(due, |since| due.min(since + self.link.limits().lonely_max))
     }
@@ -245,8 +245,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         while self.give_some().await? {}
         // While input of the device is unread, the same stanza may acknowledge more.
         if !self.kept.is_empty() && (self.link.has_read_all() || self.kept.len() >= UPSTREAM_ACK_MAX_COUNT) {
-            let kept = std::mem::take(&mut self.kept);
-            self.link.put(McsStanza::Iq(McsIq::acknowledging(kept)));
+            let pending = std::mem::take(&mut self.kept);
+            self.link.put(McsStanza::Iq(McsIq::acknowledging(pending)));
         }
         self.link.flush().await
     }

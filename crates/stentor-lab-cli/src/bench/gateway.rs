@@ -76,7 +76,7 @@ impl GatewayOptions {
         }
         let most = limit.saturating_sub(FILES_BESIDE_MAX_COUNT);
         let sentence =
-            format!("a process may have {limit} files open here: ask for at most --connections {most}");
+            format!("a process may have {limit} files open here: use at most --connections {most}");
         Err(CommandFailure::usage(sentence).into())
     }
 }

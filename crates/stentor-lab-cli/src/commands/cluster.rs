@@ -22,24 +22,24 @@ Examples:
 
 Servers, PostgreSQL (15 or newer must be installed) with a standby, with --queue nats three nats-servers (lab/brokers/install), and two
 emulators run on this machine; as root each in a network namespace of its own, between which packets can be made to go nowhere. One
-campaign goes to all devices, slowly. Beside it, at whichever server answers: imports, campaigns to topics and single messages;
+campaign goes to all devices, slowly. Beside it, sent to any server that answers: imports, campaigns to topics and single messages;
 campaigns that are put off, paused and canceled; and devices of the gateway, which get campaigns, those of a schedule that fires each
 minute too, confirm them, and send to their app. The kinds of faults:
 
-  node-kill, node-absence   kill -9 of a server, back at once or after the others took it for dead (three seconds)
+  node-kill, node-absence   kill -9 of a server, back at once or after the others declared it dead (three seconds)
   node-pause                SIGSTOP and SIGCONT of a server, longer than that
   node-clock                a server's clock is an hour wrong (libfaketime)
   node-clock-death          a server is killed (kill -9) while its clock is an hour ahead, and is back with the right time after the others
-                            took it for dead
+                            declared it dead
   node-version              a server ends in order and another version of it starts in its place (--older)
   node-from-database, node-from-queue, node-from-push-services
                             a server cannot reach one of these (root)
   node-from-queue-leader    a server cannot reach the nats-server that leads the stream, but the other two (root)
-  node-from-standby         a server cannot reach the standby, and is killed and started meanwhile (root)
+  node-from-standby         a server cannot reach the standby, and is killed and restarted in that state (root)
   database-kill, standby-kill
                             kill -9 of all processes of one PostgreSQL, which is started again
-  database-promotion        kill -9 of the primary; the standby is promoted, and what was the primary becomes its standby
-  database-loss             the same, and no server is told: the connections just say nothing any more (root)
+  database-promotion        kill -9 of the primary; the standby is promoted, and the former primary becomes its standby
+  database-loss             the same, and no server is notified: the connections just fall silent (root)
   standby-partition         primary and standby cannot reach each other (root)
   database-clock            the primary's clock is five minutes wrong, and with it that of all servers (libfaketime)
   database-disk-full        the primary's disk, a small tmpfs, is full (root)
@@ -55,9 +55,9 @@ With --roles mixed the first server serves the API and devices, and the others d
 roles. With --older one server runs an older program from the start; it must be able to use the schema of this one. `node-version` puts the
 present program in its place, and then the older one in that of any server, and so on: a rolling upgrade, and one back.
 
-Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped and its reason
-told. The next fault begins when every server has taken a message again. With --json the result is an object on the last line: `faults`,
-`lost`, `stuck`, `duplicates`, `duplicate_bound`, `ledger_balanced` and `faults_by_kind` say what scripts need. The exit code is 0 only if
+Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped with its
+reason. The next fault begins when every server has taken a message again. With --json the result is an object on the last line: `faults`,
+`lost`, `stuck`, `duplicates`, `duplicate_bound`, `ledger_balanced` and `faults_by_kind` are made for scripts. The exit code is 0 only if
 nothing is lost or stuck, every 202 is in the ledger and has ended, duplicates are marked and within their bound and the books balance.")]
 pub(crate) struct ClusterArgs {
     /// Number of servers

@@ -123,6 +123,6 @@ fn claims(output: Output) -> anyhow::Result<()> {
             let word = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
             [word("id"), word("study"), word("text")]
         });
-        table(["claim", "study", "what it says"], rows)
+        table(["claim", "study", "statement"], rows)
     })
 }

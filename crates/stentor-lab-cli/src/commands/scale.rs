@@ -19,12 +19,13 @@ Examples:
   stentor lab scale --answer-ms 200 --devices 100000000
   stentor lab scale --measured one.json --measured two.json
 
-The limit is the part of which twice as much would bring most. Nothing is sent: each server leases chunks, reads their devices, sends and settles, with the costs given here, each step taking
-from half to one and a half of its cost. Only one transaction of the ledger is open at a time, as in the database. The defaults are what
-one server and one PostgreSQL cost on two shared cores; docs/scaling.md has the machine. With --measured the costs are those of
-`stentor lab bench pipeline --store postgres --json`, whose results are given; PostgreSQL's share for the ledger is not told apart
-there, and is what --ledger-us-per-chunk says. Not
-simulated: the network, the disk beyond the cost of a transaction, quotas, errors. The same options give the same result.")]
+The limit is the part that would raise the rate most if it were doubled. Nothing is sent: each server leases chunks, reads their devices,
+sends and settles, with the costs given here; each step takes from half to one and a half of its cost. Only one transaction of the ledger
+is open at a time, as in the database. The defaults are the costs of one server and one PostgreSQL on two shared cores; docs/scaling.md
+has the machine. With --measured the costs come from
+results of `stentor lab bench pipeline --store postgres --json`; these do not separate PostgreSQL's share for the ledger, which
+--ledger-us-per-chunk gives.
+Not simulated: the network, the disk beyond the cost of a transaction, quotas, errors. The same options give the same result.")]
 pub(crate) struct ScaleArgs {
     /// Numbers of servers, one simulation each
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,6,8,12,16", value_name = "N,…", value_parser = clap::value_parser!(u32).range(1..=256))]

@@ -147,7 +147,7 @@ impl DeviceProcesses {
         for process in &mut self.processes {
             let DeviceAnswer::Arrivals(rows) = process.ask(DeviceOrder::Arrivals { first, last }).await?
             else {
-                anyhow::bail!("the devices do not say what came");
+                anyhow::bail!("the devices do not report their arrivals");
             };
             for row in rows {
                 let first_device = process.first + row.first_device;

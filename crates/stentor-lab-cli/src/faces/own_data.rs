@@ -53,7 +53,7 @@ impl OwnData {
             Op::Array => (number("items")?, factors.get("type").map_or("Int", String::as_str)),
             Op::Sort => (number("items")?, "Int"),
             Op::Points => (number("poi")?, "Point"),
-            Op::Echo => bail!("the server has no operation that sends back what it gets"),
+            Op::Echo => bail!("the server has no operation that sends a payload back"),
         };
         let page = number("page")?.filter(|page| *page > 0);
         let letters = number("letters")?.unwrap_or(600);

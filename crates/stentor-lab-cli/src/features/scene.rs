@@ -48,7 +48,7 @@ impl FeatureScene {
         let client = server.client()?;
         let url = client.server().to_owned();
         let ccs_address = std::fs::read_to_string(data_dir(directory.path()).join("ccs.addr"))
-            .context("the server tells no address of CCS")?;
+            .context("the server has not written the address of CCS")?;
         let mut apps = Vec::new();
         for name in ["features", "stuck"] {
             let app = text(&client.post("/v1/apps", &json!({"name": name})).await?, "id")?;
@@ -86,8 +86,8 @@ impl FeatureScene {
         let path = format!("{}/v1/messages/{}/ledger", self.url, segment(message));
         let ended = async {
             loop {
-                let asked = self.http.get(&path).bearer_auth(&self.key);
-                let ledger: Value = asked.send().await?.error_for_status()?.json().await?;
+                let request = self.http.get(&path).bearer_auth(&self.key);
+                let ledger: Value = request.send().await?.error_for_status()?.json().await?;
                 if ledger["state"] != "running" && ledger["state"] != "scheduled" {
                     return anyhow::Ok(());
                 }

@@ -23,7 +23,7 @@ type Factors = BTreeMap<String, String>;
 
 /// Returns a fact from the factors. Fails if it is missing.
 pub(super) fn fact<'a>(factors: &'a Factors, name: &str) -> anyhow::Result<&'a str> {
-    factors.get(name).map(String::as_str).with_context(|| format!("nobody said what {name} is"))
+    factors.get(name).map(String::as_str).with_context(|| format!("the factor {name} is missing"))
 }
 
 /// Returns the address of one of the gateway's ports.

@@ -178,7 +178,7 @@ fn all_alike(counted: &BTreeSet<&str>) -> Result<(), JudgeStop> {
     }
     let named: Vec<&str> = counted.iter().copied().collect();
     Err(JudgeStop::Missing(format!(
-        "what was measured is not the same and cannot be compared: {}",
+        "different quantities cannot be compared: {}",
         named.join("; ")
     )))
 }

@@ -96,7 +96,7 @@ pub fn simulate_between(
 ) -> Result<RadioTimeline, EnergyError> {
     let outside = |(first, last)| first < from_ns || last > to_ns;
     if trace.span_ns().is_some_and(outside) || from_ns > to_ns {
-        return Err(EnergyError::Senseless("packets outside of the time that is asked for".into()));
+        return Err(EnergyError::Senseless("packets outside of the requested time".into()));
     }
     let mut machine = machine(model, bound, from_ns)?;
     let mut timeline = RadioTimeline::new(origin(model));

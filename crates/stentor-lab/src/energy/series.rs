@@ -56,7 +56,7 @@ impl EnergySeries {
             return Err(EnergyError::Missing("fewer than two readings: no energy follows from them".into()));
         }
         if powers.windows(2).any(|pair| pair[1].at_ns <= pair[0].at_ns) {
-            return Err(EnergyError::Senseless("readings whose time does not rise".into()));
+            return Err(EnergyError::Senseless("the times of the readings do not increase".into()));
         }
         let (mut joule, mut last) = (0.0, powers[0]);
         let readings = powers.iter().map(|power| {

@@ -320,7 +320,7 @@ fn missing(slot: &PlanSlot, filled: &[StackPair], choice: &PlanChoice) -> Option
         return None;
     }
     let reason = format!(
-        "no subject with {} in its id is there: put its definition into the directory of --subjects, and build it with \
+        "there is no subject with {} in its id: put its definition into the directory of --subjects, and build it with \
          stentor lab subject build",
         slot.period.join(" or ")
     );

@@ -12,7 +12,7 @@ type ProbeTrial<'a> = Pin<Box<dyn Future<Output = Result<ProbeReply, SubjectErro
 
 const TEXT: &str = include_str!("list.toml");
 /// The reason for not probing a subject.
-const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a subject has no part in it";
+const OF_THE_FORMAT: &str = "decided by the bytes of the format, without a subject";
 
 /// A probe.
 #[derive(Debug, Clone, Deserialize)]

@@ -147,12 +147,12 @@ fn judged(face: &TrialFace, answer: &FaceResponse, harmful: &[u8], done: &str) -
     match face.dialect.read_answer(Op::Echo, &answer.body) {
         // Accepted content may be returned in a form that our reader refuses.
         Err(error) if status == OK && !matches!(error, SubjectError::Fault(_)) => {
-            (false, format!("taken with {status}, and answered by what cannot be read: {error}"))
+            (false, format!("accepted with {status}, and the response cannot be read: {error}"))
         }
         Ok(_) => {
             let is_done = !done.is_empty() && String::from_utf8_lossy(&answer.body).contains(done);
-            let done = if is_done { ", and what it stands for comes back" } else { "" };
-            (false, format!("taken with {status}{done}"))
+            let done = if is_done { ", and the response contains its expansion" } else { "" };
+            (false, format!("accepted with {status}{done}"))
         }
         Err(refusal) => {
             // Not every dialect can state the reason of a refusal; for our own faces our reader provides it.

@@ -36,7 +36,7 @@ impl RateBound {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Consumers => "the requests in flight",
-            Self::Supply => "what feeds them",
+            Self::Supply => "the supply of deliveries",
             Self::Both => "both",
         }
     }

@@ -10,8 +10,8 @@ use crate::subject::COLLECTOR;
 /// The mark of a phase that is not separable from another, and of cells with such a phase.
 pub(super) const MARK: &str = "†";
 /// The explanation of the mark.
-pub(super) const FOOTNOTE: &str = "† A half streams: it sends while it writes, or reads while it receives, so that this phase \
-    holds parts of others or of the way and cannot be told apart; only what holds all of them can be compared.";
+pub(super) const FOOTNOTE: &str = "† A half streams: it sends while it writes, or reads while it receives. This phase \
+    therefore contains parts of other phases or of the transfer, and only their sum can be compared.";
 /// Runtimes by the name of their version entry.
 const RUNTIMES: [(&str, &str); 3] = [("java", "the JVM"), ("python", "Python"), ("php", "PHP")];
 
@@ -38,7 +38,7 @@ pub(super) fn marked(figure: Figure, cell: &MeasuredCell, basis: Basis) -> Figur
             None => figure,
         },
         Basis::Server if streams(cell, phase::SERVICE) => {
-            alike("time of a server with what it receives and sends meanwhile".to_owned())
+            alike("time of a server with concurrent receiving and sending".to_owned())
         }
         Basis::Server => alike("time of a server alone".to_owned()),
         Basis::Memory => alike(format!("memory as {} reserves it", runtime(cell))),
@@ -52,7 +52,7 @@ fn objection(cell: &MeasuredCell, phases: &[&str]) -> Option<String> {
         if blurred.iter().any(|phase| OF_SERVERS.contains(phase)) { &cell.server } else { &cell.client };
     (!blurred.is_empty()).then(|| {
         format!(
-            "the phases cannot be told apart because the subject streams: {} of {who}",
+            "the phases cannot be separated because the subject streams: {} of {who}",
             blurred.join(" and ")
         )
     })

@@ -17,10 +17,10 @@ pub use tables::overview;
 /// The measured system, as heading above the verdicts.
 pub(super) const MEASURED: &str = "measured: our server, emulated push services";
 /// The software that represents the paper.
-pub(super) const WHO_SPEAKS: &str = "The run of a fresh server is the fork. Nobody has the paper's prototype: our server, between emulated \
-    push services, stands for it. The paper ran each test once: its figures have no intervals.";
+pub(super) const WHO_SPEAKS: &str = "A fork is the run of a fresh server. The paper's prototype is not available: our server, between \
+    emulated push services, stands in for it. The paper ran each test once, so its figures have no intervals.";
 const PROOF: &str = "Each device of the audience was looked up in the counts of the emulators. The known device of each platform \
-    listened there. p50, p95 and p99 are the times from the request until so many deliveries had ended.";
+    listened there. p50, p95 and p99 are the times from the request until that share of the deliveries had ended.";
 
 /// A claim with the verdicts of figures.
 #[derive(Debug, Clone, Serialize)]
@@ -163,11 +163,11 @@ pub(super) fn sections(account: &Account) -> Vec<Section> {
 fn little(cells: &[&CellSummary]) -> String {
     let latency = cells.first().map_or(0.0, |one| one.campaign.latency_mean_ms);
     format!(
-        "So many places for requests in flight, each taken for {latency:.1} ms on average, allow no more than the bound. Time \
-         held is places over the rate: where it grows with the places while the rate does not, something other than the push \
-         service holds the rate. How many places were taken was looked at while the tests ran, between the first and the last \
-         tenth: from 90 % on the requests in flight are the limit, below 70 % it is what feeds them. Without pools a place is \
-         also held while a connection opens, which the count does not show."
+        "The bound is the rate that the places for requests in flight allow if each is taken for {latency:.1} ms on average. The time \
+         held is the number of places divided by the rate: if it grows with the places while the rate does not, something other \
+         than the push service limits the rate. The taken places were counted during the tests, between the first and the last \
+         tenth: from 90 % on the requests in flight are the limit, below 70 % the supply of deliveries is. Without pools a place \
+         is also held while a connection opens, which the count does not include."
     )
 }
 

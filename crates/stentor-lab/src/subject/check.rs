@@ -129,7 +129,7 @@ impl DialectCheck<'_> {
             let silent = SubjectError::Silent { to: "answer", seconds: self.patience.as_secs() };
             let (_, answer) = answered.map_err(|_| silent)??;
             if answer != expected {
-                return Err(self.wrong(&format!("answer {seq} is not what had to come"), &expected, &answer));
+                return Err(self.wrong(&format!("answer {seq} is not the expected one"), &expected, &answer));
             }
         }
         Ok(versions)

@@ -166,7 +166,7 @@ impl ServerWork {
             Question::Url(text) => Content::Payload(text.to_owned()),
         };
         sample.t_deser_end = monotonic_ns();
-        let nonsense = || WireError::Unexpected(format!("{} cannot be asked for that", self.op.word()));
+        let nonsense = || WireError::Unexpected(format!("{} does not support this request", self.op.word()));
         let mut answer = self.do_it(request).ok_or_else(nonsense)?;
         if self.behaviour == Behaviour::Forgetful {
             forget(&mut answer);

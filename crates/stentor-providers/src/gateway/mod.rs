@@ -24,8 +24,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     platforms: &[Platform::Linux],
     overrides: Some(Overrides {
         field: "gateway",
-        about: "What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.",
-        help: "what devices of the gateway get, as JSON",
+        about: "Content for devices of the gateway beside notification and data: `raw`, bytes in base64, and `encoding`.",
+        help: "content for devices of the gateway only, as JSON",
     }),
     quota_per_minute: None,
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
@@ -51,7 +51,7 @@ const FIELDS: &[CredentialField] = &[
     CredentialField::optional(
         "open_registration",
         CredentialFieldKind::Flag,
-        "Whether anybody may register a device of the app, as a browser does for a site it visits",
+        "Allows anyone to register a device of the app, as a browser does for a site that it visits",
     )
     .asked(Input::Named(Flag::new("open-registration", "YES"))),
     CredentialField::optional(
@@ -63,7 +63,7 @@ const FIELDS: &[CredentialField] = &[
     CredentialField::optional(
         "vapid_proof",
         CredentialFieldKind::Text,
-        "Token signed with that key (RFC 8292) whose `aud` is the app's id: takes the key from an app that only names it",
+        "Token signed with that key (RFC 8292), with the app's id as `aud`: takes the key from an app that only names it",
     )
     .asked(Input::Named(Flag::new("vapid-proof", "TOKEN"))),
     schema::quota("none"),

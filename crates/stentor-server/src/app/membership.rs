@@ -124,7 +124,7 @@ impl NodeTie {
             return;
         }
         if let Err(error) = self.store.leave(self.identity.standing.instance(), self.clock.now()).await {
-            tracing::warn!(%error, "the other servers wait until they take this one for dead");
+            tracing::warn!(%error, "this server could not announce its end: the other servers wait until they take it for dead");
         }
     }
 
@@ -163,7 +163,7 @@ impl NodeTie {
             Ok(membership) => {
                 tracing::error!(
                     instance = standing.instance(),
-                    "this server gave no sign of life for too long: the others have taken over what it was sending"
+                    "this server gave no sign of life for too long: the other servers have taken over its deliveries"
                 );
                 follow(&*self.clock, membership.shown, asked);
                 // First: another node may hold its former range of ids by now.
@@ -175,7 +175,7 @@ impl NodeTie {
                 self.missed.note_all();
             }
             Err(error) => {
-                tracing::error!(%error, "this server is not among the others any more, and could not join them again");
+                tracing::error!(%error, "the other servers removed this one, and it could not join them again");
             }
         }
     }
@@ -197,7 +197,7 @@ impl NodeTie {
                     lapsing(self.take(&found, last_chunk), heard + unheard_max, look_interval, forget).await;
                     last_chunk = Some(found.last_chunk);
                 }
-                Err(error) => tracing::warn!(%error, "what other servers did cannot be read"),
+                Err(error) => tracing::warn!(%error, "the events of other servers cannot be read"),
             }
             if heard.elapsed() > unheard_max {
                 forget();
@@ -215,7 +215,7 @@ impl NodeTie {
     async fn take(&self, found: &NodeEvents, known: Option<ChunkId>) {
         if found.is_gapped {
             tracing::warn!(
-                "some of what other servers did is forgotten already: all of it is looked at anew"
+                "some events of other servers are already deleted: this server reads everything again"
             );
             self.service.forget_keys();
             self.missed.note_all();
@@ -264,7 +264,7 @@ impl NodeTie {
     async fn learn(&self) {
         self.service.forget_keys();
         if let Err(problem) = self.service.reload_credentials().await {
-            tracing::warn!(%problem, "which app has which credential cannot be read");
+            tracing::warn!(%problem, "the credentials of the apps cannot be read");
         }
     }
 
@@ -278,7 +278,7 @@ impl NodeTie {
             match self.store.settled_chunks(some).await {
                 Ok(settled) => settled.into_iter().for_each(|chunk| self.gateway.settled(chunk)),
                 Err(error) => {
-                    tracing::warn!(%error, "what another server settled cannot be read");
+                    tracing::warn!(%error, "the chunks that another server settled cannot be read");
                     self.gateway.look_again();
                 }
             }
@@ -310,7 +310,7 @@ impl NodeTie {
             Ok(ledger) => Some(ledger.campaign.state == CampaignState::Paused),
             Err(StoreError::NotFound(_)) => Some(false),
             Err(error) => {
-                tracing::warn!(%error, %message, "what became of a campaign cannot be read");
+                tracing::warn!(%error, %message, "the state of a campaign cannot be read");
                 None
             }
         }
@@ -351,7 +351,7 @@ impl NodeTie {
             }
         }
         if let Err(error) = self.gateway.check_sessions().await {
-            tracing::warn!(%error, "whether connected devices may still be so cannot be read");
+            tracing::warn!(%error, "the rights of connected devices cannot be read");
             self.missed.note_all();
         }
         // After the holds: a session that read the ledger earlier would receive paused messages.
@@ -387,7 +387,7 @@ impl NodeTie {
             let failed = claims.into_iter().zip(&told).filter(|(_, told)| told.is_err());
             let failed: Vec<SessionClaim> = failed.map(|(claim, _)| claim).collect();
             if let Some(error) = told.iter().find_map(|told| told.as_ref().err()) {
-                tracing::warn!(%error, "the other servers could not be told of devices that came here, yet");
+                tracing::warn!(%error, "the other servers could not yet be notified of devices that connected here");
                 self.gateway.claim_again(&failed);
                 tokio::time::sleep(self.identity.look_interval).await;
             }
@@ -418,14 +418,14 @@ impl NodeTie {
             }
             match self.store.report_parked(instance, lanes.clone()).await {
                 Ok(()) => reported.1 = lanes,
-                Err(error) => tracing::warn!(%error, "the others could not be told which lanes rest here"),
+                Err(error) => tracing::warn!(%error, "the parked lanes of this server could not be reported to the other servers"),
             }
         }
     }
 
     async fn publish_event(&self, event: NodeEvent) {
         if let Err(error) = self.store.publish_event(event).await {
-            tracing::warn!(%error, "the other servers could not be told of something");
+            tracing::warn!(%error, "an event could not be published to the other servers");
         }
     }
 }

@@ -32,12 +32,12 @@ impl Reloads {
     async fn follow_signals(&self, mut signals: mpsc::Receiver<()>) {
         while signals.recv().await.is_some() {
             if self.look_at_certificate().await == Some(CertificateReload::Same) {
-                tracing::info!("certificate looked at again: it is the same");
+                tracing::info!("the certificate was read again: it is unchanged");
             }
             self.pipeline.reload().await;
             match self.service.reload_credentials().await {
-                Ok(count) => tracing::info!(count, "credentials looked at again"),
-                Err(problem) => tracing::warn!(%problem, "credentials could not be looked at again"),
+                Ok(count) => tracing::info!(count, "the credentials were read again"),
+                Err(problem) => tracing::warn!(%problem, "the credentials could not be read again"),
             }
         }
     }

@@ -45,7 +45,7 @@ impl After {
 
     /// Parses the cursor as a name.
     pub fn name<T>(&self, read: impl FnOnce(String) -> Result<T, Invalid>) -> ServiceResult<Option<T>> {
-        let wrong = |_| Problem::field("after", "is not what `next` gave");
+        let wrong = |_| Problem::field("after", "is not a value of `next`");
         self.after.clone().map(|text| read(text).map_err(wrong)).transpose()
     }
 
@@ -77,7 +77,7 @@ fn cursor(
     raw: impl FnOnce(&str) -> Option<u64>,
 ) -> ServiceResult<u64> {
     let Some(text) = text else { return Ok(0) };
-    raw(text).ok_or_else(|| Problem::field(field, "is not what `next` gave"))
+    raw(text).ok_or_else(|| Problem::field(field, "is not a value of `next`"))
 }
 
 /// A writer that counts bytes and discards them.

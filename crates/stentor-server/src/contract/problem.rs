@@ -264,8 +264,8 @@ impl From<StoreError> for Problem {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(why) => Self::new(ErrorCode::Conflict, why),
             StoreError::PreconditionFailed => {
-                Self::new(ErrorCode::PreconditionFailed, "it is not, or no longer, as the condition says")
-                    .with_hint("read it again: what is shown of it has the tag of its present state")
+                Self::new(ErrorCode::PreconditionFailed, "the current state does not meet the condition")
+                    .with_hint("read the object again: the reply has the tag of its current state")
             }
             StoreError::LimitReached(why) => Self::new(ErrorCode::LimitReached, why),
             StoreError::Unavailable(why) | StoreError::Unreadable(why) => {

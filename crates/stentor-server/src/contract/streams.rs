@@ -49,8 +49,8 @@ pub const STREAMS: &[StreamFacts] = &[IMPORT_STREAM, WATCH];
 pub const IMPORT_STREAM: StreamFacts = StreamFacts {
     name: "devices.import_stream",
     type_name: "ImportDeviceStream",
-    about: "Registers devices as they come: first, if need be, the options, then devices or portions of lines. A bad one costs\n\
-            only itself; what is read waits for what is kept. The result counts, and names the first refusals by their lines.",
+    about: "Registers devices from a stream: first, if needed, the options, then devices or portions of lines. A bad device is\n\
+            refused by itself; reading waits for the store. The result has the totals, and the first refusals with their lines.",
     operation: ImportDevices::FACTS.name,
     flow: StreamFlow::Request,
 };
@@ -88,13 +88,13 @@ fn import_piece(facts: &StreamFacts, shapes: &mut Shapes) -> RecordShape {
             "`ndjson` or `csv`; `ndjson` when absent. Devices in messages of their own need `ndjson`."
                 .to_owned();
     }
-    let app = "Which app: for the operator's key, which belongs to none.";
+    let app = "The app; for the operator's key, which belongs to none.";
     options.push(FieldShape::optional("app", Shape::Text, app));
-    let options = shapes.put(RecordShape::new("ImportOptions", "How to import.", options));
+    let options = shapes.put(RecordShape::new("ImportOptions", "Options of an import.", options));
     let device = Shape::Record(shapes.add::<DeviceRequest>());
-    let lines = "Lines as `format` says. A line may be cut anywhere and go on in the next message.";
+    let lines = "Lines as `format` says. A line may be cut anywhere and continue in the next message.";
     let fields = vec![
-        FieldShape::optional("options", options, "How to import; in the first message only."),
+        FieldShape::optional("options", options, "Options of the import; in the first message only."),
         FieldShape::optional("device", device, "One device; counted as a line."),
         FieldShape::optional("lines", Shape::Text, lines),
     ];

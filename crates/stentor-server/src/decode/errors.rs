@@ -39,7 +39,7 @@ pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     if message.starts_with("duplicate field") {
         return Problem::field(
             child(&parent(path), names.first().copied().unwrap_or_default()),
-            "is there twice",
+            "occurs twice",
         );
     }
     let field = parent(path);

@@ -89,7 +89,7 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
     },
     FaceDescription {
         name: "xmlrpc",
-        about: "Methods of XML-RPC, as their introspection tells them",
+        about: "Methods of XML-RPC, as their introspection describes them",
         media_type: "text/markdown; charset=utf-8",
         write: xmlrpc::introspection,
     },

@@ -26,10 +26,10 @@ pub enum SignatureError {
     #[error("it is signed with another algorithm than EdDSA")]
     OtherAlgorithm,
     /// The named key is not among its keys, or has another thumbprint.
-    #[error("the key that signed it is not the one that it names")]
+    #[error("it is not signed with the key that it names")]
     OtherKey,
     /// The signature is not valid for this key and text.
-    #[error("its signature does not hold")]
+    #[error("its signature is not valid")]
     Broken,
 }
 

@@ -78,7 +78,7 @@ pub(super) fn encode_build(to: &mut DescriptorEncoder<'_>) -> Written {
         ("os", std::env::consts::OS.to_owned()),
         ("arch", std::env::consts::ARCH.to_owned()),
     ];
-    gauges(to, "build_info", "What was built; the value is always 1", [(labels, 1.0)])
+    gauges(to, "build_info", "The build; the value is always 1", [(labels, 1.0)])
 }
 
 fn read(path: &str) -> String {

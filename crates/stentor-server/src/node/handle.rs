@@ -146,7 +146,7 @@ impl PipelineHandle {
     pub(crate) async fn reload(&self) {
         let Some(pipeline) = self.pipeline() else { return };
         if let Err(error) = pipeline.reload().await {
-            tracing::warn!(%error, "the pipeline could not look at the credentials again");
+            tracing::warn!(%error, "the pipeline could not read the credentials again");
         }
     }
 
@@ -271,7 +271,7 @@ impl PipelinePort for PipelineHandle {
 
     fn check(&self, app: AppId, provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
         let Some(pipeline) = self.pipeline() else {
-            let cause = "the server is ending: ask again when it runs".to_owned();
+            let cause = "the server is stopping: try again when it runs".to_owned();
             return Box::pin(std::future::ready(Err(CheckFailure { host: None, cause })));
         };
         Box::pin(async move {

@@ -57,7 +57,7 @@ pub enum AppError {
     #[error("TLS cannot be used: {0}")]
     Tls(String),
     /// A part of the pipeline failed while the server ran; the server must be restarted.
-    #[error("the {part} failed ({cause}): start the server again, it goes on where it was")]
+    #[error("the {part} failed ({cause}): restart the server, and it continues where it stopped")]
     Part {
         /// The part of the server that ended.
         part: String,

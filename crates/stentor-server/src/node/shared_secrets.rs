@@ -41,7 +41,7 @@ fn adopt_one(from: &Path, to: &Path) -> io::Result<()> {
     }
     if is_pepper && kept.is_some() {
         let other =
-            "it is not the one of data_dir, with which its API keys and the secrets of its devices were made";
+            "it differs from the pepper in data_dir, with which the API keys and the secrets of the devices were made";
         return Err(io::Error::new(io::ErrorKind::InvalidData, other));
     }
     private::write(to, format!("{}\n", given.expose_secret()).as_bytes())

@@ -93,7 +93,7 @@ impl Attempt {
         // Also after a panic: a delivery without an outcome would be settled as never sent.
         let unknown = fill_unanswered(&mut outcomes, count);
         if unknown > 0 {
-            tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
+            tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered completely");
         }
         shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
         outcomes

@@ -66,7 +66,7 @@ impl ConsumerPool {
         // Counted before it is sent, because the consumer may finish the job before this thread continues.
         let busy = Busy::of(&consumer.busy);
         if consumer.jobs.try_send(job(busy)).is_err() {
-            tracing::error!(provider = %self.dispatcher.0, "a consumer is gone; its chunk waits for its lease to run out");
+            tracing::error!(provider = %self.dispatcher.0, "a consumer ended; its chunk waits until its lease expires");
         }
     }
 

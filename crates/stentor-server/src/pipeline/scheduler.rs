@@ -27,7 +27,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while !shared.stop.is_cancelled() {
         let found = look(&shared).await;
         if let Err(error) = &found {
-            tracing::warn!(%error, "looking for what is due failed");
+            tracing::warn!(%error, "firing the due schedules failed");
         }
         let wait = sleep(&shared, found.is_ok());
         tokio::select! {

@@ -226,7 +226,7 @@ impl PipelineContext {
         match self.store.waiting(chunks).await {
             Ok(tickets) => self.publish(&tickets).await,
             Err(error) => {
-                tracing::warn!(%error, "paused chunks could not be looked at again; the janitor will publish again");
+                tracing::warn!(%error, "paused chunks could not be read again; the janitor will publish again");
                 self.wakeups.republish.notify_one();
             }
         }
@@ -267,7 +267,7 @@ impl PipelineContext {
                 true
             }
             Err(error) => {
-                tracing::error!(%chunk, %why, %error, "a chunk cannot be worked on, nor be set aside");
+                tracing::error!(%chunk, %why, %error, "a chunk can be neither processed nor set aside");
                 false
             }
         }

@@ -21,7 +21,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
             }
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "what is due could not be begun");
+                tracing::warn!(%error, "the due messages could not be started");
                 let _ = shared.stop.run_until_cancelled(tokio::time::sleep(FAILURE_PAUSE)).await;
                 continue;
             }

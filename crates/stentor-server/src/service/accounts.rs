@@ -228,7 +228,7 @@ impl AccountAssertion {
             return Err(AssertionRefusal::Invalid("iat is in the future: check the clocks"));
         }
         if self.exp <= now - leeway {
-            return Err(AssertionRefusal::Invalid("the assertion has ended: check the clocks"));
+            return Err(AssertionRefusal::Invalid("the assertion has expired: check the clocks"));
         }
         if self.exp.saturating_sub(self.iat) > life {
             return Err(AssertionRefusal::Invalid("exp may be at most an hour after iat"));
@@ -294,6 +294,6 @@ fn file(account: &IssuedAccount, private_pem: &str) -> String {
 }
 
 fn ended() -> Problem {
-    Problem::new(ErrorCode::Unauthorized, "the access token is not known or has ended")
+    Problem::new(ErrorCode::Unauthorized, "the access token is unknown or has expired")
         .with_hint("get a new one from the service account's token_uri")
 }

@@ -120,7 +120,7 @@ impl Service {
                 return Ok(whole(campaign.state.as_str(), detail, due_at));
             }
             CampaignState::Paused if campaign.ended_at.is_none() => {
-                let detail = "somebody has paused it: resume it, before its time to live is over";
+                let detail = "it is paused: resume it before its time to live is over";
                 return Ok(whole(campaign.state.as_str(), detail, None));
             }
             state if state.is_ended() => return Ok(Vec::new()),

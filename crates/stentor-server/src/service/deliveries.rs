@@ -48,7 +48,7 @@ impl Serve<ListMessageDeliveries> for Service {
         DeliveryQuery { after, limit, state }: DeliveryQuery,
     ) -> ServiceResult<DeliveryList> {
         let limit = After { after: None, limit }.limit()?;
-        let wrong = || Problem::field("after", "is not what `next` gave");
+        let wrong = || Problem::field("after", "is not a value of `next`");
         let from = after.map(|text| DeliveryPlace::read(&text).ok_or_else(wrong)).transpose()?;
         caller.allow::<ListMessageDeliveries>()?;
         let mut page = DeliveryPage { limit, state, deliveries: Vec::new() };

@@ -73,10 +73,10 @@ impl DeviceClaims {
     /// Refuses claims without proof.
     fn check(&self, vouched: &Self) -> ServiceResult<()> {
         if self.user.is_some() && self.user != vouched.user {
-            return Err(refused("user", "a registration key does not prove whose device it is"));
+            return Err(refused("user", "a registration key does not prove the owner of a device"));
         }
         if self.tags.iter().any(|tag| !vouched.tags.contains(tag)) {
-            return Err(refused("tags", "a registration key does not prove how a device is marked"));
+            return Err(refused("tags", "a registration key does not prove the tags of a device"));
         }
         let is_open = |topic: &&TopicName| !topic.is_private() || vouched.topics.contains(topic);
         match self.topics.iter().find(|topic| !is_open(topic)) {

@@ -165,7 +165,7 @@ impl Service {
     async fn refuse_when_full(&self, app: AppId, target: &Target, before: u64) -> ServiceResult<()> {
         // A check in memory, before anything is counted in the store.
         if !self.pipeline.has_room(app, before) {
-            let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
+            let detail = "this app has as many waiting deliveries as are allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
         }
         match self.full_lane_before(app, target).await? {
@@ -215,18 +215,18 @@ impl Service {
     ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
         // Callers that wait are counted until they are answered; the starter gives way to them.
         let guard = self.pipeline.accepting();
-        let told = messages.iter().map(|(message, _)| {
+        let replies = messages.iter().map(|(message, _)| {
             let is_due = message.due_at <= message.created_at;
             (reply_to(message), message.app, is_due.then_some(message.due_at))
         });
-        let told: Vec<_> = told.collect();
+        let replies: Vec<_> = replies.collect();
         // The reply is fixed before the commit, because it is stored with the message for repeats.
-        let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
+        let new = messages.into_iter().zip(&replies).map(|((message, repeat), (reply, ..))| {
             let idempotency = repeat.map(|repeat| to_keep(repeat, reply));
             NewMessage { message, idempotency }
         });
         let answers = self.store.accept(new.collect()).await;
-        let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
+        let noted = answers.into_iter().zip(replies).map(|(answer, (reply, app, due_at))| match answer {
             Ok(Idempotent::Done(())) => {
                 // A message that is due joins the backlog and is begun from there; a later one is left to the scheduler.
                 match due_at {

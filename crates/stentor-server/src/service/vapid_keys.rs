@@ -9,7 +9,7 @@ use tokio::sync::MutexGuard;
 use super::{ErrorCode, Problem, Service, ServiceResult};
 
 /// Hint about the proof that a key belongs to an app.
-const HINT: &str = "the holder of the key proves whose it is by vapid_proof, a token signed with it whose aud is the app's id";
+const HINT: &str = "the holder of the key proves the ownership with vapid_proof, a token signed with the key, with the app's id as aud";
 
 impl Service {
     /// Refuses a credential with a key of another app; the subscribers of that key would otherwise receive this app's messages. While the

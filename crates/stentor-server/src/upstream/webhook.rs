@@ -125,7 +125,7 @@ async fn judge(mut response: Response) -> Result<(), HandoverRefusal> {
     if status.is_success() {
         return Ok(());
     }
-    let more = if status.is_redirection() { ", and nobody is followed elsewhere" } else { "" };
+    let more = if status.is_redirection() { ", and redirects are not followed" } else { "" };
     let refusal = HandoverRefusal::new(format!("the webhook answered {}{more}", status.as_u16()));
     let waits = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let retry_after = retry_after.filter(|_| waits).map(Duration::from_secs);
@@ -137,7 +137,7 @@ fn failure_of(error: &reqwest::Error) -> String {
     let what = match error {
         error if error.is_timeout() => "the webhook did not answer in time",
         error if error.is_connect() => "the webhook cannot be reached",
-        _ => "the webhook cannot be asked",
+        _ => "the request to the webhook failed",
     };
     let mut deepest: Option<&dyn Error> = error.source();
     while let Some(below) = deepest.and_then(Error::source) {

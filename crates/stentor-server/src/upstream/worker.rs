@@ -73,7 +73,7 @@ impl UpstreamWorker {
     pub(super) async fn run(mut self) {
         loop {
             if let Err(error) = self.step().await {
-                tracing::warn!(%error, app = %self.consumer.app(), "what devices sent cannot be read or settled");
+                tracing::warn!(%error, app = %self.consumer.app(), "the messages of devices cannot be read or settled");
                 sleep(STORE_RETRY).await;
             }
         }
@@ -179,7 +179,7 @@ impl UpstreamWorker {
     }
 }
 
-const EXPIRED: &str = "it expired before anybody took it over";
+const EXPIRED: &str = "it expired before a consumer took it over";
 
 async fn until(due: Option<Instant>) {
     match due {

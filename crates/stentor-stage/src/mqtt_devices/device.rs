@@ -197,7 +197,7 @@ impl MqttConnection {
     }
 
     fn packet(&mut self) -> Result<Option<ServerPacket>, &'static str> {
-        let heard = packets::read(&self.read, 0).map_err(|_| "what came is no packet of MQTT")?;
+        let heard = packets::read(&self.read, 0).map_err(|_| "the received bytes are no packet of MQTT")?;
         let Some((heard, end)) = heard else { return Ok(None) };
         let packet = match heard {
             ReceivedPacket::LoginAnswer(0) => ServerPacket::Admitted,

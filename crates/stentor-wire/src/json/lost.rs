@@ -72,8 +72,8 @@ fn is_lost(number: &[u8]) -> bool {
     if given.len() <= DOUBLE_DIGITS {
         return false;
     }
-    let kept = text.parse::<f64>().ok().filter(|number| number.is_finite());
-    kept.is_some_and(|number| decimal(&format!("{number:e}")) != Some((given, power)))
+    let parsed = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    parsed.is_some_and(|number| decimal(&format!("{number:e}")) != Some((given, power)))
 }
 
 /// Returns the digits of a number without zeros at either end, and the power of ten of the last one.

@@ -183,7 +183,7 @@ impl<'a> Pull<'a> {
             let value = value.map_err(|error| WireError::Malformed(error.to_string()))?.into_owned();
             only_allowed(&value)?;
             if attributes.iter().any(|other| other.name == name && other.namespace == namespace) {
-                return Err(WireError::Malformed(format!("the attribute {name:.40} is there twice")));
+                return Err(WireError::Malformed(format!("the attribute {name:.40} occurs twice")));
             }
             attributes.push(Attribute { namespace, name, value });
         }

@@ -36,12 +36,12 @@ Examples:
   stentor demo --gateway --devices 20000 --kills 5
 
 Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
-of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
-lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.
+of their own. Exits 0 only if ledger and emulators agree about every token, each delivery is accepted or rejected and none
+is lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.
 
-With --gateway the devices are connected to the server itself, over MQTT, and confirm what they get while the server is
-killed. Exits 0 only if every device got the message, the ledger counts each as delivered, and what came twice came
-through another connection and was not yet confirmed in the ledger when the server was killed.")]
+With --gateway the devices connect to the server itself, over MQTT, and confirm messages while the server is killed.
+Exits 0 only if every device got the message, the ledger counts each as delivered, and each duplicate came through
+another connection and was not yet confirmed in the ledger when the server was killed.")]
 pub(crate) struct DemoArgs {
     /// Number of devices: half Android through FCM, half Apple through APNs [default: 1000000; 10000 with --gateway]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]

@@ -27,8 +27,8 @@ Examples:
   stentor discover --fingerprint kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
   stentor discover --ca ca.pem                      # servers with certificates of an authority of your own
 
-Each service document is read in its signed form and its signature is checked; what does not hold is told and left out. The
-signature tells that it is the same server as before, not who runs it: keep the fingerprint.")]
+Each service document is read in its signed form and its signature is checked. A document with a wrong signature is reported
+and left out. The signature proves that the server is the same as before, not who runs it: keep the fingerprint.")]
 pub(crate) struct DiscoverArgs {
     /// Query this server instead of the network
     #[arg(long, value_name = "URL")]

@@ -19,8 +19,8 @@ Examples:
   stentor doctor --data-dir /var/lib/stentor --server http://127.0.0.1:8686
   stentor doctor --deep
 
-Reads every page of the database and the queue, also while a server uses them. It writes nothing and blocks nobody, but the
-write-ahead log grows while it reads. It does not see a changed value in a page that is otherwise valid.
+Reads every page of the database and the queue, also while a server uses them. It writes nothing and blocks no other process, but
+the write-ahead log grows while it reads. It does not detect a changed value in a page that is otherwise valid.
 
 Exits 0 when nothing is broken; warnings do not count as broken.")]
 pub(crate) struct DoctorArgs {

@@ -108,7 +108,7 @@ impl GroupArgs {
 impl MemberArgs {
     async fn change(self, client: &ApiClient, action: &str, output: Output) -> anyhow::Result<()> {
         if self.users.is_empty() && self.devices.is_empty() {
-            return Err(CommandFailure::usage("say who: --user or --device").into());
+            return Err(CommandFailure::usage("name the members: --user or --device").into());
         }
         let body = json!({"users": self.users, "devices": self.devices});
         let reply = client.post(&format!("{}/{action}", path(&self.group)), &body).await?;

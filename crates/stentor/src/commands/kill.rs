@@ -29,12 +29,12 @@ Each phase is a campaign of its own, with the proof of `stentor demo --kills`:
                how many deliveries a crash leaves in doubt when no push service is slow
   disk-full    the data directory is a tmpfs of its own that is filled while the campaign runs (needs root)
   fsync-error  strace makes every sync of the running server fail for a while (needs strace)
-  clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
-  gateway      the server is killed K times while at most 20,000 devices of its own gateway are connected and confirm what
-               they get; the proof is that of `stentor demo --gateway`
-The three phases of trouble kill nothing and have at most 20,000 devices. Meanwhile messages are sent to the server: it must
-keep each one that it accepts, and may refuse the others with 503. A phase that this machine cannot run is skipped with its
-reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
+  clock-jump   the server's clock jumps an hour ahead, an hour behind, and back (needs libfaketime)
+  gateway      the server is killed K times while at most 20,000 devices of its own gateway are connected and confirm their
+               messages; the proof is that of `stentor demo --gateway`
+The phases disk-full, fsync-error and clock-jump kill nothing and have at most 20,000 devices. During them messages are sent to
+the server: it must keep each message that it accepts, and may refuse the others with 503. A phase that this machine cannot run
+is skipped with its reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
 pub(crate) struct KillArgs {
     /// Number of devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]

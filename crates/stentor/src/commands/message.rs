@@ -233,7 +233,7 @@ impl ContentArgs {
             return Ok(request);
         }
         let sentence =
-            "say whom it is for: --device, --token, --user, --group, --topic, --condition or --everyone";
+            "name the target: --device, --token, --user, --group, --topic, --condition or --everyone";
         Err(CommandFailure::usage(sentence).into())
     }
 

@@ -34,7 +34,7 @@ Examples:
   stentor store backup /backups/2026-11-25 --config stentor.toml --json
 
 Copies the database and key.pepper, and writes backup.json with their sizes and BLAKE3 hashes last: a folder without it is no
-backup. Nobody waits for a backup, but the write-ahead log of a running server grows until it has ended, and the disk needs room for a copy.
+backup. A backup blocks no request, but the write-ahead log of a running server grows until it has ended, and the disk needs room for a copy.
 The key that seals credentials is not copied: keep it apart (docs/operations.md).")]
     Backup {
         /// The folder, new or empty
@@ -61,8 +61,9 @@ Exits 1 when anything is missing, different or damaged.")]
 Example:
   stentor store restore /backups/2026-11-25 --data-dir /var/lib/stentor
 
-What was waiting or being sent when the backup was made is sent again by the next start: devices may get it twice, and what was
-accepted later is not known. Put the key that seals credentials back as well, or set the credentials again.")]
+After the next start the server sends all deliveries again that were queued or being sent at the time of the backup, so devices may get
+them twice. The restored server does not know messages that were accepted after the backup. Put the key that seals credentials back as
+well, or set the credentials again.")]
     Restore {
         /// The folder of the backup
         folder: PathBuf,

@@ -76,8 +76,8 @@ fn check(report: &Report) -> anyhow::Result<()> {
     report.is("after", &ack("xmpp-after", "m-after"))?;
     let refused = |step: &str, from: &str, code: &str| -> anyhow::Result<()> {
         let nack = report.value(step)?;
-        let told = [&nack["message_type"], &nack["from"], &nack["error"]];
-        ensure!(told == [&json!("nack"), &json!(from), &json!(code)], "{step}: {nack}");
+        let fields = [&nack["message_type"], &nack["from"], &nack["error"]];
+        ensure!(fields == [&json!("nack"), &json!(from), &json!(code)], "{step}: {nack}");
         Ok(())
     };
     refused("nack", "gone", "DEVICE_UNREGISTERED")?;

@@ -116,8 +116,8 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
     back: &[
         ("access", "store", "which of the nodes a process is, is known by its row"),
         ("migrations", "store", "a step that statements cannot say fills rows by the store's own code"),
-        ("origin", "store", "what waits in a copy is marked in the store's own rows"),
-        ("writer", "store", "what a transaction writes last are rows of the store"),
+        ("origin", "store", "waiting deliveries of a copy are marked in the store's own rows"),
+        ("writer", "store", "the last writes of a transaction are rows of the store"),
     ],
 };
 
@@ -156,7 +156,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
         (
             "quotas",
             "nodes",
-            "what is drawn of a quota goes by the clock of the database, which servers that share it read",
+            "quotas are drawn by the clock of the database, which the servers that share it read",
         ),
     ],
 };

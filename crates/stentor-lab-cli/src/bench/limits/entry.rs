@@ -147,8 +147,8 @@ impl AttackKind {
             Self::GzipHead => "The head of a gzip member",
             Self::LargeLength => "A large Content-Length, and no body",
             Self::Chunked => "The first of several chunks",
-            Self::Streams => "Streams of one HTTP/2 connection whose bodies do not come",
-            Self::Nothing => "Connections on which nothing is said",
+            Self::Streams => "Streams of one HTTP/2 connection without their bodies",
+            Self::Nothing => "Connections that send nothing",
         }
     }
 }

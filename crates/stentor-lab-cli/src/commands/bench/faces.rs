@@ -87,7 +87,7 @@ fn describe(report: &FacesReport) -> String {
     let header = ["face", "calls/s", "CPU us each", "above REST", "", "beside", "CPU us each", ""];
     let rows = table(header, report.rows.iter().map(row));
     format!(
-        "{OPERATION}; at most {ABOVE_REST_MAX_US:.0} us of CPU above REST, and less than what it is beside\n\n{rows}"
+        "{OPERATION}; at most {ABOVE_REST_MAX_US:.0} us of CPU above REST, and less than the program beside it\n\n{rows}"
     )
 }
 

@@ -18,10 +18,10 @@ Examples:
   stentor lab bench limits --entry-point 'POST /token' --attack zstd-head --json
   stentor lab bench limits --credential none --seconds 5 --json
 
-Each cell is one attack at one entry point with one credential: so many connections begin a request and do not go on, and each is
-opened again when the server has closed it. Meanwhile another app sends single messages. A cell is ok when none of them is refused
-and their 202 (p99) takes at most three times as long as before the attacks, or 10 ms longer if that is more. Attacks that mean
-nothing at an entry point are left out. The attackers run in this program with a low priority.")]
+Each cell is one attack at one entry point with one credential: N connections (--connections) begin a request and do not
+continue it, and each is opened again when the server has closed it. At the same time another app sends single messages. A
+cell is ok when none of them is refused and their 202 (p99) takes at most three times as long as before the attacks, or 10 ms longer if
+that is more. Attacks that mean nothing at an entry point are left out. The attackers run in this program with a low priority.")]
 pub(crate) struct LimitsArgs {
     /// Method and path, or a protocol, separated by commas; by default one of each kind
     #[arg(long, value_delimiter = ',', value_parser = entry_point)]

@@ -22,8 +22,8 @@ Examples:
   stentor lab bench pipeline --queue nats --devices 100000
   stentor lab bench pipeline --nodes 3 --store postgres --queue nats --json
 
-The server is started anew after the import, so that campaign_peak_rss_bytes is the campaign's alone (the
-questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
+The server is restarted after the import, so that campaign_peak_rss_bytes is that of the campaign alone (queries
+afterwards raise server_peak_rss_bytes); the campaign begins when the server has its access token and connections.
 Server, FCM sink and APNs sink are processes of their own on 127.0.0.1, with real TLS and HTTP/2; no quota, every other
 setting is the default. The fields of the last round are those of `stentor demo --json`, with all rounds' samples.")]
 pub(crate) struct PipelineArgs {

@@ -72,7 +72,7 @@ impl TraceOptions {
             device.map(|device| capture.trace(device)).unwrap_or_default().not_empty().map_err(wrong)?;
         if trace.bytes(Direction::Down) == 0 {
             note(
-                "stentor: nothing in this capture goes to the device; on loopback both ends have one address, and cannot be told apart",
+                "stentor: nothing in this capture goes to the device; on loopback both ends have one address and cannot be separated",
             );
         }
         let left_out = (capture.packets.len() - trace.packets().len()) as u64 + capture.others;

@@ -134,7 +134,7 @@ impl LinkRunArgs {
                 for service in services.iter_mut() {
                     if let Some(status) = service.try_wait()? {
                         return Err(CommandFailure::not_done(format!(
-                            "what --serve runs has ended before it listened on port {port}: {status}"
+                            "the service of --serve ended before it listened on port {port}: {status}"
                         ))
                         .into());
                     }

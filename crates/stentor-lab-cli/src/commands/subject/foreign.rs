@@ -38,7 +38,7 @@ Examples:
   stentor lab subject build soap/cxf-2.7.4
   stentor lab subject build --all
 
-Java's subjects are built by Maven, which downloads what they need the first time. Subjects of one build are built once.
+Java's subjects are built by Maven, which downloads their dependencies the first time. Subjects of one build are built once.
 Nothing is installed; missing tools are listed.")]
 pub(super) struct SubjectBuildArgs {
     /// A subject, by its id or the beginning of it

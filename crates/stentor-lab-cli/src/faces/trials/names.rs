@@ -19,7 +19,7 @@ impl FaceUnderTrial {
             let reply: Value = serde_json::from_slice(&body)?;
             let has_list = reply["topics"].as_array().is_some_and(|all| all.iter().all(Value::is_object));
             let list = if has_list { "is the key topics" } else { "has no key" };
-            return is(false, format!("the list {list}; what stands in it is an object without a name"));
+            return is(false, format!("the list {list}; its entries are objects without names"));
         }
         let root = dom::parse(&body, &DocumentLimits::default())?;
         let entries = count(&root, &|one| one.name == "topics" && one.element("device_count").is_some());
@@ -40,7 +40,7 @@ impl FaceUnderTrial {
             PaperProtocol::Rest => OWN_FIELD.to_owned(),
         });
         let reply = reply.await?;
-        let closed = "records hold what their description says and nothing else";
+        let closed = "records hold the fields of their description and no others";
         is(
             !reply.is_refusal(),
             format!("invoice, of a vocabulary of one's own, gets {}; {closed}", reply.summary()),

@@ -86,7 +86,7 @@ fn picture(
     }
     let title = format!("Energy of the {component}: {kind}");
     let words = match kind {
-        "modelled" => format!("Worked out by the model {model} from what was captured, not measured."),
+        "modelled" => format!("Computed by the model {model} from the captured packets, not measured."),
         "imported" => format!("Imported from elsewhere: {model}."),
         _ => format!("Measured by {model}."),
     };

@@ -53,6 +53,6 @@ fn single(work: &ServerWork, call: Call) -> RpcOutcome {
     let wrong = |text: String| RpcFault { code: CODE_WRONG_PARAMS, text };
     let [value] = &call.params[..] else { return Err(wrong("one parameter is wanted".into())) };
     let request = of_value(value).map_err(|error| wrong(error.to_string()))?;
-    let answer = work.do_it(request).ok_or_else(|| wrong("that cannot be asked for".into()))?;
+    let answer = work.do_it(request).ok_or_else(|| wrong("this request is not supported".into()))?;
     Ok(to_value(&answer))
 }

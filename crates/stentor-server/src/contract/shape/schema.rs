@@ -145,7 +145,7 @@ fn beside(name: &str) -> Vec<FieldShape> {
         "MessageRequest" | "MessageContent" => adapters
             .filter_map(|adapter| Some((adapter.override_field()?, adapter.title)))
             .map(|(field, title)| {
-                FieldShape::optional(field, Shape::Json, &format!("What {title} gets in its own words."))
+                FieldShape::optional(field, Shape::Json, &format!("Fields for {title} in its own format."))
             })
             .collect(),
         "CredentialSummary" => adapters

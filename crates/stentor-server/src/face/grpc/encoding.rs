@@ -38,7 +38,7 @@ impl MessageEncoding {
             "gzip" => Ok(Self::Gzip),
             _ => Err(Problem::new(
                 ErrorCode::UnsupportedMediaType,
-                format!("messages are read as {KNOWN}, and compressed in no other way"),
+                format!("messages may be encoded as {KNOWN} only"),
             )),
         }
     }
@@ -71,7 +71,7 @@ impl MessageEncoding {
             (1, Self::Identity) => {
                 Err(broken("a message is compressed, but no header says how (grpc-encoding)"))
             }
-            _ => Err(broken("a frame begins with 0 or 1")),
+            _ => Err(broken("a frame must begin with 0 or 1")),
         }
     }
 
@@ -108,7 +108,7 @@ fn unpacked(
     if reader.into_inner().is_empty() {
         return Ok(all.into());
     }
-    Err(broken("something stands behind a compressed message"))
+    Err(broken("there are bytes after a compressed message"))
 }
 
 fn broken(why: &'static str) -> Problem {

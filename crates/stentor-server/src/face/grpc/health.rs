@@ -54,7 +54,7 @@ pub(super) async fn watch(State(api): State<Api>, request: Request) -> Result<Re
     }
     let owner = RequestPermit::of(request.extensions())?.owner();
     let place = api.limits().health_watches.take(owner, 1).map_err(|_: ShareExhausted| {
-        Problem::new(ErrorCode::RateLimited, "health is watched by as many as are allowed at once")
+        Problem::new(ErrorCode::RateLimited, "as many watches of health are open as are allowed at once")
     })?;
     let (parts, body) = request.into_parts();
     let head = Request::from_parts(parts.clone(), body);

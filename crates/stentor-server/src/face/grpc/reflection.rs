@@ -67,7 +67,7 @@ fn reply(message: &Bytes) -> ServiceResult<Vec<u8>> {
         ReflectionQuestion::Symbol(name) if is_of_health(name) => (4, one(&health::file())),
         ReflectionQuestion::Services => (6, service_list()),
         ReflectionQuestion::File(_) | ReflectionQuestion::Symbol(_) => (7, error(5, "there is no such name")),
-        ReflectionQuestion::Other => (7, error(12, "that is not told")),
+        ReflectionQuestion::Other => (7, error(12, "this request is not supported")),
     };
     put_field(number, &answer, &mut out);
     Ok(out)

@@ -115,7 +115,7 @@ impl<W: WatchSubject> RunningWatch<W> {
         tokio::select! {
             () = sleep(LOOK_INTERVAL) => Ok(()),
             () = too_late => Err(deadline::passed()),
-            () = stopping => Err(Problem::new(ErrorCode::Unavailable, "the server ends; watch it again")),
+            () = stopping => Err(Problem::new(ErrorCode::Unavailable, "the server is stopping; watch again")),
         }
     }
 }

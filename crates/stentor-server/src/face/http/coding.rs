@@ -189,7 +189,7 @@ fn unknown() -> Problem {
 
 /// Returns the error for a body that cannot be decompressed.
 pub(in crate::face) fn not_unpacked() -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, "the body broke off, or is not what `Content-Encoding` says")
+    Problem::new(ErrorCode::InvalidRequest, "the body is incomplete, or does not match `Content-Encoding`")
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ impl RequestPermit {
             return Ok(());
         }
         let detail = format!("the replies of this request take {REPLY_MAX_BYTES} bytes already");
-        Err(Problem::new(ErrorCode::PayloadTooLarge, detail).with_hint("ask for the rest in another request"))
+        Err(Problem::new(ErrorCode::PayloadTooLarge, detail).with_hint("request the rest separately"))
     }
 
     /// Counts a page, or rejects it if the replies of the request would exceed the total limit.
@@ -239,7 +239,7 @@ impl RequestPermit {
     fn count_request(&self, owner: Owner) -> ServiceResult<()> {
         self.0.limits.rates.take(owner).map_err(|wait| {
             let seconds = (wait.as_secs_f64().ceil() as u32).max(1);
-            let problem = Problem::new(ErrorCode::RateLimited, "more is asked than is allowed in a second");
+            let problem = Problem::new(ErrorCode::RateLimited, "there are more requests than are allowed in a second");
             Problem { retry_after_seconds: Some(seconds), ..problem }
         })
     }
@@ -251,17 +251,17 @@ impl RequestPermit {
 
 fn no_place(spent: ShareExhausted) -> Problem {
     let whose = spent.whose();
-    Problem::new(code_of(spent), format!("as many requests{whose} are worked on as are allowed at once"))
+    Problem::new(code_of(spent), format!("as many requests{whose} are in progress as are allowed at once"))
 }
 
 /// Returns the error for bytes without room.
 pub(in crate::face) fn no_room(spent: ShareExhausted) -> Problem {
     let whose = spent.whose();
-    Problem::new(code_of(spent), format!("the bodies{whose} take as much memory as is allowed at once"))
+    Problem::new(code_of(spent), format!("the bodies{whose} use all the memory that is allowed at once"))
 }
 
 fn no_reply() -> Problem {
-    let detail = "replies that were asked for and are not read yet take as much memory as is allowed at once";
+    let detail = "unread replies use all the memory that is allowed at once";
     Problem::new(ErrorCode::RateLimited, detail).with_hint("read them first")
 }
 

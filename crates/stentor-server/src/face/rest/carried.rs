@@ -54,7 +54,7 @@ async fn record_of(
 fn without(record: &mut Record, part: &'static str, named: &str) -> ServiceResult<()> {
     match record.remove(part) {
         Some(value) if value != named && value != "" && !value.is_null() => {
-            Err(Problem::field(part, "is another than in the path"))
+            Err(Problem::field(part, "differs from the path"))
         }
         _ => Ok(()),
     }

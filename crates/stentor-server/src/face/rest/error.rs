@@ -44,14 +44,14 @@ const fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::MethodNotAllowed => "See the reference for the methods of this address.",
         ErrorCode::UnsupportedMediaType => "Send the content type that `detail` names.",
         ErrorCode::UnsupportedEncoding => {
-            "Compress the body with what `Accept-Encoding` names, or not at all."
+            "Compress the body with a coding that `Accept-Encoding` names, or not at all."
         }
         ErrorCode::NotAcceptable => "Accept one of the media types that `detail` names.",
-        ErrorCode::PreconditionFailed => "Read it again, decide anew, and name its present tag.",
-        ErrorCode::Conflict => "Look at the present state first; `hint` may say what is missing.",
+        ErrorCode::PreconditionFailed => "Read the object again, decide again, and name its current tag.",
+        ErrorCode::Conflict => "Look at the current state first; `hint` may say what is missing.",
         ErrorCode::IdempotencyKeyReused => "Use a new key for a new request.",
         ErrorCode::CredentialUnusable => {
-            "Take the file as the vendor issued it; `field` names what cannot be read."
+            "Take the file as the vendor issued it; `field` names the unreadable part."
         }
         ErrorCode::LimitReached => "Remove something first, or split the work.",
         ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable => {
@@ -92,7 +92,7 @@ pub fn errors_markdown() -> String {
     let mut page = String::from(
         "# Error codes\n\nEvery refusal is `application/problem+json` (RFC 9457); `application/problem+xml` where \
          XML is accepted, and the record `Refused` where Protocol Buffers are. `code` is stable and made for programs; \
-         `detail` is made for people and may change. `field` names the offending field, `hint` says what to do.\n\n\
+         `detail` is made for people and may change. `field` names the offending field, `hint` names the next step.\n\n\
          | code | status | meaning | what to do |\n|---|---|---|---|\n",
     );
     for entry in error_codes() {
@@ -109,7 +109,7 @@ pub(super) fn errors_html() -> String {
          <title>Error codes</title>\n<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
          section{border-top:1px solid #ccc}section:target{background:#ffd}a{color:inherit;text-decoration:none}</style>\n\
          <h1>Error codes</h1>\n<p>Every refusal has a <code>code</code> for programs and a <code>detail</code> for people; \
-         <code>hint</code> says what to do. <a href=\"/docs\"><u>All operations</u></a></p>\n",
+         <code>hint</code> names the next step. <a href=\"/docs\"><u>All operations</u></a></p>\n",
     );
     for entry in error_codes() {
         let ErrorCodeEntry { code, status, title, advice } = entry;

@@ -83,7 +83,7 @@ impl Conditions {
         coding: ContentCoding,
     ) -> ServiceResult<(HeaderValue, bool)> {
         if self.if_match.as_ref().is_some_and(|tags| !tags.of_states(false).have(Some(state))) {
-            return Err(failed("it is not, or no longer, what `If-Match` says"));
+            return Err(failed("the current state does not match `If-Match`"));
         }
         let form = form(state, accepted, coding);
         let is_known = match &self.if_none_match {
@@ -106,11 +106,11 @@ impl Tags {
 
 /// Returns the error for a precondition on something without a tag.
 pub(super) fn not_comparable() -> Problem {
-    failed("nothing here has a tag that a condition could be compared with")
+    failed("this address has no tag for a condition")
 }
 
 fn failed(why: &'static str) -> Problem {
-    let hint = "read it again: `ETag` is the tag of its present state";
+    let hint = "read the object again: `ETag` is the tag of its current state";
     Problem::new(ErrorCode::PreconditionFailed, why).with_hint(hint)
 }
 

@@ -26,8 +26,8 @@ use super::error::{PROBLEM_JSON, PROBLEM_PROTOBUF, PROBLEM_XML};
 use super::format::MEDIA_TYPES;
 pub(super) use credentials::ROUTE as CREDENTIAL_ROUTE;
 
-const DESCRIPTION: &str = "Hand Stentor one request and it finds the devices, sends through the push service that reaches \
-each of them, and answers at any time what became of every single delivery. `202` means that the message is on disk.\n\n\
+const DESCRIPTION: &str = "Send Stentor one request: it finds the devices, sends through the push service that reaches each of \
+them, and reports the state of every single delivery at any time. `202` means that the message is on disk.\n\n\
 Keys: `Authorization: Bearer sk_…` or `X-API-Key: sk_…`. A key belongs to an app; the root key names one with \
 `X-Stentor-App: app_…` or `?app=app_…`. Times are RFC 3339 in UTC with milliseconds. Every refusal is \
 `application/problem+json` with a stable `code`.\n\nBodies are JSON, XML or Protocol Buffers, as `Content-Type` and `Accept` say; \
@@ -36,7 +36,7 @@ both ways.";
 
 /// Tags, in an order for readers.
 const TAGS: &[(&str, &str)] = &[
-    ("messages", "What is sent. The rest of this page is what stands around it."),
+    ("messages", "Messages to devices. All other sections of this page support them."),
     ("campaigns", "The sending of a message, and the books that prove it."),
     ("devices", "Registration, import, history."),
     ("topics", "Opt-in channels and their subscriptions."),
@@ -45,11 +45,11 @@ const TAGS: &[(&str, &str)] = &[
     ("schedules", "Messages that are sent again and again."),
     ("apps", "Tenants, their keys and their credentials at push services."),
     ("services", "A registry in which other services are published and found."),
-    ("upstream", "What devices send to the app."),
-    ("audit", "Who changed what, for the operator."),
+    ("upstream", "Messages that devices send to the app."),
+    ("audit", "The audit trail of all changes, for the operator."),
     ("nodes", "The servers that use the store together, for the operator."),
-    ("status", "What the server is doing."),
-    ("health", "Without a key."),
+    ("status", "The state of the server."),
+    ("health", "Health checks, without a key."),
 ];
 
 /// Returns the document as pretty JSON.

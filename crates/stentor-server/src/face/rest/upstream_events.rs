@@ -28,7 +28,7 @@ use crate::shares::{ShareExhausted, SharePart};
 /// Interval of comments, which keep proxies from closing the connection and let the server notice a deleted key.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// First lines of a stream; the client reconnects after 1,000 milliseconds.
-const BEGINNING: &str = ": what your devices send\nretry: 1000\n\n";
+const BEGINNING: &str = ": messages from your devices\nretry: 1000\n\n";
 const ALIVE: &str = ": alive\n\n";
 
 /// Returns the routes for upstream events.
@@ -98,7 +98,7 @@ impl EventStream {
             Err(_) => Some(ALIVE.to_owned()),
             Ok(Ok(messages)) => Some(messages.iter().map(event).collect()),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "what devices sent cannot be read");
+                tracing::warn!(%error, "the messages of devices cannot be read");
                 None
             }
         }

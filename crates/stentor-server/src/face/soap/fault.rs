@@ -76,13 +76,13 @@ pub(super) fn shape() -> RecordShape {
     let text = |name, about| FieldShape::optional(name, Shape::Text, about);
     let fields = vec![
         FieldShape::required("code", Shape::Text, "Stable word for programs."),
-        FieldShape::required("detail", Shape::Text, "Why, for a person."),
+        FieldShape::required("detail", Shape::Text, "Reason, for people."),
         text("field", "Path of the offending field."),
-        text("hint", "What to do about it."),
-        FieldShape::optional("retry_after_seconds", Shape::Int, "When to come back."),
-        text("request_id", "The request, as in the header `X-Request-Id` and in the log."),
+        text("hint", "Next step."),
+        FieldShape::optional("retry_after_seconds", Shape::Int, "Wait before a retry."),
+        text("request_id", "Id of the request, as in the header `X-Request-Id` and in the log."),
     ];
-    RecordShape::new(REFUSAL, "Why an operation was refused.", fields)
+    RecordShape::new(REFUSAL, "The refusal of an operation.", fields)
 }
 
 /// Writes a refusal as an element.

@@ -61,20 +61,20 @@ const fn field(
 
 /// Fields of the messages in frames.
 pub(super) const FIELDS: &[EnvelopeField] = &[
-    field("request", "id", 1, "uint64", "the client's number for it, 1 or more"),
+    field("request", "id", 1, "uint64", "the client's number for the request, 1 or more"),
     field("request", "operation", 2, "string", "the name of an operation; in JSON also its number"),
-    field("request", "operation_number", 3, "uint64", "its number in place of the name; not in JSON"),
-    field("request", "record", 4, "bytes", "what is asked; nothing when it is absent"),
-    field("request", "idempotency_key", 5, "string", "optional: makes repeating it harmless"),
+    field("request", "operation_number", 3, "uint64", "the operation's number in place of the name; not in JSON"),
+    field("request", "record", 4, "bytes", "the record of the request; empty when it is absent"),
+    field("request", "idempotency_key", 5, "string", "optional: makes a repetition harmless"),
     field("reply", "id", 1, "uint64", "the request's number; 0 for the connection's last frame"),
-    field("reply", "reply", 2, "bytes", "what is replied, if it was done"),
-    field("reply", "error", 3, "error", "why not, otherwise"),
+    field("reply", "reply", 2, "bytes", "the record of the reply, if the operation succeeded"),
+    field("reply", "error", 3, "error", "the refusal, otherwise"),
     field("error", "code", 1, "string", "a stable word for programs"),
-    field("error", "number", 2, "int32", "the same as a number"),
+    field("error", "number", 2, "int32", "the same code as a number"),
     field("error", "field", 3, "string", "optional: path of the offending field"),
-    field("error", "detail", 4, "string", "why, for a person"),
-    field("error", "hint", 5, "string", "optional: what to do about it"),
-    field("error", "retry_after_seconds", 6, "uint32", "optional: when to come back"),
+    field("error", "detail", 4, "string", "the reason, for people"),
+    field("error", "hint", 5, "string", "optional: the next step"),
+    field("error", "retry_after_seconds", 6, "uint32", "optional: the wait before a retry"),
 ];
 
 /// A request from a frame.

@@ -13,9 +13,9 @@ const HELP: &str = "system.methodHelp";
 /// The system methods with their signatures and descriptions.
 const SYSTEM: [(&str, &[&str], &str); 4] = [
     (LIST, &["array"], "Lists all methods."),
-    (SIGNATURE, &["array", "string"], "Lists what a method returns and takes."),
-    (HELP, &["string", "string"], "Says what a method does, and which fields its struct has."),
-    (MULTICALL, &["array", "array"], "Calls several methods, each of them for itself."),
+    (SIGNATURE, &["array", "string"], "Lists the types of a method's result and parameters."),
+    (HELP, &["string", "string"], "Describes a method and the fields of its struct."),
+    (MULTICALL, &["array", "array"], "Calls several methods, each independently."),
 ];
 
 /// Responds to a system method; `None` for other methods.
@@ -31,7 +31,7 @@ pub(super) fn answer(call: &Call) -> Option<RpcOutcome> {
 /// Returns a page with all methods, for people.
 #[must_use]
 pub fn introspection() -> String {
-    let about = "Methods of the XML-RPC face at `/rpc`, as `system.methodHelp` tells them.\n";
+    let about = "Methods of the XML-RPC face at `/rpc`, as `system.methodHelp` describes them.\n";
     let one = |name| format!("\n## {name}\n\n{}\n", help(name).unwrap_or_default());
     std::iter::once(about.to_owned()).chain(names().map(one)).collect()
 }

@@ -24,7 +24,7 @@ fn fields_of(fields: Vec<(String, Value)>) -> ServiceResult<Record> {
     for (name, value) in fields {
         let value = json(value).map_err(|problem| problem.at(name.clone()))?;
         if record.insert(name.clone(), value).is_some() {
-            return Err(Problem::field(name, "is there twice"));
+            return Err(Problem::field(name, "occurs twice"));
         }
     }
     Ok(record)

@@ -52,7 +52,7 @@ impl Levels {
         match read {
             Ok((file, bytes)) => Self::read(file, &bytes),
             Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "quotas are not kept: a restart begins them anew");
+                tracing::warn!(%error, path = %path.display(), "the levels of quotas cannot be kept: a restart resets them");
                 Self::default()
             }
         }

@@ -55,7 +55,7 @@ impl<K: Copy + Eq + Hash, T: Clone> LookUps<K, T> {
     fn join(&self, key: LookUpKey<K>) -> ServiceResult<LookUpWaiter<'_, K, T>> {
         let mut running = self.lock();
         if running.len() >= WAITING_MAX_COUNT && !running.contains_key(&key) {
-            let why = "too many keys are looked up at once that were not used lately";
+            let why = "too many keys that were not used recently are looked up at once";
             return Err(Problem::new(ErrorCode::Unavailable, why));
         }
         let (cell, waiters) = running.entry(key).or_default();

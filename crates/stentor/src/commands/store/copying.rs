@@ -16,14 +16,14 @@ Examples:
   stentor store copy sqlite:/var/lib/stentor/stentor.db 'postgres://stentor@db.example/stentor?sslmode=verify-full&password_file=/run/secrets/db'
   stentor store copy postgres://stentor@db.example/stentor sqlite:/var/lib/other/stentor.db --json
 
-Stop the server first: both sides are for the copy alone. The target is an empty database, or a file that does not exist. A copy that
-was broken off goes on where it was when it is run again; no server uses the target before it is finished. At the end the rows of
-every table are counted and summed up on both sides.
+Stop the server first: no other process may use either side during the copy. The target is an empty database, or a file that does not
+exist. Run the command again to continue an interrupted copy; no server uses the target before the copy is finished. At the end the
+command counts the rows of every table and compares their checksums on both sides.
 
-What is not a part of the store stays where it is: the data directory with key.pepper and seal.key, and the queue, which is filled anew at
-the next start. Then change store.engine and store.url (docs/operations.md).
+The copy contains the store alone. The data directory with key.pepper and seal.key stays where it is, and so does the queue, which the
+server refills at the next start. Then change store.engine and store.url (docs/operations.md).
 
-Exits 0 when both sides have the same.")]
+Exits 0 when both sides are equal.")]
 pub(super) struct CopyArgs {
     /// The source store: sqlite:PATH of its file, or postgres://…
     #[arg(value_name = "FROM")]

@@ -15,9 +15,9 @@ Examples:
   stentor store migrate --data-dir /var/lib/stentor
   stentor store migrate --config stentor.toml --back --json
 
-A server takes the steps forward at its start by itself. It must be stopped, unless several use a PostgreSQL database: a step with which those
-that run can go on is taken beside them. A step back is taken only where it can be undone and nothing would be lost by it;
-otherwise the command says why not and changes nothing, and a backup from before the upgrade is what helps.")]
+A server migrates forward by itself at its start. Stop the server before this command, unless several servers use a PostgreSQL database:
+a step that is compatible with the running servers is taken while they run. A step back is taken only if it can be undone without loss;
+otherwise the command says why not and changes nothing, and the way back is a backup from before the upgrade.")]
 pub(super) struct MigrateArgs {
     /// Go one step back, so that the version of Stentor before that step can use the store
     #[arg(long)]

@@ -186,7 +186,7 @@ async fn a_server_that_missed_that_a_campaign_goes_on_gives_its_messages_all_the
     };
     let given = tokio::time::timeout(LIMIT, given).await.expect("it is held for ever");
     assert_eq!(given["notification"]["title"], "hello", "{given}");
-    assert!(other.process.log().contains("forgotten already"));
+    assert!(other.process.log().contains("are already deleted"));
 }
 
 #[tokio::test]

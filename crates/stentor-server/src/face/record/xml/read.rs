@@ -63,7 +63,7 @@ fn add(found: &mut Record, child: &Element, field: &FieldShape, shapes: &Shapes)
     let name = field.name.as_str();
     let Shape::List(inner) = &field.shape else {
         if found.contains_key(name) {
-            return Err(Problem::field(name, "is there twice"));
+            return Err(Problem::field(name, "occurs twice"));
         }
         let read = nullable(child, &field.shape, shapes).map_err(|problem| inside(name, problem))?;
         found.insert(name.to_owned(), read);
@@ -155,7 +155,7 @@ fn map(element: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<Recor
         // A null entry is left out.
         let Some(read) = read else { continue };
         if found.insert(key, read).is_some() {
-            return Err(at_place(place, Problem::field(KEY, "is there twice")));
+            return Err(at_place(place, Problem::field(KEY, "occurs twice")));
         }
     }
     Ok(found)

@@ -39,10 +39,10 @@ pub(super) fn describe_schemas(schemas: &mut Map<String, Value>) {
 
 fn quota() -> Value {
     json!({
-        "description": "How much may be sent: messages per minute, or the word `none`.",
+        "description": "The quota: messages per minute, or the word `none`.",
         "oneOf": [
             {"type": "integer", "minimum": 1, "maximum": QUOTA_MAX_PER_MINUTE, "description": "Messages per minute."},
-            {"type": "string", "enum": ["none"], "description": "Nothing but the push service's own answers."},
+            {"type": "string", "enum": ["none"], "description": "No quota: only the push service's own answers limit the rate."},
         ],
     })
 }
@@ -58,7 +58,7 @@ fn path(adapter: &Descriptor, mut route: Value) -> Value {
     }
     route["put"]["requestBody"] = json!({"content": forms(adapter.credential.name), "required": true});
     route["put"]["summary"] = adapter.credential.put.into();
-    let removes = format!("Removes the credential for {}; what is queued for it waits.", adapter.title);
+    let removes = format!("Removes the credential for {}; deliveries that are queued for it wait.", adapter.title);
     route["delete"]["summary"] = removes.into();
     route
 }

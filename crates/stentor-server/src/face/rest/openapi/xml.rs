@@ -79,7 +79,7 @@ fn asked(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     if let Some(FieldShape { name, shape: Shape::List(thing), .. }) = many {
         let items = &mut written["properties"][name]["items"];
         let mut form = of_shape(thing, &form_of_record);
-        form["description"] = "What breaks a rule is refused by itself.".into();
+        form["description"] = "An entry that breaks a rule is refused by itself.".into();
         *items = json!({"anyOf": [items.take(), form]});
     }
     written

@@ -30,7 +30,7 @@ impl Columns {
             let field = NAMES.iter().position(|known| *known == name);
             let field = field.ok_or_else(|| unknown_column(&name))?;
             if fields.contains(&field) {
-                return Err(Problem::field("header", format!("the column `{name}` is there twice")));
+                return Err(Problem::field("header", format!("the column `{name}` occurs twice")));
             }
             fields.push(field);
         }
