@@ -1,11 +1,11 @@
-//! Passes to the program which commit it is made of, so that records can name it; with `-dirty` where what it is made of differs from
-//! that commit, and `unknown` outside a repository.
+//! Passes the commit of the sources to the program, so that records can name it. The suffix `-dirty` marks sources that differ from the
+//! commit; the commit is `unknown` outside a repository.
 
 use std::process::Command;
 
-/// Where this package lies in its repository.
+/// Path of this package in its repository.
 const PLACE: &str = "crates/stentor-lab-cli/";
-/// What a program is made of, seen from the top of the repository; tests are no part of it.
+/// Sources of the program, relative to the top of the repository, without tests.
 const MADE_OF: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", ":(exclude)crates/*/tests"];
 /// Folders and files of a package of which a program is made.
 const PARTS: [&str; 5] = ["src", "studies", "schema", "build.rs", "Cargo.toml"];
@@ -16,7 +16,7 @@ fn main() {
     println!("cargo:rustc-env=STENTOR_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
 }
 
-/// Asks git for the commit, if the repository is ours: a copy may lie within somebody else's.
+/// Queries git for the commit, if the repository is ours: a copy of the sources may lie within a foreign repository.
 fn commit() -> Option<String> {
     git(&["rev-parse", "--show-prefix"]).filter(|place| place == PLACE)?;
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
@@ -31,7 +31,7 @@ fn commit() -> Option<String> {
     Some(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
-/// Has this asked again when anything changes that the program is made of.
+/// Reruns this script when a source of the program changes.
 fn look_again_when_changed() {
     let packages = std::fs::read_dir("..").into_iter().flatten().flatten();
     let parts = packages.flat_map(|package| PARTS.map(|part| package.path().join(part)));

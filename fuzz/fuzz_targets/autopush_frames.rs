@@ -1,4 +1,4 @@
-//! Texts of devices on autopush's WebSocket: each line is a frame; none panics, and nothing is done before hello.
+//! Texts from devices on autopush's WebSocket: each line is a frame; none panics, and nothing happens before the hello.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_core::time::Timestamp;

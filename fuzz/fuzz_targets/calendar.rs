@@ -1,4 +1,4 @@
-//! Cron patterns and time zones: any text is refused or gives ticks that go forward and end.
+//! Cron patterns and time zones: any text is refused or gives ticks that increase and end.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_core::time::Timestamp;

@@ -1,4 +1,4 @@
-//! Topic conditions: any text parses or is refused, and what parses means the same when written again.
+//! Topic conditions: any text parses or is refused, and a parsed condition keeps its meaning when it is written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_core::topic::Condition;

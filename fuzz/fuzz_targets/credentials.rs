@@ -1,4 +1,4 @@
-//! Credentials: any text is one or is refused.
+//! Credentials: any text is accepted or refused without a panic.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_providers::apns::auth::ProviderTokens;

@@ -1,4 +1,4 @@
-//! Keys that a device tells of, and bodies that it opens: none panics, and what is sealed for a device is what it opens.
+//! Keys registered by a device, and bodies that it decrypts: none panics, and the device decrypts the original content.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_gateway::web_push::{PushKeyPair, PushKeys, seal};
@@ -12,7 +12,7 @@ fuzz_target!(|input: (&str, &str, &[u8])| {
     if let Some(keys) = PushKeys::read(p256dh, auth) {
         let (key, secret) = keys.texts();
         assert!(PushKeys::read(&key, &secret) == Some(keys.clone()));
-        // A point that is not on the curve has the form of a key.
+        // Points off the curve pass the check of the format.
         let _: Result<Vec<u8>, _> = seal(bytes, &keys);
     }
     let _: Option<PushKeyPair> = PushKeyPair::read(p256dh, auth);

@@ -1,4 +1,4 @@
-//! APNs' requests: path, headers, provider tokens and bodies. Whatever comes is answered with a reason or accepted.
+//! APNs' requests: path, headers, provider tokens and bodies. Every request is answered with a reason or accepted.
 #![no_main]
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request};

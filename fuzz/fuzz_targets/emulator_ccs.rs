@@ -1,4 +1,4 @@
-//! Streams of XMPP to CCS: any bytes in any pieces are read as they are in one, and what is answered is well-formed.
+//! XMPP streams to CCS: bytes in pieces are read like the same bytes at once, and the responses are well-formed.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_emulators::fuzzing::{CcsWire, stream_in_pieces};
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(stream_in_pieces(bytes, piece_bytes), whole, "pieces of {piece_bytes}");
     let observer = ObserverConfig { path: None, capacity_tokens: 64 };
     let mut wire = CcsWire::new(CcsConfig { observer, ..CcsConfig::default() }).unwrap();
-    // Nothing is sent before, a stream is begun, an app server is connected, or the bytes are the text of its message.
+    // The input is sent on a new connection, within a stream, after a login, or as the text of an app server's message.
     let before: &[&str] = match kind % 4 {
         0 => &[],
         1 => &[HEAD],

@@ -1,4 +1,4 @@
-//! FCM's requests: send, access tokens, both topic interfaces. Whatever comes is answered, in JSON.
+//! FCM's requests: send, access tokens, both topic interfaces. Every request gets a response in JSON.
 #![no_main]
 use http::{Method, Request};
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ fuzz_target!(|input: &[u8]| {
         FcmConfig { observer: ObserverConfig { path: None, capacity_tokens: 8 }, ..FcmConfig::default() };
     config.vendor.auth.required = input.len() % 8 == 7;
     let front = InProcessEmulator::fcm(config).unwrap();
-    // Requests are separated by zeros; what a topic request leaves, a later send finds.
+    // Requests are separated by zeros; a later send sees the effects of an earlier topic request.
     for request in input.split(|byte| *byte == 0).take(8) {
         let mut lines = request.splitn(3, |byte| *byte == b'\n');
         let (Some(target), Some(authorization), Some(body)) = (lines.next(), lines.next(), lines.next())

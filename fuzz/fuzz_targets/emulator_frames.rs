@@ -1,4 +1,4 @@
-//! HTTP/2 connections to both emulators, under policies that play with frames: any bytes in any pieces end in order.
+//! HTTP/2 connections to both emulators, under policies that inject frames: any bytes in any pieces end in order.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! GCM's requests: messages in both forms, device groups, memberships of topics. Whatever comes is answered in its form.
+//! GCM's requests: messages in both forms, device groups, topic memberships. Every request gets a response in its format.
 #![no_main]
 use http::{Method, Request, Response, StatusCode};
 use libfuzzer_sys::fuzz_target;
@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
     let mut config = GcmConfig { observer, ..GcmConfig::default() };
     config.vendor.data_overhead_bytes = 34;
     let front = InProcessEmulator::gcm(config).unwrap();
-    // Requests are separated by zeros; what one about a group leaves, a later message finds.
+    // Requests are separated by zeros; a later message sees the effects of an earlier group request.
     for request in input.split(|byte| *byte == 0).take(8) {
         let Some((&kind, body)) = request.split_first() else { continue };
         let path = PATHS[usize::from(kind >> 2) % PATHS.len()];

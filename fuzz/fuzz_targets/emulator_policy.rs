@@ -1,4 +1,4 @@
-//! Policies: any text is one that can be put in force, written again and followed, or is refused.
+//! Policies: any text is refused, or can be applied, written again and followed.
 #![no_main]
 use http::Request;
 use libfuzzer_sys::fuzz_target;

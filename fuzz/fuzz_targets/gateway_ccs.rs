@@ -1,4 +1,4 @@
-//! What an app server says over CCS: the same in any pieces, and what is answered is well-formed.
+//! Input of an app server over CCS: it is read the same in any pieces, and the responses are well-formed.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_gateway::ccs::fuzzing::{is_stanza, read};
@@ -8,7 +8,7 @@ const MESSAGE: &str = "<message id='m'><gcm xmlns='google:mobile:data'>";
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[kind, piece_bytes], bytes)) = input.split_first_chunk::<2>() else { return };
-    // Nothing is said before, a stream is begun, or the bytes are the text of a message.
+    // The input is sent on a new connection, within a stream, or as the text of a message.
     let before = match kind % 3 {
         0 => String::new(),
         1 => HEAD.to_owned(),

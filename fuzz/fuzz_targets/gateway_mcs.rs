@@ -1,4 +1,4 @@
-//! What a device says over MCS, in pieces, and what it asks over HTTP before: what was read can be written and read again.
+//! Input of a device over MCS, in pieces, and its earlier HTTP requests: parsed stanzas can be written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_gateway::mcs::McsReader;

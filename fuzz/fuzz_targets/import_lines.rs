@@ -1,4 +1,4 @@
-//! Bodies of an import: every line is counted as good or bad, and where the stream is cut changes nothing.
+//! Bodies of an import: every line counts as good or bad, independent of the positions at which the stream is split.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_server::service::{ERRORS_MAX_COUNT, Format, examine};

@@ -1,5 +1,5 @@
-//! What the laboratory reads from files and lines that others wrote: captures, logs of phones, readings of meters, traces,
-//! figures, checks, plans. Anything ends in a value or in an error.
+//! Files and lines that the laboratory reads: captures, logs of phones, readings of meters, traces, figures, checks, plans. Any input ends
+//! in a value or in an error.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr};

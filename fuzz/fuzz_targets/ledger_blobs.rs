@@ -1,4 +1,4 @@
-//! What the database keeps per chunk: any bytes decode to something that encodes the same way, or are refused.
+//! The blobs stored per chunk: any bytes are refused, or decode to a value that encodes the same way.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_core::{chunk, delivery};

@@ -1,5 +1,5 @@
-//! What programs of MCS ask over HTTP before they connect: check-ins, registrations, installations. Whatever comes is answered in its
-//! form, and a token that a web client is told is a device's.
+//! HTTP requests of MCS programs before they connect: check-ins, registrations, installations. Every request gets a response in its format,
+//! and a token issued to a web client belongs to a device.
 #![no_main]
 use async_trait::async_trait;
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ use stentor_storage::sqlite::SqliteStore;
 use stentor_wire::mcs::McsCheckinReply;
 use tokio::runtime::{Builder, Runtime};
 
-/// What stands between requests.
+/// Separator of requests.
 const SEPARATOR: u8 = 0x1e;
 const REQUESTS_MAX_COUNT: usize = 8;
 const KEY: &str = "key";
@@ -32,7 +32,7 @@ impl Clock for StillClock {
     }
 }
 
-/// Lets into one app whoever has its key, or has no place for one.
+/// Admits callers with the key of the one app.
 struct OneApp(AppId);
 
 #[async_trait]
@@ -46,7 +46,7 @@ impl McsRegistrar for OneApp {
     }
 }
 
-/// A program, and what it was told: a later request brings it where it says `$token`, `$auth` or `$refresh`.
+/// A program with the values that it received: a later request sends them in place of `$token`, `$auth` or `$refresh`.
 struct Program {
     gateway: Gateway,
     registrar: OneApp,
@@ -73,7 +73,7 @@ impl Program {
         }
     }
 
-    /// Asks what the first byte says, with the rest: a line with the project, one with the header, and the body.
+    /// Sends the request selected by the first byte, with the rest: a line with the project, one with the header, and the body.
     async fn ask(&mut self, request: &[u8]) {
         let Some((kind, rest)) = request.split_first() else { return };
         let kind = kind.wrapping_sub(b'0') % 7;
@@ -124,7 +124,7 @@ impl Program {
         self.note("$token", token);
     }
 
-    /// Keeps what was told in the place of what was told before.
+    /// Replaces the stored value of this name by the received one.
     fn note(&mut self, name: &'static str, value: Option<String>) {
         let Some(value) = value else { return };
         self.words.retain(|(known, _)| *known != name);
@@ -138,7 +138,7 @@ fuzz_target!(|input: &[u8]| {
         for request in input.split(|byte| *byte == SEPARATOR).take(REQUESTS_MAX_COUNT) {
             program.ask(request).await;
         }
-        // What runs in it would hold its memory to the end of the process.
+        // Its running tasks would hold their memory to the end of the process.
         program.gateway.close().await;
     });
 });

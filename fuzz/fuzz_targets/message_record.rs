@@ -1,4 +1,4 @@
-//! Stored messages: any text decodes or is refused, and what decodes is written back with the same meaning.
+//! Stored messages: any text decodes or is refused, and a decoded message keeps its meaning when it is written again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_core::message::MessageSpec;

@@ -1,4 +1,4 @@
-//! What a device of MQTT says: any bytes in any pieces are read the same, and never more than was sent.
+//! Input of an MQTT device: any bytes are read the same in any pieces, and never more bytes than were sent.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_gateway::mqtt::fuzzing;

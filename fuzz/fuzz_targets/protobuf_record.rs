@@ -1,5 +1,5 @@
-//! Records in Protocol Buffers: any bytes are a record of an operation or of a stream, or are refused; one that is read is
-//! written and read again.
+//! Records in Protocol Buffers: any bytes are a record of an operation or of a stream, or are refused; a parsed record can be written and
+//! parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_server::contract::description::description;

@@ -1,4 +1,4 @@
-//! What push services answer: any status, wait and body become an outcome, and no wait is longer than the limit.
+//! Responses of push services: any status, delay and body become an outcome, and no delay exceeds the limit.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is sent: content is refused by our own check, or the emulator, which shares no code with it, takes it.
+//! Payloads: any content is either refused by our own check or accepted by the emulator, which shares no code with it.
 #![no_main]
 use http::Request;
 use libfuzzer_sys::fuzz_target;

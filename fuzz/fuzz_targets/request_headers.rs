@@ -1,13 +1,13 @@
-//! What a caller accepts and which tags it knows: the lines of a header are one list, and a condition is what its members are.
+//! Accept and conditional headers: several lines of a header are one list, and a condition on a list holds as for its members.
 #![no_main]
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use libfuzzer_sys::fuzz_target;
 use stentor_server::face::rest::{accepted_media_type, lets_change, tag_of_reply};
 
 const NAMES: [HeaderName; 4] = [ACCEPT, ACCEPT_ENCODING, IF_MATCH, IF_NONE_MATCH];
-/// What is shown: long enough to be compressed.
+/// The content of the response: long enough to be compressed.
 const SHOWN: &[u8] = &[b' '; 2_048];
-/// What stands in an input for the hash in the tag of it, which nobody guesses.
+/// Placeholder in an input for the hash in the content's tag, which a fuzzer cannot guess.
 const HASH: &str = "NOW";
 
 fn one(name: &HeaderName, value: HeaderValue) -> HeaderMap {
@@ -38,7 +38,7 @@ fuzz_target!(|text: &str| {
     let lists = NAMES.iter().filter_map(|name| Some((name.clone(), joined(&headers, name)?)));
     let lists = HeaderMap::from_iter(lists);
     assert_eq!(accepted_media_type(&headers), accepted_media_type(&lists));
-    // A tag with a line's end inside is another one with what stands between the lines.
+    // A tag that spans lines becomes a different tag when the lines are joined.
     if !text.contains('"') {
         assert_eq!(tag_of_reply(&headers, SHOWN), tag_of_reply(&lists, SHOWN));
     }
@@ -62,13 +62,13 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// A list of tags says of a thing what one of its members does: that it is the one that is meant.
+/// Checks that a list of tags matches if and only if one of its members does.
 fn members(headers: &HeaderMap, name: &HeaderName, is_meant: bool) {
     let members =
         headers.get_all(name).iter().map(|member| lets_change(&one(name, member.clone()), Some(SHOWN)));
     let Ok(members) = members.collect::<Result<Vec<_>, _>>() else { return };
     let Some(list) = joined(headers, name) else { return };
-    // A list of too many is refused, and so is `*` among tags.
+    // A list with too many tags is refused, and so is `*` among tags.
     if let Ok(whole) = lets_change(&one(name, list), Some(SHOWN)) {
         assert_eq!(whole == is_meant, members.contains(&is_meant));
     }

@@ -1,4 +1,4 @@
-//! What is accepted can be read back: a body of the REST API, the record that is kept of it, and the same again.
+//! Accepted requests can be read back: a body of the REST API, its stored record, and the same again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use serde_json::from_str;

@@ -1,4 +1,4 @@
-//! What a push service may say on a connection of ours: every request ends once, whatever it is.
+//! Input from a push service on a connection of ours: every request ends exactly once.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_http2::{Keep, fuzzing};

@@ -1,4 +1,4 @@
-//! Configuration: any file and any variables are one, or every problem is named.
+//! Configuration: any file and any variables are valid, or every problem is reported.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_node::config::load_with;

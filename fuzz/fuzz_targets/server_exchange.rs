@@ -1,5 +1,5 @@
-//! Whole requests to a running server that keeps everything in memory: its fronts, faces and their formats. Each gets an answer, none of
-//! them an error of the server's own, and the next request is answered too.
+//! Complete requests to a running in-memory server: its fronts, faces and their formats. Each gets a response, never an internal error, and
+//! the next request is answered as well.
 #![no_main]
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use stentor_server::config::{Config, Engine, QueueEngine};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
-/// A server begins anew after so many requests: what they have it keep would fill the memory.
+/// A new server is started after this number of requests, because their stored data would fill the memory.
 const REQUESTS_MAX_COUNT: u32 = 20_000;
-/// What may be waited for: a stream ends with its request's body.
+/// Timeout of a request; a stream ends with its request's body.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is asked; `*` becomes a text of the input.
+/// The requests; `*` is replaced by a text of the input.
 const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "/v1/projects/APP/messages:send"),
     (Method::POST, "/token"),
@@ -63,7 +63,7 @@ const CONTENT_TYPES: &[&str] = &[
 
 const ENCODINGS: &[&str] = &["", "gzip", "zstd"];
 
-/// A server, and who asks it.
+/// A server with the credentials of its caller.
 struct RunningServer {
     url: String,
     app: String,
@@ -129,7 +129,7 @@ impl RunningServer {
             let response = request.send().await.expect("an answer");
             (response.status(), response.text().await.expect("its body"))
         });
-        // SOAP 1.1 has this status for every fault: there the code says whose it is.
+        // SOAP 1.1 has this status for every fault: there the code shows whether the server is at fault.
         let is_ours = status == StatusCode::INTERNAL_SERVER_ERROR && (path != "/soap" || reply.contains("internal"));
         assert!(!is_ours, "{method} {path}: {reply}");
     }
@@ -141,7 +141,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// Returns a byte of a path or query as it may stand there.
+/// Returns a byte percent-encoded for a path or query, if needed.
 fn escaped(byte: u8) -> String {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'=' | b'&' | b':' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
@@ -149,7 +149,7 @@ fn escaped(byte: u8) -> String {
     }
 }
 
-/// Makes an app that may send through the provider that sends nothing, and a key that may do everything in it.
+/// Creates an app that can send through the null provider, and a key with all scopes in it.
 async fn make_app(client: &Client, url: &str, root: &str) -> (String, String) {
     let send = async |method: Method, path: String, body: Value| -> Value {
         let request = client.request(method, format!("{url}{path}")).bearer_auth(root).json(&body);

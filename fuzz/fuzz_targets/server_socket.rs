@@ -1,4 +1,4 @@
-//! What comes over the raw socket: frames in pieces, the hello, and requests in both encodings.
+//! Input on the raw socket: frames in pieces, the hello, and requests in both encodings.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_server::face::socket::{FrameEncoding, Hello};

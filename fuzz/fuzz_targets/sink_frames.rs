@@ -1,4 +1,4 @@
-//! Frames and header blocks on a connection to a sink: any bytes in any pieces end in order and get whole frames.
+//! Frames and header blocks on a connection to a sink: any bytes in any pieces end in order, and the responses are whole frames.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_emulators::fuzzing::SinkWire;

@@ -1,4 +1,4 @@
-//! Envelopes, faults and descriptions of services: what was read can be written and read again.
+//! Envelopes, faults and service descriptions: parsed input can be written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_wire::{DocumentLimits, soap, wsdl};
@@ -10,11 +10,11 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = envelope.request_content("urn:lab", "echo");
         let _ = envelope.response_content("urn:lab", "echo");
         if let Ok(again) = soap::write(&envelope) {
-            // A fault that no code of ours names counts as the receiver's, and stays that.
+            // A fault with an unknown code counts as the receiver's, and remains so.
             let read = soap::read(&again, &roomy, &[("urn:t", "known")]);
             match read {
                 Ok(read) => assert_eq!(read, envelope),
-                // A block for somebody else is written without saying for whom.
+                // A block for another actor is written without its actor.
                 Err(error) => assert!(matches!(error, stentor_wire::WireError::NotUnderstood(_)), "{error}"),
             }
         }

@@ -1,4 +1,4 @@
-//! JSON, Protocol Buffers and frames: what was read can be written and read again.
+//! JSON, Protocol Buffers and frames: parsed input can be written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_wire::{Content, DocumentLimits, frame::Frames, json, protobuf};

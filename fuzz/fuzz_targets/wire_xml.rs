@@ -1,4 +1,4 @@
-//! XML documents: three readers agree on them, and what was read can be written and read again.
+//! XML documents: three readers agree on them, and parsed documents can be written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_wire::{DocumentLimits, content, xml};
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(content::pull::read(&again, &limits).as_ref(), Ok(&content));
     }
     let Ok(tree) = xml::dom::parse(bytes, &limits) else { return };
-    // Names that we never write are refused by the writer.
+    // The writer refuses names that we never write.
     let Ok(again) = tree.to_bytes() else { return };
     let roomy = DocumentLimits { document_max_bytes: usize::MAX, attributes_max: usize::MAX, ..limits };
     assert_eq!(xml::dom::parse(&again, &roomy), Ok(tree));

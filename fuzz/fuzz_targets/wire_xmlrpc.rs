@@ -1,4 +1,4 @@
-//! XML-RPC: what was read can be written and read again.
+//! XML-RPC: parsed input can be written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_wire::{DocumentLimits, xmlrpc};
@@ -6,7 +6,7 @@ use stentor_wire::{DocumentLimits, xmlrpc};
 fuzz_target!(|bytes: &[u8]| {
     let limits = DocumentLimits::default();
     let roomy = DocumentLimits { document_max_bytes: usize::MAX, nodes_max: usize::MAX, depth_max: 100, ..limits };
-    // What is written is deeper than what was read where a text had no type.
+    // The output is nested deeper than the input where a text had no type.
     let limits = DocumentLimits { depth_max: 60, ..limits };
     if let Ok(call) = xmlrpc::read_call(bytes, &limits) {
         let again = xmlrpc::write_call(&call).expect("what was read can be written");

@@ -1,4 +1,4 @@
-//! Records in XML: any document is a record of an operation, or is refused; one that is read is written and read again.
+//! Records in XML: any document is a record of an operation, or is refused; a parsed record can be written and parsed again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(present(Value::Object(again)), present(Value::Object(read)));
 });
 
-/// Leaves out what XML does not tell apart from nothing.
+/// Removes values that XML cannot distinguish from absent ones.
 fn present(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -15,12 +15,12 @@ use crate::workspace::Workspace;
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// The C compiler that the C parts (SQLite, aws-lc, mimalloc) need for that machine, and that links for it.
 const C_COMPILER: &str = "aarch64-linux-gnu-gcc";
-/// Where Debian keeps that machine's C library, and the file that loads it.
+/// Debian's folder with that machine's C library, and the loader in it.
 const SYSTEM: &str = "/usr/aarch64-linux-gnu";
 const LOADER: &str = "lib/ld-linux-aarch64.so.1";
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// What was looked for on this machine.
+/// Tools that were found on this machine.
 struct Tools {
     rust: bool,
     compiler: bool,
@@ -65,7 +65,7 @@ impl Tools {
         }
     }
 
-    /// Returns what to install, one command a line; a binary that is there already needs no compilers.
+    /// Returns the missing tools with the commands that install them, one a line; an existing binary needs no compilers.
     fn missing(&self, builds: bool) -> Vec<String> {
         let mut missing = Vec::new();
         if builds && !self.rust {
@@ -86,7 +86,7 @@ impl Tools {
     }
 }
 
-/// Finds a program where the shell would.
+/// Finds a program in the search path.
 fn on_path(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())

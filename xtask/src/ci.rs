@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: every check and every test that a change must pass, one step after the other. With `--full` also what takes long or
-//! needs many tools. What failed is repeated at the end, above the table of steps and the sum of tests.
+//! `cargo xtask ci`: every check and every test that a change must pass, one step after the other. With `--full` also the steps that take
+//! long or need many tools. Failures are repeated at the end, above the table of steps and the sum of tests.
 
 mod failures;
 mod output;
@@ -20,29 +20,29 @@ use self::usage::{Cost, Meter};
 use crate::workspace::Workspace;
 use crate::{codegen, dist, tidy};
 
-/// The variable by which the test harness is told how many tests run at the same time.
+/// The variable that sets the number of concurrent tests of the test harness.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// With one for each processor a half of two processors was idle in the tests of the binary, with two a fifth.
 const TESTS_PER_PROCESSOR: usize = 2;
-/// The variable that lists what may not be skipped.
+/// The variable that lists the steps and tests that may not be skipped.
 const REQUIRED: &str = "STENTOR_TEST_REQUIRE";
 
-/// Finds what the static binary is linked with.
+/// Probes for the tools that link the static binary.
 const DIST_PROBE: &str =
     r#"musl-gcc --version && test -d "$(rustc --print target-libdir --target x86_64-unknown-linux-musl)""#;
-/// Finds PostgreSQL, and the commit of the older version, which a shallow clone has not.
+/// Probes for PostgreSQL, and for the commit of the older version, which a shallow clone does not have.
 const UPGRADE_PROBE: &str = r#"ls /usr/lib/postgresql/*/bin/initdb &&
     git rev-parse --verify --quiet "$(cat lab/upgrade/older)^{commit}""#;
 
-/// What one step runs.
+/// The work of one step.
 enum StepWork {
-    /// A cargo command, with variables that only it sees.
+    /// A cargo command, with variables for it alone.
     Cargo { arguments: &'static [&'static str], variables: &'static [(&'static str, &'static str)] },
     /// The house rules, in this process.
     Tidy,
     /// The tests of all programs that were built.
     Tests,
-    /// The generated references, asked of the binary that was built.
+    /// The generated references, written by the built binary.
     Codegen,
     /// The static binary: built, judged and tried.
     Dist,
@@ -54,7 +54,7 @@ enum StepWork {
 struct NeededTool {
     /// The word for `STENTOR_TEST_REQUIRE`, with which its absence is a failure.
     word: &'static str,
-    /// A command that succeeds where the tool is there.
+    /// A command that succeeds if the tool is present.
     probe: &'static [&'static str],
     /// The way to get it.
     remedy: &'static str,
@@ -67,7 +67,7 @@ struct CiStep {
     needs: Option<NeededTool>,
 }
 
-/// How a step ended.
+/// The end of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StepVerdict {
     Passed,
@@ -131,15 +131,15 @@ const FULL_STEPS: &[CiStep] = &[
     },
 ];
 
-/// What the steps leave behind for the end of the run.
+/// Output of the steps for the end of the run.
 #[derive(Default)]
 struct RunLog {
     failures: Vec<StepFailure>,
-    /// What is to be said of the tests.
+    /// Pages about the tests.
     pages: Vec<String>,
 }
 
-/// Runs all steps, also those behind a failed one, prints what failed and the tables, and returns whether all passed.
+/// Runs all steps, including those after a failed one, prints the failures and the tables, and returns true if all passed.
 pub(crate) fn run(workspace: &Workspace, is_full: bool) -> anyhow::Result<bool> {
     let before = usage::since_process_start();
     let further = if is_full { FULL_STEPS } else { &[] };
@@ -170,7 +170,7 @@ impl StepVerdict {
 }
 
 impl NeededTool {
-    /// Returns why the step cannot run.
+    /// Returns the reason for which the step cannot run.
     fn missing(&self, workspace: &Workspace) -> Option<String> {
         let [program, arguments @ ..] = self.probe else { return None };
         let mut command = Command::new(program);
@@ -226,7 +226,7 @@ fn failure(step: &CiStep, lines: Vec<String>) -> StepFailure {
     StepFailure { name: step.name.to_owned(), lines }
 }
 
-/// Runs one step; returns what failed and the counts of its tests.
+/// Runs one step; returns the failures and the counts of its tests.
 fn perform(
     workspace: &Workspace,
     step: &CiStep,
@@ -257,7 +257,7 @@ fn perform(
     Ok((failed, TestCounts::default()))
 }
 
-/// Returns how many tests of one program run at the same time: many of them wait for other processes, for most of their time.
+/// Returns the number of concurrent tests of one program: many of them spend most of their time waiting for other processes.
 fn test_threads() -> String {
     std::env::var(TEST_THREADS).unwrap_or_else(|_| {
         let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -265,7 +265,7 @@ fn test_threads() -> String {
     })
 }
 
-/// Runs a step's command in the repository's folder; returns what failed.
+/// Runs a step's command in the repository's folder; returns the failures.
 fn forward(workspace: &Workspace, step: &CiStep, mut command: Command) -> anyhow::Result<Vec<StepFailure>> {
     command.current_dir(&workspace.root);
     let mut log = FailureLog::default();

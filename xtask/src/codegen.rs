@@ -62,7 +62,7 @@ fn without_indentation(text: String) -> String {
     text.lines().map(|line| format!("{}\n", line.trim_start())).collect()
 }
 
-/// Writes all files, or with `check` compares those that git keeps; returns whether all is well.
+/// Writes all files, or with `check` compares those that git keeps; returns true if all is well.
 pub(crate) fn run(workspace: &Workspace, is_check: bool, binary: Option<PathBuf>) -> anyhow::Result<bool> {
     if is_check {
         return Ok(check(workspace, binary)?.is_empty());
@@ -94,7 +94,7 @@ pub(crate) fn write_descriptions(binary: &Path, folder: &Path) -> anyhow::Result
     Ok(())
 }
 
-/// Prints and returns a sentence about each reference that is not what would be written.
+/// Prints and returns a sentence about each reference that is out of date.
 pub(crate) fn check(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::Result<Vec<String>> {
     let texts = texts(&binary.map_or_else(|| build(workspace), Ok)?)?;
     let problems: Vec<String> = texts.iter().filter_map(|text| text.problem(&workspace.root)).collect();
@@ -102,16 +102,16 @@ pub(crate) fn check(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::R
     Ok(problems)
 }
 
-/// A file as it would be written.
+/// A generated file.
 struct GeneratedText {
     path: String,
     generated: String,
-    /// What the file is not, when it is not this.
+    /// Description of the expected content, for messages.
     what: String,
 }
 
 impl GeneratedText {
-    /// Returns where the file differs and what brings it back.
+    /// Returns the place where the file differs, with the command that restores it.
     fn problem(&self, root: &Path) -> Option<String> {
         let written = std::fs::read_to_string(root.join(&self.path)).unwrap_or_default();
         let line = first_difference(&written, &self.generated)?;
@@ -122,14 +122,14 @@ impl GeneratedText {
 /// Generates the references.
 fn texts(binary: &Path) -> anyhow::Result<Vec<GeneratedText>> {
     let text = |reference: &Reference| {
-        let what = format!("what `stentor {}` prints", reference.arguments.join(" "));
+        let what = format!("the output of `stentor {}`", reference.arguments.join(" "));
         Ok(GeneratedText { path: reference.path.to_owned(), generated: generate(binary, reference)?, what })
     };
     let references = REFERENCES.iter().map(text).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(references.into_iter().chain(commands::texts(binary)?).collect())
 }
 
-/// Returns whether codegen writes a file that git keeps.
+/// Returns true if codegen writes a file that git keeps.
 pub(crate) fn writes(path: &str) -> bool {
     REFERENCES.iter().any(|reference| reference.path == path) || path.starts_with(commands::FOLDER)
 }
@@ -139,7 +139,7 @@ pub(crate) fn client_paths() -> impl Iterator<Item = &'static str> {
     clients::FILES.iter().map(|file| file.path)
 }
 
-/// Returns where `cargo test` or `cargo build` leave the binary.
+/// Returns the path of the binary that `cargo test` and `cargo build` build.
 pub(crate) fn debug_binary(workspace: &Workspace) -> PathBuf {
     let name = format!("stentor{}", std::env::consts::EXE_SUFFIX);
     workspace.metadata.target_directory.join("debug").join(name).into_std_path_buf()
@@ -179,7 +179,7 @@ fn first_difference(left: &str, right: &str) -> Option<usize> {
     Some(same + 1)
 }
 
-/// Writes a file where it is not the same already, and prints its name.
+/// Writes a file unless it is unchanged, and prints its name.
 fn write_named(path: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     write(path, text).with_context(|| name.to_owned())?;
     println!("wrote {name}");

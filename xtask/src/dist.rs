@@ -12,14 +12,14 @@ use anyhow::{Context, ensure};
 
 use crate::workspace::Workspace;
 
-/// The machine whose binaries are handed out. Its C library, musl, is linked in whole with its resolver; glibc linked
-/// statically can still load the modules that /etc/nsswitch.conf names, which must then be of its own version.
+/// The target of released binaries. Its C library, musl, is linked in whole with its resolver. A statically linked glibc can still load the
+/// modules that /etc/nsswitch.conf names, which must then be of its own version.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 /// The C compiler that the C parts (SQLite, aws-lc, mimalloc) need for that machine.
 const C_COMPILER: &str = "musl-gcc";
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// Builds the binary and tries it, or with a binary only tries that; returns whether all is well.
+/// Builds the binary and tries it, or with a binary only tries that; returns true if all is well.
 pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u32>) -> anyhow::Result<bool> {
     let is_built_here = binary.is_none();
     let binary = match binary {
@@ -45,7 +45,7 @@ fn build(workspace: &Workspace, jobs: Option<u32>) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
     command.args(["build", "--locked", "--profile", "dist", "--target", TARGET]);
     command.args(["--package", "stentor", "--package", "stentor-lab-cli", "--features", "stentor/nats"]);
-    // Line tables are for profiles. A linker of the caller's would not know this target.
+    // Line tables are for profiles. A custom linker of the caller would not support this target.
     command.env("CARGO_PROFILE_DIST_STRIP", "true").env_remove("RUSTFLAGS");
     if let Some(jobs) = jobs {
         command.args(["--jobs", &jobs.to_string()]);
@@ -56,7 +56,7 @@ fn build(workspace: &Workspace, jobs: Option<u32>) -> anyhow::Result<PathBuf> {
     Ok(binary.into_std_path_buf())
 }
 
-/// Asks for what is missing before ten minutes are spent.
+/// Fails if a tool is missing, before a build of ten minutes.
 fn check_tools() -> anyhow::Result<()> {
     let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output()?;
     let libraries = PathBuf::from(String::from_utf8_lossy(&libraries.stdout).trim());

@@ -1,4 +1,4 @@
-//! What a rule reports: a place and a sentence that tells the fix.
+//! The finding of a rule: a place, and a sentence with the problem and its fix.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) struct TidyFinding {
     pub(crate) file: String,
     /// The line, counted from one.
     pub(crate) line: usize,
-    /// What is wrong and how to mend it, in one sentence.
+    /// The problem and its fix, in one sentence.
     pub(crate) sentence: String,
 }
 

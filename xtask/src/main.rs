@@ -1,4 +1,4 @@
-//! The scripts of the house: the rules that a machine can check, the generated references, the full test command.
+//! The project's own tools: the house rules that a machine can check, the generated references, the full test command.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a script talks to whoever called it")]
 
@@ -32,21 +32,21 @@ struct Cli {
 enum XtaskCommand {
     /// Checks walls, sizes, links and the other house rules; exits 1 on any finding
     Tidy,
-    /// Writes what the binary generates: the references under docs/, target/descriptions, and half of the clients
+    /// Writes the generated files: the references under docs/, target/descriptions, and half of the clients
     Codegen {
         /// Writes the clients alone, from docs/openapi.json, and builds no server
         #[arg(long, conflicts_with_all = ["check", "binary"])]
         clients: bool,
-        /// Writes nothing; fails when a reference is not what the binary would write
+        /// Writes nothing; fails if a reference is out of date
         #[arg(long)]
         check: bool,
-        /// Asks this binary instead of building one
+        /// Runs this binary instead of building one
         #[arg(long)]
         binary: Option<PathBuf>,
     },
-    /// Runs what every change must pass: format, rules, clippy, tests, references
+    /// Runs the checks for every change: format, rules, clippy, tests, references
     Ci {
-        /// Also runs what takes long or needs many tools: all tests, documentation, cargo deny, the static binary, upgrades
+        /// Also runs the steps that take long or need many tools: all tests, documentation, cargo deny, the static binary, upgrades
         #[arg(long)]
         full: bool,
     },
@@ -58,21 +58,21 @@ Examples:
   cargo xtask arm --binary target/aarch64-unknown-linux-gnu/release/stentor
 
 Runs a small part of every study of web services with our own subjects, and a demo; exits 0 only if everything answered
-rightly and no time was kept. What is missing is said with the command that installs it.")]
+rightly and no time was kept. Each missing program is reported with the command that installs it.")]
     Arm {
-        /// Builds nothing and tries this binary
+        /// Builds nothing and tries this binary instead
         #[arg(long)]
         binary: Option<PathBuf>,
-        /// Compilers that run at once; as many as there are processors when not given
+        /// Number of concurrent compilers; by default the number of processors
         #[arg(long)]
         jobs: Option<u32>,
     },
-    /// Builds the static binary that is handed out, proves that it is static, and tries it
+    /// Builds the static binary for releases, proves that it is static, and tries it
     Dist {
-        /// Builds nothing and judges this binary
+        /// Builds nothing; proves that this binary is static, and tries it
         #[arg(long)]
         binary: Option<PathBuf>,
-        /// Compilers that run at once; as many as there are processors when not given
+        /// Number of concurrent compilers; by default the number of processors
         #[arg(long)]
         jobs: Option<u32>,
     },

@@ -1,7 +1,7 @@
 //! `cargo xtask records`: brings the records of the studies, which a clone without history does not have, into `docs/studies`.
 //!
-//! A list in git names each file with the id of its content. The contents are part of the history, which is fetched where a
-//! clone has only its end.
+//! A list in git names each file with the id of its content. The contents are part of the history, which is fetched if the clone is
+//! shallow.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::workspace::Workspace;
 
-/// The list: on each line the id of a content, a space, and where the file belongs.
+/// The list: on each line the id of a content, a space, and the path of the file.
 const LIST: &str = "docs/studies/records.txt";
 
 /// A file of records.
@@ -22,7 +22,7 @@ struct KeptFile {
     path: String,
 }
 
-/// Writes every file of the list that is missing or has another content; returns whether all are there.
+/// Writes every file of the list that is missing or has another content; returns true if all are present.
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     let list = std::fs::read_to_string(workspace.root.join(LIST)).context(LIST)?;
     let files = files(&list)?;
@@ -41,7 +41,7 @@ fn files(list: &str) -> anyhow::Result<Vec<KeptFile>> {
     list.lines().map(file).collect()
 }
 
-/// Writes the files that are not as the list has them, and returns how many that were.
+/// Writes the files that differ from the list, and returns their number.
 fn bring(root: &Path, files: &[KeptFile]) -> anyhow::Result<usize> {
     let mut missing = Vec::new();
     for file in files {
@@ -74,7 +74,7 @@ fn is_there(root: &Path, file: &KeptFile) -> anyhow::Result<bool> {
     Ok(String::from_utf8_lossy(&id.stdout).trim() == file.id)
 }
 
-/// Fetches the history of a clone that has only its end.
+/// Fetches the history of a shallow clone.
 fn fetch(root: &Path) -> anyhow::Result<()> {
     let shallow = git(root, &["rev-parse", "--is-shallow-repository"])?;
     if String::from_utf8_lossy(&shallow.stdout).trim() != "true" {

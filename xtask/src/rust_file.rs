@@ -1,4 +1,4 @@
-//! One Rust file as the rules see it: its text, its syntax tree, and which of its lines are tests.
+//! A Rust file for the rules: its text, its syntax tree, and its test lines.
 
 use std::ops::RangeInclusive;
 
@@ -49,7 +49,7 @@ impl RustFile {
         Ok(Self { package, path, text, ast, tokens, tests })
     }
 
-    /// Returns whether a line belongs to a test or to a helper of tests.
+    /// Returns true if a line belongs to a test or to a helper of tests.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.tests.whole_file || self.tests.ranges.iter().any(|range| range.contains(&line))
     }
@@ -92,7 +92,7 @@ impl<'ast> Visit<'ast> for TestLines {
     }
 }
 
-/// Returns whether a path holds nothing but tests: `tests/…`, `…/tests/…`, `…/tests.rs`, `benches/…`.
+/// Returns true if a path holds nothing but tests: `tests/…`, `…/tests/…`, `…/tests.rs`, `benches/…`.
 fn is_test_path(path: &str) -> bool {
     path.split('/').any(|part| matches!(part, "tests" | "benches" | "tests.rs"))
 }

@@ -24,7 +24,7 @@ use crate::workspace::Workspace;
 
 pub(crate) use self::promises::PromisedTests;
 
-/// Returns whether the house is tidy, after it has printed the findings and the sizes.
+/// Runs all rules, prints the findings and the sizes, and returns true if there is no finding.
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     Ok(check(workspace)?.is_empty())
 }

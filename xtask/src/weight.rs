@@ -12,7 +12,7 @@ use self::lines::RustLines;
 use self::timings::CrateTime;
 use crate::workspace::Workspace;
 
-/// How many crates the list of slow ones has.
+/// Length of the list of slow crates.
 const SLOWEST: usize = 10;
 
 /// The figures of one checkout.
@@ -21,7 +21,7 @@ struct ProjectWeight {
     generated_lines: usize,
     packages: usize,
     clone: CloneBytes,
-    /// Empty where no build has left a report.
+    /// Empty if no build has left a report.
     slowest: Vec<CrateTime>,
 }
 

@@ -1,4 +1,4 @@
-//! The project as the rules see it: its packages, its Rust files, its tracked files.
+//! The project for the rules: its packages, its Rust files, its tracked files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const SOURCE_FOLDERS: [&str; 4] = ["src", "tests", "benches", "examples"];
 pub(crate) struct Workspace {
     /// The root folder, absolute.
     pub(crate) root: PathBuf,
-    /// What cargo says about the workspace members.
+    /// Cargo's metadata of the workspace members.
     pub(crate) metadata: Metadata,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct SourceText {
 }
 
 impl Workspace {
-    /// Asks cargo; only the members are looked at, so nothing is downloaded.
+    /// Reads the metadata from cargo, of the members only, so that nothing is downloaded.
     pub(crate) fn load() -> anyhow::Result<Self> {
         let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata failed")?;
         let root = metadata.workspace_root.clone().into_std_path_buf();
@@ -53,7 +53,7 @@ impl Workspace {
         Ok(sources)
     }
 
-    /// Lists what git tracks, relative to the root.
+    /// Lists the files that git tracks, relative to the root.
     pub(crate) fn tracked_files(&self) -> anyhow::Result<Vec<String>> {
         let listing = self.output("git", &["ls-files", "-z"])?;
         Ok(listing.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())

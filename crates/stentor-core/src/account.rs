@@ -1,26 +1,25 @@
-//! Accounts that sign for themselves: instead of a secret that both sides know, each has a key pair, and only the public
-//! half of it is kept here.
+//! Service accounts: each has a key pair instead of a shared secret, and the server keeps only the public key.
 
 use crate::app::Scopes;
 use crate::id::{AppId, KeyId};
 use crate::name::Label;
 use crate::time::Timestamp;
 
-/// An account as it is kept.
+/// A stored service account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedAccount {
-    /// Its public name, of the kind that API keys have: what it asks for is asked under it.
+    /// Its public id, of the same kind as API keys; its requests are attributed to this id.
     pub id: KeyId,
     /// The app it opens.
     pub app: AppId,
-    /// What people call it.
+    /// The name shown to people.
     pub name: Label,
-    /// What it may do.
+    /// Scopes of the account.
     pub scopes: Scopes,
     /// Its public key: RSA in DER (RFC 8017, `RSAPublicKey`).
     pub public_key: Vec<u8>,
-    /// Where it gets its access tokens: the audience of what it signs.
+    /// The URI of the token endpoint; also the audience of the signed assertion.
     pub token_uri: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }

@@ -15,23 +15,23 @@ use crate::word::words;
 pub struct App {
     /// Its id.
     pub id: AppId,
-    /// What people call it.
+    /// The name shown to people.
     pub name: Label,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// What a key may do.
+/// A permission of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Send messages and read what became of them.
+    /// Send messages and read their results.
     Send,
     /// Register devices, subscriptions, users and groups.
     Register,
     /// Everything in the app, credentials and keys included.
     Admin,
-    /// Register a new device of the gateway, nothing else: a key that may stand in an app on devices.
+    /// Register a new device of the gateway, nothing else: a key with this scope may be shipped inside an app.
     Join,
 }
 
@@ -54,19 +54,19 @@ impl Scopes {
         Self(bits & 0b1111)
     }
 
-    /// Returns the byte an engine keeps.
+    /// Returns the byte that the engine stores.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Returns whether the scope is granted; Admin grants all.
+    /// Returns true if the scope is granted; Admin grants all.
     #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
         self.0 & (1 << scope as u8 | 1 << Scope::Admin as u8) != 0
     }
 
-    /// Lists the scopes as they were given.
+    /// Lists the granted scopes.
     #[must_use]
     pub fn list(self) -> Vec<Scope> {
         [Scope::Send, Scope::Register, Scope::Admin, Scope::Join]
@@ -76,20 +76,20 @@ impl Scopes {
     }
 }
 
-/// An API key as it is kept: only a keyed hash of the secret.
+/// A stored API key: only a keyed hash of the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// Its public name.
     pub id: KeyId,
     /// The app it opens; `None` for the operator's root key, which opens all.
     pub app: Option<AppId>,
-    /// What people call it.
+    /// The name shown to people.
     pub name: Label,
-    /// What it may do.
+    /// Scopes that the key grants.
     pub scopes: Scopes,
-    /// Hash of the secret; the secret itself is shown once and never kept.
+    /// Hash of the secret; the secret itself is shown once and never stored.
     pub hash: [u8; 32],
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -99,16 +99,16 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Keys of an app to one push service.
+/// Credential of an app at one push service.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Whose it is.
+    /// The owning app.
     pub app: AppId,
-    /// Which adapter reads it.
+    /// The adapter that reads it.
     pub provider: ProviderKind,
     /// The adapter's own JSON: opaque here, secret everywhere.
     pub secret: String,
-    /// When it was last put.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 

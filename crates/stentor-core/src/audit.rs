@@ -1,4 +1,4 @@
-//! The audit trail: who changed what, when, and from where.
+//! The audit trail: one entry per change, with its author, time and address.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use crate::name::Label;
 use crate::time::Timestamp;
 
 codes! {
-    /// What was changed.
+    /// The audited action.
     AuditAction {
-        /// An app was made.
+        /// An app was created.
         AppCreate = 1, "app.create";
         /// An app was removed with all that belongs to it.
         AppDelete = 2, "app.delete";
-        /// A key was made.
+        /// A key was created.
         KeyCreate = 3, "key.create";
         /// A key was removed.
         KeyDelete = 4, "key.delete";
@@ -22,32 +22,32 @@ codes! {
         CredentialPut = 5, "credential.put";
         /// A credential was removed.
         CredentialDelete = 6, "credential.delete";
-        /// A schedule was made.
+        /// A schedule was created.
         ScheduleCreate = 7, "schedule.create";
-        /// A schedule was held.
+        /// A schedule was paused.
         SchedulePause = 8, "schedule.pause";
-        /// A schedule goes on.
+        /// A schedule was resumed.
         ScheduleResume = 9, "schedule.resume";
         /// A schedule was ended.
         ScheduleCancel = 10, "schedule.cancel";
-        /// A campaign was held.
+        /// A campaign was paused.
         CampaignPause = 11, "campaign.pause";
-        /// A campaign goes on.
+        /// A campaign was resumed.
         CampaignResume = 12, "campaign.resume";
-        /// A campaign was ended.
+        /// A campaign was canceled.
         CampaignCancel = 13, "campaign.cancel";
-        /// An account that signs for itself was made.
+        /// A service account was created.
         AccountCreate = 14, "service_account.create";
-        /// An account that signs for itself was removed.
+        /// A service account was removed.
         AccountDelete = 15, "service_account.delete";
-        /// A webhook for what devices send was put.
+        /// A webhook for upstream messages was put.
         WebhookPut = 16, "upstream_webhook.put";
         /// A webhook was removed.
         WebhookDelete = 17, "upstream_webhook.delete";
     }
 }
 
-/// Who asked.
+/// The author of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// The operator, with the root key.
@@ -56,43 +56,43 @@ pub enum Actor {
     Key(KeyId),
 }
 
-/// One change as it is to be kept; it holds no secret and no push token.
+/// One change to be recorded; it holds no secret and no push token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditNote {
-    /// When the change was made.
+    /// Time of the change.
     pub at: Timestamp,
     /// The key that made the change.
     pub actor: Actor,
-    /// In which app: that of what was changed, or of the key that was refused.
+    /// The app of the changed thing, or of the key that was refused.
     pub app: Option<AppId>,
-    /// What was done.
+    /// The action.
     pub action: AuditAction,
-    /// The id or name of what was changed.
+    /// The id or name of the changed thing.
     pub thing: String,
-    /// A few words more, such as a name or a quota.
+    /// Further details, such as a name or a quota.
     pub detail: String,
-    /// From which address, where it is known.
+    /// The client's address, if known.
     pub address: Option<IpAddr>,
-    /// The request's id, as it is in the log.
+    /// The request's id, as in the log.
     pub request_id: String,
-    /// Whether it was refused, so that nothing was changed.
+    /// True if the change was refused and nothing was changed.
     pub refused: bool,
 }
 
-/// A change that is kept.
+/// A recorded change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     /// Its number, in the order in which changes were made.
     pub id: AuditId,
-    /// What was done.
+    /// The change.
     pub note: AuditNote,
     /// The name of the key at that time.
     pub key_name: Option<Label>,
 }
 
 impl AuditNote {
-    /// Returns which entries share one bound: those of an app by the operator, by its keys, and those refused, so that nobody
-    /// can crowd out what others did.
+    /// Returns the class of the entry for retention. The limit applies separately to entries of an app by the operator, by its keys, and to
+    /// refused ones, so that none can crowd out the others.
     #[must_use]
     pub const fn kind(&self) -> u8 {
         match (self.refused, self.actor) {

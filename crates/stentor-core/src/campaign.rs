@@ -10,17 +10,17 @@ use crate::outcome::Reason;
 use crate::time::Timestamp;
 
 codes! {
-    /// Where a campaign is.
+    /// The state of a campaign.
     CampaignState {
         /// Waits for its due time.
         Scheduled = 0, "scheduled";
         /// Expanding or sending.
         Running = 1, "running";
-        /// Holds; what is leased finishes, the rest waits and ages.
+        /// Paused: leased chunks finish, the rest waits and ages.
         Paused = 2, "paused";
         /// Ended by its owner.
         Canceled = 3, "canceled";
-        /// Ended by us: a push service refuses it for everybody, and nobody has got it through another one.
+        /// Stopped by the server: a push service refuses it for all devices, and no device accepted it through another one.
         Stopped = 4, "stopped";
         /// Every delivery is in its final state.
         Finished = 5, "finished";
@@ -28,27 +28,27 @@ codes! {
 }
 
 codes! {
-    /// What an owner may do to a campaign.
+    /// An action of the owner on a campaign.
     CampaignAction {
         /// Ends it for good.
         Cancel = 0, "cancel";
-        /// Holds it.
+        /// Pauses it.
         Pause = 1, "pause";
-        /// Lets it go on.
+        /// Resumes it.
         Resume = 2, "resume";
     }
 }
 
 impl CampaignState {
-    /// Returns whether it will never send again.
+    /// Returns true if it will never send again.
     #[must_use]
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Canceled | Self::Stopped | Self::Finished)
     }
 
-    /// Returns the state after `action`, or `None` when the action makes no sense here.
+    /// Returns the state after `action`, or `None` if the action is not valid in this state.
     ///
-    /// Repeating an action is harmless. `started` tells whether the due time has come before.
+    /// Repeating an action is harmless. `started` is true if the due time has come before.
     #[must_use]
     pub const fn after(self, action: CampaignAction, started: bool) -> Option<Self> {
         match (self, action) {
@@ -64,7 +64,7 @@ impl CampaignState {
     }
 }
 
-/// Why a campaign was stopped early at a provider, or as a whole.
+/// The cause of an early stop, at one provider or of the whole campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// The reason its remaining deliveries end with.
@@ -78,25 +78,25 @@ pub struct Stop {
 pub struct Campaign {
     /// Its id; the number is the message's.
     pub id: CampaignId,
-    /// Whose it is.
+    /// The owning app.
     pub app: AppId,
-    /// Where it is.
+    /// Its state.
     pub state: CampaignState,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at: Timestamp,
-    /// When it begins, or began.
+    /// Start of sending, planned or actual.
     pub due_at: Timestamp,
-    /// After this nothing of it is sent.
+    /// Nothing is sent after this instant.
     pub expires_at: Timestamp,
-    /// First lease of one of its chunks.
+    /// Time of the first lease of one of its chunks.
     pub started_at: Option<Timestamp>,
-    /// When its last delivery ended.
+    /// Time at which its last delivery ended.
     pub ended_at: Option<Timestamp>,
-    /// Why it was stopped, if it was; that one provider was stopped is told in its books.
+    /// Cause of the stop of the whole campaign; a stop at one provider is recorded in the provider's books.
     pub stop: Option<Stop>,
 }
 
-/// How many deliveries are in each state; the sum is the audience.
+/// Number of deliveries in each state; the sum is the audience.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Deliveries that wait.
@@ -150,7 +150,7 @@ impl Tally {
         }
     }
 
-    /// Moves deliveries from one state to another; `None` when there are not as many, so that no sum goes wrong unseen.
+    /// Moves deliveries from one state to another. Returns `None` if there are fewer than `count`, so that no sum is wrong unnoticed.
     #[must_use]
     pub fn moved(mut self, from: DeliveryState, to: DeliveryState, count: u64) -> Option<Self> {
         let source = self.of(from);
@@ -159,7 +159,7 @@ impl Tally {
         Some(self)
     }
 
-    /// Settles leased deliveries: each leaves `sending` for the state its record tells.
+    /// Settles leased deliveries: each moves from `sending` to the state in its record.
     #[must_use]
     pub fn settled(mut self, records: &[Record]) -> Option<Self> {
         self.sending = self.sending.checked_sub(records.len() as u64)?;
@@ -183,15 +183,15 @@ impl Tally {
 /// The books of one campaign at one provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderLedger {
-    /// Which provider.
+    /// The provider.
     pub provider: ProviderKind,
     /// Devices expanded so far.
     pub audience: u64,
-    /// Whether that is all; a campaign that ends early will have no more.
+    /// True if the audience is complete; a campaign that ends early expands no more.
     pub audience_complete: bool,
-    /// Where they are.
+    /// Their states.
     pub tally: Tally,
-    /// Counted inside `accepted`: confirmed by the device.
+    /// Deliveries confirmed by the device; also counted in `accepted`.
     pub delivered: u64,
     /// Attempts at the push service so far.
     pub attempts: u64,
@@ -199,20 +199,20 @@ pub struct ProviderLedger {
     pub ambiguous: u64,
     /// Sum over crashes of the deliveries found leased and unsettled at recovery.
     pub duplicate_bound: u64,
-    /// Why nothing more is sent through this provider, if it was stopped; the other providers go on.
+    /// Cause of the stop at this provider; the other providers continue.
     pub stop: Option<Stop>,
     /// Final states by reason.
     pub reasons: Vec<ReasonCount>,
 }
 
-/// How many deliveries ended in a state for a reason.
+/// Number of deliveries that ended in a state for a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReasonCount {
     /// The final state.
     pub state: DeliveryState,
-    /// Why the deliveries ended so.
+    /// The reason of the state.
     pub reason: Reason,
-    /// How many deliveries.
+    /// Number of deliveries.
     pub count: u64,
 }
 
@@ -221,7 +221,7 @@ pub struct ReasonCount {
 pub struct Ledger {
     /// The campaign.
     pub campaign: Campaign,
-    /// One entry for each provider that has an audience, or may still get one: without such an entry nothing is to come.
+    /// One entry for each provider that has an audience or may still get one. A provider without an entry will get no deliveries.
     pub providers: Vec<ProviderLedger>,
 }
 
@@ -238,7 +238,7 @@ impl Ledger {
         self.providers.iter().map(|one| one.audience).sum()
     }
 
-    /// Returns whether every sum is right: the promise that holds in every snapshot.
+    /// Returns true if all sums are consistent: an invariant of every snapshot.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.providers

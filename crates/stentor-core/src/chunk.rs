@@ -10,25 +10,25 @@ use crate::time::Timestamp;
 use crate::varint;
 
 codes! {
-    /// Which queue a chunk stands in, so that one message need not wait behind a campaign.
+    /// The queue class of a chunk; it keeps single messages from waiting behind a campaign.
     TrafficClass {
-        /// Named devices, tokens and users, and whatever was sent with high priority to few.
+        /// Messages to named devices, tokens and users.
         Urgent = 0, "urgent";
-        /// What goes to audiences.
+        /// Messages to audiences.
         Bulk = 1, "bulk";
     }
 }
 
 codes! {
-    /// Where a chunk is.
+    /// The state of a chunk.
     ChunkState {
         /// It waits for its turn.
         Queued = 0, "queued";
         /// A process sends it.
         Leased = 1, "leased";
-        /// What became of its deliveries is written.
+        /// The outcomes of its deliveries are written.
         Settled = 2, "settled";
-        /// It could be neither leased nor settled, and was taken out of the way.
+        /// It could be neither leased nor settled, and was removed from processing.
         Quarantined = 3, "quarantined";
     }
 }
@@ -38,26 +38,26 @@ codes! {
 pub struct Lane {
     /// Adapter that serves it.
     pub provider: ProviderKind,
-    /// Whose credential it uses.
+    /// The app that owns the credential.
     pub app: AppId,
     /// Urgent before bulk.
     pub class: TrafficClass,
 }
 
-/// What the queue carries: where a chunk waits and since when it may be leased.
+/// An entry of the queue: a chunk, its lane and the earliest time of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     /// The chunk.
     pub chunk: ChunkId,
     /// Its queue.
     pub lane: Lane,
-    /// Not before.
+    /// Earliest time of the lease.
     pub due_at: Timestamp,
 }
 
-/// Part of a list's bytes that the next may be longer.
+/// Extra capacity for the next list, as a fraction (1/n) of the bytes of the previous one.
 const SLACK_PART: usize = 32;
-/// Part of a list's memory that may lie idle.
+/// Unused memory that a list may keep, as a fraction (1/n) of the needed memory.
 const WORTH_PART: usize = 8;
 
 /// Packs ascending ids as first id and gaps: dense ids take a byte each.
@@ -72,7 +72,7 @@ pub fn encode_devices(devices: &[DeviceId]) -> Vec<u8> {
     out
 }
 
-/// Unpacks what [`encode_devices`] wrote; `None` for anything else, unsorted or too long lists included.
+/// Unpacks the output of [`encode_devices`]. Returns `None` for any other input, including unsorted or overlong lists.
 #[must_use]
 pub fn decode_devices(mut bytes: &[u8]) -> Option<Vec<DeviceId>> {
     let mut devices: Vec<DeviceId> = Vec::with_capacity(bytes.len().min(CHUNK_MAX_DEVICES));
@@ -90,7 +90,7 @@ pub fn decode_devices(mut bytes: &[u8]) -> Option<Vec<DeviceId>> {
     Some(devices)
 }
 
-/// Many push tokens in one piece of memory; never shown by `Debug`.
+/// Many push tokens in one allocation; never shown by `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TokenList {
     bytes: String,
@@ -98,13 +98,13 @@ pub struct TokenList {
 }
 
 impl TokenList {
-    /// Makes room for `count` tokens, as long as the first one that comes.
+    /// Reserves space for `count` tokens; the bytes are reserved when the first token arrives, assuming that all have its length.
     #[must_use]
     pub fn with_capacity(count: usize) -> Self {
         Self { bytes: String::new(), ends: Vec::with_capacity(count) }
     }
 
-    /// Makes room for as many tokens of as many bytes as another list has, and a few more.
+    /// Reserves space for as many tokens and bytes as another list has, plus a small margin.
     #[must_use]
     pub fn sized_like(other: &Self) -> Self {
         let bytes = other.bytes.len();
@@ -125,7 +125,7 @@ impl TokenList {
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// Returns token i.
+    /// Returns the token at `index`.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)? as usize;
@@ -133,19 +133,19 @@ impl TokenList {
         self.bytes.get(start..end)
     }
 
-    /// Returns how many bytes its tokens take in all.
+    /// Returns the total size of the tokens in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns how many bytes of memory it takes.
+    /// Returns the size of the allocated memory in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
     }
 
-    /// Frees memory that it does not need, if that is worth a copy.
+    /// Frees unused memory if the saving justifies a copy.
     pub fn shrink(&mut self) {
         let needed = self.bytes.len() + self.ends.len() * size_of::<u32>();
         if self.capacity_bytes() > needed + needed / WORTH_PART {
@@ -160,7 +160,7 @@ impl TokenList {
         self.ends.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

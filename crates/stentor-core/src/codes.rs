@@ -1,4 +1,4 @@
-//! Enums that are kept as one byte and shown as a word: codes and words are never reused.
+//! Enums that are stored as one byte and shown as a word: codes and words are never reused.
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal $(| $alias:literal)*;)* }) => {
@@ -12,7 +12,7 @@ macro_rules! codes {
             /// All of them, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns the byte an engine keeps; never reused.
+            /// Returns the byte that the engine stores; never reused.
             #[must_use]
             pub const fn code(self) -> u8 { self as u8 }
 

@@ -1,11 +1,11 @@
-//! A delivery is one message to one device; its life is kept as two bytes per attempt.
+//! A delivery is one message to one device; its state is stored in two bytes per attempt.
 
 use crate::codes::codes;
 use crate::outcome::Reason;
 use crate::varint;
 
 codes! {
-    /// Where a delivery is.
+    /// The state of a delivery.
     DeliveryState {
         /// Waiting for its turn, or for its next attempt.
         Queued = 0, "queued";
@@ -27,7 +27,7 @@ codes! {
 }
 
 impl DeliveryState {
-    /// Returns whether nothing can follow.
+    /// Returns true if the state is final.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Sending)
@@ -35,7 +35,7 @@ impl DeliveryState {
 }
 
 codes! {
-    /// The state of a delivery as lists show it and filters name it: a delivery that its device has confirmed has a word of its own.
+    /// The state of a delivery in lists and filters; deliveries confirmed by the device have a state of their own.
     ShownState {
         /// Waiting for its turn, or for its next attempt.
         Queued = 0, "queued";
@@ -59,7 +59,7 @@ codes! {
 }
 
 impl ShownState {
-    /// Returns the word for a record.
+    /// Returns the shown state of a record.
     #[must_use]
     pub fn of(record: Record) -> Self {
         match Self::from_code(record.state().code()) {
@@ -69,7 +69,7 @@ impl ShownState {
         }
     }
 
-    /// Returns whether a record is meant by the word; as in the books, what is delivered counts as accepted too.
+    /// Returns true if a record matches the state. As in the books, delivered ones also count as accepted.
     #[must_use]
     pub fn means(self, record: Record) -> bool {
         let shown = Self::of(record);
@@ -81,21 +81,21 @@ const STATE_MASK: u16 = 0x0f;
 const AMBIGUOUS: u16 = 0x10;
 const DELIVERED: u16 = 0x20;
 
-/// What one chunk knows of one delivery, in 16 bits: state, ambiguity, reason.
+/// The record of one delivery in one chunk, in 16 bits: state, ambiguity, reason.
 ///
-/// `Queued` means that the delivery goes on in a child chunk.
+/// `Queued` means that the delivery continues in a child chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Record(u16);
 
 impl Record {
-    /// Builds a record; `ambiguous` says that an attempt before may have reached the device unseen.
+    /// Builds a record; `ambiguous` is true if an earlier attempt may have reached the device unnoticed.
     #[must_use]
     pub const fn new(state: DeliveryState, reason: Reason, ambiguous: bool) -> Self {
         let mark = if ambiguous { AMBIGUOUS } else { 0 };
         Self((reason.code() as u16) << 8 | mark | state.code() as u16)
     }
 
-    /// Where the delivery is.
+    /// Returns the state of the delivery.
     #[must_use]
     pub fn state(self) -> DeliveryState {
         DeliveryState::from_code((self.0 & STATE_MASK) as u8).unwrap_or(DeliveryState::Failed)
@@ -107,37 +107,37 @@ impl Record {
         Reason::from_code((self.0 >> 8) as u8).unwrap_or(Reason::UnknownAnswer)
     }
 
-    /// Whether a duplicate is possible.
+    /// Returns true if a duplicate is possible.
     #[must_use]
     pub const fn is_ambiguous(self) -> bool {
         self.0 & AMBIGUOUS != 0
     }
 
-    /// Returns the record of a delivery that its device has confirmed; `None` for one that no push service has accepted.
+    /// Returns the record as confirmed by the device, or `None` if no push service has accepted the delivery.
     #[must_use]
     pub fn delivered(self) -> Option<Self> {
         (self.state() == DeliveryState::Accepted).then_some(Self(self.0 | DELIVERED))
     }
 
-    /// Returns whether the device has confirmed it.
+    /// Returns true if the device has confirmed the delivery.
     #[must_use]
     pub const fn is_delivered(self) -> bool {
         self.0 & DELIVERED != 0
     }
 
-    /// Returns whether its device may still confirm it: it was accepted and nothing took its place since.
+    /// Returns true if the device may still confirm the delivery: it was accepted and has not been replaced since.
     #[must_use]
     pub fn awaits_receipt(self) -> bool {
         self.state() == DeliveryState::Accepted && self.reason() == Reason::None && !self.is_delivered()
     }
 
-    /// Returns the number an engine keeps.
+    /// Returns the number that the engine stores.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
-    /// Restores it from the number; `None` when no version ever wrote such.
+    /// Restores a record from its number. Returns `None` for a number that no version has written.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Option<Self> {
         let known = DeliveryState::from_code((bits & STATE_MASK) as u8).is_some()
@@ -148,7 +148,7 @@ impl Record {
     }
 }
 
-/// Packs records as runs (how many, which): a chunk that was accepted whole takes a few bytes.
+/// Packs records as runs (length, record): a chunk that was accepted as a whole takes a few bytes.
 #[must_use]
 pub fn encode_records(records: &[Record]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8);
@@ -159,7 +159,7 @@ pub fn encode_records(records: &[Record]) -> Vec<u8> {
     out
 }
 
-/// Unpacks what [`encode_records`] wrote; `None` unless it holds exactly `count` records.
+/// Unpacks the output of [`encode_records`]. Returns `None` unless it holds exactly `count` records.
 #[must_use]
 pub fn decode_records(mut bytes: &[u8], count: usize) -> Option<Vec<Record>> {
     let mut records = Vec::with_capacity(count.min(crate::limits::CHUNK_MAX_DEVICES));

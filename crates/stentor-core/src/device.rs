@@ -28,9 +28,9 @@ codes! {
 }
 
 codes! {
-    /// The state of a device as lists show it and filters name it.
+    /// The state of a device in lists and filters.
     DeviceState {
-        /// In audiences.
+        /// Member of audiences.
         Active = 1, "active";
         /// Its token is dead.
         Retired = 2, "retired";
@@ -44,8 +44,8 @@ codes! {
 pub struct PushToken(String);
 
 impl PushToken {
-    /// Checks length and alphabet (visible ASCII), nothing else: only the push service knows more. Bytes as Apple's systems print
-    /// them (`<ab01cd23 45ef6789>`) are their digits.
+    /// Checks length and alphabet (visible ASCII), nothing else: only the push service knows more. Bytes as Apple's systems print them
+    /// (`<ab01cd23 45ef6789>`) are reduced to their digits.
     pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = digits_of_printed(text.into());
         let fits = (1..=limits::PUSH_TOKEN_MAX_BYTES).contains(&text.len());
@@ -77,7 +77,7 @@ impl PushToken {
     }
 }
 
-/// Takes the spaces and angle brackets out of printed bytes; any other text stays as it is.
+/// Removes the spaces and angle brackets from printed bytes; any other text is returned unchanged.
 fn digits_of_printed(text: String) -> String {
     let is_print = |byte: u8| matches!(byte, b' ' | b'<' | b'>');
     let is_printed = text.bytes().any(is_print)
@@ -92,7 +92,7 @@ impl fmt::Debug for PushToken {
     }
 }
 
-/// What an app tells us about one device; registering the same again changes nothing.
+/// A device as registered by an app; repeating a registration changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// OS family.
@@ -101,7 +101,7 @@ pub struct Registration {
     pub provider: ProviderKind,
     /// Its address there; one device per (app, provider, token).
     pub token: PushToken,
-    /// Whose device it is.
+    /// The owner.
     pub user: Option<ExternalId>,
     /// Language of its user.
     pub locale: Option<Locale>,
@@ -109,19 +109,19 @@ pub struct Registration {
     pub time_zone: Option<TimeZoneName>,
     /// Marks; sorted, without repeats.
     pub tags: Vec<Tag>,
-    /// Topics to subscribe to; others it has are kept.
+    /// Topics to subscribe to; existing subscriptions to other topics are kept.
     pub topics: Vec<TopicName>,
 }
 
 impl Registration {
-    /// Starts a registration with nothing optional.
+    /// Creates a registration without optional fields.
     #[must_use]
     pub fn new(platform: Platform, provider: ProviderKind, token: PushToken) -> Self {
         let (user, locale, time_zone) = (None, None, None);
         Self { platform, provider, token, user, locale, time_zone, tags: Vec::new(), topics: Vec::new() }
     }
 
-    /// Checks the counts that single fields cannot and sorts the tags.
+    /// Checks the number of tags and topics, and sorts the tags.
     pub fn checked(mut self) -> Result<Self, Invalid> {
         self.tags.sort();
         self.tags.dedup();
@@ -135,7 +135,7 @@ impl Registration {
     }
 }
 
-/// What is kept of what an app told about a device.
+/// The stored part of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// OS family.
@@ -144,7 +144,7 @@ pub struct DeviceFacts {
     pub provider: ProviderKind,
     /// Its address there.
     pub token: PushToken,
-    /// Whose device it is.
+    /// The owner.
     pub user: Option<ExternalId>,
     /// Language of its user.
     pub locale: Option<Locale>,
@@ -161,12 +161,12 @@ impl From<Registration> for DeviceFacts {
     }
 }
 
-/// What a device has told so that messages are sealed for it alone (RFC 8291), in base64url.
+/// Keys by which messages are encrypted for one device alone (RFC 8291), in base64url.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DeviceKeys {
     /// Its public key, a point of P-256.
     pub p256dh: String,
-    /// The secret that it shares with whoever may send to it.
+    /// The secret that the device shares with its senders.
     pub auth: String,
 }
 
@@ -176,12 +176,12 @@ impl fmt::Debug for DeviceKeys {
     }
 }
 
-/// Why and when a device left every audience.
+/// Time and reason of the removal of a device from all audiences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retirement {
-    /// When the push service said so.
+    /// Time of the push service's report.
     pub at: Timestamp,
-    /// What it said.
+    /// The reported reason.
     pub reason: Reason,
 }
 
@@ -190,24 +190,24 @@ pub struct Retirement {
 pub struct Device {
     /// Its id, given at the first registration; later devices have larger ids.
     pub id: DeviceId,
-    /// Whose it is.
+    /// The owning app.
     pub app: AppId,
-    /// What the app last told; subscriptions are asked for apart.
+    /// The latest registration; subscriptions are queried separately.
     pub registration: DeviceFacts,
-    /// First registration.
+    /// Time of the first registration.
     pub registered_at: Timestamp,
-    /// Last registration of the present token: a push service's older "unregistered" does not retire it.
+    /// Time of the last registration of the current token: an older "unregistered" of the push service does not retire the device.
     pub token_since: Timestamp,
-    /// Set when the push service said that the token is dead.
+    /// Set when the push service reported the token as dead.
     pub retired: Option<Retirement>,
-    /// False for a device known only because a message named its token; such a one is in no wider audience.
+    /// False for a device known only because a message named its token; such a device is in no wider audience.
     pub listed: bool,
-    /// For which messages to it are sealed, where it has told of any.
+    /// The device's keys for encrypted messages, if it has provided any.
     pub keys: Option<DeviceKeys>,
 }
 
 impl Device {
-    /// Returns where it is; a dead token goes before the way in which the device is known.
+    /// Returns its state; a dead token takes precedence over the listing.
     #[must_use]
     pub const fn state(&self) -> DeviceState {
         match (self.retired.is_some(), self.listed) {
@@ -218,7 +218,7 @@ impl Device {
     }
 }
 
-/// What may be changed about a device; `None` leaves a field as it is.
+/// A change of a device; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DevicePatch {
     /// New address; also revives a retired device.

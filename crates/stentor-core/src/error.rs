@@ -1,18 +1,18 @@
-//! The small vocabulary in which rules refuse an input.
+//! The error type for invalid input.
 
 use std::fmt;
 
-/// A value that breaks a rule: which field, and what to do about it.
+/// A value that breaks a rule: the field and a hint for its correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     /// Path of the offending field, as the caller wrote it (`data.google.x`, `notification.title`).
     pub field: String,
-    /// What is wrong and what would be right, as a sentence part.
+    /// The problem and the expected form, as a part of a sentence.
     pub problem: String,
 }
 
 impl Invalid {
-    /// Names a field and its problem.
+    /// Creates an error for a field.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { field: field.into(), problem: problem.into() }
     }

@@ -16,12 +16,12 @@ pub enum Member {
 /// A fixed set of users or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Whose group.
+    /// The owning app.
     pub app: AppId,
     /// The app's name for it.
     pub name: GroupName,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// How many members it has.
+    /// Number of members.
     pub member_count: u64,
 }

@@ -1,4 +1,4 @@
-//! Ids that can be read: a prefix that says what it is, and thirteen sortable characters.
+//! Readable ids: a prefix that names the kind, and thirteen sortable characters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,12 +12,12 @@ const DIGITS: usize = 13;
 const RAW_MAX: u64 = i64::MAX as u64;
 /// Low bits that count ids within one millisecond.
 const COUNTER_BITS: u32 = 20;
-/// The lowest bits, which are a node's own where several give out numbers.
+/// The lowest bits; they identify the node if several nodes generate ids.
 const PLACE_MASK: u64 = 0xff;
-/// The place of a server that is alone.
+/// The place of a server that is the only node.
 const NO_PLACE: u16 = u16::MAX;
 
-/// A text that is not an id of the kind asked for.
+/// Error for a text that is not an id of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdError {
     prefix: &'static str,
@@ -41,13 +41,13 @@ macro_rules! ids {
             /// Word in front of the id, without the underscore.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Wraps the number an engine keeps; the top bit is dropped.
+            /// Wraps the number that the engine stores; the top bit is dropped.
             #[must_use]
             pub const fn from_raw(raw: u64) -> Self {
                 Self(raw & RAW_MAX)
             }
 
-            /// Returns the number an engine keeps, below 2^63.
+            /// Returns the number that the engine stores, below 2^63.
             #[must_use]
             pub const fn raw(self) -> u64 {
                 self.0
@@ -95,7 +95,7 @@ ids! {
     KeyId = "key";
     /// One installation of the app on one device.
     DeviceId = "dev";
-    /// What the app server asked to send.
+    /// A message of the app server.
     MessageId = "msg";
     /// The sending of a message to its audience; shares its number with the message.
     CampaignId = "cmp";
@@ -105,7 +105,7 @@ ids! {
     ChunkId = "chk";
     /// An entry of the audit trail.
     AuditId = "aud";
-    /// What a device sent to its app.
+    /// An upstream message: sent by a device to its app.
     UpstreamId = "ups";
 }
 
@@ -143,38 +143,38 @@ fn read_id(prefix: &str, text: &str) -> Option<u64> {
     u64::try_from(raw).ok().filter(|raw| *raw <= RAW_MAX)
 }
 
-/// Returns the smallest number that is given out at an instant.
+/// Returns the smallest id that can be generated at an instant.
 #[must_use]
 pub const fn first_number_at(instant: Timestamp) -> u64 {
     let millis = instant.as_millis();
     if millis < 0 { 0 } else { millis.unsigned_abs() << COUNTER_BITS & RAW_MAX }
 }
 
-/// Returns the instant at which a number was given out, at the earliest.
+/// Returns the earliest instant at which an id may have been generated.
 #[must_use]
 pub const fn instant_of(number: u64) -> Timestamp {
     Timestamp::from_millis((number >> COUNTER_BITS).cast_signed())
 }
 
-/// Returns the number that is given out at `now` after `last`: by the only node, or by the one whose numbers end in a place.
+/// Returns the id generated at `now` after `last`. `place` is the node's suffix, `None` for the only node.
 #[must_use]
 pub const fn next_number(last: u64, now: Timestamp, place: Option<u8>) -> u64 {
     let (next, floor) = (last + 1, first_number_at(now));
     let least = if next > floor { next } else { floor };
     let Some(place) = place else { return least };
     let own = (least & !PLACE_MASK) | place as u64;
-    // With its place put in it may be lower than what was given out: numbers never go back.
+    // With its place inserted the id may fall below one that was generated before: ids never decrease.
     if own < least { own + PLACE_MASK + 1 } else { own }
 }
 
-/// Hands out numbers that never repeat and never go back, even when the clock does.
+/// Generates ids that never repeat and never decrease, even when the clock does.
 ///
-/// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future. Of several
-/// nodes each counts in the upper of these, and the lowest eight are its own.
+/// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future. If there are
+/// several nodes, each counts in the upper 12 of these 20 bits, and the lowest eight identify the node.
 #[derive(Debug)]
 pub struct IdSource {
     last: AtomicU64,
-    /// What the numbers end in, or [`NO_PLACE`].
+    /// The node's suffix of the ids, or [`NO_PLACE`].
     place: AtomicU16,
 }
 
@@ -185,17 +185,17 @@ impl IdSource {
         Self { last: AtomicU64::new(last), place: AtomicU16::new(NO_PLACE) }
     }
 
-    /// Goes on after a number, with those that end in a place.
+    /// Continues after `last`, with ids that end in `place`.
     pub fn go_on(&self, last: u64, place: Option<u8>) {
         self.place.store(place.map_or(NO_PLACE, u16::from), Ordering::Relaxed);
         self.last.fetch_max(last, Ordering::Relaxed);
     }
 
-    /// Returns the next number at `now`.
+    /// Returns the next id at `now`.
     pub fn next(&self, now: Timestamp) -> u64 {
         let place = u8::try_from(self.place.load(Ordering::Relaxed)).ok();
         let step = |last: u64| Some(next_number(last, now, place));
-        // `Relaxed`: the number must be nobody else's, and nothing is published with it.
+        // `Relaxed`: the id only has to be unique, and nothing is published with it.
         let previous = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         let (Ok(last) | Err(last)) = previous;
         next_number(last, now, place)

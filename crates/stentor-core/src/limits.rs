@@ -1,6 +1,6 @@
 //! Every limit of the domain in one place, with its unit in its name.
 
-/// Longest push token that is kept (FCM documents no bound; APNs allows for growth beyond 100 bytes).
+/// Longest push token that is stored (FCM documents no bound; APNs allows for growth beyond 100 bytes).
 pub const PUSH_TOKEN_MAX_BYTES: usize = 4_096;
 /// Longest name an app gives to its own things (user ids, groups).
 pub const NAME_MAX_CHARS: usize = 256;
@@ -8,7 +8,7 @@ pub const NAME_MAX_CHARS: usize = 256;
 pub const TOPIC_NAME_MAX_BYTES: usize = 900;
 /// Most topics one device may subscribe to (FCM: 2,000 per app instance).
 pub const TOPICS_PER_DEVICE_MAX_COUNT: usize = 2_000;
-/// Most groups that one person or device is in: whatever happens to a device happens in each of its groups.
+/// Most groups of one user or device: every change of a device has to be applied in each of its groups.
 pub const GROUPS_PER_MEMBER_MAX_COUNT: usize = 1_000;
 /// Most services in the registry of one app.
 pub const SERVICES_PER_APP_MAX_COUNT: usize = 1_000;
@@ -24,7 +24,7 @@ pub const SERVICE_KIND_MAX_CHARS: usize = 63;
 pub const SERVICE_ADDRESS_MAX_BYTES: usize = 2_048;
 /// Longest description of a published service.
 pub const SERVICE_DESCRIPTION_MAX_CHARS: usize = 1_024;
-/// Longest time for which a service is found without being published again: a week.
+/// Longest time for which a published service is listed without being published again: a week.
 pub const SERVICE_TTL_MAX_SECONDS: u64 = 7 * 24 * 3_600;
 /// Most tags on one device.
 pub const TAGS_PER_DEVICE_MAX_COUNT: usize = 32;
@@ -54,17 +54,17 @@ pub const MESSAGE_MAX_BYTES: usize = 64 * 1_024;
 pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
 /// Most data entries of one message.
 pub const DATA_ENTRIES_MAX_COUNT: usize = 256;
-/// Deepest nesting of a value below a field of an override: well below what the parsers of JSON take (127), so that
-/// records that hold it deeper can be read back.
+/// Deepest nesting of a value below a field of an override. It is well below the limit of JSON parsers (127), so that records that nest it
+/// deeper can be read back.
 pub const OVERRIDE_DEPTH_MAX_LEVELS: usize = 32;
 
-/// Longest name that a device gives to a message of its own.
+/// Longest key that a device gives to one of its messages.
 pub const UPSTREAM_KEY_MAX_BYTES: usize = 100;
 /// Largest message of a device, as JSON.
 pub const UPSTREAM_BODY_MAX_BYTES: usize = 4_096;
 /// Messages of one device that may wait for its app.
 pub const UPSTREAM_PER_DEVICE_MAX_COUNT: usize = 100;
-/// Dead letters of one device that are kept; older ones go.
+/// Dead letters of one device that are kept; older ones are removed.
 pub const UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT: usize = 1_000;
 /// Former tokens of one device that still lead to it.
 pub const FORMER_TOKENS_PER_DEVICE_MAX_COUNT: usize = 3;

@@ -1,4 +1,4 @@
-//! Messages: what the app server asks us to send.
+//! Messages: content, target and options as sent by the app server.
 
 mod record;
 
@@ -47,13 +47,13 @@ pub enum Priority {
 
 words! { Priority { Normal = "normal"; High = "high"; } }
 
-/// How long a message may wait, in whole seconds, at most four weeks; zero means now or never.
+/// Longest time that a message may wait, in whole seconds, at most four weeks; zero means now or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Ttl(u32);
 
 impl Ttl {
-    /// Checks the bound.
+    /// Creates a ttl. Fails if it exceeds four weeks.
     pub fn from_seconds(seconds: u64) -> Result<Self, Invalid> {
         match u32::try_from(seconds) {
             Ok(fits) if seconds <= TTL_MAX_SECONDS => Ok(Self(fits)),
@@ -93,7 +93,7 @@ impl From<Ttl> for u64 {
     }
 }
 
-/// What to send, without to whom.
+/// The content of a message, without its target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "record::ContentRecord")]
 pub struct Content {
@@ -103,31 +103,31 @@ pub struct Content {
     /// The invisible part.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub data: BTreeMap<String, String>,
-    /// What a push service gets in its own words, which win over ours.
+    /// Fields in the push service's own format; they take precedence over ours.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub overrides: BTreeMap<ProviderKind, Map<String, Value>>,
 }
 
-/// All that the app server asks for.
+/// A complete request to send a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageSpec {
-    /// To whom.
+    /// The recipients.
     pub target: Target,
-    /// What the devices get.
+    /// The content for the devices.
     pub content: Content,
-    /// How urgent for the device.
+    /// Urgency for the device.
     pub priority: Priority,
-    /// How long it may wait, counted from its due time.
+    /// Longest waiting time, counted from its due time.
     pub ttl: Ttl,
-    /// Newer replaces older with the same key.
+    /// A newer message replaces an older one with the same key.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub collapse_key: Option<CollapseKey>,
 }
 
 impl MessageSpec {
-    /// Checks what no single field can: that there is content, not too much, and that its record can be read back. The
-    /// override of a provider is named `overrides.{provider}`.
+    /// Checks the rules that span fields: content is present, it is not too large, and its record can be read back. Errors name the
+    /// override of a provider `overrides.{provider}`.
     pub fn checked(self) -> Result<Self, Invalid> {
         let content = &self.content;
         if content.data.len() > DATA_ENTRIES_MAX_COUNT {
@@ -151,8 +151,8 @@ impl MessageSpec {
         Ok(self)
     }
 
-    /// Returns the topic whose new subscribers are given it for as long as it is the topic's newest message of this kind; `None` for what is
-    /// given once.
+    /// Returns the topic that retains the message: new subscribers get it while it is the newest retained message of the topic. Returns
+    /// `None` if the message is not retained.
     #[must_use]
     pub fn retained_topic(&self) -> Option<&TopicName> {
         let Target::Topic(topic) = &self.target else { return None };
@@ -160,13 +160,13 @@ impl MessageSpec {
         fields.get("retain").and_then(Value::as_bool).unwrap_or_default().then_some(topic)
     }
 
-    /// Writes the stored record, with its version.
+    /// Encodes the stored record, with its version.
     #[must_use]
     pub fn encode(&self) -> String {
         record::encode(self)
     }
 
-    /// Reads a stored record of any version so far; `None` when it is none.
+    /// Decodes a stored record of any version so far. Returns `None` if the text is not a record.
     #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
         record::decode(text)
@@ -181,7 +181,7 @@ fn check_depth(provider: ProviderKind, fields: &Map<String, Value>) -> Result<()
     Err(Invalid::new(path, format!("may be nested at most {OVERRIDE_DEPTH_MAX_LEVELS} levels deep")))
 }
 
-/// Returns whether arrays and objects lie within each other at most so many levels deep; looks no deeper than that.
+/// Returns true if arrays and objects are nested at most `levels` deep; it looks no deeper.
 fn fits_within(value: &Value, levels: usize) -> bool {
     let inner = |value: &Value| levels > 0 && fits_within(value, levels - 1);
     match value {
@@ -196,15 +196,15 @@ fn fits_within(value: &Value, levels: usize) -> bool {
 pub struct Message {
     /// Its id.
     pub id: MessageId,
-    /// Whose it is.
+    /// The owning app.
     pub app: AppId,
-    /// What was asked for.
+    /// The request.
     pub spec: MessageSpec,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at: Timestamp,
-    /// When its sending begins; ttl counts from here.
+    /// Start of its sending; the ttl counts from here.
     pub due_at: Timestamp,
-    /// The schedule that made it, and the instant it stands for.
+    /// The schedule that created it, and the instant that it stands for.
     pub occurrence: Option<(ScheduleId, Timestamp)>,
 }
 
@@ -215,22 +215,22 @@ impl Message {
         self.due_at.plus(self.spec.ttl.as_duration())
     }
 
-    /// Returns whether it is too late at `now`; with ttl 0 the one attempt is always in time.
+    /// Returns true if it is too late at `now`; with ttl 0 the one attempt is always in time.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.spec.ttl.as_seconds() > 0 && now >= self.expires_at()
     }
 
-    /// Returns its place in the order in which newer messages replace older ones with the same collapse key: they are ordered
-    /// by the instant at which they are due, those due at once by their ids, which never go back when the clock does. Of two
-    /// in one place the larger id is newer.
+    /// Returns its place in the order in which newer messages replace older ones with the same collapse key. Messages are ordered by their
+    /// due time; those due at once by their ids, which never decrease even if the clock does. Of two messages with the same place the one
+    /// with the larger id is newer.
     #[must_use]
     pub fn place(&self) -> u64 {
         place(self.id, self.created_at, self.due_at)
     }
 
-    /// Returns the life that is left at `now`, in whole seconds: never more than it was given, though the clock that is asked may be behind
-    /// the one by which it was accepted. A push service may refuse more than the longest ttl for good.
+    /// Returns the remaining ttl at `now`, in whole seconds. It never exceeds the original ttl, although the current clock may be behind
+    /// the clock by which the message was accepted: a push service may permanently refuse more than the longest ttl.
     #[must_use]
     pub fn remaining_ttl(&self, now: Timestamp) -> Ttl {
         let left = self.expires_at().since(now).as_secs() as u32;

@@ -1,4 +1,4 @@
-//! Checked texts: once built, a name obeys its rule for good. Lengths are counted in characters, as callers count them.
+//! Validated strings: a constructed name always satisfies its rule. Lengths are counted in characters, as callers count them.
 
 use std::fmt;
 
@@ -71,29 +71,29 @@ names! {
     Tag("tags", limits::TAG_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "-_.:=".contains(c), "must be letters, digits or -_.:=");
     /// A BCP 47 language tag.
     Locale("locale", limits::LOCALE_MAX_BYTES, |c| c.is_ascii_alphanumeric() || c == '-' || c == '_', "must be a language tag such as `de-CH`");
-    /// An IANA time zone name; whether it exists is checked where the time zone database is.
+    /// An IANA time zone name; its existence is checked by the code that has the time zone database.
     TimeZoneName("time_zone", limits::TIME_ZONE_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "/_+-".contains(c), "must be an IANA name such as `Europe/Rome`");
-    /// Newer replaces older among messages with the same key to the same device.
+    /// A key of messages to the same device; a newer message replaces an older one with the same key.
     CollapseKey("collapse_key", limits::COLLAPSE_KEY_MAX_CHARS, |c| !c.is_control(), "must be printable text");
     /// A caller's name for one request, so that repeating it is harmless.
     IdempotencyKey("Idempotency-Key", limits::IDEMPOTENCY_KEY_MAX_BYTES, |c| c.is_ascii_graphic(), "must be visible ASCII without spaces");
-    /// What a published service is called: a name that is also a label of DNS, but for capitals and underscores.
+    /// The name of a published service: also a label of DNS, except for capitals and underscores.
     ServiceName("service", limits::SERVICE_NAME_MAX_CHARS, |c| c.is_ascii_alphanumeric() || "-_".contains(c), "must be letters, digits or -_");
-    /// What a published service speaks.
+    /// The protocol of a published service.
     ServiceKind("kind", limits::SERVICE_KIND_MAX_CHARS, |c| c.is_ascii_alphanumeric() || "-_.+".contains(c), "must be letters, digits or -_.+");
-    /// Where a published service is.
+    /// The address of a published service.
     ServiceAddress("address", limits::SERVICE_ADDRESS_MAX_BYTES, |c| c.is_ascii_graphic(), "must be visible ASCII without spaces");
-    /// What a published service does.
+    /// The description of a published service.
     ServiceText("description", limits::SERVICE_DESCRIPTION_MAX_CHARS, |c| !c.is_control(), "must be printable text");
-    /// A label people give to an app or key.
+    /// The name of an app or key, for people.
     Label("name", limits::NAME_MAX_CHARS, |c| !c.is_control(), "must be printable text");
 }
 
 impl TopicName {
-    /// How the name of a topic begins that devices do not subscribe to by themselves.
+    /// Prefix of topics to which devices cannot subscribe by themselves.
     pub const PRIVATE_PREFIX: &str = "private-";
 
-    /// Returns whether only the app's backend may subscribe devices to it.
+    /// Returns true if only the app's backend may subscribe devices to it.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.0.starts_with(Self::PRIVATE_PREFIX)

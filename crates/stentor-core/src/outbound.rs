@@ -1,7 +1,7 @@
-//! Which addresses the server may connect to for its tenants: those of the public internet, and what the operator allows.
+//! The outbound policy: the server connects for its tenants only to addresses of the public internet and to those that the operator allows.
 //!
-//! Pure, and asked at each connection about each address that a name was found to have: a rule about names could be
-//! evaded by whoever answers for the name. Addresses that stand for an IPv4 address are judged as that address.
+//! The check is pure. It runs at each connection on each resolved address: a rule about names could be evaded by the owner of the name's
+//! DNS. An address that stands for an IPv4 address is checked as that address.
 
 mod special;
 #[cfg(test)]
@@ -15,29 +15,29 @@ use ipnet::IpNet;
 
 use crate::error::Invalid;
 
-/// What an address is that the public internet does not lead to.
+/// The kinds of addresses outside the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressKind {
     /// This machine.
     Loopback,
     /// A private network (RFC 1918, RFC 4193).
     Private,
-    /// The network that this machine is plugged into.
+    /// The network to which this machine is attached.
     LinkLocal,
-    /// Where a cloud tells a machine its secrets.
+    /// A metadata service, from which a cloud's machines read their secrets.
     Metadata,
-    /// Behind a carrier's translation (RFC 6598).
+    /// Behind a carrier's address translation (RFC 6598).
     Shared,
     /// Many machines at once.
     Multicast,
-    /// No address at all, which systems take for this machine.
+    /// The unspecified address, which systems treat as this machine.
     Unspecified,
-    /// Set aside: for documentation, measurements, translation, the future.
+    /// Reserved: for documentation, benchmarks, translation, future use.
     Reserved,
 }
 
 impl AddressKind {
-    /// Returns the word for it.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl AddressKind {
         }
     }
 
-    /// Returns what an address is; `None` for one of the public internet.
+    /// Returns the kind of an address, or `None` if it belongs to the public internet.
     #[must_use]
     pub fn of(address: IpAddr) -> Option<Self> {
         special::kind(special::reached(address))
@@ -65,12 +65,12 @@ impl AddressKind {
 pub struct Refused {
     /// The address that is refused.
     pub address: IpAddr,
-    /// What it is.
+    /// Its kind.
     pub kind: AddressKind,
 }
 
 impl Refused {
-    /// Returns what would allow it and no more than is needed.
+    /// Returns the narrowest allowance that would permit the address.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         match self.kind {
@@ -81,14 +81,14 @@ impl Refused {
     }
 }
 
-/// What an operator allows beyond the public internet.
+/// An allowance of the operator beyond the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
-    /// This machine, by the word `loopback`.
+    /// This machine; written as `loopback`.
     Loopback,
-    /// All private networks, by the word `private`; what clouds have put in there is not meant.
+    /// All private networks, written as `private`; metadata addresses inside them are excluded.
     Private,
-    /// A network, with everything in it.
+    /// All addresses of a network.
     Network(IpNet),
 }
 
@@ -107,7 +107,7 @@ impl Allowance {
 impl FromStr for Allowance {
     type Err = Invalid;
 
-    /// Reads `loopback`, `private`, a network such as `10.0.0.0/8`, or a single address.
+    /// Parses `loopback`, `private`, a network such as `10.0.0.0/8`, or a single address.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let wrong = |problem: &str| Invalid::new("", format!("`{text}` {problem}"));
         let network = match text {
@@ -135,20 +135,20 @@ impl fmt::Display for Allowance {
     }
 }
 
-/// Decides which addresses may be connected to; by default those of the public internet alone.
+/// Decides which addresses may be connected to; by default only those of the public internet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutboundPolicy {
     allowed: Vec<Allowance>,
 }
 
 impl OutboundPolicy {
-    /// Allows some networks beside the public internet.
+    /// Allows networks in addition to the public internet.
     #[must_use]
     pub const fn new(allowed: Vec<Allowance>) -> Self {
         Self { allowed }
     }
 
-    /// Returns whether an address may be connected to.
+    /// Fails if an address may not be connected to.
     pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
         match AddressKind::of(address) {
             Some(kind) if !self.allowed.iter().any(|allowance| allowance.holds(address)) => {
@@ -158,7 +158,7 @@ impl OutboundPolicy {
         }
     }
 
-    /// Keeps those of a name's addresses that may be connected to; returns the first refusal when none may.
+    /// Returns the permitted ones among a name's addresses. Fails with the first refusal if none is permitted.
     pub fn permitted(&self, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
         let first = addresses.iter().find_map(|address| self.check(address.ip()).err());
         let permitted: Vec<_> =

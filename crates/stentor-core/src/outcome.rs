@@ -1,4 +1,4 @@
-//! What a push service answered, in words that no single vendor owns.
+//! Responses of push services in vendor-neutral terms.
 
 use std::time::Duration;
 
@@ -8,65 +8,65 @@ use crate::device::PushToken;
 pub use crate::reason::Reason;
 use crate::time::Timestamp;
 
-/// To whom an outcome applies.
+/// The scope of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeScope {
     /// This device only: may end its delivery.
     Device,
-    /// This content, whoever gets it: may stop the campaign.
+    /// This content, for every device: may stop the campaign.
     Payload,
-    /// Our key: parks the lane, never ends a delivery.
+    /// Our credential: parks the lane, never ends a delivery.
     Credential,
-    /// The push service as a whole: parks the lane when it says for how long.
+    /// The push service as a whole: parks the lane if the response states a duration.
     Service,
 }
 
-/// What became of one attempt; never an error of ours.
+/// The outcome of one attempt; never an error of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The push service took it over.
     Accepted,
-    /// Taken over, and the device has a new address from now on.
+    /// Taken over, and the device has a new token from now on.
     Replaced {
         /// The address to use from now on.
         token: PushToken,
     },
-    /// Refused for good, as far as `scope` goes.
+    /// Refused permanently within `scope`.
     Rejected {
-        /// The cause, in the words of the ledger.
+        /// The reason, as in the ledger.
         reason: Reason,
-        /// To whom it applies.
+        /// The scope of the refusal.
         scope: OutcomeScope,
     },
     /// The token is dead.
     Unregistered {
         /// `Unregistered` or `TokenExpired`.
         reason: Reason,
-        /// Since when, if the push service tells: a later registration revives the token.
+        /// Time since which the token is dead, if reported by the push service: a later registration revives the token.
         since: Option<Timestamp>,
     },
     /// Slow down and try again.
     Throttled {
         /// Device, Credential or Service.
         scope: OutcomeScope,
-        /// Not before this long from now.
+        /// Shortest delay before a retry.
         retry_after: Option<Duration>,
     },
-    /// Not taken over, certainly; try again.
+    /// Certainly not taken over; try again.
     Unavailable {
-        /// The cause, in the words of the ledger.
+        /// The reason, as in the ledger.
         reason: Reason,
         /// Credential or Service.
         scope: OutcomeScope,
-        /// Not before this long from now.
+        /// Shortest delay before a retry.
         retry_after: Option<Duration>,
     },
-    /// Certainly never written to the push service, which is why it is no attempt; try again.
+    /// Certainly never written to the push service, and therefore not an attempt; try again.
     Unsent {
-        /// The cause, in the words of the ledger.
+        /// The reason, as in the ledger.
         reason: Reason,
-        /// Not before this long from now, because the push service has asked another request to wait.
+        /// Shortest delay before a retry, because the push service throttled another request.
         retry_after: Option<Duration>,
     },
     /// Written, never answered: perhaps taken over, perhaps not.

@@ -1,9 +1,9 @@
-//! The push services: the one table of their adapters, of what is kept of each and how it is written.
+//! The push services: the table of their adapters, with stored codes and names.
 
 use crate::codes::codes;
 
-/// Hands the registry of push services to a macro. A row is the folder of the adapter in `stentor-providers`, the kind with its
-/// persisted code, its word, and what it is; what is special about it stands in its folder.
+/// Passes the table of push services to a macro. A row has the adapter's folder in `stentor-providers`, the kind with its persisted code,
+/// its name and its description. Everything specific to the push service is in that folder.
 #[macro_export]
 macro_rules! push_services {
     ($take:ident) => {
@@ -27,8 +27,7 @@ macro_rules! kinds {
 push_services!(kinds);
 
 impl ProviderKind {
-    /// Returns whether we hear from the devices themselves what reached them: then each delivery that is accepted awaits a
-    /// receipt.
+    /// Returns true if devices confirm deliveries to us: then each accepted delivery awaits a receipt.
     #[must_use]
     pub const fn has_receipts(self) -> bool {
         matches!(self, Self::Gateway)

@@ -1,24 +1,24 @@
-//! The registry: services that others publish, so that they are found.
+//! The registry: services that others publish for discovery.
 
 use crate::id::AppId;
 use crate::name::{ServiceAddress, ServiceKind, ServiceName, ServiceText};
 use crate::time::Timestamp;
 
-/// A service that somebody published; it is found until it expires, unless it is published again.
+/// A published service; it is listed until it expires, unless it is published again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedService {
-    /// In whose registry.
+    /// The app of the registry.
     pub app: AppId,
-    /// What it is called, one in the registry.
+    /// Its name, unique in the registry.
     pub name: ServiceName,
-    /// What it speaks, such as `http`.
+    /// Its protocol, such as `http`.
     pub kind: ServiceKind,
-    /// Where it is; the registry only keeps it, nothing connects there.
+    /// Its address; the server stores it and never connects to it.
     pub address: ServiceAddress,
-    /// What it does, for people.
+    /// Its description, for people.
     pub description: Option<ServiceText>,
-    /// When it was published first.
+    /// Time of the first publication.
     pub published_at: Timestamp,
-    /// From when on it is not found.
+    /// Time from which it is no longer listed.
     pub expires_at: Timestamp,
 }

@@ -1,44 +1,44 @@
-//! How fast one credential may send: a bucket of tokens that its quota fills, one token for each message.
+//! The sending rate of one credential: a token bucket that its quota refills, with one token for each message.
 //!
-//! The bucket holds one second's worth and has two parts. The urgent part is filled first and only single messages draw
-//! from it; audiences draw from the common part, single messages from both. Whoever asks for more than a part can hold
-//! gets it from the full part and leaves a debt that the quota pays off, so that a chunk is never too large to go.
-//! How fast it fills depends on how warm it is: it warms up while tokens are missing and cools down while it is full, so
-//! that a credential that was idle starts slowly, as push services ask for.
+//! The bucket holds one second's worth and has two parts. The urgent part is filled first and only single messages draw from it; audiences
+//! draw from the common part, single messages from both. A request for more than a part can hold is granted when the part is full; it
+//! leaves a debt that the quota pays off, so that no chunk is too large to be sent. The fill rate depends on the bucket's warmth: it warms
+//! up while tokens are missing and cools down while it is full, so that a credential that was idle starts slowly, as push services
+//! recommend.
 //!
-//! A bucket outlives its process as a [`Level`]: begun anew it would hold a burst that was spent already, and forget debts.
+//! A bucket outlives its process as a [`Level`]: a new bucket would grant a burst that was spent already, and forget debts.
 
 use std::time::Duration;
 
 use crate::chunk::TrafficClass;
 use crate::time::Timestamp;
 
-/// What a full bucket holds, in time.
+/// Capacity of a bucket, as a duration.
 pub const BURST: Duration = Duration::from_secs(1);
-/// What may be spent in a minute beside what fills a shared bucket in it, in seconds of the quota: what it held, what it owes then, and what
-/// nodes had drawn before and keep for two.
+/// Tokens that can be spent in a minute in addition to the refill of a shared bucket, in seconds of the quota: its content (1), its debt at
+/// the end (1), and tokens that nodes drew earlier and keep for two seconds (2).
 const BESIDE_SECONDS: u64 = 4;
-/// Share of the quota at which a cold bucket fills, in thousandths.
+/// Fill rate of a cold bucket, in thousandths of the quota.
 const COLD_PERMILLE: u64 = 100;
 const WHOLE_PERMILLE: u64 = 1_000;
 const MINUTE_MILLIS: i128 = 60_000;
 /// The bucket counts in grains, so that a millisecond at any quota and warmth is a whole number of them.
 const GRAINS_PER_TOKEN: i128 = MINUTE_MILLIS * WHOLE_PERMILLE as i128;
 
-/// What a credential may send.
+/// The quota of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Messages per minute.
     pub per_minute: u32,
-    /// How long a cold bucket takes to reach all of it; zero for at once.
+    /// Time in which a cold bucket reaches the full rate; zero for at once.
     pub ramp: Duration,
-    /// Part of the bucket that audiences leave to single messages.
+    /// Part of the bucket reserved for single messages.
     pub urgent_share_percent: u8,
 }
 
 impl Quota {
-    /// Returns the quota by which the bucket fills that nodes share: less, by what may be spent in a minute beside what fills the bucket in
-    /// it, so that no minute holds more than the quota however many nodes there are.
+    /// Returns the reduced quota that refills a bucket shared by nodes. It accounts for the tokens that can be spent in a minute in
+    /// addition to the refill, so that no minute exceeds the quota regardless of the number of nodes.
     #[must_use]
     pub const fn shared(self) -> Self {
         let per_minute = self.per_minute as u64 * 60 / (60 + BESIDE_SECONDS);
@@ -46,12 +46,12 @@ impl Quota {
     }
 }
 
-/// What a bucket holds at an instant, so that it can be gone on with by another process.
+/// The content of a bucket at an instant, so that another process can continue it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
-    /// When it was looked at last.
+    /// Time of the last update.
     pub at: Timestamp,
-    /// How warm it is, in milliseconds of the ramp.
+    /// Its warmth, in milliseconds of the ramp.
     pub warm_ms: u64,
     /// The urgent part, in grains; below zero while a debt is paid off.
     pub urgent_grains: i64,
@@ -59,7 +59,7 @@ pub struct Level {
     pub common_grains: i64,
 }
 
-/// The bucket of one credential. Time comes in as an argument and may jump: a jump is worth one full bucket at most.
+/// The bucket of one credential. The time is passed as an argument and may jump: a jump adds one full bucket at most.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     quota: Quota,
@@ -70,7 +70,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Makes a cold bucket that is full for its warmth.
+    /// Creates a cold bucket that is full for its warmth.
     #[must_use]
     pub fn new(quota: Quota, now: Timestamp) -> Self {
         let mut bucket = Self { quota, at: now, warm_ms: 0, urgent: 0, common: 0 };
@@ -78,46 +78,46 @@ impl Bucket {
         bucket
     }
 
-    /// Goes on with a bucket of before: it has been filling since, and owes what it owed.
+    /// Continues an earlier bucket, with the refill since then and its debt.
     #[must_use]
     pub fn resume(quota: Quota, level: Level, now: Timestamp) -> Self {
         let (urgent, common) = (i128::from(level.urgent_grains), i128::from(level.common_grains));
         let mut bucket = Self { quota, at: level.at, warm_ms: level.warm_ms, urgent, common };
         bucket.warm_ms = bucket.warm_ms.min(bucket.ramp_ms());
-        // Before it fills: a level kept under a larger quota may hold more than fits.
+        // Before the refill: a level stored under a larger quota may exceed the capacity.
         bucket.clamp();
         bucket.fill(now);
         bucket
     }
 
-    /// Returns what it holds, for [`Self::resume`].
+    /// Returns its content, for [`Self::resume`].
     #[must_use]
     pub fn level(&self) -> Level {
-        // Only a debt can be too large: what is held is bounded by a burst.
+        // Only a debt can be too large: the content is bounded by a burst.
         let narrow = |grains: i128| i64::try_from(grains).unwrap_or(i64::MIN);
         let (urgent_grains, common_grains) = (narrow(self.urgent), narrow(self.common));
         Level { at: self.at, warm_ms: self.warm_ms, urgent_grains, common_grains }
     }
 
-    /// Returns the quota in force.
+    /// Returns the current quota.
     #[must_use]
     pub const fn quota(&self) -> Quota {
         self.quota
     }
 
-    /// Obeys another quota from now on, as warm as before and without what the old one had saved up.
+    /// Applies another quota from now on. The warmth stays, but tokens beyond the new capacity are lost.
     pub fn set_quota(&mut self, quota: Quota, now: Timestamp) {
-        // At the old rate up to now.
+        // Refill at the old rate up to now.
         self.fill(now);
         self.quota = quota;
         self.clamp();
     }
 
-    /// Takes a token for each of `count` messages, or tells when to ask again.
+    /// Takes one token for each of `count` messages.
     ///
     /// # Errors
     ///
-    /// Returns the first instant at which it is worth asking again.
+    /// Returns the earliest instant at which a retry is worthwhile.
     pub fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<(), Timestamp> {
         self.fill(now);
         let wanted = grains(count);
@@ -136,8 +136,8 @@ impl Bucket {
         Ok(())
     }
 
-    /// Takes what there is for a class, up to `most`, and returns how many; none where that is less than `least`. A full bucket gives all that
-    /// is asked for and owes the rest: what it cannot hold until it is asked again would be lost.
+    /// Takes the available tokens of a class, up to `most`, and returns their number; zero if fewer than `least` are available. A full
+    /// bucket grants `most` and goes into debt, because its overflow until the next draw would be lost.
     pub fn draw(&mut self, class: TrafficClass, (least, most): (u64, u64), now: Timestamp) -> u64 {
         let there = u64::try_from(self.tokens(class, now)).unwrap_or_default().min(most);
         let counts = [most, there, least].into_iter().filter(|count| *count > 0 && *count >= least);
@@ -145,7 +145,7 @@ impl Bucket {
         taken.next().unwrap_or_default()
     }
 
-    /// Corrects a request that was granted to what was really used: more becomes a debt, less is given back.
+    /// Adjusts a granted request to the actual usage: an excess becomes a debt, unused tokens are returned.
     pub fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         if used >= taken {
             self.spend(class, grains(used - taken));
@@ -154,7 +154,7 @@ impl Bucket {
         }
     }
 
-    /// Returns how many tokens there are for a class; below zero while a debt is paid off.
+    /// Returns the number of tokens available to a class; it is negative while a debt is paid off.
     #[must_use]
     pub fn tokens(&mut self, class: TrafficClass, now: Timestamp) -> i64 {
         self.fill(now);
@@ -165,7 +165,7 @@ impl Bucket {
         i64::try_from(grains.div_euclid(GRAINS_PER_TOKEN)).unwrap_or(i64::MIN)
     }
 
-    /// Returns how many messages per minute its warmth allows.
+    /// Returns the messages per minute that its warmth allows.
     #[must_use]
     pub fn per_minute_now(&mut self, now: Timestamp) -> u64 {
         self.fill(now);
@@ -194,14 +194,14 @@ impl Bucket {
         self.clamp();
     }
 
-    /// Adds what the time since the last look is worth; a clock that goes back adds nothing.
+    /// Adds the refill for the time since the last update; a clock that goes back adds nothing.
     fn fill(&mut self, now: Timestamp) {
         let passed = now.since(self.at).as_millis();
-        // Also when the clock goes back, or nothing would be added until that time comes again.
+        // Also when the clock goes back; otherwise nothing would be added until it catches up.
         self.at = now;
         let passed = i128::try_from(passed).unwrap_or(i128::MAX);
         let (rate, hole) = (self.grains_per_ms(), self.hole());
-        // Bounded before it is multiplied: a clock may jump by any time.
+        // Bounded before the multiplication: a clock may jump by any amount.
         let filling = passed.min(div_ceil(hole, rate));
         self.pour(TrafficClass::Urgent, hole.min(rate * filling));
         self.warm(filling as u64, (passed - filling) as u64);
@@ -222,7 +222,7 @@ impl Bucket {
         self.urgent_max() - self.urgent + self.common_max() - self.common
     }
 
-    /// At least one token, lest a small quota never let anything pass.
+    /// At least one token, so that a small quota does not block everything.
     fn urgent_max(&self) -> i128 {
         (self.burst() * i128::from(self.quota.urgent_share_percent.min(100)) / 100).max(GRAINS_PER_TOKEN)
     }
@@ -251,7 +251,7 @@ impl Bucket {
     }
 }
 
-/// Longest ramp that is believed: a day.
+/// Longest ramp that is accepted: a day.
 const RAMP_MAX_MILLIS: u64 = 24 * 3_600 * 1_000;
 
 fn grains(tokens: u64) -> i128 {
@@ -262,7 +262,7 @@ fn millis(grains: i128, per_ms: i128) -> Duration {
     Duration::from_millis(u64::try_from(div_ceil(grains, per_ms)).unwrap_or(u64::MAX))
 }
 
-/// Divides what is not negative, rounding up.
+/// Divides non-negative numbers, rounding up.
 const fn div_ceil(grains: i128, per_ms: i128) -> i128 {
     (grains + per_ms - 1) / per_ms
 }

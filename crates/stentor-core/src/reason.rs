@@ -1,11 +1,11 @@
-//! Why a delivery is where it is.
+//! Reasons for the state of a delivery.
 
 use crate::codes::codes;
 
 codes! {
-    /// Why a delivery is where it is; kept as one byte in the ledger, so codes are never reused.
+    /// The reason for the state of a delivery; stored as one byte in the ledger, so codes are never reused.
     Reason {
-        /// Nothing to explain.
+        /// No particular reason.
         None = 0, "none";
         /// The push service no longer knows the token.
         Unregistered = 1, "unregistered";
@@ -21,11 +21,11 @@ codes! {
         PayloadTooLarge = 6, "payload_too_large";
         /// The push service refuses our credential.
         CredentialRefused = 7, "credential_refused";
-        /// The push service asks to slow down.
+        /// The push service requests a lower rate.
         Throttled = 8, "throttled";
-        /// The push service, or the way to it, is down.
+        /// The push service, or the network path to it, is down.
         Unavailable = 9, "unavailable";
-        /// Written, never answered.
+        /// The request was written and never answered.
         Unanswered = 10, "unanswered";
         /// Its time to live passed before it was accepted.
         TtlPassed = 11, "ttl_passed";
@@ -47,13 +47,13 @@ codes! {
         ThirdPartyAuth = 19, "third_party_auth";
         /// The app was deleted.
         AppGone = 20, "app_gone";
-        /// The push service answered something that its documents do not name.
+        /// The push service sent a response that its documentation does not define.
         UnknownAnswer = 21, "unknown_answer";
-        /// What is kept about it cannot be read or written any more.
+        /// Its stored data can no longer be read or written.
         Damaged = 22, "damaged";
-        /// The push service's endpoint has only addresses that the server may not connect to.
+        /// All addresses of the push service's endpoint are refused by the outbound policy.
         AddressRefused = 23, "address_refused";
-        /// More waited for the device than it may have waiting: it was told that messages were deleted.
+        /// The device had too many pending messages; it was notified that messages were deleted.
         TooManyPending = 24, "too_many_pending";
     }
 }

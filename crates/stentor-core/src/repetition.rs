@@ -1,12 +1,13 @@
-//! Words for the log that one cause may bring up thousands of times: each is said now and then, with how often it was not.
+//! Rate limiting of log messages that one cause may trigger thousands of times: each is logged at intervals, with the number of suppressed
+//! ones.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The silence after a word.
+/// Shortest interval between two logged messages.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A word that may repeat.
+/// The state of a log message that may repeat.
 #[derive(Debug, Default)]
 pub struct RepeatedWord(Mutex<Said>);
 
@@ -17,13 +18,14 @@ struct Said {
 }
 
 impl RepeatedWord {
-    /// Makes a word that was not said yet.
+    /// Creates the state of a message that was not logged yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Said { at: None, kept_back: 0 }))
     }
 
-    /// Returns how often it was kept back since it was said last, when it is to be said now; otherwise counts it.
+    /// Returns the number of messages suppressed since the last logged one if the message is to be logged now; otherwise counts it and
+    /// returns `None`.
     pub fn may_say(&self, now: Instant) -> Option<u64> {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if said.at.is_some_and(|at| now.saturating_duration_since(at) < PAUSE) {

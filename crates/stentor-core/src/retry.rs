@@ -1,15 +1,15 @@
-//! When to try again: exponential backoff with jitter, bounded by attempts and by the message's life.
+//! The retry policy: exponential backoff with jitter, bounded by attempts and by the message's ttl.
 
 use std::time::Duration;
 
-/// How long to wait and how often to try.
+/// Delays and number of attempts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
-    /// Wait before the second attempt.
+    /// Delay before the second attempt.
     pub base: Duration,
-    /// Longest wait between two attempts, unless the push service asks for more.
+    /// Longest delay between two attempts, unless the push service requests a longer one.
     pub max: Duration,
-    /// Attempts that a single delivery may take for reasons of its own; waits asked for by the service do not count.
+    /// Attempts of a single delivery for reasons of its own; delays requested by the service do not count.
     pub max_attempts: u16,
 }
 
@@ -20,9 +20,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns the wait after `attempt` failed (1 = the first): between half and all of the exponential step.
+    /// Returns the delay after `attempt` failed (1 = the first): between half and all of the exponential step.
     ///
-    /// `jitter` is a number in 0..1 that the caller draws, so that this stays a function; `floor` is a Retry-After.
+    /// `jitter` is a number in 0..1 that the caller draws, so that the function stays pure; `floor` is a Retry-After.
     #[must_use]
     pub fn wait(&self, attempt: u16, jitter: f64, floor: Option<Duration>) -> Duration {
         // Bounded for the shift; `max` holds long before.

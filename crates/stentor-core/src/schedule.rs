@@ -1,4 +1,4 @@
-//! Schedules: messages that are sent again and again.
+//! Schedules: recurring messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,25 +10,25 @@ use crate::time::Timestamp;
 use crate::word::words;
 
 codes! {
-    /// Where a schedule is.
+    /// The state of a schedule.
     ScheduleState {
         /// Fires when due.
         Active = 0, "active";
-        /// Fires nothing until resumed; ticks of that time are not made up for.
+        /// Fires nothing until resumed; missed ticks are not made up for.
         Paused = 1, "paused";
         /// Ended by its owner.
         Canceled = 2, "canceled";
         /// Has no further occurrence.
         Finished = 3, "finished";
-        /// What is kept of it cannot be read: it fires nothing until it is canceled.
+        /// Its stored record cannot be read: it fires nothing until it is canceled.
         Damaged = 4, "damaged";
-        /// Deleted by its owner: kept for what it sent, and shown to nobody.
+        /// Deleted by its owner: kept because of the messages that it sent, and no longer shown.
         Deleted = 5, "deleted";
     }
 }
 
 impl ScheduleState {
-    /// Whether a schedule in this state may come into another: what ended can only be deleted.
+    /// Returns true if a schedule may change from this state to `next`: an ended schedule can only be deleted.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match self {
@@ -40,7 +40,7 @@ impl ScheduleState {
     }
 }
 
-/// What happens to ticks missed while the server was down.
+/// The treatment of ticks missed while the server was down.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
@@ -55,20 +55,20 @@ pub enum CatchUp {
 
 words! { CatchUp { Once = "once"; Skip = "skip"; All = "all"; } }
 
-/// When a schedule fires.
+/// The times at which a schedule fires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recurrence {
-    /// Cron pattern of five fields (minute to day of week); checked where the calendar is.
+    /// Cron pattern of five fields (minute to day of week); checked by the code that has the calendar.
     pub cron: String,
-    /// The zone in which the pattern is read.
+    /// The time zone of the pattern.
     pub time_zone: TimeZoneName,
     /// No occurrence after this.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<Timestamp>,
-    /// What to do about missed ticks.
+    /// The treatment of missed ticks.
     #[serde(default)]
     pub catch_up: CatchUp,
-    /// Whether audiences are due at the very tick, though that is a full minute.
+    /// True if audiences are due exactly at the tick, although ticks fall on full minutes; otherwise they are spread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact: bool,
 }
@@ -78,17 +78,17 @@ pub struct Recurrence {
 pub struct Schedule {
     /// Its id.
     pub id: ScheduleId,
-    /// Whose it is.
+    /// The owning app.
     pub app: AppId,
-    /// What people call it.
+    /// The name shown to people.
     pub name: Option<Label>,
-    /// What each occurrence sends.
+    /// The message of each occurrence.
     pub spec: MessageSpec,
-    /// When it fires.
+    /// Its recurrence.
     pub recurrence: Recurrence,
-    /// Where it is.
+    /// Its state.
     pub state: ScheduleState,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
     /// Its next occurrence; `None` when there is none.
     pub next_due: Option<Timestamp>,

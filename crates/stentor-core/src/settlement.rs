@@ -1,4 +1,4 @@
-//! Settlements: what one chunk's outcomes mean, as a value for the store to write in one transaction.
+//! Settlements: the consequences of one chunk's outcomes, as a value that the store writes in one transaction.
 
 use crate::campaign::Stop;
 use crate::delivery::{DeliveryState, Record};
@@ -7,67 +7,66 @@ use crate::id::{ChunkId, DeviceId};
 use crate::outcome::Reason;
 use crate::time::Timestamp;
 
-/// What is to be done about a device's address.
+/// A change of a device's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenChange {
-    /// The token is dead; the device is kept when it was registered again after `since` or after the lease, when the
-    /// token was read.
+    /// The token is dead. The device stays if it was registered again after `since`, or after the lease, when the token was read.
     Retire {
         /// The device.
         device: DeviceId,
-        /// Why the token is dead.
+        /// The reason.
         reason: Reason,
-        /// Since when the push service holds it dead; `None` means the time of the lease, when the token was read.
+        /// Time since which the push service considers it dead; `None` means the time of the lease, when the token was read.
         since: Option<Timestamp>,
     },
-    /// The device has a new address; when another device of the app holds that already, this one is retired.
+    /// The device has a new token; if another device of the app already has this token, this device is retired.
     Replace {
         /// The device.
         device: DeviceId,
-        /// Its new address.
+        /// Its new token.
         token: PushToken,
     },
 }
 
-/// Positions of a chunk that go on together in a child chunk.
+/// Positions of a chunk that continue together in a child chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     /// Ascending positions in the parent.
     pub positions: Vec<u32>,
-    /// Not before.
+    /// Earliest time of the lease.
     pub due_at: Timestamp,
-    /// Number of the attempt to come (the first attempt is 1).
+    /// Number of the next attempt (the first attempt is 1).
     pub attempt: u16,
-    /// Whether an attempt so far may have reached the device unseen.
+    /// True if an earlier attempt may have reached the device unnoticed.
     pub ambiguous: bool,
 }
 
-/// What one leased chunk's outcomes mean.
+/// The consequences of one leased chunk's outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     /// The chunk.
     pub chunk: ChunkId,
-    /// The lease under which it was sent; a later one makes this settlement void.
+    /// The epoch of the lease under which it was sent; a later lease makes this settlement void.
     pub epoch: u32,
-    /// The instant of the settlement.
+    /// Time of the settlement.
     pub now: Timestamp,
-    /// One for each position; `Queued` exactly at the positions of the children and of what is awaited.
+    /// One record for each position; `Queued` exactly at the positions of the children and of the awaited deliveries.
     pub records: Vec<Record>,
-    /// Attempts at the push service; what was certainly not written to it is none.
+    /// Attempts at the push service; deliveries that were certainly not written to it are not counted.
     pub attempts: u32,
-    /// Token hygiene.
+    /// Changes of tokens.
     pub tokens: Vec<TokenChange>,
-    /// What is tried again.
+    /// Deliveries to be retried.
     pub children: Vec<Child>,
-    /// Ascending positions whose answers are still waited for: they go on as a chunk of their own, leased as this one is,
-    /// and are settled by themselves.
+    /// Ascending positions without an answer yet: they continue as a chunk of their own under the same lease, and are settled separately.
     pub awaited: Vec<u32>,
     /// Set when the campaign must end at the chunk's provider.
     pub stop: Option<Stop>,
 }
 
 impl Settlement {
-    /// Ends what would have been tried again, because its campaign has ended meanwhile; what is on its way is past recall.
+    /// Ends the deliveries that would have been retried, because their campaign has ended in the meantime. Deliveries in flight cannot be
+    /// recalled.
     #[must_use]
     pub fn without_children(mut self, state: DeliveryState, reason: Reason) -> Self {
         for at in self.children.iter().flat_map(|child| &child.positions) {
@@ -79,8 +78,8 @@ impl Settlement {
         self
     }
 
-    /// Returns the settlement of a whole chunk, given that of its answered positions alone: position i of this one is
-    /// `answered[i]` there, and `awaited` are all others. Both ascend.
+    /// Returns the settlement of a whole chunk, given the settlement of its answered positions alone: position i of `self` is `answered[i]`
+    /// in the result, and `awaited` are all others. Both ascend.
     #[must_use]
     pub fn spread(self, answered: &[u32], awaited: Vec<u32>, ambiguous: bool) -> Self {
         let waits = Record::new(DeliveryState::Queued, Reason::None, ambiguous);
@@ -97,12 +96,12 @@ impl Settlement {
         Self { records, children, awaited, ..self }
     }
 
-    /// Returns whether positions, records and children agree for a chunk of `count` devices.
+    /// Returns true if positions, records and children agree for a chunk of `count` devices.
     #[must_use]
     pub fn is_coherent(&self, count: usize) -> bool {
         let mut positions: Vec<_> =
             self.children.iter().flat_map(|child| &child.positions).chain(&self.awaited).copied().collect();
-        // Sorted and then compared one by one, so that a position named twice is found, too.
+        // Sorted and then compared one by one, so that a repeated position is found as well.
         positions.sort_unstable();
         let queued = (0..).zip(&self.records).filter(|(_, record)| record.state() == DeliveryState::Queued);
         let no_sending = self.records.iter().all(|record| record.state() != DeliveryState::Sending);

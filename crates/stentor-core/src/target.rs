@@ -1,4 +1,4 @@
-//! To whom a message goes.
+//! The target of a message.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::limits::TARGET_DEVICES_MAX_COUNT;
 use crate::name::{ExternalId, GroupName, TopicName};
 use crate::topic::Condition;
 
-/// A push token with what is needed to reach it, whether or not a device is registered with it.
+/// A push token with its platform and provider; it need not belong to a registered device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenTarget {
     /// OS family.
@@ -21,7 +21,7 @@ pub struct TokenTarget {
     pub token: PushToken,
 }
 
-/// To whom a message goes.
+/// The target of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// One device.
@@ -36,20 +36,20 @@ pub enum Target {
     Group(GroupName),
     /// All devices subscribed.
     Topic(TopicName),
-    /// All devices whose topics fulfil the condition.
+    /// All devices with topics that satisfy the condition.
     Condition(Condition),
     /// All devices of the app.
     Everyone,
 }
 
 impl Target {
-    /// Returns whether the audience is small and known at once, so that no producer is needed.
+    /// Returns true if the audience is small and known at once, so that no producer is needed.
     #[must_use]
     pub const fn is_direct(&self) -> bool {
         matches!(self, Self::Device(_) | Self::Devices(_) | Self::Token(_) | Self::User(_))
     }
 
-    /// Returns the queue class: what is direct must not wait behind campaigns.
+    /// Returns the queue class: direct targets must not wait behind campaigns.
     #[must_use]
     pub const fn class(&self) -> TrafficClass {
         if self.is_direct() { TrafficClass::Urgent } else { TrafficClass::Bulk }

@@ -1,4 +1,4 @@
-//! Instants: what every noun counts time in.
+//! Instants, the time type of the domain.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The last instant that can be told.
+    /// The last representable instant.
     pub const MAX: Self = Self(i64::MAX);
 
     /// Wraps milliseconds since 1970-01-01.

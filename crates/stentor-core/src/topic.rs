@@ -6,7 +6,7 @@ pub use condition::{Condition, Expr};
 
 use crate::name::TopicName;
 
-/// A topic and how many devices it has.
+/// A topic with its number of devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicSummary {
     /// Its name.

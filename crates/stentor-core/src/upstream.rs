@@ -1,4 +1,4 @@
-//! Messages of devices to whoever speaks for their app, and the webhook that an app may have for them.
+//! Upstream messages of devices to their app, and the app's webhook for them.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::limits::{UPSTREAM_BODY_MAX_BYTES, UPSTREAM_KEY_MAX_BYTES};
 use crate::time::Timestamp;
 
 codes! {
-    /// What whoever speaks for an app is told.
+    /// The kind of an upstream message.
     UpstreamKind {
-        /// What a device says.
+        /// A message of a device.
         Message = 0, "message";
-        /// That a device has confirmed a message, for a sender who wants to know.
+        /// A receipt: the device has confirmed a message for which the sender requested receipts.
         Receipt = 1, "receipt";
     }
 }
@@ -23,27 +23,26 @@ codes! {
 pub struct UpstreamMessage {
     /// Its id, in order of acceptance.
     pub id: UpstreamId,
-    /// Whose device sent it.
+    /// The app of the device.
     pub app: AppId,
     /// The device.
     pub device: DeviceId,
-    /// Whether the device says it, or we say it of the device.
+    /// Distinguishes messages of the device from receipts that the server generates for it.
     pub kind: UpstreamKind,
-    /// The device's own name for it: the same again from the same device is the same message. A receipt has the id of what was
-    /// confirmed.
+    /// The device's own key for it: a repeated key from the same device is the same message. A receipt has the id of the confirmed message.
     pub key: String,
-    /// What it says, as the text of a JSON object.
+    /// Its content, as the text of a JSON object.
     pub body: String,
-    /// When it was kept.
+    /// Time at which it was stored.
     pub created_at: Timestamp,
-    /// When nobody needs it any more.
+    /// Time from which it is obsolete.
     pub expires_at: Timestamp,
-    /// How often it was handed over; above one it may have been worked on before.
+    /// Number of handovers; above one it may have been processed before.
     pub attempts: u32,
 }
 
 impl UpstreamMessage {
-    /// Checks the bounds of what a device says.
+    /// Checks the limits of a device's message.
     pub fn checked(self) -> Result<Self, Invalid> {
         let fits = (1..=UPSTREAM_KEY_MAX_BYTES).contains(&self.key.len());
         if !fits || !self.key.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -57,27 +56,27 @@ impl UpstreamMessage {
     }
 }
 
-/// Where an app wants what its devices send.
+/// An app's webhook for upstream messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamWebhook {
-    /// Whose it is.
+    /// The owning app.
     pub app: AppId,
     /// The address that messages are posted to.
     pub url: String,
-    /// What they are signed with, as its receiver writes it.
+    /// The signing secret, as written by its receiver.
     pub secret: String,
-    /// When it was last put.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// The secret before this one, while it holds too.
+    /// The previous secret, while it is still valid.
     pub former: Option<FormerSecret>,
 }
 
-/// A secret that was replaced and holds beside its successor for some time, so that a receiver can change over.
+/// A replaced secret that stays valid beside its successor for some time, so that a receiver can switch over.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FormerSecret {
-    /// What messages are signed with as well.
+    /// The additional signing secret.
     pub secret: String,
-    /// Until when.
+    /// End of its validity.
     pub until: Timestamp,
 }
 
@@ -87,7 +86,7 @@ impl fmt::Debug for FormerSecret {
     }
 }
 
-/// Shows no secret, and no address either: a part of it may be one.
+/// Hides the secret and also the address, because a part of it may be secret.
 impl fmt::Debug for UpstreamWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamWebhook").field("app", &self.app).finish_non_exhaustive()

@@ -1,18 +1,18 @@
-//! People, known by the app's own id.
+//! Users, known by the app's own id.
 
 use crate::id::{AppId, DeviceId};
 use crate::name::ExternalId;
 use crate::time::Timestamp;
 
-/// A person of an app; exists as soon as a device or a group names it.
+/// A user of an app; exists as soon as a device or a group names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Whose user.
+    /// The owning app.
     pub app: AppId,
-    /// The app's own id of the person.
+    /// The app's own id of the user.
     pub external_id: ExternalId,
-    /// When first named.
+    /// Time of the first mention.
     pub created_at: Timestamp,
-    /// Devices of the person, at most the page asked for.
+    /// Devices of the user, at most the requested page.
     pub devices: Vec<DeviceId>,
 }

@@ -1,11 +1,11 @@
-//! Words that stand for the values of an enumeration: what people type is read, one of them is written.
+//! Words that stand for the values of an enumeration: several are accepted as input, one is written.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Implements for an enumeration the words that are read as its values, however they are capitalized.
+/// Implements the words of an enumeration; they are read regardless of capitalization.
 macro_rules! words {
     ($name:ident { $($variant:ident = $($word:literal)|+;)* }) => {
         impl $crate::word::Word for $name {
@@ -31,14 +31,14 @@ pub(crate) use words;
 
 /// A value that is written and read as a word.
 pub trait Word: Sized + 'static {
-    /// All words that are read, in order of the values; the first of a value is the one that is written.
+    /// All accepted words in the order of the values; the first word of a value is the one that is written.
     const WORDS: &'static [&'static str];
 
-    /// Reads a word, however it is capitalized; `None` when it stands for nothing.
+    /// Parses a word regardless of capitalization. Returns `None` for an unknown word.
     fn from_word(text: &str) -> Option<Self>;
 }
 
-/// Reads a word and nothing else; the error for another one lists those that would be right.
+/// Deserializes a word; the error for an unknown word lists the accepted ones.
 pub(crate) fn deserialize<'de, T: Word, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     from.deserialize_str(Reader(PhantomData))
 }

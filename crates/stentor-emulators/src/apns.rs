@@ -18,24 +18,24 @@ use std::sync::Arc;
 
 const MAX_HEADER_LIST_BYTES: u32 = 8000;
 
-/// How an APNs emulator is started.
+/// The configuration of an APNs emulator.
 pub type ApnsConfig = EmulatorConfig<ApnsOptions>;
 
-/// What only APNs has.
+/// Options specific to APNs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApnsOptions {
     /// The signing keys that are known; when empty, any well-formed provider token is taken unverified.
     pub keys: Vec<ApnsKey>,
-    /// Whether requests need a provider token.
+    /// Requires a provider token on every request.
     pub require_token: bool,
     /// The bundle ids that may be written to; any when empty.
     pub topics: Vec<String>,
-    /// Whether answers carry `apns-unique-id`, as the sandbox does.
+    /// Adds `apns-unique-id` to responses, as the sandbox does.
     pub sandbox: bool,
-    /// How soon a connection may change its provider token, in seconds.
+    /// The minimum interval between two changes of a connection's provider token, in seconds.
     pub min_token_renewal_s: u64,
-    /// Whether a connection that used an expired provider token answers nothing any more.
+    /// Stops responding on a connection that used an expired provider token.
     pub wedge_on_expired_token: bool,
 }
 

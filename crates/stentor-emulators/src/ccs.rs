@@ -1,4 +1,4 @@
-//! The connection server of GCM and FCM: app servers stay connected by XMPP, send to devices and hear from them.
+//! The connection server of GCM and FCM: app servers stay connected by XMPP, send to devices and receive from them.
 
 mod app_servers;
 mod control;
@@ -27,13 +27,13 @@ use std::sync::Arc;
 use upstream::UpstreamQueue;
 pub use upstream::{InjectedMessage, UpstreamRefusal, UpstreamTotals};
 
-/// How many messages may be on their way without an answer, in each direction of a connection.
+/// The default limit of pending messages, in each direction of a connection.
 const MAX_IN_FLIGHT: u32 = 100;
 
-/// How a CCS emulator is started. `max_concurrent_streams` is how many messages an app server may have pending.
+/// The configuration of a CCS emulator. `max_concurrent_streams` limits the pending messages of an app server.
 pub type CcsConfig = EmulatorConfig<CcsOptions>;
 
-/// Which of both generations of the service it is.
+/// The two generations of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CcsGeneration {
@@ -61,19 +61,19 @@ impl CcsGeneration {
     }
 }
 
-/// What only CCS has.
+/// Options specific to CCS.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CcsOptions {
-    /// Which generation it is.
+    /// The generation of the service to emulate.
     pub generation: CcsGeneration,
     /// The sender ids that exist, each with its keys; any sender with any key when empty.
     pub senders: BTreeMap<String, Vec<String>>,
-    /// How many connections a sender may have; as many as the generation had without it.
+    /// The maximum number of connections per sender; the limit of the generation if absent.
     pub max_connections: Option<usize>,
-    /// How many messages from devices a connection gets before it acknowledges one.
+    /// The maximum number of unacknowledged messages from devices per connection.
     pub max_upstream_in_flight: u32,
-    /// The package that receipts and messages from devices name, unless they say another one.
+    /// The package named by receipts and messages from devices, unless they name another one.
     pub package: String,
     /// Bytes that are charged for a message beside the keys and values of its data. A study's figures suggest 34.
     pub data_overhead_bytes: usize,
@@ -110,7 +110,7 @@ pub struct CcsEmulator;
 
 /// A running CCS emulator; it stops when this is dropped.
 pub struct RunningCcs {
-    /// What all emulators have: counts, policy, faults, devices.
+    /// The parts common to all emulators: counts, policy, faults, devices.
     pub running: Running,
     service: Arc<CcsService>,
 }
@@ -118,7 +118,7 @@ pub struct RunningCcs {
 impl CcsEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file or policy cannot be used.
     pub async fn start(config: CcsConfig) -> Result<RunningCcs, EmulatorError> {
-        // The ports take the service: a handle is kept for what devices send.
+        // The ports take ownership of the service: a handle is kept for upstream messages.
         let mut kept = None;
         let building = |config| {
             let (control, service) = build(config)?;
@@ -132,12 +132,12 @@ impl CcsEmulator {
 }
 
 impl RunningCcs {
-    /// Has a device send a message to an app server. Returns its id. Fails when too many wait already.
+    /// Sends a message from a device to an app server. Returns its id. Fails when too many messages wait already.
     pub fn upstream(&self, message: InjectedMessage) -> Result<String, UpstreamRefusal> {
         self.service.send_upstream(message)
     }
 
-    /// Returns what became of all messages and receipts for app servers.
+    /// Returns the counts of all messages and receipts for app servers.
     pub fn upstream_totals(&self) -> UpstreamTotals {
         self.service.upstream.totals()
     }
@@ -156,7 +156,7 @@ pub(crate) struct CcsService {
     app_servers: AppServers,
 }
 
-/// Reads a stream in pieces and describes what it holds. Fails with a description of why it cannot be read.
+/// Reads a stream in pieces and describes its events. Fails with a description of the first error.
 pub(crate) fn stream_in_pieces(bytes: &[u8], piece_bytes: usize) -> Result<String, String> {
     let (mut reader, mut told) = (xml::StreamReader::new(), String::new());
     // `chunks` panics at a size of zero.

@@ -1,4 +1,4 @@
-//! How the emulator of a push service is started: what all have in common, and what one of them has besides.
+//! The configuration of a push service's emulator: the common fields, and those of one push service.
 
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
@@ -20,38 +20,38 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "T: VendorOptions + Deserialize<'de>"))]
 pub struct EmulatorConfig<T> {
-    /// Where to listen; port 0 takes any free port.
+    /// The address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Where the control and device endpoints listen, in plain HTTP; none without it.
+    /// The address of the control and device endpoints, in plain HTTP; none if absent.
     pub control: Option<SocketAddr>,
     /// TLS for the push service's port.
     pub tls: TlsConfig,
-    /// What is answered.
+    /// The policy that chooses the responses.
     pub policy: Policy,
-    /// Where requests are counted.
+    /// The observer that counts requests.
     pub observer: ObserverConfig,
-    /// Makes chance repeatable.
+    /// Seed of all random draws, which makes a run repeatable.
     pub seed: u64,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
-    /// Means nothing: settings files from when there were two engines may hold it.
+    /// Ignored. Settings files from the time of two engines may contain it.
     #[serde(skip_serializing)]
     pub engine: IgnoredAny,
-    /// Whether tokens must have been issued here; the push service does not know others.
+    /// Accepts only tokens that were issued here, as the push service does.
     pub strict_tokens: bool,
-    /// What only this push service has; its fields stand beside the others.
+    /// Options specific to this push service. Their fields stand beside the others.
     #[serde(flatten)]
     pub vendor: T,
-    /// Refuses any other field. It must stand last: what is left over for it is in no field above.
+    /// Rejects unknown fields. It must stand last: it receives the fields that no other field has taken.
     #[serde(flatten, skip_serializing)]
     pub others: NoOtherField<T>,
 }
 
-/// Reads what the fields of a configuration leave over, which must be nothing.
+/// Deserializes the leftover fields of a configuration. Fails if there is any.
 #[derive(Clone, Copy, Debug)]
 pub struct NoOtherField<T>(PhantomData<T>);
 
-/// What only one push service has.
+/// Options specific to one push service.
 pub trait VendorOptions: Default + Serialize {
     /// The limit of streams that it announces by default.
     const MAX_CONCURRENT_STREAMS: u32;
@@ -112,7 +112,7 @@ fn known_fields<T: VendorOptions>() -> Vec<String> {
     written.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// What one push service differs in, as far as connections, policy and devices go.
+/// The characteristics of one push service, for connections, policy and devices.
 pub(crate) struct VendorTraits {
     pub(crate) token_kind: TokenKind,
     pub(crate) max_header_list_bytes: u32,
@@ -120,7 +120,7 @@ pub(crate) struct VendorTraits {
 }
 
 impl<T> EmulatorConfig<T> {
-    /// Builds what every emulator has, without its ports.
+    /// Builds the parts common to all emulators, without their ports.
     pub(crate) fn parts(
         &self,
         traits: VendorTraits,
@@ -148,7 +148,7 @@ impl<T> EmulatorConfig<T> {
         .await
     }
 
-    /// Builds an emulator that speaks for itself and opens its ports.
+    /// Builds an emulator with its own connection handler and opens its ports.
     pub(crate) async fn start_handling<S: ConnectionHandler>(
         self,
         protocols: Protocols,

@@ -1,4 +1,4 @@
-//! A running emulator: its handle, and the plain HTTP port from which it is watched and steered.
+//! A running emulator: its handle, and the plain HTTP port for monitoring and control.
 
 mod http;
 
@@ -15,17 +15,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The sums of an emulator: the messages, and what happened below them.
+/// The counts of an emulator: its messages and its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sums {
     /// The sums over all tokens.
     #[serde(flatten)]
     pub tokens: ObserverTotals,
-    /// What happened on the connections since the start.
+    /// Connection counts since the start.
     pub wire: WireSums,
 }
 
-/// What happened on the connections since the emulator was started.
+/// Connection counts since the emulator was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireSums {
     /// Connections that spoke the service's protocol.
@@ -42,7 +42,7 @@ pub struct WireSums {
     pub refused: u64,
 }
 
-/// The hand on an emulator, shared by its handle and its control port.
+/// The controls of an emulator, shared by its handle and its control port.
 #[derive(Clone)]
 pub(crate) struct Control {
     context: Arc<EmulatorContext>,
@@ -50,13 +50,13 @@ pub(crate) struct Control {
     routes: Option<Arc<dyn ControlRoutes>>,
 }
 
-/// What the control port of one emulator can be asked beside what all have in common.
+/// Additional routes on the control port of one emulator.
 pub(crate) trait ControlRoutes: Send + Sync {
-    /// Answers a request; `None` when it is about something else.
+    /// Answers a request; `None` for other routes.
     fn route(&self, method: &str, segments: &[&str], body: &[u8]) -> Option<ControlAnswer>;
 }
 
-/// What the control port answers: a value, or a status and a sentence.
+/// The response of the control port: a value, or a status and a sentence.
 pub(crate) type ControlAnswer = Result<serde_json::Value, (::http::StatusCode, String)>;
 
 impl Control {
@@ -64,14 +64,14 @@ impl Control {
         Self { context, devices, routes: None }
     }
 
-    /// Adds what only this emulator can be asked.
+    /// Adds the routes of this emulator.
     pub(crate) fn with_routes(self, routes: Arc<dyn ControlRoutes>) -> Self {
         Self { routes: Some(routes), ..self }
     }
 
     fn sums(&self) -> Sums {
         let wire = &self.context.wire;
-        // Each number stands for itself: sums are read while requests go on.
+        // Each number is independent: sums are read while requests are served.
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Sums {
             tokens: self.context.observer.as_ref().map(|observer| observer.totals()).unwrap_or_default(),
@@ -154,12 +154,12 @@ impl Running {
         self.control.sums()
     }
 
-    /// Puts another policy in force and releases what is stalled. Fails on errors that the service does not have.
+    /// Replaces the policy and releases stalled responses. Fails on errors that the service does not have.
     pub fn set_policy(&self, policy: Policy) -> Result<(), EmulatorError> {
         self.control.set_policy(policy)
     }
 
-    /// Does a fault at once.
+    /// Injects a fault at once.
     pub fn inject(&self, fault: InjectedFault) {
         self.control.context.faults.inject(fault);
     }

@@ -1,4 +1,4 @@
-//! The device side: tokens that are issued and expire, and devices that see what was sent to them.
+//! The device side: tokens that are issued and expire, and devices that receive messages.
 
 mod mailbox;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const MAX_REPLACEMENTS: usize = 16;
 
-/// What the tokens of a push service look like.
+/// The format of a push service's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// 64 hexadecimal digits, as APNs issues them.
@@ -39,7 +39,7 @@ pub struct DeviceMessage {
     pub topic: Option<String>,
     /// The APNs push type.
     pub push_type: Option<String>,
-    /// Whether it may wake the device.
+    /// True if the message may wake the device.
     pub high_priority: bool,
     /// The payload as it was sent.
     pub payload: serde_json::Value,
@@ -53,10 +53,10 @@ impl std::fmt::Debug for DeviceMessage {
     }
 }
 
-/// A message that a push service has accepted for a device, as whoever follows it learns of it.
+/// An accepted message, as reported to a follower.
 #[derive(Clone, PartialEq)]
 pub struct FollowedMessage {
-    /// The device's token, whether it has registered with the emulator or not.
+    /// The device's token, registered with the emulator or not.
     pub token: String,
     /// The message.
     pub message: DeviceMessage,
@@ -73,13 +73,13 @@ impl std::fmt::Debug for FollowedMessage {
 pub(crate) struct Delivery {
     /// The hashes of their tokens.
     pub(crate) devices: Vec<u64>,
-    /// Their tokens, where somebody follows what is accepted.
+    /// Their tokens, if a follower listens.
     pub(crate) tokens: Vec<String>,
     pub(crate) message: DeviceMessage,
     pub(crate) storage: Storage,
 }
 
-/// What is known about a token.
+/// The state of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceState {
     Unknown,
@@ -88,11 +88,11 @@ pub(crate) enum DeviceState {
     OtherTopic,
 }
 
-/// What a device says when it registers.
+/// The registration request of a device.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenRegistration {
-    /// The token to use; a new one is issued without it.
+    /// The token to use; a new one is issued if absent.
     pub token: Option<String>,
     /// The bundle id that the token belongs to (APNs); sending with another one is refused.
     pub topic: Option<String>,
@@ -132,19 +132,19 @@ impl Devices {
         device.topic = registration.topic;
         device.expired_since_ms = None;
         device.replaced_by = None;
-        // The count stands outside the lock: without devices, which is the rule under load, a request takes no lock.
+        // The count lies outside the lock: under load there are usually no devices, and a request then takes no lock.
         self.registered.store(devices.len() as u64, Ordering::Relaxed);
         token
     }
 
-    /// Expires a token from an instant on (milliseconds since 1970, default now); false when it is unknown.
+    /// Expires a token from an instant on (milliseconds since 1970, default now). Returns false if it is unknown.
     pub fn expire(&self, token: &str, since_ms: Option<u64>) -> bool {
         let since_ms = since_ms.unwrap_or_else(now_ms);
         self.with(token_hash(token.as_bytes()), |device| device.expired_since_ms = Some(since_ms)).is_some()
     }
 
-    /// Registers a device anew, under another token (a new one without it): the old one goes on to work, and GCM tells
-    /// senders of the new one. Returns the new token; `None` when the old one is unknown.
+    /// Registers a device under another token (a new one if absent). The old token keeps working, and GCM reports the new one to senders.
+    /// Returns the new token, or `None` when the old one is unknown.
     pub fn replace(&self, token: &str, registration: TokenRegistration) -> Option<String> {
         let hash = token_hash(token.as_bytes());
         // Looked up before a token is issued: an unknown device must not leave one behind.
@@ -171,15 +171,15 @@ impl Devices {
         Some(newest)
     }
 
-    /// Connects a device: first what was kept for it, then everything as it comes. `None` when it is unknown.
+    /// Connects a device. It receives its stored messages first, then new ones as they arrive. Returns `None` when the device is unknown.
     ///
-    /// A device listens once: a new listener ends the one before it.
+    /// A device has one listener: a new one ends the previous one.
     pub fn listen(&self, token: &str) -> Option<UnboundedReceiver<DeviceMessage>> {
         self.with(token_hash(token.as_bytes()), |device| device.mailbox.connect(now_ms()))
     }
 
-    /// Returns every message that is accepted from now on, for whatever token; a new follower ends the one before it. FCM tells so,
-    /// of topics and conditions a message for each member.
+    /// Subscribes to all messages accepted from now on, for any token. A new follower replaces the previous one. Only FCM reports them; a
+    /// message to a topic or condition is reported once per member.
     pub fn follow(&self) -> UnboundedReceiver<FollowedMessage> {
         let (sender, receiver) = unbounded_channel();
         *self.follower.write().unwrap_or_else(PoisonError::into_inner) = Some(sender);
@@ -200,7 +200,7 @@ impl Devices {
         }
         let state = self.with(hash, |device| match (device.expired_since_ms, &device.topic) {
             (Some(since_ms), _) => DeviceState::Expired { since_ms },
-            // Only APNs names a topic; the others ask with none.
+            // Only APNs passes a topic; the other services pass an empty one.
             (None, Some(own)) if !topic.is_empty() && own != topic => DeviceState::OtherTopic,
             _ => DeviceState::Live,
         });

@@ -1,4 +1,4 @@
-//! Repeatable chance: every draw is a pure function of the seed and of what is drawn for.
+//! Repeatable randomness: every draw is a pure function of the seed and of the subject of the draw.
 
 /// Mixes 64 bits so that neighbouring inputs give unrelated outputs (the SplitMix64 finalizer).
 pub(crate) fn mix(value: u64) -> u64 {

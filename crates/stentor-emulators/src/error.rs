@@ -1,15 +1,15 @@
-//! What can go wrong when an emulator is started or told something.
+//! Errors of starting an emulator or of changing its policy.
 
 use std::path::PathBuf;
 
-/// Why an emulator could not start or could not take a policy.
+/// The reason why an emulator could not start or could not accept a policy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulatorError {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         address: std::net::SocketAddr,
         /// The operating system's answer.
         source: std::io::Error,
@@ -28,12 +28,12 @@ pub enum EmulatorError {
     /// A configured public key is not a PEM key of the right kind.
     #[error("public key of {owner}: {reason}")]
     PublicKey {
-        /// Whose key it is.
+        /// The owner of the key.
         owner: String,
-        /// Why it cannot be used.
+        /// The reason why the key cannot be used.
         reason: String,
     },
-    /// The policy says something that this push service cannot answer.
+    /// The policy is invalid for this push service.
     #[error("policy: {0}")]
     Policy(String),
     /// The observer file is not one, is too small, or is in use by another process.
@@ -41,7 +41,7 @@ pub enum EmulatorError {
     Observer {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why the file cannot be used.
         reason: String,
     },
 }

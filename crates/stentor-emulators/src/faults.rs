@@ -14,14 +14,14 @@ use tokio::sync::watch;
 pub enum InjectedFault {
     /// Sends GOAWAY on every open connection, with the last stream id that was processed.
     Goaway {
-        /// What happens afterwards.
+        /// The behaviour of the connection afterwards.
         #[serde(default)]
         then: AfterGoAway,
         /// The error code.
         #[serde(default)]
         code: u32,
     },
-    /// Takes requests and leaves them unanswered (`on: true`), or answers all that wait (`on: false`).
+    /// Leaves requests unanswered (`on: true`), or answers all that wait (`on: false`).
     Stall {
         /// The new state.
         on: bool,
@@ -33,7 +33,7 @@ pub enum InjectedFault {
     },
     /// Resets the next requests instead of answering them.
     ResetNext {
-        /// How many requests.
+        /// The number of requests.
         requests: u64,
         /// The code; by default REFUSED_STREAM.
         #[serde(default = "refused")]
@@ -54,7 +54,7 @@ pub(crate) struct Faults {
     connections: Mutex<Vec<UnboundedSender<InjectedFault>>>,
 }
 
-/// How often stalls have been released.
+/// The number of releases of stalls so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stalls(u64);
 
@@ -71,12 +71,12 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Does a fault.
+    /// Injects a fault.
     pub(crate) fn inject(&self, fault: InjectedFault) {
         match fault {
             InjectedFault::Stall { on } => self.stall(on),
             InjectedFault::ResetNext { requests, code } => {
-                // The code first: whoever takes one of these resets must find it.
+                // The code is stored first: a connection that takes one of these resets must find it.
                 *self.reset_code.lock().unwrap_or_else(PoisonError::into_inner) = code;
                 self.reset_next.store(requests, Ordering::Relaxed);
             }
@@ -114,9 +114,9 @@ impl Faults {
         self.stalls.subscribe()
     }
 
-    /// Takes one of the resets that were asked for.
+    /// Takes one of the pending resets.
     pub(crate) fn take_reset(&self) -> Option<ErrorCode> {
-        // Nearly always none is asked for: then this is a read, and no write that all cores share.
+        // Resets are nearly never pending: this fast path is a read, not a write that all cores share.
         if self.reset_next.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -125,11 +125,11 @@ impl Faults {
         Some(self.reset_code.lock().unwrap_or_else(PoisonError::into_inner).error_code())
     }
 
-    /// Registers a connection, to be told of faults.
+    /// Registers a connection and returns its receiver of faults.
     pub(crate) fn connect(&self) -> UnboundedReceiver<InjectedFault> {
         let (sender, receiver) = unbounded_channel();
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else takes out the connections that have ended.
+        // Closed connections are removed only here.
         connections.retain(|connection| !connection.is_closed());
         connections.push(sender);
         receiver

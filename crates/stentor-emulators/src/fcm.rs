@@ -28,16 +28,16 @@ pub(crate) use topics::{Query, Topics};
 
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 
-/// How an FCM emulator is started.
+/// The configuration of an FCM emulator.
 pub type FcmConfig = EmulatorConfig<FcmOptions>;
 
-/// What only FCM has.
+/// Options specific to FCM.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FcmOptions {
     /// The project ids (or numbers) that exist; any when empty.
     pub projects: Vec<String>,
-    /// Who may send.
+    /// Authentication of senders.
     pub auth: FcmAuth,
 }
 

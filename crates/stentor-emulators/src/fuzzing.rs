@@ -1,4 +1,4 @@
-//! Whole emulators without ports, for fuzzing: requests and connections go in as they are.
+//! Whole emulators without ports, for fuzzing: requests and connections are passed in directly.
 
 use crate::ccs::CcsSession;
 use crate::error::EmulatorError;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 type Answers = dyn Fn(Request<&[u8]>) -> Option<Response<Bytes>> + Send + Sync;
 type Serves = dyn Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// An emulator that answers what it is handed.
+/// An in-process emulator that answers the bytes passed to it.
 pub struct InProcessEmulator {
     answer: Box<Answers>,
     serve: Box<Serves>,
@@ -72,12 +72,12 @@ impl SinkWire {
         Ok(Self { connection: sink::connection(&sink::context(config)?, None), inbox: Vec::new() })
     }
 
-    /// Hands bytes in and returns what is said about them.
+    /// Feeds bytes and returns the output.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.inbox.extend_from_slice(bytes);
         let used = self.connection.receive(&self.inbox, Instant::now());
         self.inbox.drain(..used);
-        // No time passes here: what waits is taken for due.
+        // No time passes here: delayed responses are treated as due.
         if let Some(due) = self.connection.next_due() {
             self.connection.send_due(due);
         }
@@ -98,7 +98,7 @@ impl CcsWire {
         Ok(Self { session: CcsSession::new(ccs::build(config)?.1, Instant::now()) })
     }
 
-    /// Hands bytes in and returns what is said about them; `None` once the connection is over.
+    /// Feeds bytes and returns the output; `None` once the connection is over.
     pub fn feed(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.session.is_over() {
             return None;
@@ -109,7 +109,7 @@ impl CcsWire {
     }
 }
 
-/// Reads a stream of XMPP in pieces of a size and returns what it holds, as text; the error says why it cannot be read.
+/// Reads an XMPP stream in pieces of a size and returns its events as text. The error describes why the stream cannot be read.
 pub fn stream_in_pieces(bytes: &[u8], piece_bytes: usize) -> Result<String, String> {
     ccs::stream_in_pieces(bytes, piece_bytes)
 }

@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 
-/// How a GCM emulator is started.
+/// The configuration of a GCM emulator.
 pub type GcmConfig = EmulatorConfig<GcmOptions>;
 
-/// What only GCM has.
+/// Options specific to GCM.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GcmOptions {
@@ -37,7 +37,7 @@ pub struct GcmOptions {
     pub data_overhead_bytes: usize,
 }
 
-/// Shows how many keys there are, never a key.
+/// Shows the number of keys, never a key.
 impl std::fmt::Debug for GcmOptions {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("GcmOptions");

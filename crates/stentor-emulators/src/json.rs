@@ -45,7 +45,7 @@ impl<'a> JsonNode<'a> {
     }
 }
 
-/// Returns whether a key is this lowerCamelCase name, as it is or in snake_case.
+/// Returns true if a key is this lowerCamelCase name, as it is or in snake_case.
 pub(crate) fn is_name(key: &str, name: &str) -> bool {
     key == name || (key.contains('_') && is_snake_case(key, name))
 }

@@ -1,7 +1,7 @@
 //! The other side of every push service: emulators, observer, sink.
 //!
-//! Written from the vendors' documents, never from a client: a server that parses and frames, a policy that
-//! decides what to answer, and an observer that counts are three separate rooms.
+//! Written from the vendors' documents, never from a client. A server parses and frames, a policy chooses the responses, and an observer
+//! counts; the three are separate parts.
 #![deny(unsafe_code)]
 
 pub mod apns;

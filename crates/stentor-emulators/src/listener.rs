@@ -1,4 +1,4 @@
-//! A listening port: accepts connections, secures them, and hands them to the right protocol.
+//! A listening port: accepts connections, secures them, and passes them to the right protocol.
 
 use crate::error::EmulatorError;
 use crate::frames;
@@ -19,7 +19,7 @@ const PEEK_PAUSE: Duration = Duration::from_millis(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const HTTP2_PREFACE_START: &[u8; 3] = b"PRI";
 
-/// Which protocols a port speaks.
+/// The protocols that a port speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocols {
     Http2,
@@ -43,9 +43,9 @@ pub(crate) trait HttpIo: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> HttpIo for IO {}
 
-/// Whoever speaks on a port's connections. A connection in a protocol that it does not speak ends at once.
+/// Serves the connections of a port. A connection in an unsupported protocol ends at once.
 pub(crate) trait ConnectionHandler: Send + Sync + 'static {
-    /// Serves an HTTP/2 connection to its end, or until it is told to stop.
+    /// Serves an HTTP/2 connection to its end, or until it is stopped.
     fn http2(self: Arc<Self>, _io: impl HttpIo, _stop: CancellationToken) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
@@ -149,7 +149,7 @@ impl<S: ConnectionHandler> EmulatorListener<S> {
     }
 }
 
-/// One connection and who speaks with it.
+/// One connection and its handler.
 struct ServedConnection<S> {
     handler: Arc<S>,
     protocols: Protocols,
@@ -162,7 +162,7 @@ impl<S: ConnectionHandler> ServedConnection<S> {
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        // A port that speaks nothing else needs no agreement.
+        // A port with a single protocol needs no negotiation.
         let http2 = http2 || self.protocols == Protocols::Http2;
         self.serve_protocol(http2, stream).await;
     }
@@ -194,7 +194,7 @@ async fn begins_with_preface(stream: &TcpStream) -> bool {
             if seen == 0 || start[..seen] != HTTP2_PREFACE_START[..seen] || seen == start.len() {
                 return seen == start.len() && start == *HTTP2_PREFACE_START;
             }
-            // `peek` returns at once with what it has shown before: it cannot wait for more.
+            // `peek` returns at once with the bytes that it has shown before: it cannot wait for more.
             tokio::time::sleep(PEEK_PAUSE).await;
         }
     };

@@ -1,7 +1,7 @@
-//! Counts what happened to every token, in a file that outlives the emulator.
+//! The observer: counts of the attempts and outcomes per token, in a file that outlives the emulator.
 //!
-//! The file is memory-mapped, so a count is safe from `kill -9` the moment it is made (not from a power cut).
-//! It is cut into shards, each an open-addressing table with a lock of its own.
+//! The file is memory-mapped, so a count survives `kill -9` the moment it is made (but not a power cut). It is cut into shards, each an
+//! open-addressing table with a lock of its own.
 
 mod file;
 mod table;
@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Where the counts are kept and for how many tokens.
+/// The file of the counts and its capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObserverConfig {
     /// The file; without one the counts live in memory and die with the emulator.
     pub path: Option<PathBuf>,
-    /// How many different tokens can be counted.
+    /// The maximum number of different tokens.
     pub capacity_tokens: u64,
 }
 
@@ -31,16 +31,16 @@ impl Default for ObserverConfig {
     }
 }
 
-/// What happened to one token.
+/// The counts of one token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Requests read for it, whatever became of them.
+    /// Requests read for it, with any outcome.
     pub attempts: u32,
-    /// Requests taken over, whether or not the success reached anybody; more than one is a duplicate.
+    /// Requests accepted, even if the response did not reach the client; more than one is a duplicate.
     pub accepted: u32,
     /// Requests refused with an error.
     pub rejected: u32,
-    /// Requests found valid that asked for validation only.
+    /// Valid requests for validation only.
     pub validate_only: u32,
 }
 
@@ -63,7 +63,7 @@ pub struct ObserverTotals {
     pub overflow: u64,
 }
 
-/// What an answer was, for counting.
+/// The kind of a response, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerTally {
     Accepted,
@@ -126,7 +126,7 @@ impl Observer {
         });
     }
 
-    /// Makes an empty batch of this observer.
+    /// Creates an empty batch of this observer.
     pub(crate) fn batch(&self) -> CountBatch {
         CountBatch { by_shard: vec![Vec::new(); self.shards.len()] }
     }

@@ -1,8 +1,8 @@
-//! What to answer: the vocabulary shared by all emulators, readable and writable as JSON.
+//! The policy of responses: the vocabulary shared by all emulators, readable and writable as JSON.
 //!
-//! Every part may be combined with every other. The first part that has an answer decides: `resets`, then
-//! `scripts`, `bursts`, `quota`, `mix`; without any of them the request is accepted. `latency` and `stall`
-//! only delay; `goaway` and `streams` speak about the connection.
+//! Every part may be combined with every other. The first part with a response decides, in the order `resets`, `scripts`, `bursts`,
+//! `quota`, `mix`; without any of them the request is accepted. `latency` and `stall` only delay; `goaway` and `streams` concern the
+//! connection.
 
 mod judge;
 mod latency;
@@ -18,21 +18,21 @@ pub use script::{Script, ScriptStep};
 use serde::{Deserialize, Serialize};
 use stentor_http2_codec::frame::ErrorCode;
 
-/// What an emulator answers. The default accepts everything at once.
+/// The policy of an emulator. The default accepts everything at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Delays every answer; what is counted and delivered is so on arrival.
+    /// Delays every response. Messages are counted and delivered on arrival.
     pub latency: Option<AnswerLatency>,
     /// Answers a weighted mix of errors.
     pub mix: Option<Mix>,
     /// Answers chosen tokens from a list.
     pub scripts: Vec<Script>,
-    /// Allows only so many messages per window.
+    /// Limits the messages per window.
     pub quota: Option<QuotaPolicy>,
     /// Fails in regular bursts.
     pub bursts: Option<Bursts>,
-    /// Takes requests and does not answer them until released.
+    /// Accepts requests and does not answer them until released.
     pub stall: Option<Stall>,
     /// Resets some streams instead of answering.
     pub resets: Option<Resets>,
@@ -57,19 +57,19 @@ pub enum ScriptedAnswer {
     Stall,
 }
 
-/// An error as the push service words it.
+/// An error in the terms of the push service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceError {
     /// The FCM `errorCode`, the APNs `reason`, or GCM's error; for GCM over HTTP also the status of a whole request, as "503".
     pub code: String,
-    /// `Retry-After` in seconds; no header without it.
+    /// `Retry-After` in seconds; no header if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u32>,
     /// The time since which the token is dead, in milliseconds since 1970 (APNs 410; default: now).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_ms: Option<u64>,
-    /// The field that an FCM `INVALID_ARGUMENT` blames, as `message.token`; none without it.
+    /// The field that an FCM `INVALID_ARGUMENT` blames, as `message.token`; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
@@ -94,7 +94,7 @@ impl ServiceError {
 pub enum ResetCode {
     /// The request was not processed and may be sent again.
     RefusedStream,
-    /// The server failed; nobody knows whether the request was processed.
+    /// The server failed; it is unknown whether the request was processed.
     InternalError,
     /// The stream is no longer needed.
     Cancel,
@@ -128,7 +128,7 @@ pub enum NamedMix {
     Realistic,
 }
 
-/// How often which error is answered.
+/// Errors and their frequencies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedMix {
@@ -146,7 +146,7 @@ pub struct WeightedRefusal {
     pub error: ServiceError,
     /// Its weight.
     pub weight: u32,
-    /// True when it belongs to the token: every attempt at that token then gets the same answer.
+    /// True if the error belongs to the token: every attempt at that token then gets the same response.
     #[serde(default)]
     pub per_token: bool,
 }
@@ -163,12 +163,12 @@ pub struct Stall {
     pub tokens: Vec<String>,
     /// Stalls tokens that begin with one of these.
     pub prefixes: Vec<String>,
-    /// True when the push service has taken over what stalls, whether by this part, a script or a fault: it is counted
-    /// and delivered on arrival, and only the answer is missing. Otherwise that waits for the release as well.
+    /// Counts and delivers stalled messages on arrival, whether stalled by this part, a script or a fault, so that only the response is
+    /// missing. If false, they are counted and delivered at the release.
     pub taken_over: bool,
 }
 
-/// Shows how much is stalled, never a token.
+/// Shows the kind of stall, never a token.
 impl std::fmt::Debug for Stall {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("Stall");
@@ -193,10 +193,10 @@ pub struct Resets {
 pub struct GoAway {
     /// The request of a connection after which the frame is sent.
     pub after_requests: u64,
-    /// How many of those requests, the latest ones, are above the last stream id and stay unprocessed.
+    /// The number of those requests, counted from the latest, that are above the last stream id and stay unprocessed.
     #[serde(default)]
     pub unprocessed: u64,
-    /// What happens to the connection afterwards.
+    /// The behaviour of the connection afterwards.
     #[serde(default)]
     pub then: AfterGoAway,
     /// The error code; 0 is NO_ERROR.
@@ -223,7 +223,7 @@ impl Default for GoAway {
     }
 }
 
-/// What follows a GOAWAY.
+/// The behaviour after a GOAWAY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterGoAway {
@@ -246,7 +246,7 @@ pub struct StreamLimitPolicy {
     pub after_reject: Option<u32>,
     /// Changes by the number of requests seen on the connection.
     pub steps: Vec<StreamStep>,
-    /// What a stream above an acknowledged limit gets.
+    /// The reaction to a stream above an acknowledged limit.
     pub on_excess: OnExcess,
 }
 
@@ -260,7 +260,7 @@ pub struct StreamStep {
     pub limit: u32,
 }
 
-/// What a stream above the limit gets.
+/// The reaction to a stream above the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnExcess {

@@ -1,5 +1,5 @@
-//! Reads much at a time below TLS, into memory that the connections of a thread share: TLS takes what was read before
-//! the next connection has its turn, so that mostly one piece of memory does for all, and stays in the cache.
+//! Large reads below TLS, into buffers shared by the connections of a thread. TLS consumes the bytes before the next connection has its
+//! turn, so one buffer mostly suffices and stays in the cache.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,25 +7,25 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How many pieces of memory a thread keeps for later.
+/// The number of spare buffers that a thread keeps.
 const BUFFERS_MAX_COUNT: usize = 4;
 
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream from which more is read than was asked for.
+/// A stream that reads more than its caller requested.
 pub(crate) struct Prefetch<IO> {
     io: IO,
     most_bytes: usize,
-    /// Empty while there is nothing in it.
+    /// Empty while nothing is buffered.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl<IO> Prefetch<IO> {
-    /// Reads up to `most_bytes` at a time; whoever asks for as many gets them without a detour.
+    /// Reads up to `most_bytes` at a time. A read of that size or more bypasses the buffer.
     pub(crate) fn new(io: IO, most_bytes: usize) -> Self {
         Self { io, most_bytes, bytes: Vec::new(), start: 0, end: 0 }
     }

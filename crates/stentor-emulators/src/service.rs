@@ -1,4 +1,4 @@
-//! The seam between framing and meaning: what a protocol hands back for one request.
+//! The interface between framing and meaning: the reply of a protocol to one request.
 
 mod host;
 pub(crate) mod http1;
@@ -19,19 +19,19 @@ use tokio_util::sync::CancellationToken;
 
 /// One push service, as the connections see it.
 pub(crate) trait EmulatedService: Send + Sync + 'static {
-    /// What a connection remembers between its requests.
+    /// The state of a connection between its requests.
     type Session: Send + Unpin;
 
     /// The largest request body that is read; more is cut off and reported as too large.
     const MAX_BODY_BYTES: usize;
 
-    /// Whether a `:scheme` of "https:", with a colon, passes for "https".
+    /// Accepts a `:scheme` of "https:", with a colon, as "https".
     const TAKES_SCHEME_WITH_COLON: bool = false;
 
     /// Starts a connection.
     fn session(&self) -> Self::Session;
 
-    /// Decides what one request is answered; counts no outcome yet.
+    /// Decides the response to one request. Counts no outcome yet.
     fn answer(&self, session: &mut Self::Session, call: ServiceCall<'_>) -> ServiceReply;
 
     /// Counts and delivers.
@@ -64,18 +64,18 @@ pub(crate) struct ServiceCall<'a> {
     pub(crate) judge: &'a Judge,
 }
 
-/// What is to be done about a request.
+/// The reply to a request, with its delay and its counts.
 pub(crate) struct ServiceReply {
     pub(crate) answer: WireAnswer,
     pub(crate) wait: Wait,
-    /// Whether a message is accepted or rejected with it; `None` for anything else.
+    /// True if the reply accepts a message, false if it rejects one; `None` for other replies.
     pub(crate) accepts: Option<bool>,
     ticket: Option<PendingCount>,
     /// Further messages of the same request.
     others: Vec<PendingCount>,
 }
 
-/// What goes over the wire.
+/// The response on the wire.
 pub(crate) enum WireAnswer {
     /// A response; an empty body means headers only.
     Response(Response<()>, Bytes),
@@ -83,10 +83,10 @@ pub(crate) enum WireAnswer {
     Reset(ErrorCode),
 }
 
-/// What is counted when the message is taken over, or refused.
+/// A count that is due when the message is accepted or rejected.
 pub(crate) struct PendingCount {
     pub(crate) token_hash: u64,
-    /// Whether the attempt is counted already, or is to be counted with its outcome.
+    /// True if the attempt is counted already; otherwise it is counted with its outcome.
     pub(crate) attempt_counted: bool,
     pub(crate) tally: AnswerTally,
     pub(crate) delivery: Option<Box<Delivery>>,
@@ -109,13 +109,13 @@ impl ServiceReply {
         Self { answer, wait, accepts, ticket, others: Vec::new() }
     }
 
-    /// Makes the reply to a request that holds any number of messages.
+    /// Creates the reply to a request with any number of messages.
     pub(crate) fn counting(answer: WireAnswer, wait: Wait, others: Vec<PendingCount>) -> Self {
         Self { answer, wait, accepts: None, ticket: None, others }
     }
 
-    /// Counts and delivers what is decided at its arrival, whatever becomes of the client before the answer: a push
-    /// service that has received a message does not forget it. Only what stalls may be left for its release.
+    /// Counts and delivers on arrival, even if the client disappears before the response: a push service does not forget a message that it
+    /// has received. Only a stalled message may wait for its release.
     pub(crate) fn settle_on_arrival<S: EmulatedService>(&mut self, service: &S, judge: &Judge) {
         if self.wait != Wait::Released || judge.takes_over_stalled() {
             self.settle(service);
@@ -133,7 +133,7 @@ impl ServiceReply {
     }
 }
 
-/// What every emulator has, whatever it speaks.
+/// The state common to all emulators.
 pub(crate) struct EmulatorContext {
     pub(crate) policy: LivePolicy,
     pub(crate) faults: Faults,
@@ -142,7 +142,7 @@ pub(crate) struct EmulatorContext {
     pub(crate) limits: ConnectionLimits,
 }
 
-/// An attempt at a token: which one it is, from 1, or 0 when it is yet to be counted.
+/// The number of an attempt at a token, from 1, or 0 if it is yet to be counted.
 #[derive(Clone, Copy)]
 pub(crate) struct TokenAttempt(pub(crate) u32);
 
@@ -163,8 +163,8 @@ impl EmulatorContext {
         Arc::new(Self { policy, faults, observer, wire, limits })
     }
 
-    /// Counts an attempt at its arrival. When it is certain to be answered at once, it is counted with its
-    /// outcome instead, which saves a walk through the table for every request of a campaign.
+    /// Counts an attempt at its arrival. If it is certain to be answered at once, it is counted with its outcome instead, which saves a
+    /// table lookup for every request of a campaign.
     pub(crate) fn attempt(&self, judge: &Judge, token_hash: u64, may_wait: bool) -> TokenAttempt {
         let at_once = judge.is_trivial() && !may_wait && !self.faults.is_stalled();
         match &self.observer {
@@ -183,7 +183,7 @@ impl EmulatorContext {
     }
 }
 
-/// Counts of what happened below the requests.
+/// Counts of events below the requests.
 #[derive(Default)]
 pub(crate) struct WireTotals {
     pub(crate) connections: AtomicU64,

@@ -1,6 +1,6 @@
 //! The server that does nothing: answers 200 to every request with the least work, for load.
 //!
-//! It takes what APNs and FCM take, counts every token when it is told to, and judges nothing.
+//! It accepts the requests of APNs and FCM, counts every token if configured to, and validates nothing.
 
 mod host;
 mod http1;
@@ -29,21 +29,21 @@ use tokio_util::sync::CancellationToken;
 
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 
-/// How a sink is started.
+/// The configuration of a sink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SinkConfig {
-    /// Where to listen; port 0 takes any free port.
+    /// The address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
     /// TLS for the port.
     pub tls: TlsConfig,
-    /// Counts tokens when it is given: those in APNs paths, and `message.token` in FCM bodies.
+    /// Counts tokens if present: those in APNs paths, and `message.token` in FCM bodies.
     pub observer: Option<ObserverConfig>,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
-    /// Delays every answer; what is counted is so on arrival.
+    /// Delays every response. Requests are counted on arrival.
     pub latency: Option<AnswerLatency>,
-    /// Notes when some devices' requests over HTTP/2 were answered.
+    /// Logs the response times of some devices' requests over HTTP/2.
     pub log: Option<SinkLogConfig>,
 }
 
@@ -83,7 +83,7 @@ impl SinkEmulator {
     }
 }
 
-/// Makes what all connections to a sink share.
+/// Builds the state shared by all connections of a sink.
 pub(crate) fn context(config: &SinkConfig) -> Result<Arc<EmulatorContext>, EmulatorError> {
     let observer = config.observer.as_ref().map(Observer::open).transpose()?;
     let policy = Policy { latency: config.latency.clone(), ..Policy::default() };
@@ -105,7 +105,7 @@ impl RunningSink {
         self.ca_pem.as_deref()
     }
 
-    /// Returns how many requests have been answered.
+    /// Returns the number of answered requests.
     pub fn requests(&self) -> u64 {
         self.context.wire.requests.load(Ordering::Relaxed)
     }
@@ -128,7 +128,7 @@ impl RunningSink {
 
 const DIALECT: Dialect = Dialect { knows: |_| false, quota_code: "", realistic: WeightedMix::default };
 
-/// Frames for HTTP/2; HTTP/1.1, which token endpoints are asked in, as the emulators do it.
+/// Serves HTTP/2 with our own framing, and HTTP/1.1, which token endpoints are called in, as the emulators do.
 struct SinkHandler {
     context: Arc<EmulatorContext>,
     log: Option<Arc<SinkLogWriter>>,

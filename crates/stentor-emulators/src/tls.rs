@@ -42,7 +42,7 @@ const NAMES: &[&str] = &[
     "api.development.push.apple.com",
 ];
 
-/// How an emulator's port is secured.
+/// The TLS setup of an emulator's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TlsConfig {
@@ -50,7 +50,7 @@ pub enum TlsConfig {
     Plaintext,
     /// A certificate from an authority of our own.
     Authority {
-        /// Where the authority is kept and `ca.pem` written; without it the authority lives in memory only.
+        /// The directory of the authority and of `ca.pem`; if absent, the authority lives in memory only.
         #[serde(default)]
         directory: Option<PathBuf>,
     },
@@ -69,20 +69,20 @@ impl Default for TlsConfig {
     }
 }
 
-/// A port's TLS settings and what clients need to trust them.
+/// A port's TLS settings, and the certificate that clients need to trust them.
 pub(crate) struct ServerTls {
     pub(crate) config: Option<Arc<ServerConfig>>,
     pub(crate) ca_pem: Option<String>,
 }
 
-/// Makes the settings for one port that offers these ALPN protocols.
+/// Builds the settings of one port that offers these ALPN protocols.
 pub(crate) fn server(tls: &TlsConfig, alpn: &[&[u8]], listen: IpAddr) -> Result<ServerTls, EmulatorError> {
     let (chain, key, ca_pem) = match tls {
         TlsConfig::Plaintext => return Ok(ServerTls { config: None, ca_pem: None }),
         TlsConfig::Authority { directory } => issue(directory.as_deref(), listen)?,
         TlsConfig::Files { certificate, key } => read_files(certificate, key)?,
     };
-    // Given by name: no provider has to be installed for the whole process.
+    // Named explicitly, so that no provider has to be installed for the whole process.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
@@ -155,7 +155,7 @@ fn keep_authority(directory: &Path) -> Result<Authority, EmulatorError> {
         let both = format!("{}{}", made.key.serialize_pem(), made.certificate_pem);
         publish(directory, &path, both.as_bytes(), false)?;
     }
-    // Read back, whoever made it: of emulators that start together, all take the first one's.
+    // Read back in every case: of emulators that start together, all take the authority of the first.
     let pem = fs::read_to_string(&path).map_err(|source| EmulatorError::file(&path, source))?;
     let key = KeyPair::from_pem(&pem).map_err(certificate_error)?;
     let certificate_pem = pem
@@ -166,7 +166,7 @@ fn keep_authority(directory: &Path) -> Result<Authority, EmulatorError> {
     Ok(Authority { params: authority_params(), key, certificate_pem })
 }
 
-/// Puts a whole file in place at once: a public one replaces what is there, a private one leaves it.
+/// Publishes a whole file atomically. A public file replaces an existing one, a private file keeps it.
 fn publish(directory: &Path, path: &Path, bytes: &[u8], replace: bool) -> Result<(), EmulatorError> {
     let unique = uuid::Uuid::new_v4();
     let draft = directory.join(format!(".draft-{unique}"));
@@ -176,7 +176,7 @@ fn publish(directory: &Path, path: &Path, bytes: &[u8], replace: bool) -> Result
         if replace {
             return fs::rename(&draft, path);
         }
-        // A link fails where the file is there already; a rename would replace it.
+        // A link fails if the file exists; a rename would replace it.
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft)?;
         match linked {

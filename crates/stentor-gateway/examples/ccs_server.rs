@@ -1,7 +1,7 @@
-//! A server for clients of XMPP to be tried against: it accepts every message, and a device of its own answers each of them.
+//! An XMPP server for trying out clients. It accepts every message, and a built-in device answers each of them.
 //!
-//! `cargo run -p stentor-gateway --example ccs_server` prints where it listens (without TLS), the number to log in with, and the
-//! password; it ends with its standard input.
+//! `cargo run -p stentor-gateway --example ccs_server` prints its address (without TLS), the number to log in with, and the password. It
+//! exits at the end of its standard input.
 #![expect(clippy::print_stdout, reason = "it says where it listens")]
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk_example";
 
-/// Time stands still here: nothing is to expire while a client is tried.
+/// A clock that stands still, so that nothing expires during a trial.
 struct StandingClock;
 
 impl Clock for StandingClock {
@@ -35,7 +35,7 @@ impl Clock for StandingClock {
     }
 }
 
-/// The device that answers, and whoever sends to it.
+/// The device that answers, and its access to the gateway.
 struct Echo {
     gateway: Gateway,
     device: DeviceIdentity,

@@ -1,4 +1,4 @@
-//! Messages that were looked up lately.
+//! A cache of recently read messages.
 
 #[cfg(test)]
 mod tests;
@@ -14,20 +14,19 @@ use crate::limits::CONTENTS_MAX_COUNT;
 
 type ReadingTurn = tokio::sync::Mutex<()>;
 
-/// Apps whose messages are read one after the other; others are read beside them.
+/// Number of locks for reads. Reads of one app run one after the other; those of different apps run in parallel unless they share a lock.
 const TURNS_COUNT: usize = 16;
 
-/// A cache of messages: an accepted one never changes.
+/// A cache of messages. Accepted messages never change.
 #[derive(Default)]
 pub(crate) struct AcceptedMessages {
     known: Mutex<HashMap<MessageId, Arc<Message>>>,
-    /// Of many devices that come back at once, the first reads what they all ask for.
+    /// Serializes reads, so that of many devices reconnecting at once only the first one reads their common messages.
     turns: [ReadingTurn; TURNS_COUNT],
 }
 
 impl AcceptedMessages {
-    /// Returns messages of an app in the order of their ids, each of which is `None` when it is gone; `read` gives those that are
-    /// not known.
+    /// Returns messages of an app in the order of their ids; `None` for deleted ones. `read` loads those that are not cached.
     pub(crate) async fn messages(
         &self,
         app: AppId,
@@ -39,7 +38,7 @@ impl AcceptedMessages {
             return Ok(found);
         }
         let _turn = self.turn(app).lock().await;
-        // Whoever had the turn before may have read them.
+        // The previous holder of the lock may have read them.
         found = self.known_of(ids);
         let is_unknown = |(id, known): (&MessageId, &Option<_>)| known.is_none().then_some(*id);
         let unknown: Vec<MessageId> = ids.iter().zip(&found).filter_map(is_unknown).collect();
@@ -62,7 +61,7 @@ impl AcceptedMessages {
         ids.iter().map(|id| known.get(id).cloned()).collect()
     }
 
-    /// Keeps a message that was settled just now: devices that come back will ask for it.
+    /// Caches a message that was just settled, because reconnecting devices will need it.
     pub(crate) fn note(&self, message: &Arc<Message>) {
         if !self.lock().contains_key(&message.id) {
             self.keep(Arc::clone(message));
@@ -72,7 +71,7 @@ impl AcceptedMessages {
     fn keep(&self, message: Arc<Message>) -> Arc<Message> {
         let mut known = self.lock();
         if known.len() >= CONTENTS_MAX_COUNT {
-            // Which of them is asked for again cannot be told: reconnecting devices ask for the same ones soon.
+            // There is no way to know which of them are needed again; reconnecting devices soon fill the cache with the same ones.
             known.clear();
         }
         known.insert(message.id, Arc::clone(&message));

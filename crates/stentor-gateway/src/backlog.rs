@@ -1,5 +1,5 @@
-//! What was found to wait for a connected device and had no room in its window: it goes on from there, instead of reading all of its mailbox
-//! again for each place that becomes free.
+//! Deliveries found for a connected device that exceeded its window. The session continues with them, instead of reading the whole mailbox
+//! again for each free place.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,37 +10,37 @@ use stentor_core::time::Timestamp;
 
 use crate::limits::{BACKLOG_FRESH, BACKLOG_MAX_COUNT};
 
-/// A delivery that waits.
+/// A waiting delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WaitingDelivery {
     pub(crate) message: MessageId,
     pub(crate) chunk: ChunkId,
 }
 
-/// A delivery that a session has given and that was not confirmed.
+/// A delivery that a session has handed out and that is not confirmed.
 #[derive(Debug)]
 pub(crate) struct GivenDelivery {
     pub(crate) waiting: WaitingDelivery,
-    /// The sender's name for it, if the sender wants to know of its receipt.
+    /// The sender's name for the message, if the sender wants a receipt.
     pub(crate) wanted: Option<Arc<str>>,
 }
 
-/// The messages of a device that is not connected.
+/// The messages of a disconnected device.
 #[derive(Debug)]
 pub(crate) struct ParkedSession {
     pub(crate) given: Vec<GivenDelivery>,
     pub(crate) backlog: Box<DeliveryBacklog>,
 }
 
-/// Room for what waits for all sessions.
+/// The shared limit of waiting deliveries over all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct BacklogRoom(AtomicUsize);
 
-/// The messages of one session, in order.
+/// The waiting deliveries of one session, in order.
 #[derive(Debug)]
 pub(crate) struct DeliveryBacklog {
     waiting: VecDeque<WaitingDelivery>,
-    /// Whether nothing else waits, as far as the session was told.
+    /// True if nothing else waits, as far as the session knows.
     is_all: bool,
     looked_at: Timestamp,
     room: Arc<BacklogRoom>,
@@ -48,7 +48,7 @@ pub(crate) struct DeliveryBacklog {
 }
 
 impl DeliveryBacklog {
-    /// Keeps what a look found, if there is room for it.
+    /// Keeps the result of a look-up, if the limit permits.
     pub(crate) fn keep(
         room: &Arc<BacklogRoom>,
         waiting: VecDeque<WaitingDelivery>,
@@ -60,7 +60,7 @@ impl DeliveryBacklog {
         Some(Self { waiting, is_all: true, looked_at, room: Arc::clone(room), reserved })
     }
 
-    /// Returns whether it may still be gone by: other servers change what waits, too.
+    /// Returns true while the backlog may be used. Other servers also change the waiting deliveries.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         Self::is_fresh_since(self.looked_at, now)
     }
@@ -69,7 +69,7 @@ impl DeliveryBacklog {
         looked_at <= now && now.since(looked_at) < BACKLOG_FRESH
     }
 
-    /// Notes that something waits that is not in it.
+    /// Records that a delivery waits outside of the backlog.
     pub(crate) const fn note_more(&mut self) {
         self.is_all = false;
     }
@@ -82,17 +82,17 @@ impl DeliveryBacklog {
         self.waiting.is_empty()
     }
 
-    /// Takes the next deliveries out.
+    /// Takes the next deliveries.
     pub(crate) fn take(&mut self, count: usize) -> Vec<WaitingDelivery> {
         self.waiting.drain(..count.min(self.waiting.len())).collect()
     }
 
-    /// Puts deliveries back that were taken, before the others.
+    /// Puts deliveries back in front of the others.
     pub(crate) fn put_back(&mut self, deliveries: impl DoubleEndedIterator<Item = WaitingDelivery>) {
         deliveries.rev().for_each(|one| self.waiting.push_front(one));
     }
 
-    /// Takes messages out that the device is not to be given.
+    /// Removes messages that the device is not to receive.
     pub(crate) fn skip(&mut self, is_meant: impl Fn(MessageId) -> bool) {
         self.waiting.retain(|one| !is_meant(one.message));
     }

@@ -1,7 +1,7 @@
-//! The app server's side: the Cloud Connection Server of GCM and FCM, XMPP (RFC 6120) with JSON inside.
+//! The app server's side: the Cloud Connection Server of GCM and FCM, XMPP (RFC 6120) with JSON payloads.
 //!
-//! An app server logs in with the number of its app and one of the app's keys. What it sends is acknowledged when it is on disk; what
-//! devices send it is handed to it until it acknowledges that. Sources: "GCM Cloud Connection Server (XMPP)" and "Server Reference",
+//! An app server logs in with the number of its app and one of the app's keys. Its messages are acknowledged once they are on disk.
+//! Messages of devices are handed to it until it acknowledges them. Sources: "GCM Cloud Connection Server (XMPP)" and "Server Reference",
 //! as kept in AOSP, and "XMPP server reference" of Firebase.
 
 mod connection;
@@ -31,18 +31,18 @@ use stream::{CcsEnd, XmppStream};
 
 pub use payload::CcsRefusal;
 
-/// Why an app server may not log in.
+/// The reason for a failed login of an app server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CcsLoginError {
-    /// The key is not known, is another app's, or may not send.
+    /// The key is unknown, belongs to another app, or may not send.
     #[error("the key does not fit")]
     Refused,
-    /// It cannot be told now.
-    #[error("the server cannot tell now")]
+    /// The key cannot be checked now.
+    #[error("the server cannot check the key now")]
     Unavailable,
 }
 
-/// Whoever knows keys.
+/// The verification of app keys.
 #[async_trait]
 pub trait CcsPort: Send + Sync + 'static {
     /// Opens an app with one of its keys.
@@ -55,14 +55,14 @@ pub trait CcsAppSession: Send + Sync + 'static {
     /// Returns its app.
     fn app(&self) -> AppId;
 
-    /// Returns whether it could log in now: its key may have been removed since it did.
+    /// Checks if it could log in now: its key may have been removed since its login.
     async fn still_allowed(&self) -> Result<(), CcsLoginError>;
 
-    /// Accepts a message, given as the fields of its JSON; it is on disk when this returns well.
+    /// Accepts a message, given as the fields of its JSON. On success the message is on disk.
     async fn send(&self, fields: Map<String, Value>) -> Result<(), CcsRefusal>;
 }
 
-/// What the connections of app servers stand on; clones share it.
+/// The services shared by the connections of app servers; clones share them.
 #[derive(Clone)]
 pub struct CcsServer {
     gateway: Gateway,
@@ -71,15 +71,15 @@ pub struct CcsServer {
 }
 
 impl CcsServer {
-    /// Puts it together.
+    /// Creates a server from its parts.
     #[must_use]
     pub fn new(gateway: Gateway, broker: Arc<UpstreamBroker>, port: Arc<dyn CcsPort>) -> Self {
         Self { gateway, broker, port }
     }
 }
 
-/// Serves one connection, which is encrypted from the first byte by whoever listens, until it ends. Once `stopping` is cancelled the
-/// app server is told, and has some seconds. `admitted` is cancelled when the app server has logged in.
+/// Serves one connection until it ends; the listener must have encrypted it from the first byte. After `stopping` is cancelled the app
+/// server is notified, and has some seconds. `admitted` is cancelled once the app server has logged in.
 pub async fn serve<S>(
     server: CcsServer,
     connection: S,

@@ -1,12 +1,12 @@
-//! Newer replaces older: which of the messages that wait for one device it still needs.
+//! Replacement of older messages by newer ones among those that wait for a device.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use stentor_core::message::Message;
 
-/// Returns for each message whether another of the list takes its place: one of the same app with the same collapse key that
-/// comes later, by [`Message::place`].
+/// Returns for each message true if another of the list replaces it: one of the same app with the same collapse key and a later
+/// [`Message::place`].
 pub(crate) fn replaced(messages: &[Arc<Message>]) -> Vec<bool> {
     let key = |message: &Arc<Message>| message.spec.collapse_key.clone().map(|key| (message.app, key));
     let mut newest = HashMap::new();

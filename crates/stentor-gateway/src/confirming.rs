@@ -1,4 +1,4 @@
-//! What a device confirms otherwise than through its open session: by a request of its own, or at its return.
+//! Confirmations outside of an open session: by a request of the device, or at its next connection.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::sender_receipts::{self, SenderReceipt};
 use crate::session_state::SessionState;
 
 impl Gateway {
-    /// Notes that a device confirms exactly these messages, whether it is connected or not; it is on disk when this returns. Returns
-    /// how many deliveries awaited that.
+    /// Records that a device confirms exactly these messages, connected or not. On return the receipts are on disk. Returns the number of
+    /// deliveries that awaited confirmation.
     pub async fn confirm(
         &self,
         identity: DeviceIdentity,
@@ -20,14 +20,14 @@ impl Gateway {
     ) -> Result<usize, StoreError> {
         let session = self.state().registry.get(identity.device);
         let count = self.state().confirm(identity, session.as_ref(), messages).await?;
-        // Not for those of others, of which some may not be written for long.
+        // Waits only for this device: receipts of others may be delayed for a long time.
         self.state().receipts.written(identity.device).await;
         Ok(count)
     }
 }
 
 impl GatewayState {
-    /// Hands over receipts for what waits and is confirmed; returns how many.
+    /// Writes receipts for the confirmed messages that are waiting; returns their number.
     pub(crate) async fn confirm(
         &self,
         identity: DeviceIdentity,
@@ -39,17 +39,17 @@ impl GatewayState {
             None => self.parked.confirm(identity, messages),
         };
         if ended.receipts.len() == messages.len() {
-            // It was given all of them a moment ago: nothing else is to be looked up.
+            // All of them were handed out a moment ago: no look-up is needed.
             let count = ended.receipts.len();
             self.receipts.write(session, ended);
             return Ok(count);
         }
         let DeviceIdentity { app, device } = identity;
-        // Its unwritten receipts would be found waiting once more.
+        // Otherwise the look-up would still find deliveries with unwritten receipts.
         self.receipts.written(device).await;
-        // Looked up after what the session ends: that is marked there, and no look can end it once more.
+        // Looked up after the session has ended its deliveries: they are marked there, and no look-up can end them again.
         let pending = self.pending.pending(identity).await?;
-        // What the session confirms now is in no file yet, and would be found once more.
+        // Deliveries confirmed by the session just now are not on disk yet, and would be found again.
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
         let named: Vec<_> =
             pending.iter().filter(|one| messages.contains(&one.message) && is_new(one.chunk)).collect();

@@ -1,4 +1,4 @@
-//! What is given to a device, and the way of what was settled to those that are connected.
+//! Deliveries to devices, and the distribution of settled chunks to connected devices.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::registry::SessionRegistry;
 /// One message for one device.
 #[derive(Debug, Clone)]
 pub struct PendingMessage {
-    /// The message; its id tells a repeat.
+    /// The message; a repeated delivery has the same id.
     pub message: Arc<Message>,
-    /// The chunk that it was settled in.
+    /// The chunk in which it was settled.
     pub chunk: ChunkId,
 }
 
-/// Hands what was settled to the devices that are connected, until nothing more can come.
+/// Distributes settled chunks to connected devices, until the channel closes.
 pub(crate) async fn run(
     (registry, parked): (Arc<SessionRegistry>, Arc<ParkedDeliveries>),
     held: Arc<HeldMessages>,
@@ -29,14 +29,14 @@ pub(crate) async fn run(
     mut settled: mpsc::Receiver<SettledChunk>,
 ) {
     while let Some(chunk) = settled.recv().await {
-        // Before anybody looks: sessions that are sent to the ledger find the message here, and need not read it.
+        // Cached before any session reads: sessions sent to the ledger find the message here and need not read it.
         messages.note(&chunk.message);
         if chunk.message.spec.collapse_key.is_some() {
-            // It may take the place of one that is known to wait.
+            // The message may replace one that is known to wait.
             parked.forget(&chunk.devices);
         }
         give(&registry, &held, &chunk);
-        // A campaign's chunks come one after the other: the sessions must have their turn between them.
+        // A campaign's chunks come in succession; the sessions must run between them.
         tokio::task::yield_now().await;
     }
 }
@@ -46,7 +46,7 @@ fn give(registry: &SessionRegistry, held: &HeldMessages, settled: &SettledChunk)
     for session in registry.connected(&settled.devices) {
         match settled.is_certain {
             true => session.offer(&delivery, held),
-            // Whether the device may have had it already is known to the ledger.
+            // Only the ledger knows if the device already had it.
             false => session.look_again(),
         }
     }

@@ -1,4 +1,4 @@
-//! What a device was given, as one text that it gives back.
+//! The delivery cursor: the messages handed to a device, as a text that the device returns.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,23 +10,25 @@ use stentor_core::varint;
 
 use crate::limits::WINDOW_MAX_COUNT;
 
-/// Before the numbers of several messages.
+/// Prefix of a cursor of several messages.
 const PREFIX: &str = "cur_";
 
 /// Exactly the messages that a device was given.
 ///
-/// Not the last one of them: a message that is due later, whose campaign was paused or overtaken, or that another server accepted
-/// may have a lower number and come after it. As text it is the id of a single message, or `cur_` and the numbers of several.
+/// The last message alone would not suffice: a later message may have a lower number if it was due later, was accepted by another server,
+/// or if its campaign was paused or overtaken. As text the cursor is the id of a single message, or `cur_` and the encoded numbers of
+/// several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryCursor(Vec<MessageId>);
 
-/// A text that names no messages.
+/// The error for a text that is no cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor: give one as it came, or the id of a message")]
 pub struct DeliveryCursorError;
 
 impl DeliveryCursor {
-    /// Names these messages, of which there may be as many as a device has unconfirmed; of more it names the first. `None` when there is none.
+    /// Creates a cursor of these messages, at most as many as a device may have unconfirmed; further ones are ignored. Returns `None` if
+    /// there are none.
     #[must_use]
     pub fn new(messages: &[MessageId]) -> Option<Self> {
         let mut messages: Vec<_> = messages.iter().copied().take(WINDOW_MAX_COUNT).collect();
@@ -67,7 +69,7 @@ impl FromStr for DeliveryCursor {
     }
 }
 
-/// Reads the numbers of messages, each as what it exceeds the one before by.
+/// Decodes the numbers of messages; each is stored as the difference to the previous one.
 fn several(numbers: &str) -> Option<Vec<MessageId>> {
     let bytes = URL_SAFE_NO_PAD.decode(numbers).ok()?;
     let (mut rest, mut last, mut messages) = (&bytes[..], 0_u64, Vec::new());
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn what_is_no_cursor_is_refused() {
         let many = DeliveryCursor(messages(&(1..=101).collect::<Vec<_>>())).to_string();
-        // A number above those of messages, and one that ends early.
+        // A number above the range of messages, and one that ends early.
         let above = format!(
             "{PREFIX}{}",
             URL_SAFE_NO_PAD.encode([0xff; 9].iter().chain(&[1]).copied().collect::<Vec<u8>>())

@@ -22,30 +22,30 @@ struct ChangesOfDay {
 }
 
 impl DeviceChanges {
-    /// Counts one change; LimitReached when it was one too many.
+    /// Counts one change; fails with LimitReached if it exceeds the limit.
     pub(crate) fn note(&self, device: DeviceId, now: Timestamp) -> Result<(), StoreError> {
         self.check(device, now)?;
         let mut changes = self.of(now);
         let counts = &mut changes.counts;
         if counts.len() >= DEVICE_CHANGES_KNOWN_MAX_COUNT && !counts.contains_key(&device) {
-            // Those that change much are remembered.
+            // Keeps only the devices with many changes.
             counts.retain(|_, count| *count >= DEVICE_CHANGES_PER_DAY_MAX_COUNT / 8);
         }
         *counts.entry(device).or_default() += 1;
         Ok(())
     }
 
-    /// Refuses one more change than a device may make.
+    /// Fails if a device has used up its changes of the day.
     pub(crate) fn check(&self, device: DeviceId, now: Timestamp) -> Result<(), StoreError> {
         let count = self.of(now).counts.get(&device).copied().unwrap_or_default();
         if count < DEVICE_CHANGES_PER_DAY_MAX_COUNT {
             return Ok(());
         }
         let most = DEVICE_CHANGES_PER_DAY_MAX_COUNT;
-        Err(StoreError::LimitReached(format!("a device changes at most {most} things of its own a day")))
+        Err(StoreError::LimitReached(format!("a device may change its own properties at most {most} times a day")))
     }
 
-    /// Returns the changes of a day, of which nothing is known when it begins.
+    /// Returns the counts of the current day, which begin at zero.
     fn of(&self, now: Timestamp) -> MutexGuard<'_, ChangesOfDay> {
         let today = now.as_millis().div_euclid(DAY_MS);
         let mut changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Keys by which messages are sealed for a device, where it has told of them; and what it gets then.
+//! Public keys of devices, and the sealing of messages with them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,20 +10,20 @@ use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::web_push::{PushKeys, SealingError, seal};
 
-/// The encoding of what is given to a device as its sender sealed it: such a body says itself how it is opened.
+/// The content encoding of messages passed on as their sender sealed them: such a body describes its own decryption.
 const PASSED_ON: &str = "aes128gcm";
 
-/// Who has sealed a message.
+/// The party that sealed a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealedBy {
-    /// Its sender: we cannot read it.
+    /// Its sender; the server cannot read it.
     Sender,
-    /// The server, when it was given to the device.
+    /// The server, at delivery.
     Server,
 }
 
 impl SealedBy {
-    /// Returns the word for it.
+    /// Returns the name used in the protocols.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,17 +33,18 @@ impl SealedBy {
     }
 }
 
-/// A message as a device with keys gets it: a body of the encoding `aes128gcm`.
+/// A message for a device with keys: a body of the encoding `aes128gcm`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedMessage {
     /// The body.
     pub body: Vec<u8>,
-    /// Who has sealed it.
+    /// The party that sealed it.
     pub by: SealedBy,
 }
 
 impl SealedMessage {
-    /// Seals `clear`, which is all that the device would get; what the sender has sealed, and nothing beside it, goes as it is.
+    /// Seals `clear`, the whole content for the device. A message that consists only of content sealed by its sender is passed on
+    /// unchanged.
     pub fn of(
         message: &Message,
         clear: impl FnOnce() -> Vec<u8>,
@@ -74,10 +75,10 @@ impl From<&PushKeys> for DeviceKeys {
 }
 
 impl Gateway {
-    /// Returns the keys that a device has told of.
+    /// Returns a device's registered keys.
     pub async fn device_keys(&self, identity: DeviceIdentity) -> Result<Option<PushKeys>, StoreError> {
         let device = self.store().device(identity.app, identity.device).await?;
-        // With keys that make no sense it gets nothing: in clear it wants nothing.
+        // A device with damaged keys gets an error: it must not get messages in clear.
         let read = |keys: DeviceKeys| {
             let damaged = || StoreError::Damaged("keys of a device that are none".to_owned());
             PushKeys::read(&keys.p256dh, &keys.auth).ok_or_else(damaged)
@@ -85,8 +86,8 @@ impl Gateway {
         device.keys.map(read).transpose()
     }
 
-    /// Keeps the keys of a device, in place of what it told before: from now on it gets nothing that is not sealed. `None` ends
-    /// that. A session that was opened before ends.
+    /// Stores the keys of a device, in place of earlier ones: from now on it receives only sealed messages. `None` ends that. An open
+    /// session of the device ends.
     pub async fn put_device_keys(
         &self,
         identity: DeviceIdentity,
@@ -94,7 +95,7 @@ impl Gateway {
     ) -> Result<(), StoreError> {
         let keys = keys.map(DeviceKeys::from);
         self.store().put_device_keys(identity.app, identity.device, keys.as_ref()).await?;
-        // When they are on disk: the next session reads them.
+        // Only after they are on disk, because the next session reads them.
         self.cut_off(identity.device);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The topics that a device joins and leaves by itself: so many changes a day, and nothing of it stays once nobody needs it.
+//! Subscriptions that a device changes by itself. Their daily number is limited, and unused topics are removed.
 
 use stentor_core::id::DeviceId;
 use stentor_core::name::TopicName;
@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 
 impl Gateway {
-    /// Subscribes a device that asks for it; LimitReached when it has changed too much today.
+    /// Subscribes a device at its own request; fails with LimitReached if it has changed too much today.
     pub(crate) async fn join_topic(
         &self,
         DeviceIdentity { app, device }: DeviceIdentity,
@@ -16,14 +16,14 @@ impl Gateway {
     ) -> Result<SubscriptionChange, StoreError> {
         self.state().device_changes.check(device, self.clock().now())?;
         let change = self.store().subscribe(app, topic, &[device]).await?;
-        // What it has already it may ask for as often as it connects.
+        // Repeated requests for an existing subscription, as at each connection, do not count.
         if change.changed > 0 {
             self.note_device_change(device)?;
         }
         Ok(change)
     }
 
-    /// Takes a device's subscription away. A topic that nobody else has, and that has no last state, goes with it.
+    /// Removes a device's subscription. A topic without other subscribers and without a last state is removed with it.
     pub async fn leave_topic(
         &self,
         DeviceIdentity { app, device }: DeviceIdentity,
@@ -37,7 +37,7 @@ impl Gateway {
         Ok(change)
     }
 
-    /// Counts one change that a device makes; LimitReached when it was one too many today.
+    /// Counts one change by a device; fails with LimitReached if it exceeds the daily limit.
     pub(crate) fn note_device_change(&self, device: DeviceId) -> Result<(), StoreError> {
         self.state().device_changes.note(device, self.clock().now())
     }

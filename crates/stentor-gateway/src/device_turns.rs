@@ -1,12 +1,12 @@
-//! Turns for what reads and then changes something of one device.
+//! Locks per device, for operations that read and then change its data.
 
 use stentor_core::id::DeviceId;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Devices that may have to wait for each other: as many as share a place, of so many.
+/// Number of locks. Devices with the same lock wait for each other.
 const PLACES_COUNT: usize = 64;
 
-/// Lets the connections of a device have their turns, one after the other; other devices go on beside it.
+/// Serializes the operations of a device's connections; other devices proceed in parallel.
 pub(crate) struct DeviceTurns(Vec<Mutex<()>>);
 
 impl DeviceTurns {
@@ -14,7 +14,7 @@ impl DeviceTurns {
         Self((0..PLACES_COUNT).map(|_| Mutex::default()).collect())
     }
 
-    /// Waits for the turn of a device, which ends when what this returns is dropped.
+    /// Waits for the lock of a device, which is held until the guard is dropped.
     pub(crate) async fn turn(&self, device: DeviceId) -> MutexGuard<'_, ()> {
         self.0[device.raw() as usize % PLACES_COUNT].lock().await
     }

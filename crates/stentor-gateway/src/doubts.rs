@@ -1,10 +1,10 @@
-//! How many deliveries may be in doubt in a process's first minute: given to devices and not confirmed, over all sessions. Each of
-//! them is given once more if the process dies.
+//! The limit of deliveries in doubt during a process's first minute. A delivery in doubt was handed to a device and is not confirmed; if
+//! the process dies, it is delivered once more. The limit holds over all sessions.
 //!
-//! After a restart all devices come back at once, and whatever waits would be given to all of them; a process that dies again
-//! soon would do that each time. So it begins with a few deliveries, and goes on as receipts come. Where they come at once, it
-//! soon gives as much as it likes. A delivery that nobody confirms counts for some seconds only, so that dead connections hold up
-//! nobody for long. After a minute nothing is counted any more.
+//! After a restart all devices come back at once, and all waiting messages would be handed to them. A process that dies again soon would
+//! repeat that each time. So it begins with a few deliveries, and continues as receipts come. With prompt receipts, the limit soon no
+//! longer matters. An unconfirmed delivery counts only for some seconds, so that dead connections do not block others for long. After a
+//! minute nothing is counted any more.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ use crate::limits::{
 };
 use crate::session_state::SessionState;
 
-/// When a delivery was given, for whoever counts it.
+/// The time at which a delivery was handed out, as a key for counting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Given(u32);
 
-/// The deliveries in doubt, and who waits until there are fewer.
+/// The deliveries in doubt, and the sessions that wait for room.
 #[derive(Debug)]
 pub(crate) struct Doubts {
     began: Instant,
@@ -33,13 +33,13 @@ pub(crate) struct Doubts {
 #[derive(Debug)]
 struct DoubtCounts {
     limit: usize,
-    /// Deliveries of each second that no device has confirmed.
+    /// Unconfirmed deliveries, by the second in which they were handed out.
     given: VecDeque<(u32, usize)>,
     waiting: VecDeque<Weak<SessionState>>,
 }
 
 impl Given {
-    /// Of a delivery that is not counted.
+    /// Marks a delivery that is not counted.
     pub(crate) const UNCOUNTED: Self = Self(u32::MAX);
 
     const fn second(self) -> u32 {
@@ -54,8 +54,8 @@ impl Doubts {
         Self { began: Instant::now(), is_over: AtomicBool::new(false), counts: Mutex::new(counts) }
     }
 
-    /// Takes room for up to `count` deliveries and returns for how many; where there is none the session waits in line, unless it
-    /// already does.
+    /// Takes room for up to `count` deliveries and returns the number granted. Without room the session is queued, unless `is_in_line` is
+    /// set.
     pub(crate) fn take(
         &self,
         count: usize,
@@ -67,7 +67,7 @@ impl Doubts {
         }
         let now = self.now();
         let mut counts = self.lock();
-        // Asked by the time as well: who gets into line after all were called out of it would wait for ever.
+        // The time is checked as well: a session queued after the final release of the queue would wait for ever.
         if self.is_time_over() {
             return Some((count, Given::UNCOUNTED));
         }
@@ -83,17 +83,17 @@ impl Doubts {
         Some((count, now))
     }
 
-    /// Notes deliveries whose receipts are written.
+    /// Records deliveries whose receipts are written.
     pub(crate) fn confirmed(&self, given: &[Given]) {
         self.end(given, true);
     }
 
-    /// Notes deliveries of a session that has ended: whoever comes back is given them in a session of its own.
+    /// Records deliveries of an ended session: a returning device gets them in a session of its own.
     pub(crate) fn abandoned(&self, given: &[Given]) {
         self.end(given, false);
     }
 
-    /// Makes room for those who wait as time passes, for as long as anything is counted.
+    /// Expires old deliveries periodically, and releases waiting sessions, while anything is counted.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut looks = interval(DOUBTS_LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -102,7 +102,7 @@ impl Doubts {
             self.end(&[], false);
         }
         self.is_over.store(true, Ordering::Release);
-        // Under the lock all who still got into line are seen; later ones find by the time that it is over.
+        // Sessions still queued are seen under the lock; later ones find by the time that counting is over.
         let all = std::mem::take(&mut self.lock().waiting);
         all.iter().filter_map(Weak::upgrade).for_each(|session| session.leave_line());
     }
@@ -122,7 +122,7 @@ impl Doubts {
         }
         counts.forget_old(now);
         let next = counts.next();
-        // Let go first: a session is never locked under this lock, which is taken under that of a session.
+        // Dropped first: this lock is taken under a session's lock, so no session may be locked under it.
         drop(counts);
         next.iter().for_each(|session| session.leave_line());
     }
@@ -154,7 +154,7 @@ impl DoubtCounts {
     }
 
     fn remove(&mut self, one: Given) {
-        // Those of a second that is forgotten count no more.
+        // Deliveries of an expired second no longer count.
         if let Some((_, given)) = self.given.iter_mut().find(|(second, _)| *second == one.second()) {
             *given = given.saturating_sub(1);
         }
@@ -165,7 +165,7 @@ impl DoubtCounts {
         self.given.retain(|(second, _)| now.second().saturating_sub(*second) <= counted_s);
     }
 
-    /// Takes as many out of the line as there is room for one delivery each.
+    /// Dequeues as many sessions as there is room for one delivery each.
     fn next(&mut self) -> Vec<Arc<SessionState>> {
         let room = self.room();
         let mut next = Vec::new();

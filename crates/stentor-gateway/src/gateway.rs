@@ -1,4 +1,4 @@
-//! The gateway as a whole: who may connect, and what waits for whom.
+//! The gateway as a whole: logins, sessions and waiting messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,30 +38,30 @@ use crate::session_state::{Closed, SessionState, Waiting, is_live};
 use crate::silence::SilenceClock;
 use crate::stats::{DeviceProtocol, GatewayCounts, GatewayStats};
 
-/// Why a device may not connect.
+/// The reason for a failed login of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
-    /// The token is no device's, or the secret is not the token's.
+    /// The token belongs to no device, or the secret does not match it.
     #[error("the token or the secret is wrong: register the device again")]
     Refused,
-    /// It cannot be told now.
+    /// The login cannot be checked now.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What the gateway is made of.
+/// The services of which a gateway is built.
 pub struct GatewayParts {
     /// The ledger and the devices.
     pub store: Arc<dyn Store>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Numbers for what devices send.
+    /// The source of ids for upstream messages.
     pub ids: Arc<IdSource>,
-    /// Makes the secrets of devices.
+    /// The key from which the secrets of devices are derived.
     pub key: GatewayKey,
 }
 
-/// What sessions share.
+/// State shared by the sessions.
 pub(crate) struct GatewayState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -73,7 +73,7 @@ pub(crate) struct GatewayState {
     pub(crate) held: Arc<HeldMessages>,
     pub(crate) silences: Arc<SilenceClock>,
     pub(crate) doubts: Arc<Doubts>,
-    /// Whoever comes in now is sent away.
+    /// True once the server stops; new sessions are closed.
     is_stopping: AtomicBool,
     key: GatewayKey,
     messages: Arc<AcceptedMessages>,
@@ -81,20 +81,20 @@ pub(crate) struct GatewayState {
     ids: Arc<IdSource>,
     arrivals: broadcast::Sender<AppId>,
     mcs_agents: McsAgentRegistry,
-    /// Messages of devices that were connected a moment ago.
+    /// Waiting messages of devices that were connected a moment ago.
     pub(crate) parked: Arc<ParkedDeliveries>,
-    /// For what waits for connected devices beyond their windows.
+    /// Limit of waiting deliveries beyond the windows of connected devices.
     backlog_room: Arc<BacklogRoom>,
     /// Counts of the changes that devices have made today.
     pub(crate) device_changes: DeviceChanges,
-    /// For the records of sessions of MQTT.
+    /// Locks for the session records of MQTT.
     pub(crate) session_records: DeviceTurns,
     pub(crate) session_outcomes: SessionOutcomes,
-    /// Devices that came here, for the other servers.
+    /// Devices connected here, to be announced to the other servers.
     pub(crate) claims: SessionClaims,
 }
 
-/// Connections to devices of our own; clones share it.
+/// The push service for directly connected devices; clones share it.
 #[derive(Clone)]
 pub struct Gateway {
     state: Arc<GatewayState>,
@@ -102,7 +102,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it; the runtime must be running.
+    /// Starts the gateway; must be called within a running Tokio runtime.
     #[must_use]
     pub fn start(GatewayParts { store, clock, ids, key }: GatewayParts) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
@@ -162,12 +162,12 @@ impl Gateway {
         Self { state: Arc::new(state), tasks }
     }
 
-    /// Lets each app have so many devices connected here, in all protocols together.
+    /// Limits the devices of each app that may be connected here, over all protocols.
     pub fn limit_sessions_per_app(&self, max_count: usize) {
         self.state.registry.limit_per_app(max_count);
     }
 
-    /// Returns what makes the secrets of devices.
+    /// Returns the key from which the secrets of devices are derived.
     #[must_use]
     pub fn key(&self) -> &GatewayKey {
         &self.state.key
@@ -197,9 +197,9 @@ impl Gateway {
         &self.state.mcs_agents
     }
 
-    /// Finds out who a device is by its token and secret.
+    /// Authenticates a device by its token and secret.
     pub async fn login(&self, token: &str, secret: &str) -> Result<DeviceIdentity, LoginError> {
-        // A guess costs a hash and no look-up.
+        // Checked first: a wrong guess costs a hash and no look-up.
         if !self.state.key.fits(token, secret) {
             return Err(self.refused());
         }
@@ -210,13 +210,13 @@ impl Gateway {
         }
     }
 
-    /// Returns the app that a token says it belongs to, without a look-up; `None` for what is no token.
+    /// Returns the app named in a token, without a look-up; `None` if the text is no token.
     #[must_use]
     pub fn app_of_token(token: &str) -> Option<AppId> {
         app_of(token)
     }
 
-    /// Finds out whose a token is, for whoever has proved otherwise that it may know.
+    /// Finds the device of a token, for callers that are authorized by other means.
     pub async fn holder(&self, token: &str) -> Result<DeviceIdentity, LoginError> {
         let (app, token) = self.read_token(token)?;
         self.find_holder(app, &token).await?.ok_or_else(|| self.refused())
@@ -228,17 +228,17 @@ impl Gateway {
 
     async fn find_holder(&self, app: AppId, token: &PushToken) -> Result<Option<DeviceIdentity>, StoreError> {
         let found = self.state.store.holders(app, ProviderKind::Gateway, std::slice::from_ref(token)).await?;
-        // An unlisted device is a token that only its senders know, such as one that was replaced: nobody is that.
+        // An unlisted device is a token known only to its senders, for instance a replaced one; it must not log in.
         let is_open = |device: &Device| device.listed && device.retired.is_none();
         let device = found.into_iter().next().flatten().filter(is_open);
         Ok(device.map(|device| DeviceIdentity { app, device: device.id }))
     }
 
-    /// Lets a device in with the token that it was offered: from now on it has no other.
+    /// Logs a device in with the token offered to it, which replaces its former one.
     async fn take_offer(&self, app: AppId, token: &PushToken) -> Result<DeviceIdentity, LoginError> {
         match self.state.store.take_offered_token(app, token, self.state.clock.now()).await? {
             Some(device) => {
-                // Whoever came in with the former token is out.
+                // Ends a session with the former token.
                 self.cut_off(device);
                 Ok(DeviceIdentity { app, device })
             }
@@ -252,8 +252,7 @@ impl Gateway {
         LoginError::Refused
     }
 
-    /// Opens a session of a device; an older one of the same device ends. `window` is how many deliveries it may have
-    /// unconfirmed.
+    /// Opens a session of a device; an older one of the same device ends. `window` is the limit of its unconfirmed deliveries.
     #[must_use]
     pub fn open(&self, identity: DeviceIdentity, protocol: DeviceProtocol, window: usize) -> DeviceSession {
         self.open_session(SessionState::new(identity, protocol, window, (self.clock().now(), None)))
@@ -274,61 +273,61 @@ impl Gateway {
     fn open_session(&self, state: SessionState) -> DeviceSession {
         let state = Arc::new(state);
         let session = DeviceSession::open(Arc::clone(&state), Arc::clone(&self.state));
-        // After it is among the sessions: those of all devices are told from there.
+        // After it is registered, because announcements of all devices start from the registry.
         self.state.claims.note(&state);
-        // Asked when all may see it: either the end of all sessions has met it, or it meets that here.
+        // Checked after the session is visible: either `stop` has found it, or the flag is seen here.
         if self.state.is_stopping.load(Ordering::SeqCst) {
             session.close(Closed::Stopping);
         }
         session
     }
 
-    /// Returns whether a device is connected to this process.
+    /// Returns true if a device is connected to this process.
     #[must_use]
     pub fn is_connected(&self, device: DeviceId) -> bool {
         self.state.registry.get(device).is_some()
     }
 
-    /// Holds a message of an app back: no device is given it from now on, until it is released. To be called before its campaign is
-    /// paused in the ledger, so that nobody who looks there in between gives it.
+    /// Holds a message of an app back: no device gets it until its release. Must be called before its campaign is paused in the ledger, so
+    /// that no session that reads the ledger in between hands it out.
     pub fn hold(&self, app: AppId, message: MessageId) {
-        // First: a session that is offered the message after it was asked to withhold it asks here.
+        // First, because a session that is offered the message after `withhold` checks this set.
         self.state.held.hold(app, message);
         self.state.registry.of_app(app).iter().for_each(|session| session.withhold(message));
     }
 
-    /// Lets a message go, after the ledger says that its campaign goes on, or is over: who is connected looks there.
+    /// Releases a message, after the ledger shows its campaign as resumed or ended. Connected sessions then read the ledger.
     pub fn release(&self, app: AppId, message: MessageId) {
-        // First: a session that looks again leaves out what is held.
+        // First, because a session that reads the ledger again skips held messages.
         self.state.held.release(app, message);
         self.state.registry.of_app(app).iter().for_each(|session| session.look_again());
     }
 
-    /// Lets everybody who is connected look into the ledger: something may be there that nobody told of.
+    /// Makes all connected sessions read the ledger, which may hold deliveries that were never announced.
     pub fn look_again(&self) {
         self.state.registry.all().iter().for_each(|session| session.look_again());
     }
 
-    /// Ends the session of a device that may connect no more.
+    /// Ends the session of a device that may no longer connect.
     pub fn cut_off(&self, device: DeviceId) {
         if let Some(session) = self.state.registry.get(device) {
             session.close(Closed::CutOff);
         }
     }
 
-    /// Ends all sessions of an app that is removed.
+    /// Ends all sessions of a removed app.
     pub fn cut_off_app(&self, app: AppId) {
         self.state.registry.of_app(app).iter().for_each(|session| session.close(Closed::CutOff));
     }
 
-    /// Ends all sessions, also those that are opened later: the server stops.
+    /// Ends all sessions, including those opened later, because the server stops.
     pub fn stop(&self) {
-        // Before the sessions are listed: one that is opened in between is either listed or sees the flag.
+        // Set before the sessions are listed: a session opened in between is either listed or sees the flag.
         self.state.is_stopping.store(true, Ordering::SeqCst);
         self.state.registry.all().iter().for_each(|session| session.close(Closed::Stopping));
     }
 
-    /// Ends all that runs here: nothing of it holds the store any more then. What is to be written, [`Gateway::flush`] waits for.
+    /// Ends all tasks of the gateway, so that none of them holds the store. It does not wait for pending receipts; [`Gateway::flush`] does.
     pub async fn close(&self) {
         self.stop();
         // Taken out first, so that the lock is not held while they end.
@@ -343,18 +342,18 @@ impl Gateway {
         &self.state
     }
 
-    /// Waits until all that devices have confirmed is written.
+    /// Waits until all receipts of devices are written.
     pub async fn flush(&self) {
         self.state.receipts.all_written().await;
     }
 
-    /// Returns whether what devices confirm is written in time.
+    /// Returns true if receipts are written in time.
     #[must_use]
     pub fn keeps_up(&self) -> bool {
         self.state.receipts.stalled_for() < RECEIPTS_STALLED_MAX
     }
 
-    /// Begins to wait for a device's word about a message; `None` when enough do.
+    /// Begins to wait for a device's receipt of a message; `None` if too many callers wait.
     #[must_use]
     pub fn wait_for_receipt(&self, identity: DeviceIdentity, message: MessageId) -> Option<ReceiptWait> {
         self.state.waits.begin(identity.device, message)
@@ -366,7 +365,7 @@ impl Gateway {
         &self.state.counts
     }
 
-    /// Makes a picture of the counters.
+    /// Returns a snapshot of the counters.
     #[must_use]
     pub fn stats(&self) -> GatewayStats {
         self.state.counts.stats()
@@ -376,8 +375,8 @@ impl Gateway {
 impl SettledFeed for Gateway {
     fn settled(&self, chunk: SettledChunk) {
         if let Err(full) = self.state.settled.try_send(chunk) {
-            // Who is connected looks for itself: that costs a look-up each, and loses nothing.
-            // Neither waited for nor thrown away: the pipeline that settles must not stop because devices are slow.
+            // Connected devices then look for themselves, which costs a look-up each and loses nothing. The chunk is neither awaited nor
+            // dropped: the settling pipeline must not stop because devices are slow.
             let chunk = full.into_inner();
             let connected = self.state.registry.connected(&chunk.devices);
             connected.iter().for_each(|session| session.look_again());
@@ -386,7 +385,7 @@ impl SettledFeed for Gateway {
 }
 
 impl GatewayState {
-    /// Returns messages of an app, each of which is `None` when it is gone; those that are not known are read at once.
+    /// Returns messages of an app; `None` for deleted ones. Those that are not cached are read together.
     pub(crate) async fn messages(
         &self,
         app: AppId,
@@ -395,17 +394,17 @@ impl GatewayState {
         self.messages.messages(app, ids, async |unknown| self.store.messages(app, unknown).await).await
     }
 
-    /// Looks up what waits for a device: the newest of each collapse key, as many as its window takes. Where the store cannot tell
-    /// it waits a moment and leaves it to the next look.
+    /// Looks up the waiting deliveries of a device: the newest of each collapse key, as many as its window takes. If the store fails, it
+    /// waits a moment and leaves the rest to the next look-up.
     pub(crate) async fn waiting(&self, session: &SessionState) -> Waiting {
         if let Some(known) = session.next_waiting(self.clock.now()) {
             if let Ok(deliveries) = self.deliveries_of(session.identity().app, known).await {
                 return Waiting { deliveries, ..Waiting::default() };
             }
-            // What was taken out of it is found by a look at all.
+            // The deliveries taken from the backlog are found again by a full look-up.
             session.look_again();
         }
-        // What the device has confirmed, here or through an earlier connection, must be in the ledger before that is asked.
+        // The device's confirmations, from this or an earlier connection, must be in the ledger before it is read.
         self.receipts.written(session.identity().device).await;
         match self.look_up(session).await {
             Ok(waiting) => waiting,
@@ -417,7 +416,7 @@ impl GatewayState {
         }
     }
 
-    /// Reads the messages of deliveries that were found to wait.
+    /// Reads the messages of waiting deliveries.
     async fn deliveries_of(
         &self,
         app: AppId,
@@ -437,31 +436,31 @@ impl GatewayState {
         let now = self.clock.now();
         if pending.len() > PENDING_MAX_COUNT {
             let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;
-            // More may have come meanwhile, which the next look finds.
+            // More may have come in between, which the next look-up finds.
             return Ok(Waiting { deleted, has_more: true, ..Waiting::default() });
         }
-        // What is paused is owed and not given; it is looked up when its campaign goes on.
+        // Deliveries of paused campaigns are skipped; they are looked up when the campaign resumes.
         let pending: Vec<PendingDelivery> = pending.into_iter().filter(|one| !one.is_paused).collect();
         let ids: Vec<MessageId> = pending.iter().map(|one| one.message).collect();
         let found = self.messages(app, &ids).await?.into_iter().zip(pending);
         let there = found.filter_map(|(message, one)| message.map(|message| (message, one)));
         let (messages, chunks): (Vec<Arc<Message>>, Vec<PendingDelivery>) = there.unzip();
         let replaced = replaced(&messages);
-        // Written before anything is given: what was replaced counts as that, whatever the device does.
+        // Written before any delivery: replaced messages count as replaced, independent of the device's behaviour.
         let older = chunks.iter().zip(&replaced).filter(|(_, replaced)| **replaced);
         let older: Vec<PendingDelivery> = older.map(|(one, _)| *one).collect();
         self.drop_all(device, &older, Reason::ReplacedByNewer).await?;
         let kept = messages.into_iter().zip(chunks).zip(replaced).filter(|(_, replaced)| !replaced);
         let kept = kept.map(|((message, one), _)| PendingMessage { message, chunk: one.chunk });
         let mut kept = kept.filter(|one| is_live(one, now));
-        // One more than fits says that more waits.
+        // More deliveries than fit indicate that more are waiting.
         let deliveries = kept.by_ref().take(2 * session.window()).collect();
         let rest = kept.map(|one| WaitingDelivery { message: one.message.id, chunk: one.chunk }).collect();
         let backlog = DeliveryBacklog::keep(&self.backlog_room, rest, now).map(Box::new);
         Ok(Waiting { has_more: backlog.is_none(), deliveries, backlog, ..Waiting::default() })
     }
 
-    /// Drops deliveries that the device does not need any more.
+    /// Drops deliveries that the device no longer needs.
     async fn drop_all(
         &self,
         device: DeviceId,

@@ -1,4 +1,4 @@
-//! Messages whose campaigns are paused: their devices get them when these go on.
+//! Messages of paused campaigns, which devices get when the campaigns resume.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,16 +8,17 @@ use stentor_core::id::{AppId, MessageId};
 
 use crate::limits::HELD_MAX_COUNT;
 
-/// The messages that were held back since the process began; of those before it the ledger tells.
+/// The messages held back since the start of the process. The ledger knows the earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMessages {
     held: Mutex<BTreeSet<(MessageId, AppId)>>,
-    /// How many there are: with every message that is given to a device they are looked for, and mostly there is none.
+    /// The number of held messages. It is checked with every message handed to a device, and is mostly zero.
     count: AtomicUsize,
 }
 
 impl HeldMessages {
-    /// Holds a message of an app back; one of another app is not touched, whoever names it. Of too many the oldest is forgotten: nothing new of it comes.
+    /// Holds a message of an app back; a message of another app is not affected. Beyond the limit the oldest one is dropped, because
+    /// nothing new of it is expected.
     pub(crate) fn hold(&self, app: AppId, message: MessageId) {
         let mut held = self.lock();
         held.insert((message, app));
@@ -28,21 +29,21 @@ impl HeldMessages {
         self.count.store(held.len(), Ordering::SeqCst);
     }
 
-    /// Lets a message go.
+    /// Releases a message.
     pub(crate) fn release(&self, app: AppId, message: MessageId) {
         let mut held = self.lock();
         held.remove(&(message, app));
         self.count.store(held.len(), Ordering::SeqCst);
     }
 
-    /// Lists what is held back.
+    /// Lists the messages held back.
     pub(crate) fn all(&self) -> Vec<(AppId, MessageId)> {
         self.lock().iter().map(|(message, app)| (*app, *message)).collect()
     }
 
-    /// Returns whether a message is held back.
+    /// Returns true if a message is held back.
     pub(crate) fn has(&self, app: AppId, message: MessageId) -> bool {
-        // Asked with a session's lock held: whoever holds a message back counts it before taking that lock.
+        // Called under a session's lock: `Gateway::hold` raises the count before it takes that lock.
         self.count.load(Ordering::SeqCst) > 0 && self.lock().contains(&(message, app))
     }
 

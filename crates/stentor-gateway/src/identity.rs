@@ -1,4 +1,4 @@
-//! Who a device is: its token, by which it is sent to, and its secret, by which it proves that it is itself.
+//! The identity of a device: its token, which is its address, and its secret, which authenticates it.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use subtle::ConstantTimeEq;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
-/// Between the app and the random part of a token.
+/// Separator between the app and the random part of a token.
 const SEPARATOR: char = '.';
 
-/// A device that has proved who it is.
+/// An authenticated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceIdentity {
     /// Its app.
@@ -24,53 +24,53 @@ pub struct DeviceIdentity {
     pub device: DeviceId,
 }
 
-/// What a device is given when it registers itself.
+/// The credentials of a device, issued at its registration.
 #[derive(Debug, Clone)]
 pub struct DeviceCredentials {
-    /// Its address: whoever may send for the app can send to it.
+    /// Its address. Every sender of the app can send to it.
     pub token: PushToken,
-    /// Proves that a connection is the device's; nobody else is ever given it.
+    /// Its proof of identity, known only to the device.
     pub secret: SecretString,
 }
 
-/// The installation's own secret from which the secrets of devices are made: none of them is kept, so none can be stolen from the
-/// store, and a device that is removed or has another token can use its old one no more.
+/// The installation's key from which the secrets of devices are derived. The secrets are not stored, so none can be stolen from the store.
+/// A device that is removed or has a new token can no longer use its old secret.
 #[derive(Clone)]
 pub struct GatewayKey([u8; 32]);
 
 impl GatewayKey {
-    /// Takes 32 random bytes that are kept as long as the installation.
+    /// Creates a key from 32 random bytes, which must be kept for the life of the installation.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Makes a new token for a device of an app, with its secret.
+    /// Generates a token for a device of an app, with its secret.
     #[must_use]
     pub fn issue(&self, app: AppId) -> DeviceCredentials {
         let mut bytes = [0_u8; TOKEN_BYTES];
         rand::rng().fill_bytes(&mut bytes);
         let text = format!("{app}{SEPARATOR}{}", URL_SAFE_NO_PAD.encode(bytes));
-        // Letters, digits, `_`, `-` and `.`, some 50 of them: that is always a token.
+        // Letters, digits, `_`, `-` and `.`, some 50 of them: always a valid token.
         let token = PushToken::new(text).unwrap_or_else(|_| unreachable!("a token of visible letters"));
         let secret = self.secret(token.expose());
         DeviceCredentials { token, secret }
     }
 
-    /// Returns the secret that belongs to a token, 43 letters of base64url.
+    /// Returns the secret of a token: 43 letters of base64url.
     #[must_use]
     pub fn secret(&self, token: &str) -> SecretString {
         URL_SAFE_NO_PAD.encode(blake3::keyed_hash(&self.0, token.as_bytes()).as_bytes()).into()
     }
 
-    /// Returns whether a secret belongs to a token, in a time that does not depend on where it differs.
+    /// Returns true if a secret belongs to a token, in constant time.
     #[must_use]
     pub fn fits(&self, token: &str, secret: &str) -> bool {
         let expected = self.secret(token);
         expected.expose_secret().as_bytes().ct_eq(secret.as_bytes()).into()
     }
 
-    /// Returns a code that only we can make of these bytes. Each purpose has a key of its own, so that no code is good for another.
+    /// Returns a message authentication code of these bytes. Each purpose has its own key, so that a code is valid for one purpose only.
     pub(crate) fn code(&self, purpose: &str, bytes: &[u8]) -> [u8; 32] {
         let key = blake3::keyed_hash(&self.0, purpose.as_bytes());
         *blake3::keyed_hash(key.as_bytes(), bytes).as_bytes()
@@ -83,7 +83,7 @@ impl fmt::Debug for GatewayKey {
     }
 }
 
-/// Returns the app that a token says it belongs to; `None` for what is no token of the gateway.
+/// Returns the app named in a token; `None` if the text is no token of the gateway.
 #[must_use]
 pub(crate) fn app_of(token: &str) -> Option<AppId> {
     let (app, rest) = token.split_once(SEPARATOR)?;

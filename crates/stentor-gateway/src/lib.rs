@@ -1,13 +1,12 @@
-//! Connections to devices of our own: the ledger is their mailbox.
+//! The push service for directly connected devices. The ledger is their mailbox.
 //!
-//! What the pipeline settles as accepted for a device of the gateway waits in the ledger. A device that is connected gets it as
-//! soon as it is settled (the gateway is a [`SettledFeed`](stentor_core::ports::settled::SettledFeed)); one that connects later is
-//! given what waits for it ([`DeviceSession::next`]). What it confirms is written as a receipt into the same rows. So there is no
-//! second place that could disagree with the ledger, and a campaign to a million devices that are away costs as few rows as any
-//! other.
+//! Messages that the pipeline settles as accepted for a device of the gateway wait in the ledger. A connected device gets them as soon as
+//! they are settled (the gateway is a [`SettledFeed`](stentor_core::ports::settled::SettledFeed)). A device that connects later gets the
+//! waiting ones ([`DeviceSession::next`]). Its confirmations are written as receipts into the same rows. So no second place can disagree
+//! with the ledger, and a campaign to a million disconnected devices costs as few rows as any other.
 //!
-//! A [`DeviceSession`] is one device that is connected, whatever it speaks. A protocol asks it for deliveries, writes them in its own
-//! frames, and tells it what the device confirms.
+//! A [`DeviceSession`] is one connected device, independent of its protocol. The protocol takes deliveries from the session, writes them in
+//! its own frames, and passes the device's confirmations back.
 #![forbid(unsafe_code)]
 
 mod accepted_messages;

@@ -1,4 +1,5 @@
-//! What was known to wait for a device when its session ended: one that comes again at once, as whoever polls does, goes on from there.
+//! Known waiting deliveries of recently disconnected devices. A device that reconnects at once, for example by polling, continues with
+//! them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,16 +17,16 @@ use crate::session_state::SessionState;
 #[derive(Default)]
 struct ParkedDevices {
     devices: HashMap<DeviceId, ParkedSession>,
-    /// When each was parked, the earliest first; a device may be named more than once.
+    /// Time at which each was parked, the earliest first; a device may occur more than once.
     order: VecDeque<(Timestamp, DeviceId)>,
 }
 
-/// The devices whose sessions ended a moment ago.
+/// The recently disconnected devices.
 #[derive(Default)]
 pub(crate) struct ParkedDeliveries(Mutex<ParkedDevices>);
 
 impl ParkedDeliveries {
-    /// Keeps what waits for a device; nothing instead of what was kept before where there is nothing.
+    /// Keeps the waiting deliveries of a device in place of earlier ones. `None` only removes those.
     pub(crate) fn put(&self, device: DeviceId, parked: Option<ParkedSession>, now: Timestamp) {
         let mut inner = self.lock();
         inner.devices.remove(&device);
@@ -36,19 +37,19 @@ impl ParkedDeliveries {
         }
     }
 
-    /// Passes what waits for a device to its new session, with what it was given before and has not confirmed.
+    /// Passes the waiting deliveries of a device to its new session, including the unconfirmed ones of the old session.
     pub(crate) fn hand_over(&self, session: &SessionState) {
-        // Until the session has it: whoever lets it be forgotten offers the session more afterwards.
+        // Held until the session has them: a caller of `forget` offers newer deliveries to the session only afterwards.
         let mut inner = self.lock();
         if let Some(ParkedSession { given, mut backlog }) = inner.devices.remove(&session.identity().device) {
             backlog.put_back(given.into_iter().map(|one| one.waiting));
-            // Nobody told it what came meanwhile.
+            // Deliveries in between were not announced to it.
             backlog.note_more();
             session.go_on_from(backlog);
         }
     }
 
-    /// Forgets what waits for devices: what was found is not all that counts any more.
+    /// Drops the waiting deliveries of devices, because they are no longer complete.
     pub(crate) fn forget(&self, devices: &[DeviceId]) {
         let mut inner = self.lock();
         if !inner.devices.is_empty() {
@@ -56,7 +57,7 @@ impl ParkedDeliveries {
         }
     }
 
-    /// Takes out what a device confirms of what it was given; returns that.
+    /// Removes the deliveries that a device confirms, and returns them.
     pub(crate) fn confirm(&self, identity: DeviceIdentity, messages: &[MessageId]) -> EndedDeliveries {
         let mut ended = EndedDeliveries::default();
         let mut inner = self.lock();

@@ -1,5 +1,5 @@
-//! What waits for devices, as the ledger says it: those that ask while others are read are read together, as all do that come back
-//! after a restart.
+//! Reads of waiting deliveries from the ledger. Requests that come during a read are combined into the next one, for instance when all
+//! devices reconnect after a restart.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use crate::limits::{PENDING_DEVICES_AT_ONCE_MAX_COUNT, PENDING_MAX_COUNT, PENDIN
 
 type PendingReply = Result<Vec<PendingDelivery>, StoreError>;
 
-/// A device that wants to know what waits for it.
+/// A request for the waiting deliveries of a device.
 struct PendingQuestion {
     device: (AppId, DeviceId),
     reply: oneshot::Sender<PendingReply>,
@@ -25,7 +25,7 @@ struct PendingQuestion {
 
 type PendingInbox = Mutex<mpsc::UnboundedReceiver<PendingQuestion>>;
 
-/// The way to the readers. What waits in it is bounded by the sessions and requests, each of which asks one thing at a time.
+/// The queue of requests to the readers. It is bounded by the sessions and requests, each of which has one request at a time.
 #[derive(Clone)]
 pub(crate) struct PendingReads {
     questions: mpsc::UnboundedSender<PendingQuestion>,
@@ -46,7 +46,7 @@ impl PendingReads {
         (Self { questions }, readers)
     }
 
-    /// Lists what waits for a device, one more than may wait at most.
+    /// Lists the waiting deliveries of a device, at most one more than the limit.
     pub(crate) async fn pending(&self, DeviceIdentity { app, device }: DeviceIdentity) -> PendingReply {
         let (reply, replied) = oneshot::channel();
         let ended = || StoreError::Unavailable("the gateway has ended".to_owned());
@@ -55,7 +55,7 @@ impl PendingReads {
     }
 }
 
-/// One of those who read.
+/// One of the reader tasks.
 struct PendingReader {
     store: Arc<dyn ReceiptStore>,
     clock: Arc<dyn Clock>,
@@ -65,12 +65,12 @@ impl PendingReader {
     async fn run(self, inbox: Arc<PendingInbox>) {
         loop {
             let mut questions = Vec::new();
-            // Whoever waits here for the first question keeps the others waiting behind, who have nothing to do either.
+            // A reader that waits here for the first request blocks the others, which have nothing to do either.
             let count = inbox.lock().await.recv_many(&mut questions, PENDING_DEVICES_AT_ONCE_MAX_COUNT).await;
             if count == 0 {
                 return;
             }
-            // Whose connection has ended meanwhile asks no more.
+            // Drops requests of closed connections.
             questions.retain(|question| !question.reply.is_closed());
             if !questions.is_empty() {
                 self.reply(questions).await;
@@ -82,7 +82,7 @@ impl PendingReader {
         let devices: Vec<_> = questions.iter().map(|question| question.device).collect();
         match self.read(&devices).await {
             Err(StoreError::Damaged(_) | StoreError::Unreadable(_)) if questions.len() > 1 => {
-                // What cannot be read of one holds up no other.
+                // Read one by one, so that unreadable rows of one device do not affect others.
                 for PendingQuestion { device, reply } in questions {
                     let found = self.read(&[device]).await;
                     let _nobody_asks_any_more =
@@ -103,7 +103,7 @@ impl PendingReader {
     }
 
     async fn read(&self, devices: &[(AppId, DeviceId)]) -> Result<Vec<Vec<PendingDelivery>>, StoreError> {
-        // One more than may wait, to see whether too many do.
+        // One more than the limit, to detect an excess.
         self.store.pending(devices, PENDING_MAX_COUNT + 1, self.clock.now()).await
     }
 }

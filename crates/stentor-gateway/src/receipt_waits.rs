@@ -1,4 +1,4 @@
-//! Senders who wait for the word of a device: whoever writes receipts wakes them.
+//! Senders that wait for a device's receipt; the writer of receipts wakes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,12 @@ use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::ports::store::Receipt;
 use tokio::sync::Notify;
 
-/// Most who wait for the word of one device about one message.
+/// Most waiters for one device's receipt of one message.
 const WAITS_PER_MESSAGE_MAX_COUNT: usize = 4;
-/// Most who wait for one device.
+/// Most waiters for one device.
 const WAITS_PER_DEVICE_MAX_COUNT: usize = 64;
 
-/// All who wait.
+/// All waiters.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiptWaits(Mutex<HashMap<DeviceId, Vec<Waiter>>>);
 
@@ -22,7 +22,7 @@ struct Waiter {
     woken: Arc<Notify>,
 }
 
-/// One who waits until it is dropped.
+/// A waiter, registered until it is dropped.
 #[derive(Debug)]
 pub struct ReceiptWait {
     waits: Arc<ReceiptWaits>,
@@ -31,7 +31,7 @@ pub struct ReceiptWait {
 }
 
 impl ReceiptWaits {
-    /// Begins to wait for a device's word about a message; `None` when enough do.
+    /// Begins to wait for a device's receipt of a message; `None` if too many wait.
     pub(crate) fn begin(self: &Arc<Self>, device: DeviceId, message: MessageId) -> Option<ReceiptWait> {
         let mut all = self.lock();
         let waiters = all.entry(device).or_default();
@@ -44,14 +44,14 @@ impl ReceiptWaits {
         Some(ReceiptWait { waits: Arc::clone(self), device, woken })
     }
 
-    /// Wakes those who wait for devices whose receipts were written.
+    /// Wakes the waiters for devices with newly written receipts.
     pub(crate) fn written(&self, receipts: &[Receipt]) {
         let all = self.lock();
         if all.is_empty() {
             return;
         }
         let waiters = receipts.iter().filter_map(|receipt| all.get(&receipt.device)).flatten();
-        // Also one who has not begun to wait: it looked before, and the word is kept for it.
+        // Also a waiter that is not polled yet: the permit is stored for it.
         waiters.for_each(|waiter| waiter.woken.notify_one());
     }
 
@@ -61,7 +61,7 @@ impl ReceiptWaits {
 }
 
 impl ReceiptWait {
-    /// Waits until something of the device was written since the last time.
+    /// Waits until a receipt of the device was written since the last call.
     pub async fn notified(&self) {
         self.woken.notified().await;
     }

@@ -1,5 +1,5 @@
-//! Receipts on their way to the ledger: those that come while others are written are written together. What cannot be written of one
-//! device holds up no other.
+//! The writer of receipts. Receipts that come during a write are combined into the next one. A receipt that cannot be written does not
+//! delay those of other devices.
 
 mod unwritten;
 
@@ -27,14 +27,14 @@ use unwritten::UnwrittenReceipts;
 /// Receipts of one device.
 struct DeviceReceipts {
     device: DeviceId,
-    /// The session that is to be told, if there is one.
+    /// The session to notify, if there is one.
     session: Option<Arc<SessionState>>,
     ended: EndedDeliveries,
-    /// Failed attempts to write them while others were written.
+    /// Failed attempts to write them while others succeeded.
     tries: u32,
 }
 
-/// The way to the writer. What waits in it is bounded by the windows of the sessions.
+/// The queue to the writer. It is bounded by the windows of the sessions.
 #[derive(Clone)]
 pub(crate) struct Receipts {
     works: mpsc::UnboundedSender<DeviceReceipts>,
@@ -50,49 +50,49 @@ impl Receipts {
         (Self { works, unwritten }, AbortOnDropHandle::new(tokio::spawn(task.run(inbox))))
     }
 
-    /// Hands receipts over; the session, if there is one, is told when they are written.
+    /// Queues receipts; the session, if there is one, is notified once they are written.
     pub(crate) fn write(&self, session: Option<&Arc<SessionState>>, ended: EndedDeliveries) {
         let Some(device) = ended.receipts.first().map(|receipt| receipt.device) else { return };
-        // First: whoever asks after this waits for them.
+        // First, so that later callers of `written` wait for them.
         self.unwritten.add(device);
         let work = DeviceReceipts { device, session: session.cloned(), ended, tries: 0 };
         if self.works.send(work).is_err() {
-            // Without a writer nothing more is written: what is not will be given and confirmed once more.
+            // Without a writer they stay unwritten, and their deliveries will be repeated and confirmed again.
             self.unwritten.remove(device);
         }
     }
 
-    /// Waits until all receipts of a device that were handed over before are written.
+    /// Waits until all receipts of a device queued so far are written.
     pub(crate) async fn written(&self, device: DeviceId) {
         self.unwritten.none_of(device).await;
     }
 
-    /// Waits until all receipts that were handed over before are written.
+    /// Waits until all receipts queued so far are written.
     pub(crate) async fn all_written(&self) {
         self.unwritten.none().await;
     }
 
-    /// Returns for how long receipts have waited of which none was written.
+    /// Returns the time for which receipts have waited without any being written.
     pub(crate) fn stalled_for(&self) -> Duration {
         self.unwritten.stalled_for()
     }
 }
 
-/// What writes receipts.
+/// The services of the writer.
 pub(crate) struct ReceiptWriter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,
-    /// The apps for whose senders something waits.
+    /// Announces apps with new messages for their senders.
     pub(crate) arrivals: broadcast::Sender<AppId>,
     pub(crate) counts: Arc<GatewayCounts>,
     /// Receipts that the store has not confirmed yet.
     pub(crate) doubts: Arc<Doubts>,
-    /// Senders who wait for one of them.
+    /// Senders that wait for a receipt.
     pub(crate) waits: Arc<ReceiptWaits>,
 }
 
-/// The writer at work.
+/// The running writer.
 struct ReceiptTask {
     writer: ReceiptWriter,
     unwritten: Arc<UnwrittenReceipts>,
@@ -103,12 +103,12 @@ impl ReceiptTask {
         let (mut fresh, mut late, mut retry_at) = (Vec::new(), Vec::new(), Instant::now());
         loop {
             tokio::select! {
-                // What is late has its turn also while more comes all the time.
+                // Delayed receipts have their turn even if new ones keep coming.
                 biased;
                 () = tokio::time::sleep_until(retry_at), if !late.is_empty() => {}
                 count = inbox.recv_many(&mut fresh, RECEIPTS_AT_ONCE_MAX_COUNT) => if count == 0 { return },
             }
-            // Apart from what is new, which nothing may be wrong with.
+            // Written apart from the delayed ones, so that a defect among those does not affect new ones.
             let mut left = self.write(std::mem::take(&mut fresh)).await;
             if retry_at <= Instant::now() {
                 let mut rest = std::mem::take(&mut late);
@@ -122,8 +122,7 @@ impl ReceiptTask {
         }
     }
 
-    /// Writes receipts; returns those that could not be written now. What alone cannot be written while the rest can is given up
-    /// after a few tries.
+    /// Writes receipts; returns those that cannot be written now. A receipt that repeatedly fails alone is given up after a few tries.
     async fn write(&self, all: Vec<DeviceReceipts>) -> Vec<DeviceReceipts> {
         let (mut parts, mut late) = (vec![all], Vec::new());
         while let Some(mut some) = parts.pop() {
@@ -156,18 +155,18 @@ impl ReceiptTask {
         late
     }
 
-    /// Makes room in the window of a device whose receipts are written.
+    /// Makes room in the window of a device after its receipts are written.
     fn finish(&self, one: DeviceReceipts) {
         self.writer.waits.written(&one.ended.receipts);
         if let Some(session) = &one.session {
-            // Only now: room in a window means that the ledger would not give the delivery again.
+            // Only now: room in a window means that the ledger would not return the delivery again.
             let given = session.written(&one.ended.receipts);
             self.writer.doubts.confirmed(&given);
         }
         self.unwritten.remove(one.device);
     }
 
-    /// Drops receipts of a device that the store does not take, one by one: others of the same device it may take.
+    /// Writes the receipts of a device one by one, and drops those that the store rejects.
     async fn give_up(&self, mut one: DeviceReceipts, problem: &StoreError) {
         let receipts = std::mem::take(&mut one.ended.receipts);
         for receipt in &receipts {
@@ -188,8 +187,8 @@ impl ReceiptTask {
 }
 
 impl ReceiptWriter {
-    /// Keeps what senders are to be told, and then what the ledger is to note: the other way round a crash between would leave a
-    /// sender without a receipt for good.
+    /// Stores the sender receipts first, and then the receipts in the ledger. In the reverse order, a crash in between would leave a sender
+    /// without a receipt for good.
     async fn try_write(&self, some: &[DeviceReceipts]) -> Result<(), StoreError> {
         if some.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Devices that register themselves, and change their tokens.
+//! Registration of devices by themselves, and the rotation of their tokens.
 
 use stentor_core::campaign::CampaignAction;
 use stentor_core::device::{Platform, ProviderKind, Registration};
@@ -10,12 +10,12 @@ use stentor_core::ports::store::{Change, Receipt, ReceiptKind, StoreError, Subsc
 use crate::gateway::Gateway;
 use crate::identity::{DeviceCredentials, DeviceIdentity};
 
-/// What a device tells of itself when it registers.
+/// The properties of a device at its registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceDetails {
     /// OS family.
     pub platform: Platform,
-    /// Whose device it is.
+    /// The device's user.
     pub user: Option<ExternalId>,
     /// Language of its user.
     pub locale: Option<Locale>,
@@ -28,7 +28,7 @@ pub struct DeviceDetails {
 }
 
 impl DeviceDetails {
-    /// Starts with nothing optional.
+    /// Creates details without optional fields.
     #[must_use]
     pub const fn new(platform: Platform) -> Self {
         let (user, locale, time_zone) = (None, None, None);
@@ -37,7 +37,7 @@ impl DeviceDetails {
 }
 
 impl Gateway {
-    /// Registers a new device of an app; returns what it proves itself with from then on. Whether it may, the caller has found out.
+    /// Registers a new device of an app; returns its identity and credentials. The caller must have authorized the registration.
     pub async fn register_device(
         &self,
         app: AppId,
@@ -54,8 +54,8 @@ impl Gateway {
         Ok((DeviceIdentity { app, device }, credentials))
     }
 
-    /// Offers a device another token and secret. The old ones are good until the device logs in with the new ones, so that one
-    /// that crashes before it has kept them is not locked out; then they open nothing. Only the latest offer counts.
+    /// Offers a device another token and secret. The old ones stay valid until the device logs in with the new ones, so that a device that
+    /// crashes before it has stored them is not locked out. Only the latest offer counts.
     pub async fn rotate(&self, identity: DeviceIdentity) -> Result<DeviceCredentials, StoreError> {
         let DeviceIdentity { app, device } = identity;
         self.note_device_change(device)?;
@@ -64,37 +64,37 @@ impl Gateway {
         Ok(credentials)
     }
 
-    /// Subscribes a device that asks for it to a topic; `None` where only its app's backend may do that. Every protocol asks here.
+    /// Subscribes a device to a topic at its own request; `None` if only its app's backend may do that. All protocols use this method.
     pub async fn subscribe(
         &self,
         identity: DeviceIdentity,
         topic: &TopicName,
     ) -> Result<Option<SubscriptionChange>, StoreError> {
         let DeviceIdentity { app, device } = identity;
-        // What the backend has subscribed it to, it may ask for again: a session of MQTT does so with each connection.
+        // An existing subscription by the backend may be requested again, as an MQTT session does at each connection.
         if topic.is_private() && !self.store().topics_of(app, device).await?.contains(topic) {
             return Ok(None);
         }
         self.join_topic(identity, topic).await.map(Some)
     }
 
-    /// Removes a device that wants no messages any more, and ends its session.
+    /// Removes a device that wants no more messages, and ends its session.
     pub async fn withdraw(&self, identity: DeviceIdentity) -> Result<(), StoreError> {
         let DeviceIdentity { app, device } = identity;
         let topics = self.store().topics_of(app, device).await.unwrap_or_default();
         let done = self.store().remove_device(app, device).await;
-        // Whatever the store says: it wants no messages any more.
+        // Even if the store fails: the device wants no more messages.
         self.cut_off(device);
         done?;
         if let Err(error) = self.store().remove_unused_topics(app, &topics, self.clock().now()).await {
-            // It is gone all the same.
+            // The device is removed all the same.
             tracing::warn!(%error, %device, "topics that only a removed device had are left");
         }
         Ok(())
     }
 
-    /// Takes back a message that a device has not got yet. One that it has got, or that has expired, changes nothing; NotFound
-    /// when there is none.
+    /// Withdraws a message that a device has not received yet. A received or expired message stays unchanged. Fails with NotFound if there
+    /// is no such message.
     pub async fn withdraw_message(
         &self,
         identity: DeviceIdentity,
@@ -104,11 +104,11 @@ impl Gateway {
         let now = self.clock().now();
         let change = Change::Act(app, message.into(), CampaignAction::Cancel, now);
         match self.store().change(change, None).await {
-            // All of it is settled: what waits for its device is dropped there.
+            // On a conflict all of it is settled; the waiting delivery is dropped below.
             Ok(_) | Err(StoreError::Conflict(_)) => {}
             Err(error) => return Err(error),
         }
-        // After the cancel: what was settled until then is found here.
+        // After the cancellation, so that deliveries settled before it are found here.
         let pending = self.state().pending.pending(identity).await?;
         let kind = ReceiptKind::Dropped(Reason::CampaignCanceled);
         let of_message = pending.iter().filter(|one| one.message == message);

@@ -1,4 +1,4 @@
-//! Which devices are connected to this process.
+//! The devices connected to this process.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use stentor_core::id::{AppId, DeviceId};
 
 use crate::session_state::{Closed, SessionState};
 
-/// The sessions of this process, by device, and how many of them an app has.
+/// The sessions of this process by device, and their number per app.
 pub(crate) struct SessionRegistry {
     sessions: RwLock<Sessions>,
     per_app_max_count: AtomicUsize,
@@ -27,15 +27,15 @@ impl Default for SessionRegistry {
 }
 
 impl SessionRegistry {
-    /// Lets each app have so many sessions, so that the devices of others find a place whatever one has.
+    /// Limits the sessions of each app, so that one app cannot exclude the devices of others.
     pub(crate) fn limit_per_app(&self, max_count: usize) {
         self.per_app_max_count.store(max_count, Ordering::Relaxed);
     }
 
-    /// Adds a session; an older one of the same device is closed, and so is one too many of its app.
+    /// Adds a session. An older one of the same device is closed; the new one is closed if its app exceeds the limit.
     pub(crate) fn add(&self, session: &Arc<SessionState>) {
         let (app, device) = (session.identity().app, session.identity().device);
-        // In one step: of two connections that come at once, the one that comes second closes the first.
+        // Atomic: of two concurrent connections, the second one closes the first.
         let (before, count) = {
             let mut sessions = self.write();
             let before = sessions.by_device.insert(device, Arc::clone(session));
@@ -51,11 +51,11 @@ impl SessionRegistry {
         }
     }
 
-    /// Takes a session out, unless another has taken its place.
+    /// Removes a session, unless another has taken its place.
     pub(crate) fn remove(&self, session: &Arc<SessionState>) {
         let mut sessions = self.write();
         let device = session.identity().device;
-        // A session that was taken over ends late, and must not take its successor out.
+        // A replaced session ends late, and must not remove its successor.
         if sessions.by_device.get(&device).is_some_and(|known| Arc::ptr_eq(known, session)) {
             sessions.by_device.remove(&device);
             let app = session.identity().app;
@@ -72,7 +72,7 @@ impl SessionRegistry {
         self.read().by_device.get(&device).cloned()
     }
 
-    /// Lists the sessions of those devices that are connected.
+    /// Lists the sessions of the given devices, as far as they are connected.
     pub(crate) fn connected(&self, devices: &[DeviceId]) -> Vec<Arc<SessionState>> {
         let sessions = self.read();
         devices.iter().filter_map(|device| sessions.by_device.get(device).cloned()).collect()
@@ -83,7 +83,7 @@ impl SessionRegistry {
         self.read().by_device.values().cloned().collect()
     }
 
-    /// Returns whether no device is connected.
+    /// Returns true if no device is connected.
     pub(crate) fn is_empty(&self) -> bool {
         self.read().by_device.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Senders who want to know that a device has confirmed their message. What they are told is kept before the delivery counts as
-//! confirmed: a crash between makes the device confirm once more, and what is kept already is kept once.
+//! Receipts for senders that want to know when a device has confirmed their message. They are stored before the delivery counts as
+//! confirmed. After a crash in between, the device confirms again, and the duplicate receipt is ignored.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use crate::identity::DeviceIdentity;
 use crate::limits::UPSTREAM_TTL_MAX;
 
-/// Where a message has its sender's name for it, if the sender wants a receipt: a field of what it has for the gateway.
+/// The field of a message's gateway override with the sender's name for it, if the sender wants a receipt.
 pub const SENDER_RECEIPT_FIELD: &str = "delivery_receipt";
-/// Where a receipt has that name.
+/// The field of a receipt with that name.
 const ORIGINAL_ID: &str = "original_message_id";
 
-/// What a sender is to be told.
+/// A receipt for a sender.
 #[derive(Debug, Clone)]
 pub(crate) struct SenderReceipt {
     app: AppId,
@@ -28,20 +28,20 @@ pub(crate) struct SenderReceipt {
     name: Arc<str>,
 }
 
-/// What became of deliveries: what the ledger is to note, and which senders want to know.
+/// Ended deliveries: the receipts for the ledger, and the receipts for senders.
 #[derive(Debug, Default)]
 pub(crate) struct EndedDeliveries {
     pub(crate) receipts: Vec<Receipt>,
     pub(crate) wanted: Vec<SenderReceipt>,
 }
 
-/// Returns its sender's name for a message, if the sender wants a receipt.
+/// Returns the sender's name for a message, if the sender wants a receipt.
 pub(crate) fn wanted(message: &Message) -> Option<Arc<str>> {
     let own = message.spec.content.overrides.get(&ProviderKind::Gateway)?;
     own.get(SENDER_RECEIPT_FIELD)?.as_str().map(Arc::from)
 }
 
-/// Returns the sender's name for the message that a receipt is about.
+/// Returns the sender's name for the message of a receipt.
 pub(crate) fn original_id(receipt: &UpstreamMessage) -> String {
     let body: Value = serde_json::from_str(&receipt.body).unwrap_or_default();
     body[ORIGINAL_ID].as_str().unwrap_or_default().to_owned()
@@ -57,7 +57,7 @@ impl SenderReceipt {
         self.app
     }
 
-    /// Returns it as it is kept; of a delivery there is one, by the message's id.
+    /// Returns the upstream message to store; its key is the message's id, so that each delivery has one receipt.
     pub(crate) fn kept(&self, ids: &IdSource, now: Timestamp) -> UpstreamMessage {
         UpstreamMessage {
             id: UpstreamId::from_raw(ids.next(now)),

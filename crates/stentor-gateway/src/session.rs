@@ -1,4 +1,4 @@
-//! A device that is connected, as its protocol sees it.
+//! A connected device as seen by its protocol.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
 use crate::session_state::{Closed, SessionState, SessionStep, Waiting};
 
-/// What there is for a device.
+/// An event for a device.
 #[derive(Debug)]
 pub enum SessionEvent {
-    /// Messages, in order of acceptance. Each is to be confirmed by its id.
+    /// Messages, in order of acceptance. Each must be confirmed by its id.
     Messages(Vec<PendingMessage>),
-    /// So many messages were deleted because too many waited.
+    /// The number of messages that were deleted because too many waited.
     Deleted(usize),
 }
 
-/// One connected device. Dropping it ends the session; what was not confirmed waits in the ledger.
+/// One connected device. Dropping it ends the session; unconfirmed messages wait in the ledger.
 pub struct DeviceSession {
     state: Arc<SessionState>,
     gateway: Arc<GatewayState>,
@@ -33,14 +33,13 @@ pub struct DeviceSession {
 impl DeviceSession {
     pub(crate) fn open(state: Arc<SessionState>, gateway: Arc<GatewayState>) -> Self {
         gateway.counts.note_opened(state.protocol());
-        // Before the first look at the ledger: what is settled from here on is offered, or makes that look be
-        // repeated.
+        // Added before the first look-up: chunks settled from here on are offered, or cause another look-up.
         gateway.registry.add(&state);
         gateway.parked.hand_over(&state);
         Self { state, gateway }
     }
 
-    /// Returns whose it is.
+    /// Returns the identity of the device.
     #[must_use]
     pub fn identity(&self) -> DeviceIdentity {
         self.state.identity()
@@ -50,24 +49,24 @@ impl DeviceSession {
         self.state.close(why);
     }
 
-    /// Ends it from now on once the device has been silent for so long.
+    /// Sets the silence of the device after which the session ends.
     pub(crate) fn end_after_silence(&self, longest: Duration) {
         self.gateway.silences.watch(&self.state, longest);
     }
 
-    /// Returns how long the device may be silent.
+    /// Returns the longest silence of the device.
     pub(crate) fn longest_silence(&self) -> Duration {
         self.state.silence().longest()
     }
 
-    /// Notes that the device was heard.
+    /// Records a sign of life of the device.
     pub(crate) fn received(&self) {
         self.gateway.silences.received(&self.state);
     }
 
-    /// Waits for what there is for the device; returns why the session is to end.
+    /// Waits for the next event. The error is the reason for the end of the session.
     ///
-    /// It may be cut off at any moment and called again: nothing is lost by that.
+    /// The call may be cancelled without losing data.
     pub async fn next(&self) -> Result<SessionEvent, Closed> {
         loop {
             let step = poll_fn(|context| self.poll_step(context)).await;
@@ -77,13 +76,13 @@ impl DeviceSession {
         }
     }
 
-    /// Waits for what is to be done next: of the steps that this returns, [`DeviceSession::follow`] makes an event.
+    /// Waits for the next step, which [`DeviceSession::follow`] turns into an event.
     pub(crate) fn poll_step(&self, context: &Context<'_>) -> Poll<SessionStep> {
         self.state.poll_step(self.gateway.clock.now(), &self.gateway.doubts, context)
     }
 
-    /// Returns what there is for the device now, looking at the ledger where need be. For a connection that serves several devices
-    /// with one wake-up.
+    /// Returns the next event if there is one now, reading the ledger if needed. For connections that serve several devices with one
+    /// wake-up.
     pub async fn try_next(&self) -> Result<Option<SessionEvent>, Closed> {
         loop {
             let step = self.state.step(self.gateway.clock.now(), &self.gateway.doubts);
@@ -96,15 +95,15 @@ impl DeviceSession {
         }
     }
 
-    /// Does a step, looking at the ledger where need be; returns what there is for the device then, if anything.
+    /// Performs a step, reading the ledger if needed; returns its event, if there is one.
     pub(crate) async fn follow(&self, step: SessionStep) -> Result<Option<SessionEvent>, Closed> {
         match step {
             SessionStep::Give(deliveries) => Ok(Some(SessionEvent::Messages(self.counted(deliveries)))),
             SessionStep::End(closed) => Err(closed),
             SessionStep::Wait => Ok(None),
-            // Begun before the future is polled: one that is dropped unpolled must still make it look again.
+            // Begun before the future is polled: dropping it unpolled must still cause another look-up.
             SessionStep::LookUp => {
-                // Apart, so that whoever only waits does not hold the memory of a look-up.
+                // Boxed, so that a waiting connection does not hold the memory of a look-up.
                 let looking_up =
                     Box::pin(LookingUp::begin(&self.state, &self.gateway.held).run(&self.gateway));
                 Ok(looking_up.await.map(SessionEvent::Deleted))
@@ -112,37 +111,37 @@ impl DeviceSession {
         }
     }
 
-    /// Counts what the connection is given.
+    /// Counts deliveries passed to the connection.
     pub(crate) fn counted(&self, deliveries: Vec<PendingMessage>) -> Vec<PendingMessage> {
         self.gateway.counts.note_deliveries(deliveries.len());
         deliveries
     }
 
-    /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.
+    /// Confirms messages by their ids. Messages that were never delivered, or are already confirmed, change nothing.
     pub fn confirm(&self, messages: &[MessageId]) {
         let ended = self.state.confirm_where(|message| messages.contains(&message));
         self.gateway.receipts.write(Some(&self.state), ended);
     }
 
-    /// Notes that messages cannot reach the device, or that it has dropped them, for a reason other than [`Reason::None`]: they wait
-    /// no more, and stay accepted.
+    /// Records that messages cannot reach the device, or that it has dropped them, for a reason other than [`Reason::None`]. They no longer
+    /// wait, and stay accepted.
     pub fn give_up(&self, messages: &[MessageId], reason: Reason) {
         let ended = self.state.end_where(|message| messages.contains(&message), ReceiptKind::Dropped(reason));
         self.gateway.receipts.write(Some(&self.state), ended);
     }
 
-    /// Notes what the device says that it got through an earlier connection: what still waits of it is confirmed.
+    /// Confirms messages that the device reports as received over an earlier connection, as far as they still wait.
     pub async fn confirm_earlier(&self, messages: &[MessageId]) -> Result<(), StoreError> {
         self.gateway.confirm(self.identity(), Some(&self.state), messages).await.map(drop)
     }
 
-    /// Returns how many deliveries were given and not confirmed.
+    /// Returns the number of unconfirmed deliveries.
     #[must_use]
     pub fn unconfirmed(&self) -> usize {
         self.state.unconfirmed().len()
     }
 
-    /// Returns the messages that were given and not confirmed, in the order in which they were.
+    /// Returns the unconfirmed messages, in order of delivery.
     #[must_use]
     pub fn unconfirmed_messages(&self) -> Vec<MessageId> {
         self.state.unconfirmed()
@@ -151,7 +150,7 @@ impl DeviceSession {
 
 impl Drop for DeviceSession {
     fn drop(&mut self) {
-        // First: nothing is offered any more to a session that counts as closed.
+        // First, so that nothing is offered to a session that counts as closed.
         self.gateway.registry.remove(&self.state);
         self.gateway.doubts.abandoned(&self.state.abandon());
         let (device, now) = (self.state.identity().device, self.gateway.clock.now());
@@ -162,7 +161,7 @@ impl Drop for DeviceSession {
     }
 }
 
-/// Notes that a look-up is needed again, should this one be cut off.
+/// A guard that causes another look-up if this one is cancelled.
 struct LookingUp<'a> {
     state: &'a SessionState,
     held: &'a HeldMessages,
@@ -174,10 +173,10 @@ impl<'a> LookingUp<'a> {
         Self { state, held, is_over: false }
     }
 
-    /// Looks at the ledger; returns how many deliveries were dropped because too many waited.
+    /// Reads the ledger; returns the number of deliveries that were dropped because too many waited.
     async fn run(mut self, gateway: &Arc<GatewayState>) -> Option<usize> {
         let found = gateway.waiting(self.state).await;
-        // Only now that the ledger has answered: cut off before, the session looks again.
+        // Only after the ledger has answered: a look-up cancelled earlier is repeated.
         self.is_over = true;
         let deleted = found.deleted;
         self.state.looked(found, self.held);
@@ -188,7 +187,7 @@ impl<'a> LookingUp<'a> {
 impl Drop for LookingUp<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            // What was taken of what waits may be lost with it.
+            // Deliveries taken from the backlog may be lost with it.
             self.state.look_again();
             self.state.looked(Waiting { has_more: true, ..Waiting::default() }, self.held);
         }

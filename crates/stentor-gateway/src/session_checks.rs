@@ -1,4 +1,4 @@
-//! What this process believes of devices and messages, for whoever may have missed that it changed.
+//! Checks of this process' view of devices and messages, for use after it may have missed changes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ use crate::identity::DeviceIdentity;
 use crate::session_claims::SessionClaim;
 use crate::session_state::{Closed, SessionState};
 
-/// Devices that are looked up at once.
+/// Concurrent look-ups of devices.
 const CHECKS_MAX_COUNT: usize = 16;
-/// By so much the clocks of two servers may differ.
+/// Largest assumed difference between the clocks of two servers.
 const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// Returns whether any device is connected to this process.
+    /// Returns true if any device is connected to this process.
     #[must_use]
     pub fn has_sessions(&self) -> bool {
         !self.state().registry.is_empty()
@@ -33,7 +33,7 @@ impl Gateway {
         self.state().held.all()
     }
 
-    /// Lists the messages that connected devices are to be given next.
+    /// Lists the messages that connected devices get next.
     #[must_use]
     pub fn next_messages(&self) -> BTreeSet<(AppId, MessageId)> {
         let of = |session: &Arc<SessionState>| {
@@ -43,37 +43,37 @@ impl Gateway {
         self.state().registry.all().iter().flat_map(of).collect()
     }
 
-    /// Ends the sessions of devices that are gone, or may have had another token or other keys since they came: those come back.
+    /// Ends the sessions of devices that are removed, or may have got another token or keys since they connected; the latter reconnect.
     pub async fn check_sessions(&self) -> Result<(), StoreError> {
         let sessions = stream::iter(self.state().registry.all()).map(|session| self.check(session));
         sessions.buffer_unordered(CHECKS_MAX_COUNT).try_collect().await
     }
 
-    /// Waits until devices came of which the other servers are to hear, and takes some.
+    /// Waits for session claims to announce to the other servers, and takes some.
     pub async fn next_claims(&self) -> Vec<SessionClaim> {
         self.state().claims.next(&self.state().registry).await
     }
 
-    /// Notes claims of which the others could not be told.
+    /// Queues claims again that could not be announced to the other servers.
     pub fn claim_again(&self, claims: &[SessionClaim]) {
         self.state().claims.note_again(claims);
     }
 
-    /// Lets the others hear of all sessions here, after this server may have missed what they said: who has a later session of a
-    /// device answers, and the one here ends.
+    /// Announces all sessions of this server, after it may have missed announcements of others. A server with a later session of a device
+    /// replies, and the session here ends.
     pub fn claim_all(&self) {
         self.state().claims.note_all();
     }
 
-    /// Hears that a device came to another server: its session here ends, unless that is the later one.
+    /// Processes another server's claim of a device: the session here ends, unless it is the later one.
     pub fn hear_claim(&self, claim: &SessionClaim) {
         let state = self.state();
         let Some(session) = state.registry.get(claim.identity.device) else { return };
         match state.claims.compare(&session, claim) {
             Ordering::Less => session.close(Closed::TakenOver),
-            // Its own, of before it joined the others again.
+            // This server's own claim, from before it rejoined the others.
             Ordering::Equal => {}
-            // Whoever said so has not heard of it, or missed it.
+            // The other server has missed this server's claim.
             Ordering::Greater => state.claims.note(&session),
         }
     }
@@ -90,7 +90,7 @@ impl Gateway {
 }
 
 fn may_stay(session: &SessionState, device: &Device) -> bool {
-    // Of keys it is not known since when it has them.
+    // The time of a change of keys is not recorded.
     let is_same = device.token_since.plus(CLOCKS_DIFFER_MAX) < session.opened_at() && device.keys.is_none();
     device.listed && device.retired.is_none() && is_same
 }

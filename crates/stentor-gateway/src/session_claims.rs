@@ -1,4 +1,5 @@
-//! Which devices came here, for the other servers of the store: a device has one session, at the server to which it came last.
+//! Announcements of connected devices to the other servers of the store. A device has one session, at the server to which it connected
+//! last.
 
 use std::cmp::Ordering as Order;
 use std::collections::BTreeMap;
@@ -13,26 +14,26 @@ use crate::identity::DeviceIdentity;
 use crate::registry::SessionRegistry;
 use crate::session_state::SessionState;
 
-/// Claims that wait to be told one by one; of more, those of all sessions are told.
+/// Most claims queued individually; beyond it, all sessions are announced.
 const CLAIMS_MAX_COUNT: usize = 16_384;
-/// Claims that are told at once.
+/// Claims announced at once.
 const CLAIMS_AT_ONCE_MAX_COUNT: usize = 256;
 
-/// The arrival of a device at a server.
+/// The claim of a server to a device's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionClaim {
-    /// Which device.
+    /// The device.
     pub identity: DeviceIdentity,
-    /// When it came, by the clock that all servers of a store go by.
+    /// Time of connection, by the clock shared by all servers of a store.
     pub opened_at: Timestamp,
-    /// Drawn by the process to which it came, so that this one knows its own claims again.
+    /// A random number of the claiming process, by which it recognizes its own claims.
     pub mark: u8,
 }
 
-/// The claims that the other servers are to hear of.
+/// The claims to announce to the other servers.
 pub(crate) struct SessionClaims {
     mark: u8,
-    /// Whether anybody passes them on; a server without others keeps none.
+    /// True if a task announces the claims; a server without others keeps none.
     is_followed: AtomicBool,
     waiting: Mutex<WaitingClaims>,
     noted: Notify,
@@ -41,7 +42,7 @@ pub(crate) struct SessionClaims {
 #[derive(Default)]
 struct WaitingClaims {
     by_device: BTreeMap<DeviceId, (AppId, Timestamp)>,
-    /// Those of all sessions are to be told.
+    /// True if all sessions must be announced.
     all: bool,
 }
 
@@ -53,13 +54,13 @@ impl Default for SessionClaims {
 }
 
 impl SessionClaims {
-    /// Notes that a device came here.
+    /// Queues the claim of a device that connected here.
     pub(crate) fn note(&self, session: &SessionState) {
         self.put(session.identity(), session.opened_at());
     }
 
     fn put(&self, DeviceIdentity { app, device }: DeviceIdentity, opened_at: Timestamp) {
-        // Whoever begins to follow asks for all sessions after it has said so: none is missed in between.
+        // A new follower sets this flag and then requests all sessions, so that none is missed in between.
         if !self.is_followed.load(Ordering::SeqCst) {
             return;
         }
@@ -75,18 +76,18 @@ impl SessionClaims {
         self.noted.notify_one();
     }
 
-    /// Notes claims of which the others could not be told.
+    /// Queues claims again that could not be announced.
     pub(crate) fn note_again(&self, claims: &[SessionClaim]) {
         claims.iter().for_each(|claim| self.put(claim.identity, claim.opened_at));
     }
 
-    /// Notes all sessions.
+    /// Queues the claims of all sessions.
     pub(crate) fn note_all(&self) {
         self.lock().all = true;
         self.noted.notify_one();
     }
 
-    /// Waits until there are some, and takes them. From the first call on they are kept for it.
+    /// Waits for claims, and takes them. Claims are queued from the first call on.
     pub(crate) async fn next(&self, registry: &SessionRegistry) -> Vec<SessionClaim> {
         if !self.is_followed.swap(true, Ordering::SeqCst) {
             self.note_all();
@@ -100,17 +101,17 @@ impl SessionClaims {
         }
     }
 
-    /// Compares a session here with a claim of another server. All servers compare the same pairs, so one session is left whatever their
-    /// clocks show. Where these differ that may be the earlier one: the device comes again then, and is the later one.
+    /// Compares a session here with a claim of another server. All servers compare the same pairs, so exactly one session remains at any
+    /// difference of their clocks. With different clocks it may be the earlier one; then the device reconnects, and has the later one.
     pub(crate) fn compare(&self, session: &SessionState, claim: &SessionClaim) -> Order {
         (session.opened_at(), self.mark).cmp(&(claim.opened_at, claim.mark))
     }
 
-    /// Takes some that wait.
+    /// Takes some queued claims.
     fn take(&self, registry: &SessionRegistry) -> Vec<SessionClaim> {
         let mut waiting = self.lock();
         if std::mem::take(&mut waiting.all) {
-            // Of a device that is here and has a claim already, the session is the later one.
+            // If a device is connected here and already has a queued claim, its session is the later one.
             let of = |session: &SessionState| (session.identity(), session.opened_at());
             let sessions = registry.all().into_iter().map(|session| of(&session));
             let sessions = sessions.map(|(identity, at)| (identity.device, (identity.app, at)));

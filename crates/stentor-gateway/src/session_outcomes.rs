@@ -1,4 +1,4 @@
-//! Ends of sessions whose connections are over: a will waits for them.
+//! Outcomes of sessions after the end of their connections, for delayed wills.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stentor_core::id::DeviceId;
 use tokio::sync::watch;
 
-/// The end of a session.
+/// The outcome of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionOutcome {
-    /// Nothing yet: its device may come back to it.
+    /// Undecided: the device may resume it.
     Open,
-    /// Its device is back.
+    /// The device has resumed it.
     Resumed,
     /// It has ended.
     Over,
@@ -19,11 +19,11 @@ pub(crate) enum SessionOutcome {
 
 type Listeners = Arc<Mutex<HashMap<DeviceId, watch::Sender<SessionOutcome>>>>;
 
-/// The connections that want to hear it: of each device the last one, if it does.
+/// The connections to notify: at most the last one of each device.
 #[derive(Debug, Default)]
 pub(crate) struct SessionOutcomes(Listeners);
 
-/// The channel on which one connection hears of the end of its session.
+/// The channel that reports the outcome of a session to its former connection.
 #[derive(Debug)]
 pub(crate) struct OutcomeListener {
     device: DeviceId,
@@ -32,7 +32,7 @@ pub(crate) struct OutcomeListener {
 }
 
 impl SessionOutcomes {
-    /// Lets the connection before know what the next one makes of its session; returns where the next one will hear it.
+    /// Notifies the previous connection of the outcome of its session; returns the listener of the next one.
     pub(crate) fn begin(&self, device: DeviceId, is_resumed: bool, listens: bool) -> Option<OutcomeListener> {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = listeners.remove(&device) {
@@ -47,7 +47,7 @@ impl SessionOutcomes {
 }
 
 impl OutcomeListener {
-    /// Waits until it is known, which may be never.
+    /// Waits for the outcome, possibly for ever.
     pub(crate) async fn known(&mut self) -> SessionOutcome {
         if let Some(receiver) = &mut self.receiver
             && let Ok(outcome) = receiver.wait_for(|outcome| *outcome != SessionOutcome::Open).await
@@ -62,7 +62,7 @@ impl Drop for OutcomeListener {
     fn drop(&mut self) {
         self.receiver = None;
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        // The place may be another connection's by now, which listens.
+        // The entry may belong to another connection by now, which still listens.
         if listeners.get(&self.device).is_some_and(watch::Sender::is_closed) {
             listeners.remove(&self.device);
         }

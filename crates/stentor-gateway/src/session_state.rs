@@ -1,5 +1,4 @@
-//! What is known of one connected device: what waits to be written, what is not confirmed yet, and whether the ledger must be
-//! looked at again.
+//! The state of one connected device: deliveries to write, unconfirmed deliveries, and the need for a look-up in the ledger.
 
 mod inner;
 
@@ -22,7 +21,7 @@ use crate::sender_receipts::{EndedDeliveries, SenderReceipt};
 use crate::silence::Silence;
 use crate::stats::DeviceProtocol;
 
-/// Why a session ended from our side.
+/// The reason for which the server ended a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
     /// Another connection of the same device has taken its place.
@@ -41,23 +40,23 @@ pub enum Closed {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) deliveries: Vec<PendingMessage>,
-    /// Whether that is not all, or not known.
+    /// True if more may wait.
     pub(crate) has_more: bool,
     /// The number of messages dropped because too many waited.
     pub(crate) deleted: usize,
-    /// What waits beyond that.
+    /// Further waiting deliveries.
     pub(crate) backlog: Option<Box<DeliveryBacklog>>,
 }
 
-/// What a connection does next.
+/// The next step of a connection.
 pub(crate) enum SessionStep {
-    /// Writes these.
+    /// Writes these deliveries.
     Give(Vec<PendingMessage>),
-    /// Looks at the ledger; the session counts as looking until [`SessionState::looked`] is called.
+    /// Reads the ledger; the look-up counts as running until [`SessionState::looked`] is called.
     LookUp,
     /// Waits to be woken.
     Wait,
-    /// The session ends.
+    /// Ends the session.
     End(Closed),
 }
 
@@ -69,7 +68,7 @@ pub(crate) struct SessionState {
     window: u32,
     silence: Silence,
     opened_at: Timestamp,
-    /// What several sessions of one connection wake.
+    /// The wake-up shared by several sessions of one connection.
     shared_wake: Option<Arc<Notify>>,
     state: Mutex<SessionInner>,
 }
@@ -107,12 +106,12 @@ impl SessionState {
         self.window as usize
     }
 
-    /// Returns when it was opened, by the server's clock.
+    /// Returns the time of its opening, by the server's clock.
     pub(crate) const fn opened_at(&self) -> Timestamp {
         self.opened_at
     }
 
-    /// Lists the messages that the device is to be given next.
+    /// Lists the messages that the device gets next.
     pub(crate) fn next_messages(&self) -> Vec<MessageId> {
         let state = self.lock();
         let queue = state.under_way.iter().flat_map(|under_way| &under_way.queue);
@@ -123,11 +122,11 @@ impl SessionState {
         &self.silence
     }
 
-    /// Takes what was settled just now. What finds no room is looked up later: a slow reader costs no memory. What is held back is
-    /// looked up when it is let go.
+    /// Takes a delivery that was just settled. One that finds no room is looked up later, so that a slow reader costs no memory. A held
+    /// message is looked up after its release.
     pub(crate) fn offer(&self, delivery: &PendingMessage, held: &HeldMessages) {
         let mut state = self.lock();
-        // Asked with the session locked: whoever holds a message back says so before he looks for it here.
+        // Checked with the session locked: a message is added to the held ones before this session is searched for it.
         if held.has(self.identity.app, delivery.message.id) {
             return;
         }
@@ -144,7 +143,7 @@ impl SessionState {
         self.wake(state);
     }
 
-    /// Makes it look at the ledger again.
+    /// Requests another look-up in the ledger.
     pub(crate) fn look_again(&self) {
         let mut state = self.lock();
         state.forget_backlog();
@@ -155,31 +154,31 @@ impl SessionState {
         self.wake(state);
     }
 
-    /// Returns what is to be done next. What it gives counts as given from then on.
+    /// Returns the next step. Deliveries in it count as handed out from then on.
     pub(crate) fn step(self: &Arc<Self>, now: Timestamp, doubts: &Doubts) -> SessionStep {
         self.lock().step(now, self.window(), self.room(doubts))
     }
 
-    /// Returns what asks for room among the deliveries in doubt.
+    /// Returns the function that requests room for deliveries in doubt.
     fn room(self: &Arc<Self>, doubts: &Doubts) -> impl FnOnce(usize, bool) -> Option<(usize, Given)> {
         move |count, is_in_line| doubts.take(count, self, is_in_line)
     }
 
-    /// Lets it ask for room again: it was called out of the line.
+    /// Lets the session request room again, after it was taken from the queue.
     pub(crate) fn leave_line(&self) {
         let mut state = self.lock();
         state.is_in_line = false;
         self.wake(state);
     }
 
-    /// Returns when what it has in flight was given, which no receipt is to tell of any more.
+    /// Returns the times of the deliveries in flight, whose receipts will no longer be counted.
     pub(crate) fn abandon(&self) -> Vec<Given> {
         let mut state = self.lock();
         let flights = state.under_way.iter_mut().flat_map(|under_way| &mut under_way.flight);
         flights.map(|flight| std::mem::replace(&mut flight.given, Given::UNCOUNTED)).collect()
     }
 
-    /// Returns what is to be done next, as [`SessionState::step`] does; where that is nothing, whatever comes wakes `context`.
+    /// Returns the next step as [`SessionState::step`] does; without a step, any change wakes `context`.
     pub(crate) fn poll_step(
         self: &Arc<Self>,
         now: Timestamp,
@@ -189,7 +188,7 @@ impl SessionState {
         let mut state = self.lock();
         match state.step(now, self.window(), self.room(doubts)) {
             SessionStep::Wait => {
-                // Left under the lock with which the step was found to be none: what comes next finds it.
+                // Stored under the same lock as the check, so that the next change finds it.
                 match &mut state.waker {
                     Some(known) if known.will_wake(context.waker()) => {}
                     waker => *waker = Some(context.waker().clone()),
@@ -200,7 +199,7 @@ impl SessionState {
         }
     }
 
-    /// Takes back what the device was to be given next and is held back now.
+    /// Removes a message, which is now held back, from the next deliveries.
     pub(crate) fn withhold(&self, message: MessageId) {
         let mut state = self.lock();
         if let Some(under_way) = &mut state.under_way {
@@ -211,14 +210,14 @@ impl SessionState {
         }
     }
 
-    /// Takes messages out of what waits that the device has confirmed otherwise.
+    /// Removes messages from the backlog that the device has confirmed by other means.
     pub(crate) fn skip(&self, messages: &[MessageId]) {
         if let Some(backlog) = &mut self.lock().backlog {
             backlog.skip(|waiting| messages.contains(&waiting));
         }
     }
 
-    /// Takes the next of what the last look found, if that may still be gone by.
+    /// Takes the next deliveries from the backlog, if it is still fresh.
     pub(crate) fn next_waiting(&self, now: Timestamp) -> Option<Vec<WaitingDelivery>> {
         let mut state = self.lock();
         let backlog = state.backlog.as_mut().filter(|backlog| backlog.is_fresh(now) && !backlog.is_empty());
@@ -229,7 +228,7 @@ impl SessionState {
         None
     }
 
-    /// Takes what was found in the ledger, as far as the window has room; `has_more` when that was not all. What is left of it waits.
+    /// Takes the result of a look-up, as far as the window has room; `has_more` is set if more wait. The rest goes to the backlog.
     pub(crate) fn looked(&self, found: Waiting, held: &HeldMessages) {
         let mut state = self.lock();
         if let Some(backlog) = found.backlog {
@@ -252,7 +251,7 @@ impl SessionState {
             }
             state.under_way().queue.push_back(delivery);
         }
-        // Whatever was settled while the ledger was read may or may not be in what was found: it is read once more.
+        // A chunk settled during the look-up may be missing from its result, so another one follows.
         let again = state.look_up == LookUp::Running { again: true };
         if let Some(backlog) = &mut state.backlog {
             left |= !backlog.is_empty() || !backlog.is_all();
@@ -260,19 +259,19 @@ impl SessionState {
                 backlog.note_more();
             }
         }
-        // Nobody is woken: whoever has looked takes the next step itself.
+        // No wake-up, because the caller of the look-up takes the next step itself.
         state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
         if state.look_up == LookUp::Done {
             state.backlog = None;
         }
     }
 
-    /// Notes what the device confirms; returns the receipts to be written, none for what it was not given or confirmed before.
+    /// Confirms deliveries; returns the receipts to write. Deliveries that were not handed out or are already confirmed have none.
     pub(crate) fn confirm_where(&self, is_meant: impl Fn(MessageId) -> bool) -> EndedDeliveries {
         self.end_where(is_meant, ReceiptKind::Delivered)
     }
 
-    /// Notes what became of messages; returns the receipts to be written, none for what was not given or has ended before.
+    /// Ends deliveries; returns the receipts to write. Deliveries that were not handed out or have already ended have none.
     pub(crate) fn end_where(
         &self,
         is_meant: impl Fn(MessageId) -> bool,
@@ -283,7 +282,7 @@ impl SessionState {
         let flights = state.under_way.iter_mut().flat_map(|under_way| &mut under_way.flight);
         for flight in flights.filter(|flight| !flight.is_confirmed) {
             if is_meant(flight.message) {
-                // It keeps its place until it is written: until then the ledger would give it once more.
+                // It keeps its place until its receipt is written: until then the ledger would return it again.
                 flight.is_confirmed = true;
                 let (chunk, device) = (flight.chunk, self.identity.device);
                 ended.receipts.push(Receipt { chunk, device, kind });
@@ -295,7 +294,8 @@ impl SessionState {
         ended
     }
 
-    /// Makes room for what was confirmed and is written: from now on the ledger says that it does not wait. Returns when it was given.
+    /// Makes room for deliveries with written receipts, which the ledger no longer returns. Returns the times at which they were handed
+    /// out.
     pub(crate) fn written(&self, receipts: &[Receipt]) -> Vec<Given> {
         let mut state = self.lock();
         let is_written = |flight: &Flight| {
@@ -307,22 +307,22 @@ impl SessionState {
             given.extend(written.map(|flight| flight.given).filter(|given| *given != Given::UNCOUNTED));
         }
         if state.is_idle() {
-            // A session that is idle holds no room for more.
+            // An idle session holds no memory for deliveries.
             state.under_way = None;
         }
-        // Only then: a session that knows all that waits for it is not woken by its own receipts.
+        // Only then: a session that knows all its waiting deliveries is not woken by its own receipts.
         if state.look_up == LookUp::Needed {
             self.wake(state);
         }
         given
     }
 
-    /// Goes on from what was known to wait when an earlier session ended.
+    /// Continues with the known waiting deliveries of an earlier session.
     pub(crate) fn go_on_from(&self, backlog: Box<DeliveryBacklog>) {
         self.lock().backlog = Some(backlog);
     }
 
-    /// Takes out what is known to wait, for the next session; nothing where another has the device, or may not.
+    /// Takes the known waiting deliveries for the next session; `None` if the session was closed by the server.
     pub(crate) fn park(&self) -> Option<ParkedSession> {
         let mut state = self.lock();
         let mut backlog = state.backlog.take().filter(|_| state.closed.is_none())?;
@@ -338,7 +338,7 @@ impl SessionState {
         Some(ParkedSession { given: given.collect(), backlog })
     }
 
-    /// Drops what a chunk has for the device, whose receipt cannot be written; returns when it was given.
+    /// Drops the delivery of a chunk whose receipt cannot be written; returns the time at which it was handed out.
     pub(crate) fn give_up(&self, chunk: ChunkId) -> Vec<Given> {
         let mut state = self.lock();
         let under_way = state.under_way();
@@ -347,25 +347,25 @@ impl SessionState {
         dropped.map(|flight| flight.given).collect()
     }
 
-    /// Returns what it was given and has not confirmed.
+    /// Returns the messages that were handed out and are not confirmed.
     pub(crate) fn unconfirmed(&self) -> Vec<MessageId> {
         let state = self.lock();
         let waiting = state.flight().iter().filter(|flight| !flight.is_confirmed);
         waiting.map(|flight| flight.message).collect()
     }
 
-    /// Ends it; the first reason counts.
+    /// Ends the session; the first reason counts.
     pub(crate) fn close(&self, why: Closed) {
         let mut state = self.lock();
         state.closed.get_or_insert(why);
         self.wake(state);
     }
 
-    /// Wakes whoever waits for the next step.
+    /// Wakes the task that waits for the next step.
     fn wake(&self, mut state: MutexGuard<'_, SessionInner>) {
-        // Taken: a wake-up is meant for one wait, and the next wait leaves its own.
+        // Taken, because a waker serves one wait, and the next wait stores its own.
         let waker = state.waker.take();
-        // Let go first: whoever is woken looks at the state.
+        // Dropped first, because the woken task locks the state.
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
@@ -380,7 +380,7 @@ impl SessionState {
     }
 }
 
-/// Returns whether a message has not expired.
+/// Returns true if a message has not expired.
 pub(crate) fn is_live(delivery: &PendingMessage, now: Timestamp) -> bool {
     !delivery.message.is_expired(now)
 }

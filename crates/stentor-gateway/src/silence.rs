@@ -1,4 +1,4 @@
-//! Devices that have been silent for too long: one clock for all of them.
+//! The detection of silent devices: one clock for all of them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,18 +12,18 @@ use crate::limits::{SILENCE_LOOK_INTERVAL, SILENCE_LOOK_LATEST};
 use crate::registry::SessionRegistry;
 use crate::session_state::{Closed, SessionState};
 
-/// What a session knows of its device's silence. One that is not watched may be silent for ever.
+/// The silence of a session's device. Without a limit it may be silent for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    /// When the device was last heard, since the clock began.
+    /// Time of the last sign of life, since the start of the clock.
     received_at_ms: AtomicU64,
-    /// How long it may be silent; zero where nobody watches.
+    /// Longest silence; zero without a limit.
     longest_ms: AtomicU32,
-    /// The second of the next look at it; what another second says of it is out of date.
+    /// The second of its next check; entries for other seconds are outdated.
     look_at_second: AtomicU32,
 }
 
-/// When to look at which device.
+/// The schedule of checks.
 #[derive(Debug)]
 pub(crate) struct SilenceClock {
     began: Instant,
@@ -35,23 +35,23 @@ impl SilenceClock {
         Self { began: Instant::now(), looks: Mutex::default() }
     }
 
-    /// Notes that a device was heard just now.
+    /// Records a sign of life of a device.
     pub(crate) fn received(&self, session: &SessionState) {
-        // With every frame of every device: a time and nothing more, which the next look reads sooner or later.
+        // Called for every frame of every device: it only stores a time, which a later check reads.
         session.silence().received_at_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Ends a session from now on once its device has been silent for so long, and a look's interval more at most.
+    /// Ends a session once its device has been silent for `longest`, and at most one check interval more.
     pub(crate) fn watch(&self, session: &SessionState, longest: Duration) {
         let silence = session.silence();
         let longest_ms = u32::try_from(longest.as_millis()).unwrap_or(u32::MAX);
         silence.received_at_ms.store(self.now_ms(), Ordering::Relaxed);
-        // After the time above: with one of zero it would have been silent since the clock began.
+        // After the time above: with a time of zero the device would have been silent since the start of the clock.
         silence.longest_ms.store(longest_ms, Ordering::Relaxed);
         self.look_later(session);
     }
 
-    /// Looks at those whose time has come, for as long as it is polled.
+    /// Runs the due checks, for as long as it is polled.
     pub(crate) async fn run(self: Arc<Self>, registry: Arc<SessionRegistry>) {
         let mut looks = interval(SILENCE_LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -66,7 +66,7 @@ impl SilenceClock {
         for (second, devices) in self.due(seconds(now_ms)) {
             for session in registry.connected(&devices) {
                 let silence = session.silence();
-                // A device that has come back since has a look of its own.
+                // A device that has reconnected since has a check of its own.
                 if silence.look_at_second.load(Ordering::Relaxed) != second {
                     continue;
                 }
@@ -79,21 +79,21 @@ impl SilenceClock {
         }
     }
 
-    /// Takes out the looks up to this second.
+    /// Takes the checks up to this second.
     fn due(&self, second: u32) -> BTreeMap<u32, Vec<DeviceId>> {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let later = looks.split_off(&second.saturating_add(1));
         std::mem::replace(&mut looks, later)
     }
 
-    /// Looks at a session when its silence could be over, but not much later: devices that leave are then forgotten here too.
+    /// Schedules the next check of a session for the end of its allowed silence, within a maximum, so that entries of disconnected devices
+    /// are removed in time.
     fn look_later(&self, session: &SessionState) {
         let silence = session.silence();
         let latest = self.now_ms() + u64::try_from(SILENCE_LOOK_LATEST.as_millis()).unwrap_or(u64::MAX);
         // The first whole second after it.
         let second = seconds(silence.ends_at_ms().min(latest)).saturating_add(1);
-        // Before it is in the list: a look that comes at once must not take it for out of date. The list's lock
-        // orders both.
+        // Set before it is in the list: an immediate check must not treat the entry as outdated. The list's lock orders both.
         silence.look_at_second.store(second, Ordering::Relaxed);
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         looks.entry(second).or_default().push(session.identity().device);

@@ -1,14 +1,14 @@
-//! What the gateway counts.
+//! The counters of the gateway.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeviceProtocol {
     /// Server-Sent Events and long poll.
     Stream,
-    /// Mobile Connection Server, as Android and Chromium speak it.
+    /// Mobile Connection Server, as spoken by Android and Chromium.
     Mcs,
     /// MQTT 3.1.1 and 5.
     Mqtt,
@@ -17,7 +17,7 @@ pub enum DeviceProtocol {
 }
 
 impl DeviceProtocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 4] = [Self::Stream, Self::Mcs, Self::Mqtt, Self::Autopush];
 
     /// Returns its name, for metrics.
@@ -32,24 +32,24 @@ impl DeviceProtocol {
     }
 }
 
-/// How a browser failed with a message after it had confirmed it, as it tells by autopush.
+/// A browser's failure with a message after its confirmation, as reported over autopush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutopushFailure {
-    /// The page's handler threw something (301).
+    /// The page's handler threw an exception (301).
     Exception,
-    /// The page's handler gave a promise that was rejected (302).
+    /// The page's handler returned a rejected promise (302).
     Rejection,
     /// The browser itself failed (303).
     Internal,
-    /// It says something else, or nothing.
+    /// Another code, or none.
     Other,
 }
 
 impl AutopushFailure {
-    /// All of them.
+    /// All failures.
     pub const ALL: [Self; 4] = [Self::Exception, Self::Rejection, Self::Internal, Self::Other];
 
-    /// Reads a code.
+    /// Maps a code to its failure.
     pub(crate) const fn of(code: Option<u64>) -> Self {
         match code {
             Some(301) => Self::Exception,
@@ -71,7 +71,7 @@ impl AutopushFailure {
     }
 }
 
-/// Counters of the gateway, since the process began.
+/// Counters of the gateway, since the start of the process.
 #[derive(Debug, Default)]
 pub struct GatewayCounts {
     sessions: [AtomicU64; 4],
@@ -87,30 +87,30 @@ pub struct GatewayCounts {
     autopush_failures: [AtomicU64; 4],
 }
 
-/// A picture of the counters.
+/// A snapshot of the counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GatewayStats {
-    /// Sessions that are open, by protocol.
+    /// Open sessions, by protocol.
     pub sessions: Vec<(&'static str, u64)>,
-    /// Deliveries that were given to connections.
+    /// Deliveries passed to connections.
     pub deliveries: u64,
-    /// Times that all that waits for a device was read.
+    /// Look-ups of all waiting deliveries of a device.
     pub look_ups: u64,
-    /// Receipts that were written.
+    /// Written receipts.
     pub receipts: u64,
-    /// Receipts for what awaited none.
+    /// Receipts for deliveries that awaited none.
     pub receipts_without_change: u64,
-    /// Receipts that were given up because the store does not take them.
+    /// Receipts given up because the store rejects them.
     pub receipts_given_up: u64,
-    /// How long writing the last receipts took.
+    /// Duration of the last write of receipts.
     pub receipt_lag: Duration,
-    /// Connections whose token or secret was wrong.
+    /// Logins with a wrong token or secret.
     pub refused_logins: u64,
-    /// Deliveries that were dropped because too many waited or a newer one took their place.
+    /// Deliveries dropped because too many waited or a newer one replaced them.
     pub dropped: u64,
-    /// Messages of devices that were kept.
+    /// Stored messages of devices.
     pub upstream: u64,
-    /// Deliveries that a page failed with after its browser had confirmed them, by autopush's code.
+    /// Deliveries with which a page failed after its browser had confirmed them, by autopush's code.
     pub autopush_failures: Vec<(&'static str, u64)>,
 }
 
@@ -150,7 +150,7 @@ impl GatewayCounts {
         self.dropped.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Counts messages of devices that were kept.
+    /// Counts stored messages of devices.
     pub fn note_upstream(&self, count: usize) {
         self.upstream.fetch_add(count as u64, Ordering::Relaxed);
     }
@@ -159,7 +159,7 @@ impl GatewayCounts {
         self.autopush_failures[failure as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes a picture of them.
+    /// Returns a snapshot of the counters.
     #[must_use]
     pub fn stats(&self) -> GatewayStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

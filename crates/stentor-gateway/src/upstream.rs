@@ -1,4 +1,4 @@
-//! What devices send to their apps: kept before it is acknowledged, then handed over at least once.
+//! Messages of devices to their apps: stored before they are acknowledged, then handed over at least once.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::limits::UPSTREAM_TTL_MAX;
 
-/// A message as a device gives it.
+/// A message as sent by a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpstreamDraft {
-    /// The device's own name for it: sent again under the same one it is the same message.
+    /// The device's own id of the message; a repeat with the same id is the same message.
     pub key: String,
-    /// What it says.
+    /// The contents.
     pub data: Map<String, Value>,
-    /// How long it may wait for the app, at most four weeks.
+    /// Time to live, at most four weeks.
     pub ttl: Duration,
 }
 
-/// Why a message of a device is not kept.
+/// The reason for which a message of a device is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
-    /// A field of it breaks a rule.
+    /// A field is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// It cannot be kept now, or too many of the device wait.
+    /// The store failed, or too many messages of the device wait.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Gateway {
-    /// Keeps a message of a device; once this returns it is on disk and may be acknowledged. Returns whether it is new.
+    /// Stores a message of a device. On return it is on disk and may be acknowledged. Returns true if it is new.
     pub async fn keep_upstream(
         &self,
         identity: DeviceIdentity,
@@ -58,12 +58,12 @@ impl Gateway {
         let kept = self.store().keep_upstream(vec![message.checked()?]).await?;
         let is_new = kept.first().copied().unwrap_or_default();
         self.counts().note_upstream(usize::from(is_new));
-        // When it is on disk: whoever is woken finds it.
+        // After it is on disk, so that woken consumers find it.
         let _nobody_listens = self.arrivals().send(app);
         Ok(is_new)
     }
 
-    /// Returns what tells of which app something came upstream. Whoever falls behind looks at the store.
+    /// Returns a receiver of the apps with new upstream messages. A receiver that lags behind must read the store.
     #[must_use]
     pub fn upstream_arrivals(&self) -> broadcast::Receiver<AppId> {
         self.arrivals().subscribe()

@@ -1,5 +1,5 @@
-//! Whoever speaks for an app is handed what its devices send: at least once, and each message to one of them at a time, also where they are
-//! connected to several servers.
+//! The broker of upstream messages. It hands the messages of devices to the consumers of their app at least once, and each message to one
+//! consumer at a time, even if the consumers are connected to several servers.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,26 +18,26 @@ use crate::limits::{
 };
 use crate::upstream_window::UpstreamWindow;
 
-/// What is known of an app that somebody speaks for.
+/// State of an app with consumers.
 #[derive(Default)]
 struct AppConsumers {
-    /// What was handed over and is not settled.
+    /// Messages that were handed over and are not settled.
     held: HashSet<UpstreamId>,
-    /// What was given back, while other processes do not know it.
+    /// Messages that were given back, while the store still has them as claimed.
     given_back: BTreeSet<UpstreamId>,
-    /// Held by who claims messages in the store, and by who lets go of them there.
+    /// Held while messages are claimed in the store, or released there.
     claims: Arc<AsyncMutex<()>>,
     wake: Arc<Notify>,
     consumers: usize,
 }
 
-/// Hands messages of devices to consumers: connections of app servers, streams, webhooks and commands share one broker, so that a
-/// message is with one of them at a time.
+/// Hands messages of devices to consumers. Connections of app servers, streams, webhooks and commands share one broker, so that a message
+/// is with one of them at a time.
 pub struct UpstreamBroker {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     apps: Mutex<HashMap<AppId, AppConsumers>>,
-    /// Something was given back.
+    /// Notified when messages are given back.
     given_back: Notify,
 }
 
@@ -48,20 +48,20 @@ impl UpstreamBroker {
         Arc::new(Self { store, clock, apps: Mutex::default(), given_back: Notify::new() })
     }
 
-    /// Begins to hand an app's messages to somebody, at most `window` that are not settled.
+    /// Adds a consumer of an app's messages, with at most `window` unsettled ones.
     #[must_use]
     pub fn consume(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
         self.begin(app, (window, window), false)
     }
 
-    /// Begins the same for somebody who settles each message by itself, or not for long: of one device it has a part of the window, so that
-    /// those of others are not behind them.
+    /// Adds a consumer that settles messages one by one or slowly. Each device gets only a part of the window, so that its messages do not
+    /// block those of others.
     #[must_use]
     pub fn consume_by_device(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
         self.begin(app, (window, window.div_ceil(UPSTREAM_DEVICE_SHARE)), false)
     }
 
-    /// Begins to hand an app's messages and the receipts for it to somebody.
+    /// Adds a consumer of an app's messages and of the receipts for it.
     #[must_use]
     pub fn consume_with_receipts(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
         self.begin(app, (window, window), true)
@@ -83,15 +83,15 @@ impl UpstreamBroker {
         UpstreamConsumer { broker, app, takes_receipts, wake, claims, held, looked_to, found, ready }
     }
 
-    /// Notes that messages were taken over by whoever speaks for the app.
+    /// Settles messages that a consumer of the app has taken over.
     pub async fn settle(&self, app: AppId, ids: &[UpstreamId]) -> Result<UpstreamChange, StoreError> {
         let settled = self.store.settle_upstream(app, ids, self.clock.now()).await?;
-        // After the store, in which those look who are woken.
+        // After the store, because the woken consumers read it.
         self.arrived(app);
         Ok(settled)
     }
 
-    /// Wakes whoever speaks for an app: something waits, or there is room again.
+    /// Wakes the consumers of an app, because messages wait or there is room again.
     pub fn arrived(&self, app: AppId) {
         if let Some(broker) = self.lock().get(&app) {
             // All of them, because it is not known here which one has room.
@@ -99,12 +99,12 @@ impl UpstreamBroker {
         }
     }
 
-    /// Wakes whoever speaks for any app: it is not known of which something waits.
+    /// Wakes the consumers of all apps, when it is unknown which app has new messages.
     pub fn arrived_everywhere(&self) {
         self.lock().values().for_each(|broker| broker.wake.notify_waiters());
     }
 
-    /// Wakes by what the gateway tells of arrivals, and tells other processes what was given back, until the gateway is gone.
+    /// Wakes consumers on the gateway's arrivals, and releases messages given back, until the gateway is gone.
     pub async fn follow(self: Arc<Self>, arrivals: Receiver<AppId>) {
         tokio::select! {
             () = self.hear(arrivals) => {}
@@ -122,14 +122,14 @@ impl UpstreamBroker {
         }
     }
 
-    /// Lets other processes have what was given back.
+    /// Releases messages given back, so that other processes may claim them.
     async fn give_all_back(&self) {
         loop {
             self.given_back.notified().await;
             let apps: Vec<AppId> = self.lock().keys().copied().collect();
             for app in apps {
                 if let Err(error) = self.let_go(app).await {
-                    tracing::warn!(%error, %app, "what waits for an app again cannot be left to other servers");
+                    tracing::warn!(%error, %app, "the returned messages of an app cannot be released to other servers");
                     self.given_back.notify_one();
                     sleep(UPSTREAM_LOOK_INTERVAL).await;
                 }
@@ -141,7 +141,7 @@ impl UpstreamBroker {
         let Some(claims) = self.lock().get(&app).map(|broker| Arc::clone(&broker.claims)) else {
             return Ok(());
         };
-        // Whoever holds one of these again by now has not claimed it yet, or it is left out.
+        // Messages held again by a consumer are not claimed yet, or are left out below.
         let _nobody_claims = claims.lock().await;
         let ids: Vec<UpstreamId> = match self.lock().get_mut(&app) {
             Some(AppConsumers { held, given_back, .. }) => {
@@ -170,13 +170,13 @@ impl UpstreamBroker {
 }
 
 impl AppConsumers {
-    /// Returns whether nothing of the app is to be known any more.
+    /// Returns true if no state of the app is needed any more.
     fn is_idle(&self) -> bool {
         self.consumers == 0 && self.given_back.is_empty()
     }
 }
 
-/// Somebody who speaks for an app. What it was handed and nobody has settled is handed to another when it is dropped.
+/// A consumer of an app's messages. When it is dropped, its unsettled messages go to another one.
 pub struct UpstreamConsumer {
     broker: Arc<UpstreamBroker>,
     app: AppId,
@@ -184,11 +184,11 @@ pub struct UpstreamConsumer {
     wake: Arc<Notify>,
     claims: Arc<AsyncMutex<()>>,
     held: UpstreamWindow,
-    /// The start of the next look: behind the messages that it would only pass over.
+    /// Start of the next scan, after messages that it would only skip.
     looked_to: u64,
-    /// Nobody else's in this process, and not claimed in the store yet.
+    /// Messages held in this process and not claimed in the store yet.
     found: Vec<UpstreamMessage>,
-    /// Claimed, and not returned by [`Self::next`] yet.
+    /// Claimed messages that [`Self::next`] has not returned yet.
     ready: VecDeque<UpstreamMessage>,
 }
 
@@ -199,27 +199,27 @@ impl UpstreamConsumer {
         self.app
     }
 
-    /// Returns how many messages it has and that are not settled.
+    /// Returns the number of its unsettled messages.
     #[must_use]
     pub fn unsettled(&self) -> usize {
         self.held.len()
     }
 
-    /// Waits for messages and returns them, oldest first; `attempts` counts those before. Nothing is lost when the call is
-    /// dropped before it ends.
+    /// Waits for messages and returns them, oldest first; `attempts` counts the earlier ones. The call may be dropped without losing
+    /// messages.
     pub async fn next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
         loop {
-            // Made before the look: what arrives from here on wakes it, also while the store is asked.
+            // Created before the read, so that arrivals during it still wake this consumer.
             let woken: OwnedNotified = Arc::clone(&self.wake).notified_owned();
             let found = self.try_next().await?;
             if !found.is_empty() {
                 return Ok(found);
             }
-            // What was passed over is not all that waits.
+            // More messages may wait before the start of this scan.
             if self.looked_to > 0 && !self.held.is_full() {
                 continue;
             }
-            // What a device of another process sent, and what expired or was settled there, is not told here.
+            // Messages from other processes, and those that expired or were settled there, are not announced here.
             tokio::select! {
                 () = woken => {}
                 () = sleep(UPSTREAM_LOOK_INTERVAL) => {}
@@ -229,7 +229,7 @@ impl UpstreamConsumer {
 
     /// Returns the messages that can be handed over now.
     pub async fn try_next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
-        // What was found or claimed by a call that was dropped comes first.
+        // Messages found or claimed by a dropped call come first.
         if self.ready.is_empty() {
             if self.found.is_empty() {
                 self.look().await?;
@@ -239,14 +239,14 @@ impl UpstreamConsumer {
         Ok(self.ready.drain(..).collect())
     }
 
-    /// Claims what was found; what another process was faster to claim is left to it.
+    /// Claims the found messages in the store. Those claimed by another process first are dropped.
     async fn claim(&mut self) -> Result<(), StoreError> {
         let ids: Vec<_> = self.found.iter().map(|message| message.id).collect();
         if ids.is_empty() {
             return Ok(());
         }
         let claimed = {
-            // Across the call: what is let go in the store meanwhile would undo this claim.
+            // Held across the call, because a concurrent release in the store would undo this claim.
             let _nobody_lets_go = self.claims.lock().await;
             self.broker.store.claim_upstream(self.app, &ids).await?
         };
@@ -258,26 +258,26 @@ impl UpstreamConsumer {
         Ok(())
     }
 
-    /// Notes that messages were taken over; only what it was handed counts. Returns how many waited.
+    /// Settles messages, as far as this consumer holds them. Returns the number of those that waited.
     pub async fn settle(&mut self, ids: &[UpstreamId]) -> Result<u64, StoreError> {
         let own: Vec<_> = ids.iter().copied().filter(|id| self.held.has(*id)).collect();
         if own.is_empty() {
             return Ok(0);
         }
-        // Forgotten after the ledger knows: another consumer would be handed it once more.
+        // Removed only after the ledger has it: otherwise another consumer would get the message again.
         let settled = self.broker.settle(self.app, &own).await?;
         self.forget(&own);
         Ok(settled.changed)
     }
 
-    /// Lets a message that it holds take no place of the window until it is settled, buried or given back: it is tried again later.
+    /// Frees the window place of a held message until it is settled, buried or given back; it is retried later.
     pub fn rest(&mut self, id: UpstreamId) {
         self.held.rest(id);
         // There is room again.
         self.wake.notify_waiters();
     }
 
-    /// Reads a message again that it holds; `None` when it waits no more, and is not held any more.
+    /// Reads a held message again; `None` if it no longer waits, and then it is no longer held.
     pub async fn again(&mut self, id: UpstreamId) -> Result<Option<UpstreamMessage>, StoreError> {
         let page = Page { after: id.raw().saturating_sub(1), limit: 1 };
         let (store, now) = (&self.broker.store, self.broker.clock.now());
@@ -289,34 +289,33 @@ impl UpstreamConsumer {
         Ok(found)
     }
 
-    /// Counts another attempt at a message that it holds.
+    /// Counts another attempt at a held message.
     pub async fn note_attempt(&self, id: UpstreamId) -> Result<(), StoreError> {
         self.broker.store.note_upstream_attempt(self.app, &[id]).await
     }
 
-    /// Puts a message on the list of dead letters.
+    /// Adds a message to the dead letters.
     pub async fn bury(&mut self, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
-        // Forgotten after it, as in `settle`.
-        // Words of others may be in it, and no store keeps all that these may have.
+        // Removed afterwards, as in `settle`. The reason may contain foreign text, and not every store accepts NUL in it.
         let reason = reason.replace('\0', "\u{fffd}");
         self.broker.store.bury_upstream(self.app, id, &reason).await?;
         self.forget(&[id]);
         Ok(())
     }
 
-    /// Lets go of messages without settling them: they wait for whoever is next.
+    /// Releases messages without settling them; they go to the next consumer.
     pub fn give_back(&mut self, ids: &[UpstreamId]) {
         let own: Vec<_> = ids.iter().copied().filter(|id| self.held.has(*id)).collect();
-        // What another consumer here takes before it is noted as given back, `let_go` leaves out.
+        // `let_go` leaves out messages that another consumer takes before they are recorded as given back.
         self.forget(&own);
         if let Some(broker) = self.broker.lock().get_mut(&self.app) {
             broker.given_back.extend(own);
         }
-        // After it is noted: the permit is kept, and whoever takes it finds these.
+        // Notified after they are recorded: the permit is stored, and the task that takes it finds them.
         self.broker.given_back.notify_one();
     }
 
-    /// Holds messages no more that wait no more, or are another process's.
+    /// Removes messages that no longer wait, or belong to another process.
     fn forget(&mut self, ids: &[UpstreamId]) {
         let mut apps = self.broker.lock();
         for id in ids.iter().filter(|id| self.held.remove(**id)) {
@@ -326,7 +325,7 @@ impl UpstreamConsumer {
         }
     }
 
-    /// Finds what waits and nobody holds, as far as the window has room, and lets go of what waits no more.
+    /// Finds free waiting messages, as far as the window has room, and drops held ones that no longer wait.
     async fn look(&mut self) -> Result<(), StoreError> {
         let (from, mut after) = (self.looked_to, self.looked_to);
         let (mut waiting, mut is_all) = (Vec::new(), false);
@@ -340,18 +339,18 @@ impl UpstreamConsumer {
                 break;
             }
         }
-        // Before anything is claimed: what was settled elsewhere makes room in the window.
+        // Before new messages are taken: messages settled elsewhere make room in the window.
         self.let_go(&waiting, (from, (!is_all).then_some(after)));
         let mut apps = self.broker.lock();
         let broker = apps.entry(self.app).or_default();
         for message in waiting {
-            // Under one lock for all consumers of the app: a message is inserted, and so held, by one of them.
+            // Under one lock for all consumers of the app: each message is inserted, and so held, by only one of them.
             if self.held.has_room(message.device) && broker.held.insert(message.id) {
                 self.held.insert(message.id, message.device);
                 self.found.push(message);
             }
         }
-        // With a full window the rest of what was seen is looked at once more: it may have been left for want of room.
+        // With a full window the same range is scanned again: messages in it may have been skipped for lack of room.
         self.looked_to = match (is_all, self.held.is_full()) {
             (true, _) => 0,
             (false, true) => from,
@@ -372,7 +371,7 @@ impl UpstreamConsumer {
             .is_filled_by(waiting.iter().filter(|message| is_free(&message.id)).map(|message| message.device))
     }
 
-    /// Lets go of what was settled elsewhere or has expired: it is not among what waits from there up to `looked_to`.
+    /// Drops held messages that were settled elsewhere or have expired: they are missing from the messages waiting in the scanned range.
     fn let_go(&mut self, waiting: &[UpstreamMessage], (from, looked_to): (u64, Option<u64>)) {
         let waits: HashSet<_> = waiting.iter().map(|message| message.id).collect();
         let was_seen = |id: &UpstreamId| id.raw() > from && looked_to.is_none_or(|last| id.raw() <= last);
@@ -391,7 +390,7 @@ impl Drop for UpstreamConsumer {
         if broker.is_idle() {
             apps.remove(&self.app);
         } else {
-            // What this one held is free for the others.
+            // The messages that this one held are free for the others.
             broker.wake.notify_waiters();
             self.broker.given_back.notify_one();
         }

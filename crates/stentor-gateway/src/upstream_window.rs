@@ -1,18 +1,18 @@
-//! The messages in the hands of an app's server: a limited number, and of each device a part of it.
+//! The window of messages held by a consumer: a limited number, and a part of it per device.
 
 use std::collections::{BTreeMap, HashMap};
 
 use stentor_core::id::{DeviceId, UpstreamId};
 
-/// A message that somebody was handed.
+/// A message handed to a consumer.
 #[derive(Debug, Clone, Copy)]
 struct HandedMessage {
     device: DeviceId,
-    /// It waits for a later attempt, and takes no place.
+    /// True if it waits for a later attempt, and takes no place.
     is_resting: bool,
 }
 
-/// The messages that one who speaks for an app has and that are not settled.
+/// The unsettled messages of a consumer.
 #[derive(Debug)]
 pub(crate) struct UpstreamWindow {
     held: BTreeMap<UpstreamId, HandedMessage>,
@@ -29,7 +29,7 @@ impl UpstreamWindow {
         Self { held: BTreeMap::new(), places: HashMap::new(), taken: 0, most, most_of_device }
     }
 
-    /// Returns how many messages it has, with those that rest.
+    /// Returns the number of its messages, including the resting ones.
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
@@ -38,7 +38,7 @@ impl UpstreamWindow {
         self.held.contains_key(&id)
     }
 
-    /// Lists what it has, in order.
+    /// Lists its messages, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = UpstreamId> {
         self.held.keys().copied()
     }
@@ -47,12 +47,12 @@ impl UpstreamWindow {
         self.taken >= self.most
     }
 
-    /// Returns whether there is a place for one more message of a device: no device takes so many that others have none.
+    /// Returns true if there is a place for one more message of a device. The limit per device leaves places for others.
     pub(crate) fn has_room(&self, device: DeviceId) -> bool {
         !self.is_full() && self.places.get(&device).is_none_or(|taken| *taken < self.most_of_device)
     }
 
-    /// Returns whether messages of these devices would fill it.
+    /// Returns true if messages of these devices would fill it.
     pub(crate) fn is_filled_by(&self, devices: impl Iterator<Item = DeviceId>) -> bool {
         let mut places: HashMap<DeviceId, usize> = HashMap::new();
         let mut taken = self.taken;
@@ -74,13 +74,13 @@ impl UpstreamWindow {
         }
     }
 
-    /// Takes a message out; returns whether it was there.
+    /// Removes a message; returns true if it existed.
     pub(crate) fn remove(&mut self, id: UpstreamId) -> bool {
         self.rest(id);
         self.held.remove(&id).is_some()
     }
 
-    /// Lets a message keep no place, though nobody else is handed it.
+    /// Frees the place of a message, which stays held.
     pub(crate) fn rest(&mut self, id: UpstreamId) {
         let Some(message) = self.held.get_mut(&id).filter(|message| !message.is_resting) else { return };
         message.is_resting = true;

@@ -6,15 +6,15 @@ mod tests;
 
 pub use error_code::ErrorCode;
 
-/// What a client says before its first frame.
+/// The connection preface, which a client sends before its first frame.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes before every payload.
 pub const FRAME_HEADER_BYTES: usize = 9;
-/// Largest payload until SETTINGS say otherwise.
+/// Largest payload until a SETTINGS frame raises the limit.
 pub const PAYLOAD_DEFAULT_MAX_BYTES: usize = 16_384;
 /// Largest payload that SETTINGS can allow.
 pub const PAYLOAD_LIMIT_BYTES: usize = (1 << 24) - 1;
-/// Every window until SETTINGS or WINDOW_UPDATE say otherwise.
+/// Initial size of every flow-control window.
 pub const WINDOW_DEFAULT_BYTES: u32 = 65_535;
 /// Largest flow-control window.
 pub const WINDOW_MAX_BYTES: u32 = (1 << 31) - 1;
@@ -67,14 +67,14 @@ pub struct FrameHeader {
     pub length: usize,
     /// One of [`kind`], or unknown.
     pub kind: u8,
-    /// Bits of [`flag`]; what they mean depends on the kind.
+    /// Bits of [`flag`]; their meaning depends on the kind.
     pub flags: u8,
     /// The stream, or 0 for the connection.
     pub stream: u32,
 }
 
 impl FrameHeader {
-    /// Reads a header off the front; `None` when it is not there whole.
+    /// Reads a header off the front; returns `None` if it is incomplete.
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
@@ -96,7 +96,7 @@ impl FrameHeader {
         out[at..at + FRAME_HEADER_BYTES].copy_from_slice(&self.bytes());
     }
 
-    /// Whether a flag is set.
+    /// Returns true if a flag is set.
     #[inline]
     #[must_use]
     pub const fn has(self, flag: u8) -> bool {
@@ -111,7 +111,7 @@ impl FrameHeader {
     }
 }
 
-/// Returns the part of a payload that is not padding (RFC 9113, section 6.1), or what is wrong with it.
+/// Returns a payload without its padding (RFC 9113, section 6.1). Fails if the padding is malformed.
 #[inline]
 pub fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<&[u8], (ErrorCode, &'static str)> {
     if !header.has(flag::PADDED) {
@@ -124,14 +124,14 @@ pub fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<&[u8], (ErrorCode
     Ok(&rest[..length])
 }
 
-/// Returns the number in the four bytes at `at`; `None` when the payload ends before.
+/// Returns the number in the four bytes at `at`; `None` if the payload ends earlier.
 #[inline]
 #[must_use]
 pub fn number(payload: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*payload.get(at..)?.first_chunk()?))
 }
 
-/// Returns a number without its reserved highest bit, as stream ids and window increments have it.
+/// Clears the reserved highest bit of a stream id or a window increment.
 #[must_use]
 pub const fn without_reserved_bit(number: u32) -> u32 {
     number & WITHOUT_RESERVED_BIT
@@ -143,12 +143,12 @@ pub fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>
     out.extend_from_slice(payload);
 }
 
-/// Appends a frame whose payload is one number: RST_STREAM or WINDOW_UPDATE.
+/// Appends a frame with a single number as its payload: RST_STREAM or WINDOW_UPDATE.
 pub fn write_number(kind: u8, stream: u32, number: u32, out: &mut Vec<u8>) {
     write(kind, 0, stream, &number.to_be_bytes(), out);
 }
 
-/// Appends a SETTINGS frame of ids and values.
+/// Appends a SETTINGS frame with pairs of id and value.
 pub fn write_settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
     let length = settings.len() * SETTING_BYTES;
     FrameHeader { length, kind: kind::SETTINGS, flags: 0, stream: 0 }.write(out);
@@ -166,7 +166,7 @@ pub fn write_goaway(last_stream: u32, code: ErrorCode, debug: &[u8], out: &mut V
     out.extend_from_slice(debug);
 }
 
-/// Returns the settings of a SETTINGS payload; `None` when its length is no multiple of one setting's.
+/// Returns the settings of a SETTINGS payload; `None` if its length is not a multiple of [`SETTING_BYTES`].
 #[must_use]
 pub fn settings(payload: &[u8]) -> Option<impl Iterator<Item = (u16, u32)>> {
     let (settings, []) = payload.as_chunks::<SETTING_BYTES>() else { return None };

@@ -1,5 +1,5 @@
-//! Header compression (RFC 7541): a decoder that reads whatever a peer may write, an encoder with a table, and
-//! functions that write without one.
+//! Header compression (RFC 7541): a decoder for any valid header block, an encoder with a dynamic table, and functions that write without
+//! one.
 
 mod decoder;
 mod encoder;

@@ -1,7 +1,7 @@
-//! The ground of HTTP/2 that a client and a server share: frames (RFC 9113) and header compression (RFC 7541).
+//! The part of HTTP/2 that clients and servers share: frames (RFC 9113) and header compression (RFC 7541).
 //!
-//! Numbers, tables and codes of the two documents, and the functions that read and write them. No IO, no connection,
-//! no opinion about a peer: what a mistake means is decided by whoever reads.
+//! It contains the numbers, tables and codes of the two documents, and functions that read and write them. It does no IO and knows no
+//! connection. Decoding errors are returned; the caller decides their consequences.
 #![forbid(unsafe_code)]
 
 pub mod frame;

@@ -1,4 +1,4 @@
-//! Where a host's addresses come from, and which of them may be connected to.
+//! Name resolution, and the check of addresses before connecting.
 
 use std::fmt::Debug;
 use std::io;
@@ -6,22 +6,21 @@ use std::net::SocketAddr;
 
 use futures_util::future::BoxFuture;
 
-/// Finds the addresses of a host and says which of them may be connected to.
+/// Resolves a host and decides which of its addresses are allowed.
 ///
-/// It is asked for each connection, which then goes to an address that was checked and to no other.
+/// The client calls it for each connection, and then connects only to an address that passed the check.
 pub trait Addresses: Debug + Send + Sync {
-    /// Finds the addresses of a name, or of an address in whatever spelling; with the system's resolver unless said
-    /// otherwise.
+    /// Resolves a name, or an address in any notation. The default implementation uses the system's resolver.
     fn look_up(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         let host = host.to_owned();
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }
 
-    /// Returns whether an address may be connected to; the error says why not.
+    /// Fails with the reason if connections to an address are not allowed.
     fn check(&self, address: SocketAddr) -> Result<(), String>;
 }
 
-/// Allows every address that the system's resolver finds.
+/// Allows every address from the system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllAddresses;
 

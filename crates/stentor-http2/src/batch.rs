@@ -1,4 +1,4 @@
-//! What goes in and what comes out.
+//! Requests and replies of a batch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,15 +17,16 @@ use crate::response::{PLAIN_STATUS, Response, ResponseContent};
 pub struct RequestBatch {
     /// Headers of every request.
     pub constant: Vec<(HeaderName, HeaderValue)>,
-    /// Path and query of every request; `None` when each has its own.
+    /// Path and query of every request; `None` if each request has its own.
     pub path: Option<PathAndQuery>,
     /// The requests.
     pub requests: Arc<dyn Requests>,
-    /// A request that has no stream after this long is not sent; `None` leaves it to the client's own limit.
+    /// Longest wait of a request for a stream. Later it is not sent. `None` applies the client's own limit.
     pub start_within: Option<Duration>,
-    /// Which answers are kept whole.
+    /// The responses that keep their headers and bodies.
     pub keep: Keep,
-    /// Whether its requests failed before: what fails again says little of the peer, so no answer to it halts the client.
+    /// True if the requests failed before. Repeated failures are weak evidence about the peer, so no response to this batch halts the
+    /// client.
     pub repeated: bool,
 }
 
@@ -35,15 +36,16 @@ impl fmt::Debug for RequestBatch {
     }
 }
 
-/// Which answers are kept with their headers and bodies; the status is always kept.
+/// Selects the responses that keep their headers and bodies. The status is always kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Keep {
-    /// Those of every request.
+    /// All responses.
     #[default]
     All,
-    /// All but those with a status of 2xx, which then cost no memory.
+    /// All responses but those with a status of 2xx, which then need no memory.
     Refusals,
-    /// As before, but of each only an excerpt, so that what a peer adds takes no memory until the batch ends.
+    /// Like [`Keep::Refusals`], but only an excerpt of each response, so that unneeded headers and bodies do not occupy memory until the
+    /// batch ends.
     Excerpts(Excerpt),
 }
 
@@ -60,12 +62,12 @@ impl Keep {
     }
 }
 
-/// The part of an answer that its reader needs.
+/// The part of a response that its reader needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Excerpt {
-    /// Names of the headers that are kept, in lower case; a value beyond [`EXCERPT_HEADER_MAX_BYTES`] is not.
+    /// Names of the headers to keep, in lower case. A value longer than [`EXCERPT_HEADER_MAX_BYTES`] is dropped.
     pub headers: &'static [&'static str],
-    /// Returns what is kept of a body; more than [`EXCERPT_BODY_MAX_BYTES`] is not kept at all.
+    /// Extracts the part of a body to keep. A result longer than [`EXCERPT_BODY_MAX_BYTES`] is dropped as a whole.
     pub body: fn(&[u8]) -> Vec<u8>,
 }
 
@@ -75,12 +77,12 @@ pub const EXCERPT_HEADER_MAX_BYTES: usize = 128;
 pub const EXCERPT_BODY_MAX_BYTES: usize = 1_024;
 
 impl Excerpt {
-    /// Returns the headers that are kept.
+    /// Returns the headers to keep.
     pub(crate) fn headers(self, mut all: HeaderMap) -> HeaderMap {
         let mut few = HeaderMap::new();
         for name in self.headers {
             if let Some(value) = all.remove(*name).filter(|value| value.len() <= EXCERPT_HEADER_MAX_BYTES) {
-                // A copy of its own, lest it hold the memory of what it was read from.
+                // A separate copy, so that it does not retain the buffer from which the value was read.
                 let own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or(value);
                 few.insert(HeaderName::from_static(name), own);
             }
@@ -88,7 +90,7 @@ impl Excerpt {
         few
     }
 
-    /// Cuts what was kept while the answer came down to what its reader needs.
+    /// Reduces the body received so far to the excerpt.
     pub(crate) fn cut(self, kept: &mut ResponseContent) {
         let mut body = (self.body)(&kept.body);
         if body.len() > EXCERPT_BODY_MAX_BYTES {
@@ -102,21 +104,21 @@ impl Excerpt {
 
 /// The requests of a batch, written one by one straight into a connection's buffer.
 pub trait Requests: Send + Sync {
-    /// Counts them.
+    /// Returns the number of requests.
     fn count(&self) -> usize;
 
-    /// Writes request `index`: its path (if the batch has none), its headers, its body, in this order.
+    /// Writes request `index`: its path (unless the batch has one), its headers, its body, in this order.
     ///
-    /// It may be called again for a request that goes again.
+    /// It may be called again for a request that is sent again.
     fn write(&self, index: usize, line: &mut Line<'_>);
 }
 
-/// One request of its own.
+/// A request with its own path, headers and body.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Path and query.
     pub path: PathAndQuery,
-    /// Headers of its own, beside the constant ones.
+    /// Headers of this request, in addition to the constant ones.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Body; empty means none.
     pub body: Bytes,
@@ -135,19 +137,19 @@ impl Requests for Vec<Request> {
     }
 }
 
-/// What became of one request.
+/// The outcome of one request.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// The peer answered.
+    /// The peer responded.
     Answered(Response),
-    /// The peer certainly did not process it: sending it again is safe.
+    /// The peer certainly did not process the request: sending it again is safe.
     NotSent(Fault),
-    /// Written, at least in part, and never answered: perhaps processed, perhaps not.
+    /// The request was written, at least in part, and got no response: the peer may have processed it.
     Unanswered(Fault),
 }
 
 impl Reply {
-    /// Finds the answers that ask to wait: how many, and the last of them.
+    /// Finds the responses that demand a pause. Returns their number and the last of them.
     pub(crate) fn halting<'a>(
         replies: impl Iterator<Item = &'a Self>,
         halts: fn(&Response) -> bool,
@@ -160,13 +162,13 @@ impl Reply {
     }
 }
 
-/// What became of the requests of a batch: reply i is that of request i.
+/// The outcomes of a batch: reply i belongs to request i.
 ///
-/// A 200 of which nothing is kept ([`Keep::Refusals`]) takes no memory here, for nearly all of them are just that.
+/// A 200 without kept content ([`Keep::Refusals`]) takes no memory here, because nearly all replies are of this kind.
 #[derive(Debug, Clone, Default)]
 pub struct Replies {
     count: usize,
-    /// All others, ascending.
+    /// All other replies, ascending.
     others: Vec<(u32, Reply)>,
 }
 
@@ -176,19 +178,19 @@ impl Replies {
         Self { count, others }
     }
 
-    /// Counts the requests.
+    /// Returns the number of requests.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns whether the batch had no requests.
+    /// Returns true if the batch had no requests.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns all but the plain 200s with their places, ascending.
+    /// Returns all replies except plain 200s, with their indices, ascending.
     pub fn others(&self) -> impl Iterator<Item = (usize, &Reply)> {
         self.others.iter().map(|(at, reply)| (*at as usize, reply))
     }
@@ -198,7 +200,7 @@ impl Replies {
         self.others.into_iter().map(|(at, reply)| (at as usize, reply))
     }
 
-    /// Puts the replies of requests that were sent again in the places of those before; `places` ascend.
+    /// Replaces the replies at `places` by the replies of the requests sent again; `places` ascend.
     pub fn renew(&mut self, places: &[usize], again: Self) {
         self.others.retain(|(at, _)| places.binary_search(&(*at as usize)).is_err());
         let moved = again.into_others().filter_map(|(at, reply)| Some((*places.get(at)? as u32, reply)));
@@ -206,7 +208,7 @@ impl Replies {
         self.others.sort_unstable_by_key(|(at, _)| *at);
     }
 
-    /// Returns a value for each request.
+    /// Returns a reply for each request.
     #[must_use]
     pub fn into_vec(self) -> Vec<Reply> {
         let mut all = vec![Reply::Answered(Response::new(PLAIN_STATUS, false, None)); self.count];
@@ -215,12 +217,12 @@ impl Replies {
     }
 }
 
-/// The replies of a batch that have come while some are still waited for.
+/// The replies received so far by a batch that still waits for others.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    /// The replies; those at the missing places mean nothing.
+    /// The replies. Those at the missing indices are meaningless.
     pub replies: Replies,
-    /// Places of the requests without a reply, ascending.
+    /// Indices of the requests without a reply, ascending.
     pub missing: Vec<usize>,
 }
 

@@ -1,11 +1,11 @@
-//! Buffers that the connections of a thread share: a connection needs them only while its loop runs, and on each thread
-//! one loop runs at a time. Sixty connections thus need the buffers of a few.
+//! Buffers shared by the connections of a thread. A connection needs them only while its loop runs, and each thread runs one loop at a
+//! time. So sixty connections need only the buffers of a few.
 
 use std::cell::RefCell;
 
-/// Buffers kept for the next loop on a thread, of each kind; a loop needs two.
+/// Buffers of each kind kept for the next loop on a thread; a loop needs two.
 const BUFFERS_MAX_COUNT: usize = 4;
-/// A buffer that grew beyond this, for a peer that did not read, is not kept.
+/// Largest capacity of a kept buffer. A buffer that grew beyond it, for a peer that did not read, is dropped.
 const BUFFER_MAX_BYTES: usize = 256 * 1_024;
 
 thread_local! {
@@ -13,7 +13,7 @@ thread_local! {
     static ZEROED: BufferPool<u8> = const { BufferPool::new() };
 }
 
-/// The vectors of one kind that a thread keeps for whoever needs one next.
+/// A thread's pool of vectors of one kind.
 #[derive(Debug)]
 pub(crate) struct BufferPool<T>(RefCell<Vec<Vec<T>>>);
 
@@ -34,7 +34,7 @@ impl<T> BufferPool<T> {
     }
 }
 
-/// What pooled vectors consist of.
+/// An element type of pooled vectors.
 pub(crate) trait Pooled: Sized {
     /// Returns access to this thread's pool of empty vectors.
     fn with_pool<R>(act: impl FnOnce(&BufferPool<Self>) -> R) -> R;
@@ -46,7 +46,7 @@ impl Pooled for u8 {
     }
 }
 
-/// Takes an empty vector, if possible one with room; leaves one alone that has room.
+/// Takes an empty vector, with capacity if the pool has one. A vector that already has capacity is left unchanged.
 pub(crate) fn acquire<T: Pooled>(items: &mut Vec<T>) {
     if items.capacity() == 0
         && let Some(buffer) = T::with_pool(BufferPool::take)
@@ -55,19 +55,19 @@ pub(crate) fn acquire<T: Pooled>(items: &mut Vec<T>) {
     }
 }
 
-/// Puts an empty vector with room into the pool; leaves one alone that holds something.
+/// Returns an empty vector with capacity to the pool. A vector with contents is left unchanged.
 pub(crate) fn release<T: Pooled>(items: &mut Vec<T>) {
     if items.is_empty() && items.capacity() > 0 {
         T::with_pool(|pool| pool.put(std::mem::take(items)));
     }
 }
 
-/// Takes a vector of which every byte was written once, if there is one.
+/// Takes a vector with all its bytes initialized, if the pool has one.
 pub(crate) fn acquire_zeroed() -> Option<Vec<u8>> {
     ZEROED.with(BufferPool::take)
 }
 
-/// Puts such a vector into the pool, whatever it holds.
+/// Returns such a vector to the pool; its contents do not matter.
 pub(crate) fn release_zeroed(bytes: Vec<u8>) {
     ZEROED.with(|pool| pool.put(bytes));
 }

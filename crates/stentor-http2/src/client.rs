@@ -19,24 +19,24 @@ use crate::sending::Sending;
 use crate::stats::Stats;
 use crate::work::Work;
 
-/// Sends batches of requests to one endpoint over as few connections as its stream limits allow.
+/// Sends batches of requests to one endpoint over as few connections as its stream limits permit.
 ///
-/// Connections are opened when there is something to send. Dropping the client lets its open streams end.
+/// Connections are opened on demand. Dropping the client lets its open streams end.
 pub struct Client {
     pool: Arc<Pool>,
     dialer: Arc<Dialer>,
 }
 
 impl Client {
-    /// Checks the endpoint and its roots; connects to nothing yet.
+    /// Checks the endpoint and its roots; does not connect yet.
     pub fn new(endpoint: &Endpoint, limits: Limits) -> Result<Self, Fault> {
         Self::that_halts(endpoint, limits, |_| false)
     }
 
-    /// The same, and `halts` tells of answers that ask to send nothing more for now.
+    /// Like [`Self::new`], with `halts`, which returns true for a response that demands a pause.
     ///
-    /// When ten of them, and at least half of the last 256 answers, ask for it, whatever waits for a stream, and what comes within half a second, is not sent
-    /// ([`Fault::Halted`]); how long to wait is the caller's affair.
+    /// The client halts when ten such responses have come and they make up at least half of the last 256. Requests that wait for a stream,
+    /// and those submitted within the next half second, are then not sent ([`Fault::Halted`]). The caller decides how long to wait.
     pub fn that_halts(
         endpoint: &Endpoint,
         limits: Limits,
@@ -47,22 +47,21 @@ impl Client {
         Ok(Self { pool, dialer })
     }
 
-    /// Sends every request and waits for all replies; reply i answers request i.
+    /// Sends every request and waits for all replies; reply i belongs to request i.
     ///
-    /// When the returned future is dropped, requests that have no stream yet are never sent.
+    /// If the returned future is dropped, requests that have no stream yet are never sent.
     pub async fn send(&self, batch: RequestBatch) -> Vec<Reply> {
         self.send_until(batch, std::future::pending()).await.into_vec()
     }
 
-    /// Sends every request and waits for all replies, or for `cut`: then it gives those that have come.
+    /// Sends every request and waits for all replies, or for `cut`. After `cut` it returns the replies received so far.
     ///
-    /// Of the rest, [`Reply::NotSent`] are those without a stream, which will never have one, and
-    /// [`Reply::Unanswered`] the others.
+    /// Of the others, requests without a stream are [`Reply::NotSent`] and will never get one; the rest are [`Reply::Unanswered`].
     pub async fn send_until(&self, batch: RequestBatch, cut: impl Future<Output = ()>) -> Replies {
         self.start(batch).all(cut).await
     }
 
-    /// Begins to send every request. What has no stream when the returned value is dropped is never sent.
+    /// Begins to send every request. Requests that have no stream when the returned value is dropped are never sent.
     pub fn start(&self, batch: RequestBatch) -> Sending<'_> {
         let wait = self.pool.limits.queue_timeout();
         let wait = batch.start_within.map_or(wait, |most| most.min(wait));
@@ -73,48 +72,48 @@ impl Client {
         Sending::new(&self.pool, work)
     }
 
-    /// Opens the first connection in the background, if there is none.
+    /// Opens the first connection in the background, unless one exists.
     pub fn warm(&self) {
         self.pool.warm();
     }
 
-    /// Opens a connection beside the others, up to the point where requests could be sent, and lets it go.
+    /// Opens a separate connection, up to the point where requests could be sent, and closes it.
     pub async fn check(&self) -> Result<(), Fault> {
         let limits = &self.pool.limits;
         let dialed = tokio::time::timeout(limits.connect_timeout(), self.dialer.dial(limits)).await;
         dialed.unwrap_or(Err(Fault::ConnectTimeout)).map(drop)
     }
 
-    /// Returns why the last attempt to connect failed, unless a connection has answered since.
+    /// Returns the fault of the last attempt to connect, unless a connection has got a response since.
     #[must_use]
     pub fn trouble(&self) -> Option<Fault> {
         self.pool.trouble()
     }
 
-    /// Halves the number of requests in flight, because an answer asked for less.
+    /// Halves the number of requests in flight, because a response demanded it.
     pub fn slow_down(&self) {
         self.pool.congestion.slow_down();
     }
 
-    /// Notes that so many of `total` answers said that the peer is overloaded; more than one in five halve the number
-    /// of requests in flight, as resets do.
+    /// Records that `count` of `total` responses reported an overloaded peer. More than one in five halve the number of requests in flight,
+    /// as resets do.
     pub fn note_overload(&self, count: usize, total: usize) {
         self.pool.congestion.failed_of(count, total);
     }
 
-    /// Returns what the client is doing and has seen.
+    /// Returns the state and the counters of the client.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.pool.stats()
     }
 
-    /// Takes no more requests, waits for the answers that are due, and closes every connection.
+    /// Accepts no more requests, waits for the outstanding responses, and closes every connection.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 }
 
-/// Returns what every request to the endpoint begins with.
+/// Returns the fields at the beginning of every request to the endpoint.
 fn origin(endpoint: &Endpoint) -> Result<Vec<OwnedField>, Fault> {
     let authority = endpoint.authority().map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
     let scheme = endpoint.scheme();

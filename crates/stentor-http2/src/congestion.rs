@@ -1,14 +1,13 @@
-//! How many requests may be in flight: grows while answers come, shrinks when told or when many fail, and never grows
-//! beyond what the peer's latency gives work to, nor where growth only made answers later.
+//! The limit of requests in flight. It grows while responses come, and shrinks on demand or when many requests fail. It never grows beyond
+//! the need of the peer's rate and latency, nor where growth only increased the latency.
 //!
-//! What is in flight beyond rate times latency only waits somewhere else. So the limit stays below twice the best rate
-//! lately times the shortest latency lately (four times at first): that leaves room to find a higher rate, and where a
-//! queue builds up at the peer neither number rises, so that the limit does not follow the queue. A queue that stands for
-//! long is in every answer, though, and becomes the shortest latency. So growth is judged as well by what it brought
-//! (`gradient`).
+//! Requests in flight beyond rate times latency only wait in a queue. So the limit stays below twice the best recent rate times the
+//! shortest recent latency (four times at first). That leaves room to find a higher rate. When a queue builds up at the peer, neither
+//! number rises, so the limit does not follow the queue. A queue that persists, though, delays every response and becomes the shortest
+//! latency. So growth is also judged by its result (`gradient`).
 //!
-//! Before the first answer there is neither rate nor latency, only silence, and how long it lasts tells how far away the
-//! peer is (`slow_start`).
+//! Before the first response neither rate nor latency is known. The duration of the silence then shows the distance of the peer
+//! (`slow_start`).
 
 mod failures;
 mod gradient;
@@ -25,71 +24,69 @@ use failures::Failures;
 use gradient::{Advice, Sampler};
 use slow_start::SlowStart;
 
-/// Fewest requests that are added to the limit for a limit's worth of answers: a part of a small limit would be none, and a
-/// client that was slowed down to a handful would stay there.
+/// Smallest increase of the limit per window of responses. Without it, a fraction of a small limit would be zero, and a client that was
+/// slowed down to a handful of requests would stay there.
 const STEP_MIN_REQUESTS: usize = 8;
-/// Part of the limit that is added for each limit's worth of answers after it was halved: in a dozen of them it has doubled,
-/// whatever its size, where a fixed step would take a large limit hundreds.
+/// Fraction of the limit that is added per window of responses after a decrease. A limit of any size doubles in a dozen windows, where a
+/// fixed step would take a large limit hundreds.
 const RECOVERY_PART: usize = 16;
 
-/// What may be in flight at any rate and latency, if as many may at the start: a peer whose answers come at once shows a
-/// product of nearly nothing, and would get too little for one write.
+/// Requests that may be in flight at any rate and latency, unless the initial limit is lower. A peer that responds at once shows a product
+/// of nearly zero, and would get too few requests for one write.
 const BASE_MAX_REQUESTS: usize = 1_024;
-/// Shortest time over which a rate is measured: answers come in bursts, and one burst is no rate.
+/// Shortest time over which a rate is measured. Responses come in bursts, and one burst is no rate.
 const SPAN_MIN: Duration = Duration::from_millis(20);
-/// Rates remembered: the best of them counts, so that a pause of a few spans takes nothing away.
+/// Number of rates remembered. The best of them counts, so that a pause of a few spans changes nothing.
 const RATES_MAX_COUNT: usize = 8;
-/// The most in flight, in latencies at the best rate: the one half is under way, the other finds out whether more comes.
+/// Upper bound of requests in flight, in latencies at the best rate. One half is under way, the other probes for a higher rate.
 const GAIN: f64 = 2.0;
-/// The same while each span still brings more than those before: a rate is known only a latency after the growth that
-/// brought it.
+/// The same gain while each span still improves on the previous ones: a rate is known only one latency after the growth that caused it.
 const FIRST_GAIN: f64 = 4.0;
-/// A span that brings this many times the best rate before brings more; less is what rates differ by anyway.
+/// Ratio to the best rate so far from which a span counts as an improvement. Smaller differences are noise.
 const MORE: f64 = 1.25;
-/// Spans that may fail to bring more before that first growth is over: a single one may have been a pause.
+/// Spans without improvement that end the first growth. A single one may have been a pause.
 const LEVEL_SPANS: u32 = 2;
-/// Part of the limit that is added for each limit's worth of answers once growth was useless: twice as much as after a
-/// failure, for a queue costs time and no message.
+/// Fraction of the limit that is added per window of responses once growth was useless. It is twice the fraction after a failure, because a
+/// queue costs time but no message.
 const AVOIDANCE_PART: usize = 8;
-/// Answers for each late request that is excused: at most one in three is.
+/// Responses needed to excuse one late request: at most one request in three is excused.
 const EXCUSE_ANSWERS: usize = 2;
-/// Answers that are remembered for that: a peer that falls silent gets half as many requests beyond the limit.
+/// Responses remembered for excuses. A peer that falls silent gets at most half this number of requests beyond the limit.
 const EXCUSES_MAX_ANSWERS: usize = 8 * 1_024;
-/// What answers may take on this side, beside the way: without it a peer nearby would get too little.
+/// Allowance for the processing of responses on this side. Without it a nearby peer would get too few requests.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// Halves the limit when it is told or too much fails, and lets it grow by steps afterwards; until the first decrease, and
-/// again a while after each (`failures`), the limit doubles with each limit's worth of answers.
+/// Limits the requests in flight. A demand to slow down or too many failures halve the limit; afterwards it grows in steps. Until the first
+/// decrease, and again some time after each (`failures`), the limit doubles with each window of responses.
 ///
-/// All connections of a client share it, without a lock where nothing depends on two values at once. What must not be lost
-/// is changed in one step: `inflight`, or room would be gone for ever; `limit`, so that growth does not undo a decrease;
-/// `recovery`, so that two connections that see the same failures halve the limit once. The other counters are read and
-/// then written: a lost update moves the next step by the answers of one read. Values that publish nothing else are
-/// `Relaxed`.
+/// All connections of a client share it. There is no lock where no decision depends on two values at once. Values that must not lose an
+/// update are changed atomically: `inflight`, or room would be lost for ever; `limit`, so that growth does not undo a decrease; `recovery`,
+/// so that two connections that see the same failures halve the limit once. The other counters are read and then written: a lost update
+/// shifts the next step by the responses of one read. Values that publish nothing else are `Relaxed`.
 #[derive(Debug)]
 pub(crate) struct CongestionControl {
     min: usize,
     max: usize,
     limit: AtomicUsize,
-    /// Grows under the pool's lock alone, so that no two connections start requests in the same room; ends only make room.
+    /// Incremented only under the pool's lock, so that no two connections start requests in the same room. Ended requests only make room.
     inflight: AtomicUsize,
-    /// Ends still to come from requests of which the limit let no more start; each answer among them may let it grow.
+    /// Outstanding ends of requests that were started while the limit was nearly exhausted. Each response among them may raise the limit.
     window_limited: AtomicUsize,
-    /// Answers since the last additive increase.
+    /// Responses since the last additive increase.
     increase_answers: AtomicUsize,
-    /// Ends still to come that cause no further decrease: those of requests that were in flight at the last one, and as many
-    /// again, because a batch is judged when the last of its requests has ended.
+    /// Outstanding ends that cause no further decrease: those of the requests in flight at the last decrease, and as many again, because a
+    /// batch is judged only when its last request has ended.
     recovery: AtomicUsize,
     failures: Failures,
-    /// Answers for which late requests may be excused.
+    /// Responses available to excuse late requests.
     excuses: AtomicUsize,
-    /// What rate and latency allow; at least the base.
+    /// The limit derived from rate and latency; at least `base`.
     ceiling: AtomicUsize,
     base: usize,
     rates: Mutex<Rates>,
-    /// Growth was useless of late.
+    /// True after recent growth was useless.
     is_growth_paused: AtomicBool,
-    /// It was useless once: from then on it goes in smaller steps, though not as small as after a failure.
+    /// True once growth was useless. From then on the limit grows in smaller steps, though not as small as after a failure.
     avoids_congestion: AtomicBool,
     sampler: Mutex<Sampler>,
     slow_start: SlowStart,
@@ -98,11 +95,11 @@ pub(crate) struct CongestionControl {
 /// The rates of the last spans.
 #[derive(Debug, Default)]
 struct Rates {
-    /// `None` before the first answer: until then nothing could have come.
+    /// Start of the current span; `None` before the first response, because earlier time says nothing about the rate.
     began: Option<Duration>,
     answered: u64,
     past: VecDeque<f64>,
-    /// Spans that brought no more than those before, all in all.
+    /// Spans without improvement so far.
     level_spans: u32,
 }
 
@@ -139,12 +136,12 @@ impl CongestionControl {
         self.inflight.load(Relaxed)
     }
 
-    /// Returns the best rate of answers lately, a second; zero before the first span has ended.
+    /// Returns the best recent rate of responses per second; zero before the end of the first span.
     pub(crate) fn delivery_rate(&self) -> u64 {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).best() as u64
     }
 
-    /// Returns how many more may start.
+    /// Returns how many more requests may start.
     pub(crate) fn room(&self) -> usize {
         self.limit().saturating_sub(self.inflight())
     }
@@ -156,26 +153,26 @@ impl CongestionControl {
         }
     }
 
-    /// Lets the limit grow with the silence before the first answer; `now` is any running time. Returns whether it may still
-    /// grow that way.
+    /// Raises the limit with the silence before the first response; `now` is any running time. Returns true while slow start may raise it
+    /// further.
     pub(crate) fn wait(&self, now: Duration) -> bool {
         let Some(allowed) = self.slow_start.allows(now, self.inflight()) else { return false };
-        // `slow_down` ends slow start before it releases the lower limit: whoever sees that limit here sees the end too, and
-        // does not raise it again.
+        // `slow_down` ends slow start before it publishes the lower limit. A thread that reads the lower limit here also sees the end of
+        // slow start, and does not raise the limit again.
         let raised = |limit: usize| (!self.slow_start.was_ended()).then(|| limit.max(allowed));
         let _ = self.limit.fetch_update(Relaxed, Acquire, raised);
         true
     }
 
-    /// Notes that the peer is silent no more, or will be for ever.
+    /// Ends slow start: the peer has responded, or has failed.
     pub(crate) fn hear(&self) {
         self.slow_start.end();
     }
 
-    /// Notes the end of `count` requests; each of the `answered` ones lets the limit grow if it held others back.
+    /// Records the end of `count` requests, `answered` of them with a response. Responses raise the limit if it held requests back.
     pub(crate) fn ended(&self, count: usize, answered: usize) {
         self.inflight.fetch_sub(count, Relaxed);
-        // Before anything else is learned of the answers: what time allowed counts no more.
+        // First of all: the allowance by time ends with the first response.
         if answered > 0 {
             self.hear();
         }
@@ -190,8 +187,8 @@ impl CongestionControl {
         }
     }
 
-    /// Lets up to `count` late requests count as in flight no more; returns how many. Each is excused for some answers to others:
-    /// where most are late, the peer is slow, and gets no more for it.
+    /// Removes up to `count` late requests from the requests in flight; returns their number. Each needs some responses to other requests:
+    /// where most requests are late, the peer is slow and gets no extra requests.
     pub(crate) fn excuse(&self, count: usize) -> usize {
         let spent = |excuses: usize| Some(excuses - count.min(excuses / EXCUSE_ANSWERS) * EXCUSE_ANSWERS);
         let before = self.excuses.fetch_update(Relaxed, Relaxed, spent).unwrap_or_default();
@@ -200,14 +197,14 @@ impl CongestionControl {
         excused
     }
 
-    /// Lets `count` requests that failed before count as in flight no more, though nothing is answered; returns how many.
+    /// Removes `count` late requests that failed before from the requests in flight, independent of responses; returns their number.
     pub(crate) fn forgive(&self, count: usize) -> usize {
         self.inflight.fetch_sub(count, Relaxed);
         count
     }
 
-    /// Learns from answers that came together: `took` is what the youngest of them took, `min_rtt` the shortest lately, `now`
-    /// any running time.
+    /// Evaluates responses that arrived together: `took` is the latency of the youngest request, `min_rtt` the shortest recent latency,
+    /// `now` any running time.
     pub(crate) fn observe(&self, now: Duration, answered: usize, took: Duration, min_rtt: Duration) {
         self.judge(now, answered, took);
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,15 +214,15 @@ impl CongestionControl {
         let wanted = (best * (min_rtt + SLACK).as_secs_f64()) as usize;
         let ceiling = wanted.clamp(self.base, self.max);
         self.ceiling.store(ceiling, Relaxed);
-        // Half of the way at a time: one slow span must not take away at once what growth takes round trips to find.
+        // Halves the excess each time: one slow span must not undo at once the growth of several round trips.
         self.change_limit(|limit| limit - limit.saturating_sub(ceiling) / 2);
     }
 
-    /// Halves the limit because the peer asked for less, once for all requests that were in flight together.
+    /// Halves the limit on demand of the peer, once for all requests that were in flight together.
     pub(crate) fn slow_down(&self) {
-        // Before the limit is lower: see `wait`.
+        // Must precede the decrease of the limit: see `wait`.
         self.hear();
-        // Of those who see the same failures one enters recovery, and halves.
+        // Of several threads that see the same failures, one enters recovery and halves the limit.
         let recovery = (2 * self.inflight()).max(1);
         if self.recovery.compare_exchange(0, recovery, Relaxed, Relaxed).is_ok() {
             let halved = |limit: usize| Some((limit / 2).max(self.min));
@@ -234,12 +231,12 @@ impl CongestionControl {
         }
     }
 
-    /// Notes requests that were reset or timed out; more than one in five halve the limit.
+    /// Records requests that were reset or timed out; more than one in five halve the limit.
     pub(crate) fn failed(&self, count: usize) {
         self.failed_of(count, 0);
     }
 
-    /// The same of requests that are looked at `total` at a time.
+    /// Like [`Self::failed`], for requests that are evaluated in groups of `total`.
     pub(crate) fn failed_of(&self, count: usize, total: usize) {
         if count > 0 {
             self.hear();
@@ -251,9 +248,9 @@ impl CongestionControl {
         }
     }
 
-    /// Obeys the gradient of latency and rate whenever a window of answers is full.
+    /// Follows the gradient of latency and rate whenever a window of responses is full.
     fn judge(&self, now: Duration, answered: usize, took: Duration) {
-        // The answers have been counted out already, and were in flight until they came.
+        // The responses were already subtracted, but were in flight until they arrived.
         let (inflight, before) = (self.inflight() + answered, self.limit());
         let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
         if self.window_limited.load(Relaxed) == 0 {
@@ -263,7 +260,7 @@ impl CongestionControl {
         self.is_growth_paused.store(advice != Advice::Grow, Relaxed);
         if let Advice::Set(advised) = advice {
             let advised = advised.clamp(self.min, self.max);
-            // A decrease since the advice was asked for holds.
+            // A decrease since the advice was computed takes precedence.
             self.change_limit(|limit| if limit < before { limit.min(advised) } else { advised });
             self.avoids_congestion.store(true, Relaxed);
         }
@@ -288,14 +285,14 @@ impl CongestionControl {
         }
     }
 
-    /// Changes the limit in one step, going by what it is at that moment: another connection may have halved it just now.
+    /// Changes the limit atomically from its current value, because another connection may have just halved it.
     fn change_limit(&self, change: impl Fn(usize) -> usize) {
         let _ = self.limit.fetch_update(AcqRel, Acquire, |limit| Some(change(limit)));
     }
 }
 
 impl Rates {
-    /// Returns the best rate a second times the gain, at the end of a span.
+    /// Returns the best rate per second times the gain, at the end of a span.
     fn most(&mut self, now: Duration, span_min: Duration) -> Option<f64> {
         let span = now.saturating_sub(*self.began.get_or_insert(now));
         if span < span_min {

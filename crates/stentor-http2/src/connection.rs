@@ -1,4 +1,4 @@
-//! One connection and its loop: reads and writes, and between them opens streams, collects answers and watches the clock.
+//! One connection and its loop. The loop reads and writes, opens streams, collects responses and checks the clock.
 //!
 //! Everything happens in one task, so that hundreds of requests cost one wake-up, one TLS record chain and one write.
 
@@ -40,14 +40,14 @@ use crate::pool::{Pool, PooledConnection};
 use crate::transport::Transport;
 use crate::work::Run;
 
-/// Turns of the loop before other tasks get the thread.
+/// Iterations of the loop before it yields the thread to other tasks.
 const ROUNDS_MAX: usize = 16;
-/// Bytes that may wait for the socket; only answers to a peer that does not read can be so many.
+/// Bytes that may wait for the socket. Only replies to a peer that does not read can reach this size.
 const BACKLOG_MAX_BYTES: usize = 4 * 1_024 * 1_024;
-/// How long a connection that is no longer needed may take to say goodbye.
+/// Time limit for the orderly shutdown of a connection.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves the pool over one connection until either is done with the other.
+/// Serves the pool over one connection until the connection or the pool ends it.
 pub(crate) async fn run(pool: Arc<Pool>, opened: Opened, settle_by: Instant) {
     let mut driver = Driver::new(pool, opened, settle_by);
     let Ok(code) = AssertUnwindSafe(&mut driver).catch_unwind().await else {
@@ -67,26 +67,26 @@ struct Driver {
     member: Arc<PooledConnection>,
     transport: Transport,
     mux: Mux,
-    /// Bytes of the peer that make no whole frame yet.
+    /// Bytes received that do not form a whole frame yet.
     plain: Vec<u8>,
     ended: Vec<Ended>,
     plainly_ended: Vec<Plain>,
     /// Runs that count as in flight and have no streams yet.
     taken: VecDeque<Run>,
-    /// Requests of the first of them that cannot be written.
+    /// Requests of the first of these runs that cannot be written.
     refused: Vec<(u32, Reply)>,
     pulse: Pulse,
     timer: Pin<Box<Sleep>>,
-    /// Which of the two clocks the timer runs for.
+    /// The interval of the running timer: true for the tick of a busy connection, false for the idle timeout.
     was_busy: bool,
     opened_at: Instant,
     now: Instant,
     phase: ConnectionPhase,
-    /// Whether there was any answer: a connection without one makes the next wait.
+    /// True once a response has come. A connection that ends without one delays the next attempt.
     answered: bool,
-    /// When the youngest request that was answered had been sent.
+    /// Opening time of the youngest request with a response.
     last_answered_ms: u32,
-    /// When the last answer came.
+    /// Time of the last response.
     last_answer_ms: u32,
 }
 
@@ -116,7 +116,7 @@ impl Driver {
         }
     }
 
-    /// Takes buffers from the pool for as long as the loop runs.
+    /// Takes buffers from the pool for the run of the loop.
     fn acquire_buffers(&mut self) {
         buffer_pool::acquire(&mut self.plain);
         buffer_pool::acquire(&mut self.ended);
@@ -124,7 +124,7 @@ impl Driver {
         self.mux.acquire_buffers();
     }
 
-    /// Puts into the pool what is not needed until something comes.
+    /// Returns to the pool the buffers that are unused until the next wake-up.
     fn release_buffers(&mut self) {
         buffer_pool::release(&mut self.plain);
         buffer_pool::release(&mut self.ended);
@@ -133,7 +133,7 @@ impl Driver {
         self.transport.release_buffers();
     }
 
-    /// Turns until there is nothing to do at once, or others must have the thread.
+    /// Iterates until there is nothing to do at once, or other tasks must get the thread.
     fn turns(&mut self, cx: &mut Context<'_>) -> Poll<ErrorCode> {
         for _ in 0..ROUNDS_MAX {
             match self.turn(cx) {
@@ -142,23 +142,23 @@ impl Driver {
                 Turn::Over(code) => return Poll::Ready(code),
             }
         }
-        // There may be more to do, and no socket or timer will say so.
+        // There may be more to do, and no socket or timer will wake this loop for it.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// One turn; returns whether there may be more to do at once.
+    /// Runs one iteration; returns [`Turn::Again`] if there may be more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
         self.now = Instant::now();
         let heard = match self.read(cx) {
             Ok(heard) => heard,
             Err((fault, code)) => return self.abort(fault, code),
         };
-        // Before streams open: a connection found dead here would take new requests along.
+        // Must precede the opening of streams: a connection found dead here would lose new requests.
         if let Some(fault) = self.watch_clock(cx) {
             return self.abort(fault, ErrorCode::NO_ERROR);
         }
-        // After the reading, which makes room, and before the writing, so that all goes in one write.
+        // After reading, which makes room, and before writing, so that everything goes in one write.
         let opened = self.phase != ConnectionPhase::Retired && self.open_streams();
         let written = match self.write(cx) {
             Err(cause) => return self.abort(Fault::lost(&cause), ErrorCode::NO_ERROR),
@@ -167,16 +167,16 @@ impl Driver {
         if self.mux.streams.is_empty() && (self.phase == ConnectionPhase::Retired || self.pool.is_closed()) {
             return self.leave(&Fault::Lost("the peer went away at once".into()), ErrorCode::NO_ERROR);
         }
-        // What cannot be written now is written when the socket wakes this loop; until then it only reads.
+        // Data that cannot be written now is written when the socket wakes this loop; until then the loop only reads.
         if heard || (opened && written) { Turn::Again } else { Turn::Wait }
     }
 
-    /// Reads once and files what has ended; returns whether there may be more to read.
+    /// Reads once and files the streams that have ended; returns true if there may be more to read.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, (Fault, ErrorCode)> {
         let broken = |cause: io::Error| (Fault::lost(&cause), ErrorCode::NO_ERROR);
         let before = self.plain.len();
         let goes_on = match self.transport.poll_read(cx, &mut self.plain) {
-            // Otherwise there is what came with the last message of the handshake.
+            // Otherwise `plain` holds data received with the last handshake message.
             Poll::Pending if before == 0 => return Ok(false),
             Poll::Pending => None,
             Poll::Ready(read) => Some(read.map_err(broken)?),
@@ -185,7 +185,7 @@ impl Driver {
             self.hear();
         }
         let received = self.receive();
-        // Also after a violation or the end: the answers before it are answers.
+        // Also after a violation or the end of the stream: responses received before it are valid.
         self.collect();
         if let Err(Violation(code, what)) = received {
             return Err((Fault::Lost(format!("{code}: {what}").into()), code));
@@ -213,14 +213,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Encrypts and writes what is due; returns whether all of it is gone.
+    /// Encrypts and writes the pending output; returns true if all of it was written.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if !self.mux.out.is_empty() {
-            // Before they are handed over: if that fails half way, some may be on the wire, and none was certainly not sent.
+            // Must precede the handover: if that fails half way, some bytes may be on the wire, and no request was certainly unsent.
             self.mux.note_taken(self.mux.out.len());
             self.transport.offer(&mut self.mux.out)?;
             if self.transport.backlog_bytes() > BACKLOG_MAX_BYTES {
-                return Err(io::Error::other("the peer asks more than it reads"));
+                return Err(io::Error::other("the peer reads too slowly: too much output waits"));
             }
         }
         match self.transport.poll_flush(cx) {
@@ -244,7 +244,7 @@ impl Future for Driver {
     type Output = ErrorCode;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ErrorCode> {
-        // Before the loop looks at anything: a wake-up after this polls again, one before is answered by the look.
+        // Registered before the loop checks any state: a later wake-up polls again, the state behind an earlier one is seen by the check.
         self.member.waker.register(cx.waker());
         self.acquire_buffers();
         let code = self.turns(cx);

@@ -1,4 +1,4 @@
-//! Dialing: name, TCP, TLS, ALPN.
+//! Dialing: name resolution, TCP, TLS, ALPN.
 
 use std::io;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::limits::Limits;
 use crate::tls;
 use crate::transport::{Session, Transport};
 
-/// Addresses of a host that are surely tried within `connect_timeout_ms`.
+/// Number of a host's addresses that are certainly tried within `connect_timeout_ms`.
 const ADDRESSES_TRIED_COUNT: u32 = 3;
 
-/// All that is needed to open connections to one endpoint.
+/// The parameters for opening connections to one endpoint.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     host: String,
     port: u16,
     security: Option<(TlsConnectorConfig, ServerName<'static>)>,
     addresses: Arc<dyn Addresses>,
-    /// Whether the log says that all addresses are refused.
+    /// True if the refusal of all addresses has been logged.
     is_logged: AtomicBool,
 }
 
 type TlsConnectorConfig = Arc<ClientConfig>;
 
-/// A connection over which nothing has been said in HTTP/2 yet.
+/// A connection before its first byte of HTTP/2 from this side.
 pub(crate) struct Opened {
     pub(crate) transport: Transport,
-    /// What the peer has said already.
+    /// Bytes that the peer has already sent.
     pub(crate) plain: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl Dialer {
     /// Opens a connection up to its first byte of HTTP/2.
     pub(crate) async fn dial(&self, limits: &Limits) -> Result<Opened, Fault> {
         let tcp = self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await?;
-        // Requests are gathered for one write already; the kernel would hold its last part back.
+        // Requests are already gathered for one write; the kernel would delay its last part.
         tcp.set_nodelay(true).map_err(connect_fault)?;
         match &self.security {
             None => Ok(Opened { transport: Transport::plain(tcp), plain: Vec::new() }),
@@ -68,21 +68,22 @@ impl Dialer {
         }
     }
 
-    /// Tries the host's addresses one after the other, so that one that swallows packets does not take all the time.
+    /// Tries the host's addresses one after the other, each with a time limit, so that an address that drops packets does not use all the
+    /// time.
     ///
-    /// The host is looked up once, and each connection goes to an address that was checked just before.
+    /// The host is resolved once, and each connection goes to an address that was checked just before.
     async fn connect(&self, patience: Duration) -> Result<TcpStream, Fault> {
         let addresses = self.addresses.look_up(&self.host, self.port).await.map_err(connect_fault)?;
         let (mut last, mut refused) = (None, None);
         for address in addresses {
-            // Each just before it is connected to: who checks only the name is led elsewhere by its next answer.
+            // Each address is checked just before it is used. A check of the name alone could be evaded by a different DNS response.
             if let Err(why) = self.addresses.check(address) {
                 refused.get_or_insert(why);
                 continue;
             }
             match tokio::time::timeout(patience, TcpStream::connect(address)).await {
                 Ok(Ok(tcp)) => {
-                    // Two that fail at the same moment may both log it: nothing is decided by it.
+                    // Two tasks that fail at the same moment may both log it; no decision depends on the flag.
                     self.is_logged.store(false, Relaxed);
                     return Ok(tcp);
                 }
@@ -97,7 +98,7 @@ impl Dialer {
         }
     }
 
-    /// Notes in the log once, until a connection is made again, that no address is allowed; returns the fault.
+    /// Logs that no address is allowed, once until the next connection succeeds; returns the fault.
     fn refused(&self, why: &str) -> Fault {
         if !self.is_logged.swap(true, Relaxed) {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! Where the requests go.
+//! The server to which requests go.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use http::uri::{Authority, InvalidUri, Scheme};
 
 use crate::addresses::{Addresses, AllAddresses};
 
-/// Certificates that may vouch for the peer.
+/// Trusted root certificates.
 #[derive(Clone)]
 pub enum Roots {
-    /// Those of the operating system.
+    /// The certificates of the operating system.
     Native,
-    /// Those in this PEM text, and no others.
+    /// The certificates in this PEM text, and no others.
     Pem(Bytes),
 }
 
@@ -32,18 +32,18 @@ pub struct Endpoint {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Name in the certificate and in `:authority`; the host when `None`.
+    /// Name in the certificate and in `:authority`; `None` for the host.
     pub server_name: Option<String>,
-    /// Who may vouch for it.
+    /// Root certificates that must vouch for the peer.
     pub roots: Roots,
-    /// Speaks HTTP/2 without TLS, by prior knowledge (RFC 9113, section 3.3).
+    /// True for HTTP/2 without TLS, by prior knowledge (RFC 9113, section 3.3).
     pub cleartext: bool,
-    /// Where its addresses come from, and which of them may be connected to; asked for each connection.
+    /// Name resolution and address check, called for each connection.
     pub addresses: Arc<dyn Addresses>,
 }
 
 impl Endpoint {
-    /// Names a server with a certificate that the operating system trusts, at whatever address it has.
+    /// Describes a server with a certificate that the operating system trusts, without restriction of its addresses.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self {
             host: host.into(),
@@ -55,7 +55,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the name that the peer's certificate must bear.
+    /// Returns the name required in the peer's certificate.
     #[must_use]
     pub fn name(&self) -> &str {
         self.server_name.as_deref().unwrap_or(&self.host)

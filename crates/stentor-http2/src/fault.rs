@@ -1,25 +1,25 @@
-//! Why a request has no answer.
+//! Reasons for a request without a response.
 
 use std::sync::Arc;
 
 use crate::response::HaltResponse;
 
-/// What stood between a request and its answer.
+/// The reason why a request got no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The endpoint cannot be used as it is configured.
+    /// The configured endpoint is unusable.
     #[error("the endpoint is misconfigured: {0}")]
     Endpoint(Arc<str>),
     /// The request itself cannot be written.
     #[error("the request is malformed: {0}")]
     Request(Arc<str>),
-    /// Every address of the host is one that may not be connected to.
+    /// No address of the host is allowed.
     #[error("may not connect: {0}")]
     AddressRefused(Arc<str>),
-    /// No TCP connection.
+    /// TCP connection failed.
     #[error("cannot connect: {0}")]
     Connect(Arc<str>),
-    /// No TLS session, often a certificate that none of the roots vouches for.
+    /// TLS handshake failed, often because no root vouches for the certificate.
     #[error("TLS failed: {0}")]
     Tls(Arc<str>),
     /// The peer does not speak HTTP/2.
@@ -28,16 +28,16 @@ pub enum Fault {
     /// Connecting took longer than `connect_timeout_ms`.
     #[error("connecting took too long")]
     ConnectTimeout,
-    /// Waited longer than `queue_timeout_ms` for a stream.
+    /// The request waited longer than `queue_timeout_ms` for a stream.
     #[error("waited too long for a free stream")]
     QueueTimeout,
-    /// No answer within `request_timeout_ms`.
+    /// No response within `request_timeout_ms`.
     #[error("no answer in time")]
     Timeout,
-    /// The connection answered no PING.
+    /// The peer answered no PING.
     #[error("the connection is dead: a PING was not answered")]
     DeadConnection,
-    /// The peer sent GOAWAY and left this stream out.
+    /// The peer sent GOAWAY and had not processed this stream.
     #[error("the peer went away before processing this ({0})")]
     GoAway(Arc<str>),
     /// The peer refused the stream before processing it (REFUSED_STREAM).
@@ -49,10 +49,10 @@ pub enum Fault {
     /// The connection broke, or the peer broke the protocol.
     #[error("the connection was lost: {0}")]
     Lost(Arc<str>),
-    /// The peer has answered another request with the word to wait.
+    /// A response to another request demanded a pause.
     #[error("the peer asks to wait (HTTP status {})", .0.response().status)]
     Halted(HaltResponse),
-    /// Its batch was cut off.
+    /// Its batch was cut off by the caller.
     #[error("nobody waited for the answer any longer")]
     Abandoned,
     /// The client is closed.

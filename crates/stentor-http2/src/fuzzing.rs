@@ -1,4 +1,4 @@
-//! The way in for fuzz targets: what a peer may say to a connection with requests under way.
+//! Entry point for fuzz targets: bytes from a peer on a connection with open requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::gather::Gather;
 use crate::limits::Limits;
 use crate::work::{Run, Work};
 
-/// Bodies of the requests, in turn: small, larger than a hostile window, larger than a frame.
+/// Sizes of the request bodies, in turn: small, larger than a hostile window, larger than a frame.
 const BODIES_BYTES: [usize; 3] = [1, 100, 20_000];
-/// Requests under way from the beginning.
+/// Requests opened at the beginning.
 const FIRST_COUNT: usize = BODIES_BYTES.len();
-/// Requests in all; the others go after the peer has said something that is answered, SETTINGS for instance.
+/// Total number of requests. The others are opened after input from the peer that causes a reply, such as SETTINGS.
 const REQUESTS_COUNT: usize = 24;
-/// Headers of every request, and the bytes of their values.
+/// Headers of every request, and the length of their values in bytes.
 const CONSTANT: [(&str, usize); 2] = [("authorization", 900), ("constant", 40)];
 
-/// Lets a peer say `bytes` in pieces of `piece` bytes, and checks that every request has ended once in the end, and that
-/// the peer could read every header block.
+/// Feeds `bytes` from a peer in pieces of `piece` bytes. Checks that every request has ended exactly once, and that the peer could decode
+/// every header block.
 ///
 /// # Panics
 ///
-/// When it is otherwise, which is what a fuzz target looks for.
+/// If a check fails, which is the purpose of a fuzz target.
 pub fn hear(bytes: &[u8], piece: usize, keep: Keep) {
     let mut connection = FuzzedConnection::begin(keep);
     for part in bytes.chunks(piece.max(1)) {
@@ -45,15 +45,15 @@ pub fn hear(bytes: &[u8], piece: usize, keep: Keep) {
     connection.end();
 }
 
-/// A connection, and its peer's side as far as it is needed.
+/// A connection, and the necessary parts of its peer.
 struct FuzzedConnection {
     mux: Mux,
-    /// Requests that were not opened yet.
+    /// Requests that are not opened yet.
     rest: Run,
-    /// What has come and makes no whole frame.
+    /// Received bytes that do not form a whole frame.
     held: Vec<u8>,
     ended: Vec<u32>,
-    /// The peer's memory of header fields.
+    /// The peer's header table.
     decoder: Decoder<()>,
 }
 
@@ -71,7 +71,7 @@ impl FuzzedConnection {
         connection
     }
 
-    /// Opens some more streams, as far as the peer allows it.
+    /// Opens up to `count` more streams, as far as the peer permits.
     fn open(&mut self, count: usize) {
         let mut run = self.rest.split(count.min(self.mux.room(REQUESTS_COUNT)));
         let batch = self.mux.enlist(&run.work, run.len() as u32);
@@ -81,7 +81,7 @@ impl FuzzedConnection {
         self.write();
     }
 
-    /// Reads what the peer says; returns whether that was answered.
+    /// Processes input from the peer; returns true if it caused a reply.
     fn hear(&mut self, part: &[u8]) -> Result<bool, Violation> {
         self.held.extend_from_slice(part);
         let used = self.mux.receive(&self.held)?;
@@ -92,7 +92,7 @@ impl FuzzedConnection {
         Ok(answers)
     }
 
-    /// Takes what is written, as the peer reads it.
+    /// Takes the output and reads it as the peer does.
     fn write(&mut self) {
         let out = std::mem::take(&mut self.mux.out);
         self.mux.note_taken(out.len());
@@ -110,14 +110,14 @@ impl FuzzedConnection {
         assert!(rest.is_empty(), "whole frames only");
     }
 
-    /// Reads a header block as the peer does.
+    /// Decodes a header block as the peer does.
     fn read(&mut self, block: &[u8]) {
         let mut seen = Gather::new(true, usize::MAX);
         self.decoder.decode(block, &mut seen).expect("well-formed");
         assert_eq!(
             self.decoder.table_bytes(),
             self.mux.table_bytes(),
-            "the peer is told how large the table is"
+            "the peer knows the size of the table"
         );
         for (name, bytes) in CONSTANT {
             assert_eq!(seen.headers.get(name).map(HeaderValue::len), Some(bytes), "{name}");
@@ -134,7 +134,7 @@ impl FuzzedConnection {
         }
     }
 
-    /// Ends the connection; returns the number of requests that went.
+    /// Ends the connection; returns the number of opened requests.
     fn end(mut self) -> u32 {
         self.mux.end_all(&Fault::Closed);
         self.collect();

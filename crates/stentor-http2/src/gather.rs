@@ -1,20 +1,20 @@
-//! What is taken from the header block of an answer.
+//! The collector for the header block of a response.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use stentor_http2_codec::hpack::{ENTRY_OVERHEAD_BYTES, Field, FieldReader};
 
-/// What is taken from one header block.
+/// Status and headers collected from one header block.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
-    /// Whether headers are kept whatever the status is; otherwise those of 2xx are passed over.
+    /// True if headers are kept for every status. Otherwise those of 2xx are skipped.
     pub(crate) keep_all: bool,
-    /// Most bytes of headers to keep.
+    /// Largest size of the kept headers, in bytes.
     pub(crate) max_bytes: usize,
-    /// The status, once it was seen.
+    /// The status, if there was one.
     pub(crate) status: Option<u16>,
     /// All other fields, as far as they are kept.
     pub(crate) headers: HeaderMap,
-    /// Whether some field was no HTTP, or they were too many.
+    /// True if a field was invalid HTTP.
     pub(crate) invalid: bool,
     bytes: usize,
 }

@@ -1,12 +1,12 @@
-//! The shortest time that an answer took lately: what the way to the peer and back costs when nothing waits.
+//! The shortest recent latency of a response: the round trip without any queue.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long an observation counts, at least; at most twice as long.
+/// Minimum lifetime of an observation; the maximum is twice as long.
 const SPAN: Duration = Duration::from_secs(5);
 
-/// The shortest times of the running span and of the one before.
+/// The shortest latencies of the current span and of the previous one.
 #[derive(Debug, Default)]
 pub(crate) struct Latency(Mutex<Spans>);
 
@@ -18,17 +18,17 @@ struct Spans {
 }
 
 impl Latency {
-    /// Notes how long an answer took; `now` is any running time.
+    /// Records the latency of a response; `now` is any running time.
     pub(crate) fn note(&self, took: Duration, now: Duration) {
         let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(spans.began) >= SPAN {
-            // The span before counts on, or each new span would begin with nothing known.
+            // The previous span still counts; otherwise each new span would begin without a value.
             (spans.began, spans.before) = (now, spans.running.take());
         }
         spans.running = Some(spans.running.map_or(took, |least| least.min(took)));
     }
 
-    /// Returns the shortest; zero before the first answer.
+    /// Returns the shortest recent latency; zero before the first response.
     pub(crate) fn min_rtt(&self) -> Duration {
         let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spans.running.into_iter().chain(spans.before).min().unwrap_or_default()

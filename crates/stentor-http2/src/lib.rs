@@ -1,8 +1,7 @@
 //! An HTTP/2 client for very many small requests over few connections.
 //!
-//! It knows nothing of push. A [`RequestBatch`] of POST requests goes in, as many [`Reply`] values come out in the same
-//! order, and each says which of three things happened: answered, certainly not processed, or written and never
-//! answered. Only requests of the second kind are ever sent again.
+//! It knows nothing of push. It takes a [`RequestBatch`] of POST requests and returns one [`Reply`] for each, in the same order. A reply is
+//! one of three: answered, certainly not processed, or written and never answered. Only requests of the second kind are ever sent again.
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -1,49 +1,49 @@
-//! Every limit of the client, with its unit in its name.
+//! The limits of the client, with the unit in each name.
 
 use std::time::Duration;
 
-/// Bounds of one [`Client`](crate::Client).
+/// Limits of one [`Client`](crate::Client).
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Most connections open or opening; connections that only wait for their last answers do not count.
+    /// Most connections open or opening; retired connections that wait for their last responses do not count.
     pub max_connections: usize,
-    /// Most streams on one connection, whatever the peer allows.
+    /// Most streams on one connection; the peer may set a lower limit.
     pub max_streams_per_connection: usize,
-    /// Requests after which a connection is closed and another opened; 1 means a connection for each.
+    /// Requests after which a connection is replaced; 1 means a connection for each request.
     pub max_requests_per_connection: u32,
     /// Requests in flight at the start, over all connections.
     pub initial_inflight_requests: usize,
-    /// Most requests in flight before the first answer, in slow start: a peer that is silent is far away, and is sent as many again as at
-    /// the start every 10 ms.
+    /// Most requests in flight before the first response, in slow start. A silent peer is distant, and every 10 ms gets as many requests
+    /// again as at the start.
     pub slow_start_inflight_requests: usize,
-    /// Fewest requests in flight that slowing down leads to.
+    /// Fewest requests in flight after slowing down.
     pub min_inflight_requests: usize,
     /// Most requests in flight, over all connections.
     pub max_inflight_requests: usize,
-    /// How often a request goes again after the peer certainly did not process it.
+    /// Most resends of a request that the peer certainly did not process.
     pub max_resends: u8,
-    /// Name look-up, TCP, TLS and the peer's first SETTINGS together.
+    /// Timeout of name resolution, TCP, TLS and the peer's first SETTINGS together.
     pub connect_timeout_ms: u64,
-    /// From opening the stream to the end of the answer.
+    /// Timeout from opening the stream to the end of the response.
     pub request_timeout_ms: u64,
-    /// From opening the stream to when a request that is overtaken gives it back, where no other stream is left.
+    /// Age at which an overtaken request gives up its stream, if no other stream is free.
     pub late_timeout_ms: u64,
-    /// From handing a request over to opening its stream.
+    /// Timeout from submitting a request to opening its stream.
     pub queue_timeout_ms: u64,
-    /// Silence on a connection with open streams after which a PING asks whether it lives.
+    /// Silence on a connection with open streams after which a PING is sent.
     pub ping_interval_ms: u64,
-    /// Wait for the answer to a PING, after which the connection is dead.
+    /// Timeout of a PING, after which the connection is dead.
     pub ping_timeout_ms: u64,
-    /// Silence on an unused connection after which a PING precedes the next request: what dies in a shorter one takes its
-    /// requests along.
+    /// Silence on an unused connection after which a PING precedes the next request. A connection that dies within a shorter silence loses
+    /// its requests.
     pub probe_after_idle_ms: u64,
     /// Silence on an unused connection after which it is closed.
     pub idle_close_ms: u64,
-    /// Body bytes kept of one answer.
+    /// Most body bytes kept of one response.
     pub max_reply_body_bytes: usize,
-    /// Body bytes read of one answer before its stream is reset.
+    /// Most body bytes read of one response before its stream is reset.
     pub max_reply_drain_bytes: usize,
-    /// Header bytes of one answer (SETTINGS_MAX_HEADER_LIST_SIZE).
+    /// Most header bytes of one response (SETTINGS_MAX_HEADER_LIST_SIZE).
     pub max_reply_header_bytes: u32,
 }
 
@@ -52,7 +52,7 @@ impl Default for Limits {
         Self {
             max_connections: 64,
             max_streams_per_connection: 1_500,
-            // As many as one connection has stream ids for.
+            // As many as the stream ids of one connection allow.
             max_requests_per_connection: 1 << 30,
             initial_inflight_requests: 4_096,
             slow_start_inflight_requests: 16_384,
@@ -107,7 +107,7 @@ impl Limits {
         Duration::from_millis(self.idle_close_ms)
     }
 
-    /// Returns the grain of the clock that a busy connection looks at.
+    /// Returns the interval of the clock on a busy connection.
     pub(crate) fn tick(&self) -> Duration {
         let shortest = self.request_timeout().min(self.ping_interval()).min(self.ping_timeout());
         (shortest / 8).clamp(Duration::from_millis(1), Duration::from_millis(20))

@@ -1,4 +1,4 @@
-//! Writes one request into a connection's buffer: header block first, then the body.
+//! The writer of one request into a connection's buffer: header block first, then the body.
 
 use http::HeaderName;
 use stentor_http2_codec::frame::{FRAME_HEADER_BYTES, FrameHeader, flag, kind};
@@ -7,14 +7,14 @@ use stentor_http2_codec::hpack::{write_integer, write_literal};
 /// `:path` in the static table, as the name of a literal that enters no table (RFC 7541, section 6.2.2).
 const LITERAL_PATH: u8 = 0x04;
 
-/// The request that is being written; made by a connection, filled by [`Requests::write`](crate::Requests::write).
+/// The request being written; created by a connection, filled by [`Requests::write`](crate::Requests::write).
 pub struct Line<'a> {
     out: &'a mut Vec<u8>,
-    /// The shared fields that follow the path, encoded.
+    /// The encoded shared fields that follow the path.
     shared: &'a [u8],
     begins_at: usize,
     step: Step,
-    /// Bytes of body written after the header block, without a head yet.
+    /// Offset of the body after the header block, before its frame header is filled in; 0 without a body.
     body_at: usize,
 }
 
@@ -27,7 +27,7 @@ enum Step {
 }
 
 impl<'a> Line<'a> {
-    /// Begins behind the shared pseudo-headers, which stand in `out` since `begins_at`, a frame's head before them.
+    /// Starts a request after the shared pseudo-headers, which are in `out` from `begins_at` on, preceded by space for a frame header.
     pub(crate) fn new(out: &'a mut Vec<u8>, begins_at: usize, shared: &'a [u8], has_path: bool) -> Self {
         let mut line = Self { out, shared, begins_at, step: Step::Path, body_at: 0 };
         if has_path {
@@ -50,7 +50,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Writes a header of this request alone.
+    /// Writes a header of this request.
     pub fn header(&mut self, name: &HeaderName, value: &[u8]) {
         let clean = every(value, |byte| matches!(byte, b'\t' | 0x20..=0x7e | 0x80..));
         match self.step {
@@ -60,7 +60,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Writes the body in parts; without it the request has none.
+    /// Writes the body in parts. Without this call the request has no body.
     pub fn body(&mut self, parts: &[&[u8]]) {
         if self.step != Step::Headers {
             self.step = Step::Broken("its body is written before the path or twice");
@@ -75,7 +75,7 @@ impl<'a> Line<'a> {
         parts.iter().for_each(|part| self.out.extend_from_slice(part));
     }
 
-    /// Ends the request; returns where in the buffer its body begins, with room for a head before it, if it has one.
+    /// Ends the request. Returns the offset of its body in the buffer, if it has one; space for a frame header precedes it.
     pub(crate) fn end(self, stream: u32) -> Result<Option<usize>, &'static str> {
         match self.step {
             Step::Broken(problem) => return Err(problem),
@@ -101,7 +101,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Looks at all bytes without stopping early, which compilers turn into a few wide instructions.
+/// Tests all bytes without stopping early, which compilers turn into a few SIMD instructions.
 fn every(bytes: &[u8], holds: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(true, |all, byte| all & holds(*byte))
 }

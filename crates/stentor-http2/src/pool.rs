@@ -1,4 +1,4 @@
-//! What the connections of one client share: the queue, the congestion, the counters, and the list of each other.
+//! The state shared by the connections of one client: the queue, congestion control, the counters, and the list of connections.
 
 mod member;
 mod openings;
@@ -27,34 +27,34 @@ use crate::stats::{Counters, Stats};
 use crate::waits::Waits;
 use crate::work::{Run, Work};
 
-/// How long nothing is taken over after an answer that asks to wait; by then the caller knows.
+/// Time during which no request is accepted after a response that demanded a pause; by then the caller has been notified.
 const HALT: Duration = Duration::from_millis(500);
 
-/// Opens one connection for a pool, not before the instant if there is one, and runs it to its end.
+/// Opens one connection for a pool, not before the given instant, and runs it to its end.
 ///
-/// A connection serves the pool and the pool has connections opened: so that neither knows how the other is made, the
-/// client passes this in.
+/// A connection serves the pool, and the pool has connections opened. The client passes this function in, so that neither depends on the
+/// construction of the other.
 pub(crate) type Opener = Box<dyn Fn(Arc<Pool>, Option<Instant>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 pub(crate) struct Pool {
     pub(crate) limits: Limits,
     pub(crate) congestion: CongestionControl,
     pub(crate) latency: Latency,
-    /// When the pool was made.
+    /// Time of creation.
     pub(crate) began: Instant,
     pub(crate) counters: Counters,
-    /// What every request to the endpoint begins with.
+    /// The fields at the beginning of every request to the endpoint.
     pub(crate) origin: Vec<OwnedField>,
-    /// Whether an answer asks to wait.
+    /// Returns true if a response demands a pause.
     pub(crate) halts: fn(&Response) -> bool,
-    /// How many answers do so lately.
+    /// Counts of recent responses that demanded a pause.
     pub(crate) waits: Waits,
     opener: Opener,
-    /// Nothing is settled under this lock: settling takes the batch's own lock, and under that one `again` takes this.
+    /// Nothing is settled under this lock. Settling takes the batch's own lock, under which `again` takes this one.
     state: Mutex<PoolState>,
     emptied: Notify,
     closing: Notify,
-    /// Where connections live, whoever sends over them: the runtime in which the pool was made.
+    /// The runtime in which the pool was created. All connections run there, independent of the runtime of the callers.
     home: Option<Handle>,
 }
 
@@ -64,10 +64,10 @@ struct PoolState {
     members: Vec<Arc<PooledConnection>>,
     opening: usize,
     failures: u32,
-    /// Why the last attempt to connect failed; `None` once a connection answered.
+    /// The fault of the last attempt to connect; `None` once a connection got a response.
     trouble: Option<Fault>,
     not_before: Option<Instant>,
-    /// Until when nothing is taken over, and why.
+    /// End of the halt, during which no request is accepted, and its reason.
     halt: Option<(Instant, Fault)>,
     closed: bool,
 }
@@ -96,7 +96,7 @@ impl Pool {
         })
     }
 
-    /// Puts a whole batch in the queue and gets connections going.
+    /// Queues a whole batch, and wakes or opens connections.
     pub(crate) fn submit(self: &Arc<Self>, work: &Arc<Work>) {
         let run = Run { work: Arc::clone(work), from: 0, to: work.count, resends: 0 };
         let mut state = self.lock();
@@ -109,45 +109,45 @@ impl Pool {
             drop(state);
             return run.settle(&Reply::NotSent(fault));
         }
-        // Before `spread`, which goes by how many wait.
+        // Must precede `spread`, which depends on the number of waiting requests.
         state.queue.push(run);
         self.spread(&mut state);
     }
 
-    /// Takes the requests of a batch that wait for a stream out of the queue and says that they were not sent.
+    /// Removes the requests of a batch that wait for a stream from the queue, and settles them as not sent.
     pub(crate) fn withdraw(&self, work: &Arc<Work>, fault: &Fault) {
         let withdrawn = self.lock().queue.remove(work);
         withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
-    /// Returns whether requests of a batch wait for a stream.
+    /// Returns true if requests of a batch wait for a stream.
     pub(crate) fn has_queued(&self, work: &Arc<Work>) -> bool {
         self.lock().queue.holds(work)
     }
 
-    /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
+    /// Settles all waiting requests as not sent, and rejects new ones for a moment, because the peer demands a pause.
     pub(crate) fn halt(&self, fault: Fault) {
         let mut state = self.lock();
-        // Under one lock with the emptying, so that nothing is queued in between and forgotten.
+        // Set under the same lock as the emptying, so that no request is queued in between and forgotten.
         state.halt = Some((Instant::now() + HALT, fault.clone()));
         let rest = state.queue.take_all();
         drop(state);
         rest.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
-    /// Hands out up to `most` requests; they count as in flight from here on.
+    /// Takes up to `most` requests; they count as in flight from here on.
     pub(crate) fn take(&self, most: usize, into: &mut VecDeque<Run>) {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
-        // Room is found and taken under the lock: of two connections the second finds what the first left.
+        // Room is computed and taken under the lock: the second of two connections gets the rest left by the first.
         self.congestion.wait(now.duration_since(self.began));
         let most = most.min(self.congestion.room());
         let mut left = most;
         while left > 0 {
             let small_first = left > most / 2 || !state.queue.has_large();
             let Some(run) = state.queue.pop(left, small_first) else { break };
-            // Here, where it would go out: the queue itself forgets nobody, and a late one takes no room.
+            // Checked when a request would be sent: the queue itself never expires requests, and a late one takes no room.
             if now < run.work.give_up_at && !run.work.is_abandoned() {
                 left -= run.len();
                 into.push_back(run);
@@ -155,17 +155,17 @@ impl Pool {
                 late.push(run);
             }
         }
-        // Counted before the lock is released, or the next connection would take the same room.
+        // Counted before the lock is released; otherwise the next connection would take the same room.
         self.congestion.started(most - left);
         drop(state);
         late.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::QueueTimeout)));
     }
 
-    /// Puts a request first in the queue that the peer has not processed; returns the fault back when it has been tried
-    /// too often.
+    /// Queues requests again, before all others, after the peer did not process them. Returns the fault instead if they may not be sent
+    /// again.
     pub(crate) fn again(&self, mut run: Run, fault: Fault) -> Option<Fault> {
         let mut state = self.lock();
-        // Before all other reasons: only this fault tells the caller how long to wait.
+        // Precedes all other reasons, because only this fault gives the caller the time to wait.
         if let Some(halt) = state.halted() {
             return Some(halt);
         }
@@ -175,17 +175,17 @@ impl Pool {
         }
         self.counters.resends.add(run.len() as u64);
         run.resends += 1;
-        // Its time ran since it was handed over, so it goes before what came later.
+        // Its deadline runs since its submission, so it goes before later requests.
         state.queue.push_again(run);
         None
     }
 
-    /// Puts requests back that were taken and not tried.
+    /// Gives back requests that were taken and not written.
     pub(crate) fn give_back(&self, run: Run) {
         let mut state = self.lock();
-        // Under the lock, so that nobody takes their room before they are in the queue again, first of all.
+        // Under the lock, so that no connection takes their room before they are queued again, ahead of all others.
         self.congestion.ended(run.len(), 0);
-        // Whoever closed or halted the pool settled what waited then: nobody would settle what comes back later.
+        // Closing or halting the pool settled only the requests that waited at that time; requests given back later are settled here.
         let refusal = if state.closed { Some(Fault::Closed) } else { state.halted() };
         if let Some(fault) = refusal {
             drop(state);
@@ -194,7 +194,7 @@ impl Pool {
         state.queue.push_again(run);
     }
 
-    /// Wakes connections with room for what waits, or opens another.
+    /// Wakes connections with room for the waiting requests, or opens another one.
     pub(crate) fn nudge(self: &Arc<Self>) {
         let mut state = self.lock();
         if state.queue.waiting() > 0 {
@@ -202,12 +202,12 @@ impl Pool {
         }
     }
 
-    /// Returns whether requests wait for a stream.
+    /// Returns true if requests wait for a stream.
     pub(crate) fn has_waiting(&self) -> bool {
         self.lock().queue.waiting() > 0
     }
 
-    /// Returns whether requests wait for a stream and no more connections may be opened.
+    /// Returns true if requests wait for a stream and no more connections may be opened.
     pub(crate) fn is_crowded(&self) -> bool {
         let state = self.lock();
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
@@ -226,16 +226,16 @@ impl Pool {
         member
     }
 
-    /// Removes a connection; its requests are finished before.
+    /// Removes a connection, after all its requests have ended.
     pub(crate) fn leave(self: &Arc<Self>, member: &Arc<PooledConnection>) {
         let mut state = self.lock();
         state.members.retain(|other| !Arc::ptr_eq(other, member));
         self.after_loss(state);
     }
 
-    /// Takes no more requests and waits until every connection has ended.
+    /// Stops taking requests and waits until every connection has ended.
     pub(crate) async fn close(self: &Arc<Self>) {
-        // Listening begins before the look: the last connection may leave in between.
+        // Enabled before the check, because the last connection may leave in between.
         let emptied = self.emptied.notified();
         let mut emptied = std::pin::pin!(emptied);
         emptied.as_mut().enable();
@@ -244,10 +244,10 @@ impl Pool {
         }
     }
 
-    /// Takes no more requests; returns whether no connection is left.
+    /// Stops taking requests; returns true if no connection is left.
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.lock();
-        // Before loops are woken: each looks at it, and at nothing else, to know that it may leave.
+        // Must precede the wake-up of the loops, which leave only if this flag is set.
         state.closed = true;
         let rest = state.queue.take_all();
         state.members.iter().for_each(|member| member.waker.wake());
@@ -282,7 +282,7 @@ impl Pool {
 }
 
 impl PoolState {
-    /// Returns the reason for which nothing is taken over now.
+    /// Returns the fault of the current halt, if there is one.
     fn halted(&mut self) -> Option<Fault> {
         if self.halt.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
             self.halt = None;

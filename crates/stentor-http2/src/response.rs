@@ -1,19 +1,19 @@
-//! An answer, and what is kept of it.
+//! A response, and its kept content.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
 
-/// The status of an answer that says no more than that.
+/// The status of a response without other content.
 pub(crate) const PLAIN_STATUS: u16 = 200;
 
-/// What the peer answered.
+/// The peer's response.
 #[derive(Clone)]
 pub struct Response {
     /// HTTP status.
     pub status: u16,
-    /// Whether the body, if it is kept, lacks its end: too long, too slow, or broken off.
+    /// True if a kept body is incomplete: too long, too slow, or broken off.
     pub truncated: bool,
     kept: Option<Box<ResponseContent>>,
 }
@@ -23,19 +23,19 @@ impl Response {
         Self { status, truncated, kept }
     }
 
-    /// Returns a header; `None` also when the answer was not kept.
+    /// Returns a header; `None` also if the response was not kept.
     #[must_use]
     pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&HeaderValue> {
         self.kept.as_ref()?.headers.get(name)
     }
 
-    /// Counts the bytes of headers and body that it holds.
+    /// Returns the size of the kept headers and body in bytes.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
         self.kept.as_ref().map_or(0, |kept| kept.bytes())
     }
 
-    /// Returns the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.
+    /// Returns the body, cut at `max_reply_body_bytes`; empty also if the response was not kept.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.kept.as_ref().map_or(&[], |kept| &kept.body)
@@ -49,7 +49,7 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The answer that halted a client; equal only to itself.
+/// The response that halted a client; equal only to itself.
 #[derive(Debug, Clone)]
 pub struct HaltResponse(pub(crate) Arc<Response>);
 
@@ -58,7 +58,7 @@ impl HaltResponse {
         Self(Arc::new(response.clone()))
     }
 
-    /// Returns the answer.
+    /// Returns the response.
     #[must_use]
     pub fn response(&self) -> &Response {
         &self.0
@@ -73,17 +73,17 @@ impl PartialEq for HaltResponse {
 
 impl Eq for HaltResponse {}
 
-/// What is kept of an answer beside its status.
+/// The kept content of a response beside its status.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseContent {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// Whether more of the body came than is kept.
+    /// True if the body received was longer than the part kept.
     pub(crate) is_cut: bool,
 }
 
 impl ResponseContent {
-    /// Counts the bytes of headers and body.
+    /// Returns the size of headers and body in bytes.
     fn bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
         headers.sum::<usize>() + self.body.capacity()

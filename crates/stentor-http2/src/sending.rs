@@ -1,4 +1,4 @@
-//! A batch on its way, as its caller sees it.
+//! A batch being sent, as seen by its caller.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,19 +13,19 @@ use crate::fault::Fault;
 use crate::pool::Pool;
 use crate::work::Work;
 
-/// Most replies are there when at most one in so many is missing.
+/// Most replies have come when at most one in this number is missing.
 const MISSING_PART: usize = 3;
-/// Shortest time without a reply after which the missing ones are late. Who waits has a window full of such batches: at
-/// 20 ms a campaign of 20,000 with one late answer in a hundred had a third of its speed, at 5 ms nearly all.
+/// Shortest time without a reply after which the missing ones are late. The caller has a window full of such waiting batches: at 20 ms a
+/// campaign of 20,000 with one late response in a hundred had a third of its speed, at 5 ms nearly all.
 const STALL_MIN: Duration = Duration::from_millis(5);
-/// The same in shortest latencies.
+/// The same time as a multiple of the shortest latency.
 const STALL_LATENCIES: u32 = 4;
-/// Of the time since the batch began, this part is waited at least: who is slow is not asked all the time.
+/// The interval between two checks is at least the age of the batch divided by this, so that a slow peer does not cause constant checks.
 const STALL_PART: u32 = 8;
-/// The grain of the runtime's timers.
+/// Resolution of the runtime's timers.
 const RECHECK_MIN: Duration = Duration::from_millis(1);
 
-/// A batch whose requests are being sent. What has no stream when it is dropped is never sent.
+/// A batch whose requests are being sent. Requests that have no stream when it is dropped are never sent.
 pub struct Sending<'a> {
     pool: &'a Arc<Pool>,
     work: Arc<Work>,
@@ -36,13 +36,13 @@ impl<'a> Sending<'a> {
         Self { pool, work }
     }
 
-    /// Waits for all replies, or for `cut`: then it gives those that have come, and the others as [`Client::send_until`]
+    /// Waits for all replies, or for `cut`. After `cut` it returns the replies received so far, and the others as [`Client::send_until`]
     /// does.
     ///
     /// [`Client::send_until`]: crate::Client::send_until
     pub async fn all(self, cut: impl Future<Output = ()>) -> Replies {
         tokio::select! {
-            // What has come counts before a cut at the same moment, which would call it abandoned.
+            // Biased, so that completed replies take precedence over a simultaneous cut, which would report them as abandoned.
             biased;
             () = self.work.done() => {}
             () = cut => self.pool.withdraw(&self.work, &Fault::Abandoned),
@@ -51,14 +51,14 @@ impl<'a> Sending<'a> {
         self.work.replies()
     }
 
-    /// Waits until two in three replies are there, every request has its stream and nothing more comes for a while. Returns
-    /// what has come; `None` when all is there, or `cut` came first.
+    /// Waits until two in three replies have come, every request has its stream and no reply comes for a while. Returns the replies so far.
+    /// Returns `None` if all have come, or if `cut` came first.
     ///
-    /// The requests are forgotten then, for what waits so long must not keep the memory of all: a late one that the peer
-    /// has not processed does not go again.
+    /// It then drops the requests, because a few late ones must not retain the memory of all. A late request that the peer has not
+    /// processed is therefore not sent again.
     pub async fn most(&self, cut: impl Future<Output = ()>) -> Option<Part> {
         tokio::select! {
-            // The same here: a batch that is done is no part.
+            // Biased as above: a completed batch is not partial.
             biased;
             () = self.work.done() => return None,
             () = cut => return None,
@@ -75,7 +75,7 @@ impl<'a> Sending<'a> {
         loop {
             tokio::time::sleep(wait).await;
             let shortest = STALL_MIN.max(self.pool.latency.min_rtt() * STALL_LATENCIES);
-            // Before the silence: a reply that leaves few others is then part of it, and ends it.
+            // Read before the silence: a reply that brings the batch near its end then also ends the silence.
             let is_nearly_done = self.work.left() * MISSING_PART <= count;
             let silent = self.work.silent();
             if is_nearly_done && silent >= shortest && !self.pool.has_queued(&self.work) {
@@ -85,8 +85,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Takes the requests out of the queue that have no stream when their time is over: while the peer allows none, no
-    /// connection looks at them.
+    /// Removes the requests without a stream from the queue at their deadline. While the peer permits no stream, no connection checks them.
     async fn give_up(&self) -> Infallible {
         tokio::time::sleep_until(self.work.give_up_at).await;
         self.pool.withdraw(&self.work, &Fault::QueueTimeout);

@@ -1,20 +1,20 @@
-//! Counters that live as long as the client.
+//! Counters over the lifetime of a client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a client is doing and has seen.
+/// State and counters of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Connections open now.
     pub connections: u64,
-    /// Requests written and not answered now.
+    /// Requests written and without a response now.
     pub inflight: u64,
-    /// Most requests it would have in flight now.
+    /// Current limit of requests in flight.
     pub inflight_limit: u64,
-    /// The shortest time that an answer took lately; zero before the first.
+    /// The shortest recent latency of a response; zero before the first.
     pub min_rtt: Duration,
-    /// The best rate at which answers came lately, a second; zero before it is known.
+    /// The best recent rate of responses per second; zero before it is known.
     pub delivery_rate: u64,
     /// Requests waiting for a stream now.
     pub waiting: u64,

@@ -1,4 +1,4 @@
-//! The TLS side of a connection: roots, ALPN, and the one crypto library.
+//! The TLS configuration of a connection: roots, ALPN, and the crypto library.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn client_config(roots: &Roots) -> Result<Arc<ClientConfig>, Fault> {
     Ok(Arc::new(config))
 }
 
-/// Prefers AES-128: as safe for this use, and the cheapest per request.
+/// Returns the crypto provider with AES-128 first: as safe for this use, and the cheapest per request.
 fn crypto() -> CryptoProvider {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);

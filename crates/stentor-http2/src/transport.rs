@@ -1,5 +1,5 @@
-//! The byte stream under HTTP/2: TCP, and TLS over buffers of our own, so that hundreds of requests leave with one
-//! system call and thousands of answers come with one.
+//! The byte stream under HTTP/2: TCP, and TLS over the crate's own buffers, so that hundreds of requests leave with one system call and
+//! thousands of responses arrive with one.
 
 mod buffer;
 mod session;
@@ -15,7 +15,7 @@ use buffer::Buffer;
 use session::Progress;
 pub(crate) use session::Session;
 
-/// Room offered to the socket at a time: whole TLS records, several of them.
+/// Space offered to the socket at a time: several whole TLS records.
 const READ_ROOM_BYTES: usize = 64 * 1_024;
 
 /// One connected socket, with or without TLS.
@@ -30,18 +30,18 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Speaks plainly.
+    /// Creates a transport without TLS.
     pub(crate) fn plain(tcp: TcpStream) -> Self {
         Self { tcp, session: None, incoming: Buffer::default(), outgoing: Buffer::default(), is_ended: false }
     }
 
-    /// Agrees on keys and protocol first; `plain` gets what the peer says at once.
+    /// Performs the TLS handshake; `plain` receives the bytes that the peer sends with it.
     pub(crate) async fn secure(tcp: TcpStream, session: Session, plain: &mut Vec<u8>) -> io::Result<Self> {
         let mut transport = Self { session: Some(session), ..Self::plain(tcp) };
         loop {
-            // Before the first read: it makes the session write its ClientHello.
+            // Must precede the first read: it makes the session write its ClientHello.
             let decrypted = transport.decrypt(plain);
-            // Also after a failure: the peer is told why.
+            // Also after a failure, so that the peer receives the alert.
             let flushed = std::future::poll_fn(|cx| transport.poll_flush(cx)).await;
             if decrypted? {
                 flushed?;
@@ -53,23 +53,23 @@ impl Transport {
         }
     }
 
-    /// Returns the application protocol that TLS agreed on.
+    /// Returns the application protocol negotiated by TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.session.as_ref().and_then(Session::protocol)
     }
 
-    /// Appends what has come to `plain`; returns whether the stream goes on.
+    /// Appends received bytes to `plain`; returns false at the end of the stream.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, plain: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         if self.is_ended {
             return Poll::Ready(Ok(false));
         }
-        // Noted first: what is held is still decrypted, and TLS may add its own end.
+        // Set first: buffered bytes are still decrypted, and TLS may signal an end of its own.
         self.is_ended = ready!(self.poll_fill(cx))? == 0;
         self.decrypt(plain)?;
         Poll::Ready(Ok(!self.is_ended))
     }
 
-    /// Takes all of `plain` over for writing.
+    /// Takes all of `plain` for writing.
     pub(crate) fn offer(&mut self, plain: &mut Vec<u8>) -> io::Result<()> {
         match &mut self.session {
             Some(session) => session.encrypt(plain, &mut self.incoming, &mut self.outgoing)?,
@@ -79,7 +79,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Writes what was offered.
+    /// Writes the pending output to the socket.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.outgoing.is_empty() {
             let count = ready!(Pin::new(&mut self.tcp).poll_write(cx, self.outgoing.filled()))?;
@@ -91,12 +91,12 @@ impl Transport {
         Poll::Ready(Ok(()))
     }
 
-    /// Counts the bytes that wait for the socket.
+    /// Returns the number of bytes that wait for the socket.
     pub(crate) const fn backlog_bytes(&self) -> usize {
         self.outgoing.len()
     }
 
-    /// Puts its memory into the pool until something comes or goes.
+    /// Returns empty buffers to the pool.
     pub(crate) fn release_buffers(&mut self) {
         self.incoming.release_buffers();
         self.outgoing.release_buffers();
@@ -105,7 +105,7 @@ impl Transport {
     /// Ends TLS and closes the writing side.
     pub(crate) async fn shut_down(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {
-            // Behind what was offered already, which `poll_flush` writes first.
+            // After the output already offered, which `poll_flush` writes first.
             session.say_goodbye(&mut self.incoming, &mut self.outgoing);
         }
         std::future::poll_fn(|cx| self.poll_flush(cx)).await?;
@@ -120,7 +120,7 @@ impl Transport {
         Poll::Ready(Ok(count))
     }
 
-    /// Decrypts what is held; returns whether requests may be written.
+    /// Decrypts the buffered bytes; returns true if requests may be written.
     fn decrypt(&mut self, plain: &mut Vec<u8>) -> io::Result<bool> {
         let Some(session) = &mut self.session else {
             plain.extend_from_slice(self.incoming.filled());

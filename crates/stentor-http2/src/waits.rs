@@ -1,13 +1,13 @@
-//! How many of the last answers asked to wait: one speaks for its own request, most of them speak for the peer.
+//! The share of recent responses that demanded a pause. A single one concerns its own request; a majority indicates a problem of the peer.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Fewest such answers that speak for the peer.
+/// Fewest such responses that indicate a problem of the peer.
 const MIN_ANSWERS: usize = 10;
-/// Answers that are remembered: beyond, what came earlier counts half.
+/// Number of responses remembered. Beyond it, earlier ones count half.
 const WINDOW_MAX_ANSWERS: usize = 256;
 
-/// Counts of answers. Read and written without a lock: a lost update only moves the next decision.
+/// Counts of responses. Accessed without a lock: a lost update only shifts the next decision.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     answers: AtomicUsize,
@@ -15,7 +15,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Counts answers, of which some asked to wait; returns whether half of the last ones did.
+    /// Counts responses, `halting` of which demanded a pause. Returns true if at least half of the recent ones did.
     pub(crate) fn note(&self, answers: usize, halting: usize) -> bool {
         let mut all = self.answers.load(Relaxed) + answers;
         let mut asked = self.halting.load(Relaxed) + halting;

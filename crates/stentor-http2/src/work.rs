@@ -1,4 +1,4 @@
-//! A batch on its way: its requests, and the replies as they come in.
+//! A batch in progress: its requests, and the replies received so far.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::batch::{Keep, Part, Replies, Reply, RequestBatch, Requests};
 use crate::fault::Fault;
 
-/// Requests from which on a batch's own headers earn a place in a connection's table.
+/// Number of requests from which on a batch's own headers enter a connection's table.
 const REPEATS_FROM_REQUESTS: usize = 8;
-/// The header that the next batches of the same client will have too.
+/// A header shared by all batches of a client, which always enters the table.
 const REPEATS_ALWAYS: &str = "authorization";
 
 /// One batch in progress, shared by the connections that serve it.
@@ -22,25 +22,25 @@ pub(crate) struct Work {
     pub(crate) pseudo: Vec<OwnedField>,
     pub(crate) constant: Vec<OwnedField>,
     pub(crate) has_path: bool,
-    /// `None` once nothing more is to be written of them.
+    /// `None` once no more requests will be written.
     requests: Mutex<Option<Arc<dyn Requests>>>,
     pub(crate) count: u32,
     pub(crate) keep: Keep,
-    /// Whether its requests failed before.
+    /// True if its requests failed before.
     pub(crate) repeated: bool,
-    /// When a request that has no stream yet gives up.
+    /// Deadline of requests without a stream.
     pub(crate) give_up_at: Instant,
     received: Mutex<ReceivedReplies>,
     left: AtomicUsize,
     began: Instant,
-    /// When the last reply came, in microseconds since the beginning.
+    /// Time of the last reply, in microseconds since the start.
     replied_us: AtomicU64,
     done: Notify,
     abandoned: AtomicBool,
 }
 
 impl Work {
-    /// `origin` holds the fields of every request to the endpoint.
+    /// Creates the work of a batch; `origin` holds the fields of every request to the endpoint.
     pub(crate) fn new(batch: RequestBatch, origin: &[OwnedField], give_up_at: Instant) -> Arc<Self> {
         let count = batch.requests.count().min(u32::MAX as usize);
         let repeats = count >= REPEATS_FROM_REQUESTS;
@@ -74,19 +74,19 @@ impl Work {
         })
     }
 
-    /// Files replies by their requests' places; the first one to each counts.
+    /// Files replies by the indices of their requests; the first reply to each counts.
     pub(crate) fn settle(&self, ended: impl Iterator<Item = (u32, Reply)>) {
         self.file(|received| {
             ended.map(|(index, reply)| received.put(index, reply)).filter(|is_new| *is_new).count()
         });
     }
 
-    /// Files plain 200s by their requests' places.
+    /// Files plain 200s by the indices of their requests.
     pub(crate) fn settle_plain(&self, indices: impl Iterator<Item = u32>) {
         self.file(|received| indices.filter(|index| received.is_first(*index)).count());
     }
 
-    /// `put` tells how many requests have their replies by it.
+    /// Files replies through `put`, which returns the number of requests that got their first reply.
     fn file(&self, put: impl FnOnce(&mut ReceivedReplies) -> usize) {
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let count = put(&mut received);
@@ -94,60 +94,60 @@ impl Work {
         if count == 0 {
             return;
         }
-        // Before the count: who sees few left and then asks how long it has been silent must be told of this reply.
+        // Stored before the count: a thread that sees few requests left and then reads the silence must see this reply.
         self.replied_us.store(self.began.elapsed().as_micros() as u64, Ordering::Relaxed);
-        // Released after the replies were filed, so that who finds none left finds all of them.
+        // Released after the replies were filed, so that a thread that finds none left finds all replies.
         if self.left.fetch_sub(count, Ordering::AcqRel) == count {
-            // Leaves a permit when nobody waits yet: `done` looks, then waits, and is woken by it.
+            // Stores a permit if no task waits yet; `done` checks first, then waits, and is woken by the permit.
             self.done.notify_one();
         }
     }
 
-    /// Returns how long no reply has come.
+    /// Returns the time since the last reply.
     pub(crate) fn silent(&self) -> Duration {
         let replied = Duration::from_micros(self.replied_us.load(Ordering::Relaxed));
         self.began.elapsed().saturating_sub(replied)
     }
 
-    /// Returns the requests, unless they were forgotten.
+    /// Returns the requests, unless they were dropped.
     pub(crate) fn requests(&self) -> Option<Arc<dyn Requests>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Releases the memory of the requests: none of them is written again.
+    /// Drops the requests to release their memory: none of them is written again.
     pub(crate) fn forget_requests(&self) {
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Counts the requests that have no reply yet.
+    /// Returns the number of requests without a reply.
     pub(crate) fn left(&self) -> usize {
         self.left.load(Ordering::Acquire)
     }
 
-    /// Notes that nobody waits for the rest any more: requests without a stream are never sent.
+    /// Records that the caller no longer waits: requests without a stream are never sent.
     pub(crate) fn abandon(&self) {
-        // It publishes nothing: a run that is taken a moment later goes out like one taken a moment before.
+        // `Relaxed`, because it publishes nothing: the exact moment does not matter to a run being taken.
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether nobody waits for the rest any more.
+    /// Returns true if the caller no longer waits.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Waits until every reply is there.
+    /// Waits for the last reply.
     pub(crate) async fn done(&self) {
         while self.left() > 0 {
             self.done.notified().await;
         }
     }
 
-    /// Returns the replies; what has none is in flight.
+    /// Returns the replies; requests without one are reported as unanswered.
     pub(crate) fn replies(&self) -> Replies {
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::mem::take(&mut *received);
         drop(received);
-        // Counted down after filing: at zero none is missing, and most batches spare the pass over all.
+        // The counter falls only after filing: at zero no reply is missing, so most batches skip the scan.
         if self.left() > 0 {
             let abandoned = |index| (index, Reply::Unanswered(Fault::Abandoned));
             let missing: Vec<_> = all.missing(self.count).map(abandoned).collect();
@@ -156,7 +156,7 @@ impl Work {
         Replies::new(self.count as usize, all.others)
     }
 
-    /// Returns the replies that have come, and the places of the requests that have none.
+    /// Returns the replies received so far, and the indices of the requests without one.
     pub(crate) fn part(&self) -> Part {
         let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = received.missing(self.count).map(|index| index as usize).collect();
@@ -164,17 +164,17 @@ impl Work {
     }
 }
 
-/// The replies that have come.
+/// The replies received so far.
 #[derive(Default)]
 struct ReceivedReplies {
-    /// A bit for each request that has its reply.
+    /// One bit for each request with a reply.
     seen: Vec<u64>,
-    /// All but plain 200s.
+    /// All replies but plain 200s.
     others: Vec<(u32, Reply)>,
 }
 
 impl ReceivedReplies {
-    /// Marks a request as replied to; returns whether it was not before.
+    /// Marks a request as answered; returns true if it was not before.
     fn is_first(&mut self, index: u32) -> bool {
         let Some(word) = self.seen.get_mut(index as usize / 64) else { return false };
         let bit = 1 << (index % 64);
@@ -183,7 +183,7 @@ impl ReceivedReplies {
         is_first
     }
 
-    /// Lists the places without a reply, ascending.
+    /// Lists the indices without a reply, ascending.
     fn missing(&self, count: u32) -> impl Iterator<Item = u32> {
         let is_missing = |index: &u32| {
             self.seen.get(*index as usize / 64).is_none_or(|word| word >> (index % 64) & 1 == 0)
@@ -200,7 +200,7 @@ impl ReceivedReplies {
     }
 }
 
-/// Neighbouring requests of one batch that go together.
+/// Consecutive requests of one batch that are sent together.
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) work: Arc<Work>,
@@ -222,7 +222,7 @@ impl Run {
         front
     }
 
-    /// Settles every request of it with the same reply.
+    /// Settles all its requests with the same reply.
     pub(crate) fn settle(self, reply: &Reply) {
         self.work.settle((self.from..self.to).map(|index| (index, reply.clone())));
     }
@@ -250,7 +250,7 @@ mod tests {
         };
         let work = Work::new(batch, &[], Instant::now());
         work.settle_plain(0..65);
-        // Late, and twice: neither counts.
+        // Late and duplicate replies: neither counts.
         work.settle([(3, Reply::NotSent(Fault::Closed))].into_iter());
         work.settle_plain(60..65);
         work.settle([(67, Reply::Answered(Response::new(410, false, None)))].into_iter());
@@ -258,7 +258,7 @@ mod tests {
         let abandoned = |reply: &Reply| matches!(reply, Reply::Unanswered(Fault::Abandoned));
         let others: Vec<(usize, bool)> = replies.others().map(|(at, reply)| (at, abandoned(reply))).collect();
         assert_eq!(others, [(65, true), (66, true), (67, false), (68, true), (69, true)]);
-        // Nobody reads them any more.
+        // These replies come too late to be read.
         work.settle_plain(65..70);
         assert_eq!(work.replies().others().count(), 70);
     }

@@ -1,4 +1,4 @@
-//! What Stentor costs, beside others where there are any, as ratios within one run.
+//! Benchmarks of Stentor, as ratios within one run, beside other servers where possible.
 
 pub(crate) mod accept;
 mod campaigns;

@@ -1,5 +1,5 @@
-//! A caller of a REST API that does next to nothing itself: one kept connection of HTTP/1.1, one call at a time, one write
-//! and as a rule one read for each.
+//! A caller of a REST API with little work of its own: one kept connection of HTTP/1.1, one call at a time, one write and usually one read
+//! for each call.
 
 use std::io::{self, Write as _};
 
@@ -15,7 +15,7 @@ const ANSWER_MAX_BYTES: usize = 1_024 * 1_024;
 /// Most headers of an answer.
 const HEADERS_MAX_COUNT: usize = 64;
 
-/// Why a call has no answer.
+/// Reasons for which a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallerError {
     /// No connection.
@@ -24,7 +24,7 @@ pub(crate) enum CallerError {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
-    /// What was said is no answer that a caller reads.
+    /// The bytes received are not a supported response.
     #[error("the answer cannot be read: {0}")]
     Answer(String),
 }
@@ -33,14 +33,14 @@ pub(crate) enum CallerError {
 #[derive(Debug)]
 pub(crate) struct HttpCaller {
     stream: TcpStream,
-    /// Header lines that go with every call.
+    /// Header lines of every call.
     lines: Vec<u8>,
     request: Vec<u8>,
     answer: BytesMut,
 }
 
 impl HttpCaller {
-    /// Connects to `host:port`, without TLS; `headers` go with every call.
+    /// Connects to `host:port`, without TLS; `headers` are sent with every call.
     pub(crate) async fn connect(authority: &str, headers: HeaderMap) -> Result<Self, CallerError> {
         let refused = |error| CallerError::Connect(authority.to_owned(), error);
         let stream = TcpStream::connect(authority).await.map_err(refused)?;
@@ -94,14 +94,14 @@ pub(crate) async fn open(client: &ApiClient) -> anyhow::Result<HttpCaller> {
     Ok(HttpCaller::connect(authority, client.headers()?).await?)
 }
 
-/// What the head of an answer says.
+/// The parsed head of a response.
 struct ResponseHead {
     status: StatusCode,
     bytes: usize,
     body_bytes: usize,
 }
 
-/// Reads a head; `None` while it is not there as a whole.
+/// Parses a head; `None` while it is incomplete.
 fn read_head(answer: &[u8]) -> Result<Option<ResponseHead>, CallerError> {
     let wrong = |what: &dyn std::fmt::Display| CallerError::Answer(what.to_string());
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX_COUNT];

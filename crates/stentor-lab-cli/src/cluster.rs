@@ -1,5 +1,5 @@
-//! Several servers over one PostgreSQL with a standby and three nats-servers, in network namespaces of their own, while a campaign,
-//! imports and single messages run and one thing after the other goes wrong; and the proof that nothing was lost.
+//! Several servers over one PostgreSQL with a standby and three nats-servers, in network namespaces of their own. Faults are injected one
+//! after the other while a campaign, imports and single messages run. At the end the run proves that nothing was lost.
 
 mod batches;
 mod beside;
@@ -49,46 +49,46 @@ use stentor_stage::troubles::{clock, disk};
 use tokio::task::JoinHandle;
 use watch::{CampaignWatch, WatchedCampaign};
 
-/// What a fault may take of the campaign's time, with all that follows it: at its pace the campaign does not end before the last one.
+/// Time of the campaign allotted to a fault and its recovery: at its pace the campaign does not end before the last fault.
 const SECONDS_PER_FAULT: u64 = 25;
-/// The campaign lasts so long at least, if nothing hurries it.
+/// Shortest time of the campaign under its quota.
 const SECONDS_MIN: u64 = 20;
-/// Devices beside those of the campaign have tokens that follow from another seed.
+/// Changes the seed for the tokens of devices outside the campaign.
 const OTHER_SEED: u64 = 0x5bd1_e995;
-/// Faults for which a clock must be one that can be shifted.
+/// Faults that need a clock that can be shifted.
 const CLOCK_KINDS: [FaultKind; 3] =
     [FaultKind::NodeClock, FaultKind::NodeClockDeath, FaultKind::DatabaseClock];
-/// What may have been sent at once when the quota is looked at: each server may hold a part of it for so many seconds.
+/// Slack of the quota check: each server may hold a part of the quota for this number of seconds and send it at once.
 const QUOTA_SLACK_SECONDS: f64 = 5.0;
 
-/// What is asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterOptions {
-    /// How many servers.
+    /// Number of servers.
     pub(crate) nodes: u32,
-    /// Faults, one after the other.
+    /// Number of faults, one after the other.
     pub(crate) faults: u32,
     /// Devices of the campaign: half through FCM, half through APNs.
     pub(crate) devices: u64,
-    /// What tokens, answers, and kinds, places and times of faults follow from.
+    /// Seed of tokens, answers, and the kinds, places and times of faults.
     pub(crate) seed: u64,
-    /// Where the servers have the chunks that wait.
+    /// The queue of waiting chunks.
     pub(crate) queue: StageQueue,
-    /// Whether the database has a standby.
+    /// True if the database has a standby.
     pub(crate) has_standby: bool,
-    /// The kinds of faults to choose from; all where it is empty.
+    /// The kinds of faults to choose from; all kinds if it is empty.
     pub(crate) kinds: Vec<FaultKind>,
     /// An older program that can use our schema: one server runs it from the start, and faults exchange it.
     pub(crate) older: Option<PathBuf>,
-    /// What each server does.
+    /// Roles of the servers.
     pub(crate) roles: RoleMix,
-    /// Devices of the gateway.
+    /// Number of devices of the gateway.
     pub(crate) gateway_devices: u64,
-    /// Where all files are kept; without it they go with the run.
+    /// Directory for all files; without it they are deleted after the run.
     pub(crate) keep: Option<PathBuf>,
 }
 
-/// What can be done here.
+/// Abilities of this setting that faults need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterAbilities {
     /// Hosts can be cut off from each other.
@@ -118,7 +118,7 @@ impl ClusterOptions {
         AnswerPolicy::Realistic
     }
 
-    /// What each credential may send in a minute while faults are to come.
+    /// Quota of each credential per minute, until the last fault is over.
     fn quota_per_minute(&self) -> u32 {
         let seconds = (u64::from(self.faults) * SECONDS_PER_FAULT).max(SECONDS_MIN);
         // Half of the devices are those of one credential.
@@ -141,7 +141,7 @@ impl ClusterOptions {
     }
 }
 
-/// Runs it from beginning to end.
+/// Runs the cluster from beginning to end.
 pub(crate) async fn run(
     options: &ClusterOptions,
     reporter: &Arc<dyn Reporter>,
@@ -179,7 +179,7 @@ struct ClusterRun<'a> {
     state: Arc<FaultsState>,
 }
 
-/// What came of it.
+/// Results of the campaign and its faults, before they are compared.
 struct PlayedCluster {
     planned: u32,
     records: Vec<FaultRecord>,
@@ -216,7 +216,7 @@ impl<'a> ClusterRun<'a> {
             self.inject(site, *fault, number).await?;
         }
         self.state.end();
-        // Before the quota is lifted: what is sent afterwards is not under it.
+        // Before the quota is lifted, since it does not apply to later messages.
         self.check_quota(&latest, accepted_at.elapsed());
         site.lift_quota().await?;
         let (watched, wall) = (watch.await?, accepted_at.elapsed());
@@ -225,7 +225,7 @@ impl<'a> ClusterRun<'a> {
         Ok(PlayedCluster { planned: plan.len() as u32, records, broken, watched, beside, wall })
     }
 
-    /// Registers the devices of the gateway, where there are to be any.
+    /// Registers the devices of the gateway, if the options contain any.
     async fn join_devices(&self, site: &ClusterSite) -> anyhow::Result<Option<JoinedDevices>> {
         let ClusterOptions { gateway_devices: devices, seed, .. } = *self.options;
         if devices == 0 {
@@ -252,7 +252,7 @@ impl<'a> ClusterRun<'a> {
         Ok(tokio::spawn(watch.run()))
     }
 
-    /// Makes one fault and waits until every server serves again.
+    /// Injects one fault and waits until every server serves again.
     async fn inject(
         &mut self,
         site: &mut ClusterSite,
@@ -276,7 +276,7 @@ impl<'a> ClusterRun<'a> {
         Ok(())
     }
 
-    /// Notes when more was sent than the quota allows, which all servers share.
+    /// Records a violation if all servers together sent more than the quota allows.
     fn check_quota(&mut self, latest: &Mutex<CampaignLedger>, elapsed: Duration) {
         let attempts = latest.lock().unwrap_or_else(PoisonError::into_inner).attempts;
         let per_second = f64::from(self.options.quota_per_minute()) / 60.0;
@@ -299,7 +299,7 @@ impl PlayedCluster {
     ) -> anyhow::Result<ClusterReport> {
         let Self { planned, records, mut broken, watched, beside, wall } = self;
         let ledger = watched.ledger;
-        // Stopped before their counts are compared: nothing may come in between.
+        // Stopped before their counts are compared, so that none changes in between.
         site.emulators.stop();
         let counted = CountedPushes::read(&site.emulators, options.others())?;
         let BesideLogs { traffic, controlled, gateway } = beside;

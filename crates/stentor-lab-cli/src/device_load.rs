@@ -1,5 +1,5 @@
-//! Many devices that speak MQTT 3.1.1, held by one process and one thread: they connect, confirm what comes, count it, and come
-//! back when their connection breaks. They cost little beside the server that they measure.
+//! Many devices that speak MQTT 3.1.1, held by one process and one thread. They connect, confirm and count messages, and reconnect when
+//! their connection breaks. They cost little beside the server that they measure.
 
 pub(crate) mod arrivals;
 mod connection;

@@ -1,5 +1,5 @@
-//! The server's faces as a laboratory asks them: the bytes of one call through each, a caller that spends little on them, and
-//! both halves of a subject whose server is the real one.
+//! The server's faces in the laboratory: the bytes of one call through each face, a caller with little overhead, and both halves of a
+//! subject with the real server.
 
 mod asked_face;
 mod face_caller;

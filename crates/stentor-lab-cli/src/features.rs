@@ -1,5 +1,5 @@
-//! The tables of features of GCM and FCM, each cell by an exchange: an app server sends through the front of that service to our own
-//! server, and a device of its gateway gets what comes, or does not.
+//! The tables of features of GCM and FCM. Each cell is an exchange: an app server sends through the front of that service to our own
+//! server, and a device of its gateway receives the message or does not.
 
 mod app_server;
 mod connection_servers;
@@ -16,7 +16,7 @@ use scene::FeatureScene;
 use stentor_stage::reporter::Reporter;
 use trials::TRIALS;
 
-/// Whose table it is.
+/// The push service of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum PushServiceFront {
@@ -30,7 +30,7 @@ impl PushServiceFront {
     /// Both tables, the older one first.
     pub(crate) const ALL: [Self; 2] = [Self::Gcm, Self::Fcm];
 
-    /// What people call it.
+    /// The name shown to people.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Gcm => "GCM",
@@ -52,15 +52,15 @@ impl PushServiceFront {
 pub(crate) struct FeatureRow {
     /// The feature.
     pub(crate) feature: &'static str,
-    /// Whose table it is in.
+    /// The push service of the table.
     pub(crate) service: PushServiceFront,
     /// `YES` or `NO`.
     pub(crate) answer: &'static str,
-    /// What was seen.
+    /// The observation behind the answer.
     pub(crate) seen: String,
 }
 
-/// What a trial came to.
+/// The outcome of a trial.
 pub(crate) struct TrialOutcome {
     is_there: bool,
     detail: String,
@@ -80,13 +80,13 @@ impl TrialOutcome {
     }
 }
 
-/// Starts a server and tries every feature of both; fails only where the server cannot be set up.
+/// Starts a server and tries every feature of both push services. Fails only if the server cannot be set up.
 pub(crate) async fn run(reporter: &Arc<dyn Reporter>) -> anyhow::Result<Vec<FeatureRow>> {
     let scene = FeatureScene::open().await?;
     let mut rows = Vec::new();
     for (feature, trial) in TRIALS.into_iter().chain(CONNECTION_SERVER_TRIALS) {
         for service in PushServiceFront::ALL {
-            // What breaks off is not there, and why is told.
+            // A trial that fails counts as a missing feature, with the error as its observation.
             let seen =
                 trial(&scene, service).await.unwrap_or_else(|error| TrialOutcome::no(format!("{error:#}")));
             let answer = if seen.is_there { "YES" } else { "NO" };

@@ -11,7 +11,7 @@ pub(crate) trait OrderedHalf {
     fn follow(&mut self, order: SubjectOrder) -> impl Future<Output = anyhow::Result<Option<Report>>>;
 }
 
-/// Takes orders on standard input until the half is told to stop, or nobody is left to tell it.
+/// Follows the orders on standard input until `Stop` or the end of input, and writes reports to standard output.
 pub(crate) async fn take(half: &mut impl OrderedHalf) -> anyhow::Result<()> {
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     let mut reports = tokio::io::stdout();

@@ -1,5 +1,5 @@
-//! Push services as subjects of a study, by LSP-1: the gateway, which is the real one, the app server, which speaks XMPP to it, and
-//! the device, which speaks MCS to it. The device's message goes up to the app server, and comes back down.
+//! Push services as subjects of a study, by LSP-1: the real gateway, the app server, which speaks XMPP to it, and the device, which speaks
+//! MCS to it. The device's message goes up to the app server and comes back down.
 
 mod app_server_half;
 mod device_half;
@@ -17,7 +17,7 @@ use app_server_half::AppServerHalf;
 use device_half::DeviceHalf;
 use gateway_half::GatewayHalf;
 
-/// Plays a half until it is told to stop, or nobody is left to tell it.
+/// Plays a half of a push service until the order `Stop` or the end of standard input.
 pub(crate) async fn speak(service: &str) -> anyhow::Result<()> {
     let known = PUSH_SERVICES.into_iter().zip(PushServiceFront::ALL);
     let service = known.into_iter().find(|(name, _)| *name == service).map(|(_, service)| service);
@@ -32,7 +32,7 @@ struct PushSubject {
 
 enum PushHalf {
     None,
-    // It serves as long as it is held.
+    // Held, because the gateway serves until it is dropped.
     Gateway { _half: GatewayHalf },
     AppServer(AppServerHalf),
     Device(Box<DeviceHalf>),

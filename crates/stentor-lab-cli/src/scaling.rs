@@ -1,4 +1,4 @@
-//! What more servers over one database would bring: measured costs, extended by a simulation.
+//! The expected gain of more servers over one database: measured costs, extended by a simulation.
 
 mod measured;
 mod simulation;
@@ -8,7 +8,7 @@ pub(crate) use measured::MeasuredRun;
 use serde_json::{Value, json};
 use simulation::Simulation;
 
-/// What a push costs where it was measured.
+/// Measured costs of a push.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ScalingCosts {
     /// Processor time of a server for one push, in microseconds.
@@ -17,55 +17,55 @@ pub(crate) struct ScalingCosts {
     pub(crate) read_us_per_push: f64,
     /// Processor time of the database for leasing and settling one chunk, in microseconds.
     pub(crate) ledger_us_per_chunk: f64,
-    /// What a transaction of the ledger takes beside that, in microseconds: its turns, its commit.
+    /// Further time of a transaction of the ledger, in microseconds: its round trips and its commit.
     pub(crate) ledger_us_per_transaction: f64,
-    /// How long a push service takes to answer, in milliseconds.
+    /// Response time of a push service, in milliseconds.
     pub(crate) answer_ms: f64,
 }
 
-/// What is to be simulated.
+/// The setting of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ScalingShape {
-    /// How many servers there are.
+    /// Number of servers.
     pub(crate) nodes: u32,
-    /// The processors of each.
+    /// Processors of each server.
     pub(crate) node_cores: u32,
-    /// The processors of the database.
+    /// Processors of the database.
     pub(crate) database_cores: u32,
-    /// To how many devices the campaign goes.
+    /// Number of devices of the campaign.
     pub(crate) devices: u64,
-    /// The largest chunk.
+    /// Largest chunk, in devices.
     pub(crate) chunk_max_devices: u64,
-    /// How many deliveries of a server may be unsettled at once.
+    /// Limit of unsettled deliveries of a server.
     pub(crate) unsettled_max_deliveries: u64,
-    /// What the times of single steps follow from.
+    /// Seed of the times of single steps.
     pub(crate) seed: u64,
 }
 
-/// How a simulated campaign went.
+/// The result of a simulated campaign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ScalingResult {
-    /// What was simulated.
+    /// The setting that was simulated.
     pub(crate) shape: ScalingShape,
-    /// From the beginning to the last settled chunk.
+    /// Time from the beginning to the last settled chunk.
     pub(crate) seconds: f64,
-    /// The part of that time in which the servers' processors were busy, 0 to 1.
+    /// Utilization of the servers' processors, 0 to 1.
     pub(crate) nodes_busy: f64,
-    /// The same of the database's processors.
+    /// Utilization of the database's processors, 0 to 1.
     pub(crate) database_busy: f64,
-    /// The part of that time in which a transaction of the ledger was open.
+    /// Share of the time in which a transaction of the ledger was open, 0 to 1.
     pub(crate) ledger_busy: f64,
-    /// The part of which twice as much would bring most.
+    /// The bottleneck: the part that brings most if it is doubled.
     pub(crate) limit: &'static str,
 }
 
 impl ScalingResult {
-    /// Returns how many pushes were settled in a second.
+    /// Returns the number of pushes settled per second.
     pub(crate) fn pushes_per_second(&self) -> f64 {
         self.shape.devices as f64 / self.seconds
     }
 
-    /// Returns it as an object; parts of time are 0 to 1.
+    /// Returns the result as a JSON object; shares of time are 0 to 1.
     pub(crate) fn object(&self) -> Value {
         json!({
             "nodes": self.shape.nodes,
@@ -87,8 +87,8 @@ pub(crate) fn simulate(costs: &ScalingCosts, shape: ScalingShape) -> ScalingResu
     ScalingResult { limit: limit(costs, &result), ..result }
 }
 
-/// Names the part of which twice as much brings most. How busy a part is does not tell: a transaction is nearly always open as long as
-/// anything waits, with much or little in it.
+/// Names the bottleneck: the part that brings most if it is doubled. Utilization does not show it: a transaction is nearly always open as
+/// long as anything waits, with much or little in it.
 fn limit(costs: &ScalingCosts, result: &ScalingResult) -> &'static str {
     let shape = result.shape;
     let lighter = ScalingCosts {
@@ -150,7 +150,7 @@ mod tests {
             for busy in [result.nodes_busy, result.database_busy, result.ledger_busy] {
                 assert!((0.0..=1.0).contains(&busy), "{result:?}");
             }
-            // What the servers' processors have done is what all pushes cost.
+            // The time worked by the servers' processors is the cost of all pushes.
             let worked = result.nodes_busy * result.seconds * f64::from(nodes * SHAPE.node_cores);
             assert!((worked / 1.5 - 1.0).abs() < 0.05, "{worked} s of work, {result:?}");
         }

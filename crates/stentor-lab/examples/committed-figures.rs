@@ -1,5 +1,4 @@
-//! Writes the figures that advice cites without records of one's own, out of those in `docs/studies`,
-//! where `cargo xtask records` brings them.
+//! Writes the figures cited by advice without own records, from the records in `docs/studies`, which `cargo xtask records` fetches.
 
 use std::path::Path;
 

@@ -1,9 +1,8 @@
-//! Which transport and format: ranked choices, each with the claims and the measurements that speak for it or against it.
+//! Advice on transport and format: a ranking of choices, each with the claims and measurements for and against it.
 //!
-//! Bytes are counted by writing content of the asked size in each format; time is what the link alone takes for them. Rules
-//! (`rules.toml`) add what studies say, and a rule counts only as much as its claim: nothing where figures speak against the
-//! claim, half where nobody could test it. Measurements are those of the records given, and for studies without any those of
-//! `docs/studies`.
+//! Body sizes are counted by encoding content of the requested size in each format. Times are those of the link alone. Rules (`rules.toml`)
+//! add the findings of studies. A rule has the weight of its claim: none if figures contradict the claim, half if the claim could not be
+//! tested. Measurements come from the given records; studies without records use those of `docs/studies`.
 
 mod evidence;
 mod link;
@@ -26,30 +25,30 @@ use rules::{Rule, rules};
 pub use evidence::{EvidenceSource, StudyEvidence, Timed, write};
 pub use link::{LINKS, LinkPreset};
 
-/// What is chosen from.
+/// The choices.
 const CHOICES: [&str; 7] =
     ["rest+json", "rest+protobuf", "rest+xml", "soap", "xmlrpc", "socket+protobuf", "socket+xml-sax"];
-/// Letters and digits of one object that stands for structured data.
+/// Letters and digits per object in structured data.
 const OBJECT_BYTES: u64 = 20;
-/// The largest payload that is advised on, in bytes: what a million letters and more need is another design.
+/// The largest payload that is advised on, in bytes. Larger payloads need another design.
 pub const PAYLOAD_MAX_BYTES: u64 = 2_000_000;
-/// Points of a choice whose link is at least so full are taken away.
+/// Link utilization from which a choice loses points.
 const FULL_SHARE: f64 = 0.7;
-/// Points for the least time on the link; each doubling of the time takes one.
+/// Points for the shortest time on the link; each doubling of the time takes one.
 const TIME_POINTS: f64 = 3.0;
-/// Points that a choice loses when the link cannot carry it.
+/// Points that a choice loses if its load exceeds the link.
 const FULL_POINTS: f64 = 10.0;
 
-/// Levels at which nothing stands in an exchange's way; it is time on an open connection that is worked out.
+/// Levels without a hindrance to exchanges. The computed time is that of an open connection.
 const PLAIN: [(&str, &str); 4] = [("connection", "kept"), ("tls", "off"), ("heap", "free"), ("cpu", "whole")];
-/// Distance of a cell whose level is another one, or whose software is not ours, in powers of e of its size.
+/// Distance for each factor at another level, and for a foreign subject, in natural logarithms of the size ratio.
 const HINDRANCE: f64 = 0.1;
 /// Distance of a cell on another link.
 const OTHER_LINK: f64 = 1.0;
-/// What was measured with bodies so many times larger or smaller says little.
+/// The largest size ratio at which a measurement is still informative.
 const FAR_TIMES: f64 = 8.0;
 
-/// How much something matters.
+/// The weight of a criterion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Importance {
@@ -72,7 +71,7 @@ impl Importance {
     }
 }
 
-/// What is asked for.
+/// The requirements to advise on.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AdviceRequest {
     /// Letters and digits of one message, in bytes.
@@ -81,11 +80,11 @@ pub struct AdviceRequest {
     pub per_second: f64,
     /// The link.
     pub link: &'static LinkPreset,
-    /// How much it matters that types are checked and faults are told.
+    /// Importance of type checks and reported faults.
     pub correctness: Importance,
-    /// How much it matters that anybody can join in with what they have.
+    /// Importance of access for any client with the software it has.
     pub openness: Importance,
-    /// How much it matters that a battery lasts.
+    /// Importance of battery life.
     pub energy: Importance,
 }
 
@@ -94,43 +93,43 @@ pub struct AdviceRequest {
 pub struct Recommendation {
     /// Transport and format.
     pub choice: &'static str,
-    /// What speaks for it less what speaks against it.
+    /// The sum of the points of its reasons.
     pub points: f64,
     /// Bytes of the body, counted by writing one.
     pub body_bytes: u64,
-    /// Time that the link alone takes for a message and an empty answer on an open connection, in milliseconds; worked out.
+    /// Time of a message and an empty response on the link alone, over an open connection, in milliseconds; computed.
     pub link_ms: f64,
-    /// Share of the link that all messages take, 0 and more.
+    /// Share of the link taken by all messages, from 0; may exceed 1.
     pub link_share: f64,
-    /// Why it stands where it stands.
+    /// Reasons for its rank.
     pub reasons: Vec<Reason>,
-    /// What records say of it.
+    /// Measurements of it from the records.
     pub measured: Vec<Measured>,
 }
 
-/// What speaks for a choice or against it.
+/// A reason for or against a choice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    /// Points, below zero where it speaks against.
+    /// Points; negative if the reason speaks against the choice.
     pub points: f64,
     /// The reason.
     pub text: String,
-    /// Study and claim behind it, where there is one.
+    /// Study and claim behind it, if any.
     pub claim: Option<String>,
-    /// What the paper says.
+    /// The statement of the paper.
     pub says: Option<String>,
-    /// What the paper's own data say.
+    /// The verdict of the paper's own data.
     pub published: Option<ClaimVerdict>,
-    /// What records say of the claim; absent where they do not bear on it.
+    /// The verdict of the records on the claim; absent if they do not bear on it.
     pub ours: Option<ClaimVerdict>,
-    /// What was compared, where records bear on a part of the claim only.
+    /// The compared part of the claim, if the records bear on a part only.
     pub part: Option<String>,
 }
 
 /// A measurement that bears on a choice.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
-    /// Which runs it is of.
+    /// The runs that it comes from.
     #[serde(flatten)]
     pub source: EvidenceSource,
     /// The cell and its time.
@@ -138,14 +137,14 @@ pub struct Measured {
     pub timed: Timed,
 }
 
-/// What is known of a claim.
+/// A claim with its verdicts.
 struct Claimed {
     says: String,
     published: ClaimVerdict,
     ours: Option<EvidenceVerdict>,
 }
 
-/// Claims, by study and id with a space between.
+/// Claims by study and id, separated by a space.
 type ClaimedFigures = BTreeMap<String, Claimed>;
 
 /// Ranks the choices, the best first.
@@ -178,7 +177,7 @@ pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Re
     Ok(all)
 }
 
-/// Counts the bytes of a body that carries objects of so many letters and digits in all.
+/// Counts the bytes of a body with objects of `payload_bytes` letters and digits in total.
 fn body_bytes(choice: &str, payload_bytes: u64) -> u64 {
     let count = (payload_bytes.min(PAYLOAD_MAX_BYTES) / OBJECT_BYTES).max(1);
     let factors =
@@ -190,7 +189,7 @@ fn body_bytes(choice: &str, payload_bytes: u64) -> u64 {
     body.map_or(0, |body| body.len() as u64) + framing_bytes(choice)
 }
 
-/// Counts the bytes that stand around a body: on a socket four of its length.
+/// Returns the framing overhead of a body: the length field of 4 bytes on a socket, the headers over HTTP.
 fn framing_bytes(choice: &str) -> u64 {
     if choice.starts_with("socket") { 4 } else { link::HTTP_BYTES }
 }
@@ -223,7 +222,7 @@ fn by_load(wish: &AdviceRequest, bytes: u64) -> Option<Reason> {
     }
 }
 
-/// Judges every claim that a rule rests on: by the papers' own tables, and by what was measured.
+/// Judges every claim that a rule cites, by the paper's tables, and adds the verdict of the measurements.
 fn known(rules: &[Rule], evidence: &[StudyEvidence]) -> Result<ClaimedFigures, ClaimsError> {
     let cited: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.claim.as_deref()).collect();
     let studies: BTreeSet<&str> = cited.iter().filter_map(|claim| Some(claim.split_once(' ')?.0)).collect();
@@ -243,8 +242,8 @@ fn known(rules: &[Rule], evidence: &[StudyEvidence]) -> Result<ClaimedFigures, C
     Ok(known)
 }
 
-/// Finds what was measured of a choice: of each study the cell that is nearest, the nearest of all first. Studies that have
-/// nothing of such a size are left out unless they are all there is.
+/// Returns the nearest cell of each study for a choice, nearest first. Cells with a size ratio above [`FAR_TIMES`] are dropped, except the
+/// very nearest cell.
 fn measured(choice: &str, bytes: u64, link: &LinkPreset, evidence: &[StudyEvidence]) -> Vec<Measured> {
     let of_study = |one: &StudyEvidence| {
         let fits = one.timed.iter().filter(|timed| timed.choice == choice);
@@ -262,7 +261,7 @@ fn measured(choice: &str, bytes: u64, link: &LinkPreset, evidence: &[StudyEviden
     found.into_iter().map(|(_, measured)| measured).collect()
 }
 
-/// Returns how far a cell is from what is asked for: by size first of all, then by link, then by what else stood in its way.
+/// Returns the distance between a cell and the request: mostly by size, then by link, then by hindering levels.
 fn distance(timed: &Timed, bytes: u64, link: &LinkPreset) -> f64 {
     let is_hindered = |(factor, free): &&(&str, &str)| timed.levels.get(*factor).is_some_and(|it| it != free);
     let hindrances = PLAIN.iter().filter(is_hindered).count() + usize::from(!timed.is_ours);
@@ -270,7 +269,7 @@ fn distance(timed: &Timed, bytes: u64, link: &LinkPreset) -> f64 {
     times_off(timed, bytes).ln() + other_link + HINDRANCE * hindrances as f64
 }
 
-/// How many times larger or smaller the body of a cell is.
+/// Returns the size ratio of a cell's body to `bytes`, at least 1.
 fn times_off(timed: &Timed, bytes: u64) -> f64 {
     let ratio = timed.body_bytes.max(1) as f64 / bytes.max(1) as f64;
     ratio.max(1.0 / ratio)

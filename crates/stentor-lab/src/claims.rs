@@ -1,7 +1,7 @@
-//! What published studies say, as checks that a machine can make: over the paper's own tables, and over measurements.
+//! Claims of published studies as executable checks, over the paper's own tables and over measurements.
 //!
-//! A [`Dossier`] holds a study's figures and its claims. Nothing here knows a result: each verdict is worked out anew, and
-//! compared with the one that was recorded when the claim was written down.
+//! A [`Dossier`] holds a study's figures and its claims. No result is hard-coded: each verdict is recomputed, and compared with the verdict
+//! recorded when the claim was written down.
 
 pub mod expression;
 pub mod figures;
@@ -20,34 +20,34 @@ pub use verdict::ClaimVerdict;
 
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
-/// Measured figures that may differ by less than this share are not told apart.
+/// Relative difference below which two measured figures count as equal.
 const BAND_SHARE: f64 = 0.05;
 /// Confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Why the claims of a study cannot be judged.
+/// Errors of reading and judging the claims of a study.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimsError {
-    /// The file of claims is no such TOML.
+    /// The file of claims is invalid TOML.
     #[error("the claims cannot be read: {0}")]
     Definition(#[from] toml::de::Error),
     /// The figures cannot be read.
     #[error(transparent)]
     Figures(#[from] FiguresError),
-    /// A check is not written in the language of claims.
+    /// A check has a syntax error.
     #[error("{id}: {source}")]
     Syntax {
-        /// The claim, or what is derived.
+        /// The claim or the derived number.
         id: String,
-        /// What is wrong.
+        /// The syntax error.
         source: SyntaxError,
     },
-    /// A check asks for what cannot be.
+    /// A check cannot be evaluated.
     #[error("{id}: {source}")]
     Judge {
-        /// The claim, or what is derived.
+        /// The claim or the derived number.
         id: String,
-        /// What is wrong.
+        /// The cause.
         source: JudgeError,
     },
     /// A factorial needs two levels of each factor, and a figure for each cell.
@@ -55,14 +55,14 @@ pub enum ClaimsError {
     Factorial(String),
 }
 
-/// A study: its figures, its claims, and what follows from the figures.
+/// A study: its figures, its claims and the numbers derived from the figures.
 #[derive(Debug, Clone)]
 pub struct Dossier {
     definition: StudyFile,
     figures: Figures,
 }
 
-/// Which study it is.
+/// The identity of a study.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
@@ -70,9 +70,9 @@ pub struct Paper {
     pub id: String,
     /// Its title.
     pub title: String,
-    /// Who wrote it.
+    /// Its authors.
     pub authors: String,
-    /// When it was published.
+    /// Year of publication.
     pub year: u16,
 }
 
@@ -81,7 +81,7 @@ pub struct Paper {
 struct StudyFile {
     study: Paper,
     claims: Vec<Statement>,
-    /// What is to be expected of measurements beyond the paper.
+    /// Expectations about measurements beyond the paper.
     #[serde(default)]
     expected: Vec<Expectation>,
     #[serde(default)]
@@ -106,41 +106,41 @@ struct Expectation {
 pub struct Statement {
     /// Its id.
     pub id: String,
-    /// A name that says more than the id, where it has one.
+    /// A descriptive name, if it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it speaks of: an order, a ratio, a range, a trend, a crossover, an outcome, a threshold, a feature, a mechanism,
-    /// or one place of the text against another.
+    /// The kind of claim: an order, a ratio, a range, a trend, a crossover, an outcome, a threshold, a feature, a mechanism, or a
+    /// comparison of two places of the text.
     pub kind: String,
-    /// Where it stands, and which tables bear on it.
+    /// Its place in the paper, and the tables that bear on it.
     pub source: String,
-    /// What it says, in our words.
+    /// The claim in our words.
     pub text: String,
-    /// What it says, in the paper's words.
+    /// The claim in the paper's words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub quote: String,
-    /// What must hold of the figures.
+    /// Checks over the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
-    /// What must hold of measurements, where the paper's figures are not of a kind that anybody else can have.
+    /// Checks over measurements, used if the paper's figures cannot be obtained elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<String>,
-    /// What measurements of it rest on, where that is no run: probes of features, and what those are worth.
+    /// The basis of its measurements if they come from no run: probes of features, and their significance.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub basis: String,
-    /// Numbers closer than this count as undecided, in percent of the larger.
+    /// Tie threshold in percent of the larger number: closer numbers count as undecided.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tie_percent: f64,
-    /// True when it speaks of the paper's own numbers, so that measurements of others cannot bear on it.
+    /// True if the claim concerns the paper's own numbers, so that other measurements cannot bear on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about_paper: bool,
-    /// Why there is no check, or none by measurement.
+    /// The reason for having no check, or none by measurement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The verdict of the paper's own tables when the claim was written down.
+    /// The verdict of the paper's own tables at the time the claim was written down.
     #[serde(rename = "published")]
     pub recorded: ClaimVerdict,
-    /// What else is to be known.
+    /// A remark.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -164,25 +164,25 @@ struct FactorialSpec {
     factors: String,
 }
 
-/// A claim and what came of it.
+/// A claim with its verdicts.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// What the paper says.
+    /// The claim.
     pub statement: Statement,
-    /// What its own tables say.
+    /// The judgment by the paper's own tables.
     pub published: Judgment,
-    /// What our measurements say; `None` when there are none.
+    /// The judgment by our measurements; `None` without measurements.
     pub ours: Option<Judgment>,
 }
 
-/// A number that follows from the figures.
+/// A number derived from the figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Derived {
     /// Its id.
     pub id: String,
-    /// What it is.
+    /// Its description.
     pub text: String,
-    /// Of what, as `name=value; name=value`.
+    /// The cell that it belongs to, as `name=value; name=value`.
     pub cell: String,
     /// The number.
     pub value: f64,
@@ -215,7 +215,7 @@ impl Dossier {
         Ok(Self { definition: toml::from_str(claims)?, figures })
     }
 
-    /// Returns which study it is.
+    /// Returns the study's identity.
     #[must_use]
     pub const fn paper(&self) -> &Paper {
         &self.definition.study
@@ -227,7 +227,7 @@ impl Dossier {
         &self.figures
     }
 
-    /// Judges every claim by the paper's own figures, and by measurements where there are some.
+    /// Judges every claim by the paper's own figures, and by measurements if given.
     pub fn judge(&self, measured: Option<&Figures>) -> Result<Vec<Judged>, ClaimsError> {
         let judge = |statement: &Statement| {
             let published = statement.judge(&self.figures, true)?;
@@ -237,7 +237,7 @@ impl Dossier {
         self.definition.claims.iter().map(judge).collect()
     }
 
-    /// Judges by measurements what is expected beyond the paper, each under the question that it belongs to.
+    /// Judges the expectations beyond the paper by measurements. Each judgment is paired with its question.
     pub fn expected(&self, measured: &Figures) -> Result<Vec<(String, Judged)>, ClaimsError> {
         let judge = |one: &Expectation| {
             let statement = Statement::of(one);
@@ -248,7 +248,7 @@ impl Dossier {
         self.definition.expected.iter().map(judge).collect()
     }
 
-    /// Works out what follows from the paper's figures.
+    /// Computes the numbers derived from the paper's figures.
     pub fn derive(&self) -> Result<Vec<Derived>, ClaimsError> {
         let mut derived = Vec::new();
         for derivation in &self.definition.derived {
@@ -272,13 +272,13 @@ pub fn judge_measured(check: &str, figures: &Figures) -> Result<Judgment, Claims
 }
 
 impl Statement {
-    /// Makes one of ours, of which no paper says anything.
+    /// Makes a statement from an expectation of ours, which no paper states.
     fn of(expected: &Expectation) -> Self {
         let Expectation { id, kind, text, checks, .. } = expected.clone();
         Self { id, kind, text, checks, why: "the paper did not run it".to_owned(), ..Self::default() }
     }
 
-    /// Returns whether probes decide it, and no run.
+    /// Returns true if the claim is decided by probes instead of a run.
     #[must_use]
     pub const fn is_probed(&self) -> bool {
         !self.basis.is_empty()
@@ -307,13 +307,13 @@ impl Statement {
 }
 
 impl Judged {
-    /// Returns whether the tables still say what they said when the claim was written down.
+    /// Returns true if the tables still give the recorded verdict.
     #[must_use]
     pub fn is_as_recorded(&self) -> bool {
         self.published.verdict == self.statement.recorded
     }
 
-    /// Returns whether the paper's own tables speak against it.
+    /// Returns true if the paper's own tables contradict the claim.
     #[must_use]
     pub fn is_contradicted(&self) -> bool {
         self.published.verdict == ClaimVerdict::DoesNotHold
@@ -325,7 +325,7 @@ impl Judgment {
         Self { verdict: ClaimVerdict::NotTestable, comparisons: Vec::new(), missing: Some(why.to_owned()) }
     }
 
-    /// Lists what spoke against the claim.
+    /// Lists the comparisons that contradict the claim.
     pub fn failures(&self) -> impl Iterator<Item = &Compared> {
         self.comparisons.iter().filter(|one| one.is_so == Some(false))
     }
@@ -352,7 +352,7 @@ impl FactorialSpec {
         let wrong = |source| ClaimsError::Syntax { id: self.name.clone(), source };
         let factors = Binding::parse_list(&self.factors).map_err(wrong)?;
         let term = Term::parse(&self.response).map_err(wrong)?;
-        // The last name turns fastest, and effects want the first to.
+        // In `combinations` the last name varies fastest; effects need the first to.
         let reversed: Vec<Binding> = factors.iter().rev().cloned().collect();
         let cells = combinations(&reversed);
         // A paper prints one mean for each cell.
@@ -379,7 +379,7 @@ fn work_out(
         bench.value(term, bound).map_err(|source| ClaimsError::Judge { id: id.to_owned(), source })?;
     value.map(|Interval { value, .. }| value).ok_or_else(|| ClaimsError::Judge {
         id: id.to_owned(),
-        source: JudgeError::NoMatch("what is printed in a picture only".into()),
+        source: JudgeError::NoMatch("a value that is printed in a picture only".into()),
     })
 }
 

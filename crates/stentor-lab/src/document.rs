@@ -1,6 +1,6 @@
 //! Pieces of documents: tables and sections, as HTML and as Markdown.
 
-/// Longer text than this is broken into lines.
+/// Length in bytes above which text may be wrapped.
 const LONG: usize = 24;
 
 /// A table of text.
@@ -10,7 +10,7 @@ pub(crate) struct TextTable {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// A heading, and what stands below it.
+/// A column: its heading and the function that writes its cells.
 pub(crate) type TextColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
 impl TextTable {
@@ -21,7 +21,7 @@ impl TextTable {
         Self { header: header.map(str::to_owned).to_vec(), rows: rows.into_iter().map(Vec::from).collect() }
     }
 
-    /// Makes a row of each thing by what stands in each column.
+    /// Builds a table with one row per item and the given columns.
     pub(crate) fn of<'a, T: 'a>(
         things: impl IntoIterator<Item = &'a T>,
         columns: &[TextColumn<'_, T>],
@@ -49,7 +49,7 @@ impl TextTable {
         )
     }
 
-    /// Returns whether most of a column are words, which begin at the left, and not figures, which end at the right.
+    /// Returns true if a column holds mostly words, which are aligned left; figures are aligned right.
     fn is_of_words(&self, column: usize) -> bool {
         let cells = || self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| *cell != "–");
         let words = cells().filter(|cell| cell.contains(char::is_alphabetic)).count();
@@ -69,7 +69,7 @@ impl TextTable {
     }
 }
 
-/// Makes text harmless in HTML and SVG.
+/// Escapes text for HTML and SVG.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -100,7 +100,7 @@ pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// Words may be broken into lines, figures not.
+/// Writes a table cell; words may be wrapped, figures may not.
 fn cell(text: &str, is_of_words: bool) -> String {
     let is_text = text.starts_with(char::is_alphabetic) && text.len() > LONG;
     let class = match (is_text, is_of_words) {

@@ -1,7 +1,7 @@
-//! The laboratory: what produces load, what is made of the samples, and how it is told.
+//! The laboratory: load generation, statistics and reports.
 //!
-//! It knows nothing of the server, which is one subject among others and is always started as a process. What is
-//! measured here is printed with its spread and kept raw; what nobody measured is not printed.
+//! It is independent of the server, which is one subject among others and is always started as a process. Measured values are printed with
+//! their spread and kept raw; values that were not measured are not printed.
 #![forbid(unsafe_code)]
 
 pub mod advise;

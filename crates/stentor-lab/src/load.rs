@@ -9,7 +9,7 @@ use serde::Serialize;
 use stentor_http2::{Client, Fault, Keep, Limits, Line, Replies, Reply, RequestBatch, Requests};
 pub use stentor_http2::{Endpoint, Roots};
 
-/// Requests handed to the client at a time, as the pipeline hands it chunks.
+/// Requests handed to the client at a time, like the chunks of the pipeline.
 const BATCH_REQUESTS: u64 = 1_000;
 /// Digits of a device token.
 const TOKEN_DIGITS: usize = 64;
@@ -20,32 +20,32 @@ const PAYLOAD: &str = concat!(
     r#"no longer and no shorter, so that bytes compare. "},"text":"stentor"}"#
 );
 
-/// What is sent, and how.
+/// The parameters of a load.
 #[derive(Debug, Clone)]
 pub struct LoadSpec {
     /// The server.
     pub endpoint: Endpoint,
     /// Requests in all, each to a token of its own.
     pub requests: u64,
-    /// Connections side by side.
+    /// Parallel connections.
     pub connections: usize,
-    /// Requests in flight on each of them.
+    /// Requests in flight on each connection.
     pub streams: usize,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct LoadResult {
-    /// Answers with status 200.
+    /// Responses with status 200.
     pub succeeded: u64,
-    /// All other replies.
+    /// All other responses.
     pub failed: u64,
-    /// From the first request to the last answer.
+    /// Time from the first request to the last response.
     pub wall_seconds: f64,
 }
 
 impl LoadSpec {
-    /// Returns the path of request `number`; no two are the same.
+    /// Returns the path of request `number`; paths are unique.
     #[must_use]
     pub fn path(number: u64) -> String {
         let mut digits = [b'0'; TOKEN_DIGITS];
@@ -72,14 +72,14 @@ impl LoadSpec {
         PAYLOAD
     }
 
-    /// Sends everything; fails when the endpoint cannot be used.
+    /// Sends all requests. Fails if the endpoint cannot be used.
     pub async fn run(&self) -> Result<LoadResult, Fault> {
         let client = Arc::new(Client::new(&self.endpoint, self.limits())?);
         self.open(&client).await;
         let began = Instant::now();
         let mut batches = tokio::task::JoinSet::new();
         let (mut outcome, mut next) = (LoadResult::default(), 0);
-        // As many batches as fill every stream twice, so that none waits for the next one.
+        // Enough batches to fill every stream twice, so that no stream waits for the next batch.
         let most = (2 * self.connections * self.streams).div_ceil(BATCH_REQUESTS as usize) + 1;
         while next < self.requests || !batches.is_empty() {
             while next < self.requests && batches.len() < most {
@@ -99,7 +99,7 @@ impl LoadSpec {
         Ok(outcome)
     }
 
-    /// Opens every connection before the clock starts, as other load generators do not count theirs either.
+    /// Opens every connection before the clock starts; other load generators exclude connection setup too.
     async fn open(&self, client: &Client) {
         client.warm();
         let patience = Instant::now() + Duration::from_secs(5);
@@ -120,7 +120,7 @@ impl LoadSpec {
     }
 }
 
-/// A provider token as Apple's look; the sink does not read it.
+/// A provider token in the form of Apple's; the sink does not read it.
 const BEARER: &str = "bearer eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyM0RFRkcifQ.eyJpc3MiOiJERUYxMjNHSElKIiwiaWF0Ijox\
     NzYzNzMwMDAwfQ.3bFLmS4wUoZ0V9sEoAaDq1k0bq9yF6rJd2Yw8hTn5vXkQeRzCpGiMuLxOtBsNfWlVyKaHjUdPmTgIrEoQcZxYA";
 
@@ -155,11 +155,11 @@ fn batch(from: u64, to: u64) -> RequestBatch {
     }
 }
 
-/// Spreads the number over all digits, so that tokens look as random as real ones.
+/// Spreads the number over all digits, so that tokens look random like real ones.
 fn write_token(number: u64, digits: &mut [u8; TOKEN_DIGITS]) {
     let mut state = number;
     for (part, block) in digits.chunks_exact_mut(16).enumerate() {
-        // Each step is a bijection of the number, so no two tokens are the same.
+        // Each step is a bijection of the number, so tokens are unique.
         state = state.wrapping_add(part as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         state ^= state >> 32;
         for (at, digit) in block.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
-//! In which order runs are made: mixed, so that what drifts (heat, neighbours, a growing database) meets all alike.
+//! The order of runs: randomized, so that drift (heat, neighbours, a growing database) affects all cells alike.
 
-/// Returns so many rounds over `cells`; each round holds every cell once, in an order of its own that follows from the
-/// seed. A pair is the cell's place and the round, from 1.
+/// Returns `repetitions` rounds over `cells`. Each round holds every cell once, in its own order derived from the seed. Each pair is the
+/// cell's index and the round, from 1.
 #[must_use]
 pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
     let mut chance = SplitMix64::new(seed);
@@ -15,7 +15,7 @@ pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
     rounds.collect()
 }
 
-/// Repeatable chance.
+/// A reproducible random number generator.
 #[derive(Debug)]
 pub(crate) struct SplitMix64(u64);
 
@@ -31,7 +31,7 @@ impl SplitMix64 {
 
     /// Returns a number from 0 up to but without 1.
     pub(crate) const fn share(&mut self) -> f64 {
-        // As many bits as a number of double precision holds.
+        // As many bits as the mantissa of double precision holds.
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 

@@ -1,8 +1,7 @@
-//! What of a study is run: experiments, factors, levels, subjects and amounts, as data in `studies/STUDY/plan.toml`.
+//! The plan of a study: experiments, factors, levels, subjects and amounts, as data in `studies/STUDY/plan.toml`.
 //!
-//! A **cell** is one combination of levels for one subject. How often a cell is run (forks) and how many exchanges each fork
-//! measures (samples) follows from the profile: `quick` takes minutes, `standard` every level with fewer repetitions, `full`
-//! the paper's repetitions.
+//! A **cell** is one combination of levels for one subject. The profile sets the forks of each cell and the exchanges that each fork
+//! measures (samples): `quick` takes minutes, `standard` runs every level with fewer repetitions, `full` the paper's repetitions.
 
 mod campaigns;
 mod expand;
@@ -23,7 +22,7 @@ use std::collections::BTreeMap;
 pub const PLANNED: [&str; 4] = ["cai-2009", "anacleto-2012", "nunes-2014", "albertengo-2020"];
 
 words! {
-    /// How much is run.
+    /// The extent of a run.
     #[derive(Default)]
     pub enum RunProfile {
         /// A run of minutes.
@@ -36,80 +35,80 @@ words! {
     }
 }
 
-/// Why a plan cannot be used.
+/// Errors of reading and selecting a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// It is no such TOML.
+    /// Invalid TOML.
     #[error("the plan cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
-    /// A wish names what the study does not have.
+    /// The selection names something that the study does not have.
     #[error("{study} has no {what} {name:?}: {known}")]
     Unknown {
         /// The study.
         study: String,
-        /// What kind of thing.
+        /// The kind of name, such as `factor`, `level` or `variant`.
         what: &'static str,
-        /// What was wished for.
+        /// The selected name.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
-    /// The server itself cannot be measured in what was wished for.
+    /// The server itself cannot be measured in the selected part.
     #[error("{study} is not run with {part}: {reason}")]
     Unserved {
         /// The study.
         study: String,
-        /// The server itself, and at which levels.
+        /// The server itself, and the levels concerned.
         part: String,
-        /// Why it cannot, in a sentence.
+        /// The reason, in a sentence.
         reason: String,
     },
 }
 
-/// What of a study is run.
+/// The plan of a study.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyPlan {
     /// The study's id.
     pub id: String,
-    /// Profile of the link, unless another is asked for.
+    /// Default profile of the link.
     pub link: String,
-    /// Profile of the link between a gateway and its server, unless another is asked for.
+    /// Default profile of the link between a gateway and its server.
     #[serde(default = "open")]
     pub gateway_link: String,
-    /// The processor by whose watts energy is modelled; see [`crate::energy::processor`].
+    /// The processor of the energy model; see [`crate::energy::processor`].
     #[serde(default)]
     pub processor: String,
-    /// The radio by which energy is modelled where packets were kept; see [`crate::energy::coefficients`].
+    /// The radio of the energy model, used if packets were kept; see [`crate::energy::coefficients`].
     #[serde(default)]
     pub radio: String,
-    /// Whether one-way delay is told by clocks that were set by queries too.
+    /// If set, one-way delay is also measured by clocks that were set by time queries.
     #[serde(default)]
     pub queries_clocks: bool,
-    /// How often the paper's client makes an exchange while its battery empties, in milliseconds, where it measures that; see
+    /// Interval between the exchanges of the paper's client while its battery empties, in milliseconds, if the paper measures that; see
     /// [`crate::energy::battery`].
     #[serde(default)]
     pub battery_period_ms: Option<u32>,
-    /// Where the paper stood in factors that its figures do not name: its level first, then what is taken in its place from
-    /// subjects that have no such level. Claims are judged there, and the paper's times stand beside those cells alone.
+    /// The paper's levels of factors that its figures do not name: its own level first, then substitutes for subjects that have no such
+    /// level. Claims are judged at these levels, and the paper's times are shown beside those cells only.
     #[serde(default)]
     pub setting: BTreeMap<String, Vec<String>>,
-    /// What differs from the paper, for readers of the results.
+    /// Differences from the paper, for readers of the results.
     #[serde(default)]
     pub differences: Vec<String>,
-    /// What may mislead.
+    /// Threats to validity.
     #[serde(default)]
     pub threats: Vec<String>,
-    /// What the paper measured and nothing here can, with the reason.
+    /// Measurements of the paper that cannot be made here, with the reason.
     #[serde(default)]
     pub not_here: Vec<NotRun>,
-    /// What of it the server itself cannot be asked, as a subject.
+    /// Parts that the server itself cannot run as a subject.
     #[serde(default)]
     pub unserved: Vec<UnservedPart>,
     /// Its experiments: exchanges between pairs of subjects.
     #[serde(default)]
     pub experiments: Vec<Experiment>,
-    /// Its campaigns, through our server and emulated push services, where it is a study of such.
+    /// Its campaigns through our server and emulated push services, if it is such a study.
     #[serde(default)]
     pub campaigns: Option<Campaigns>,
 }
@@ -122,25 +121,25 @@ pub struct Experiment {
     pub id: String,
     /// The name in `published.csv`.
     pub name: String,
-    /// What is asked.
+    /// The operation.
     pub op: Op,
     /// Readings of the study in which it is run.
     #[serde(default = "paper")]
     pub variants: Vec<String>,
-    /// What both halves are told beside the levels.
+    /// Settings of both halves in addition to the levels.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// What is varied.
+    /// The factors.
     #[serde(default)]
     pub factors: Vec<Factor>,
-    /// What is compared.
+    /// The compared subjects.
     pub subjects: Vec<PlanSlot>,
-    /// Between intended starts, in milliseconds; stretched where exchanges take longer.
+    /// Interval between intended starts, in milliseconds; stretched if exchanges take longer.
     pub interval_ms: f64,
-    /// Exchanges at once, at most.
+    /// Maximum of concurrent exchanges.
     #[serde(default = "one")]
     pub in_flight: u32,
-    /// About how long an exchange takes, in milliseconds, to tell beforehand how long all will take.
+    /// Approximate duration of an exchange, in milliseconds; used to estimate the duration of the run.
     pub exchange_ms: f64,
     /// Amounts of the quick profile.
     pub quick: Amount,
@@ -150,7 +149,7 @@ pub struct Experiment {
     pub full: Amount,
 }
 
-/// What is varied.
+/// A factor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
@@ -161,21 +160,21 @@ pub struct Factor {
     pub levels: Vec<FactorLevel>,
 }
 
-/// One level of a factor. A plain text in the file stands for a level that sets the factor itself.
+/// One level of a factor. A plain text in the file is a level that sets the factor itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FactorLevel {
     /// Its name in `published.csv`.
     pub level: String,
-    /// What both halves are told.
+    /// Settings for both halves.
     pub set: BTreeMap<String, String>,
-    /// Profiles in which it is run; all when empty.
+    /// Profiles that include it; all if empty.
     pub profiles: Vec<RunProfile>,
-    /// Variants in which it is run; all when empty.
+    /// Variants that include it; all if empty.
     pub variants: Vec<String>,
-    /// Processor time of each half, in percent of one core.
+    /// CPU limit of each half, in percent of one core.
     pub cpu_percent: Option<u32>,
-    /// Memory of each half, in MiB.
+    /// Memory limit of each half, in MiB.
     pub memory_mib: Option<u32>,
 }
 
@@ -194,57 +193,57 @@ fn levels<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FactorLevel>, D::Err
     Ok(Vec::deserialize(from)?.into_iter().map(level).collect())
 }
 
-/// A place in a comparison, which one or several pieces of software can fill.
+/// A slot of a comparison, which one or more pieces of software can fill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSlot {
     /// The paper's name for it.
     pub label: String,
-    /// Dialects that count.
+    /// Accepted dialects.
     pub dialects: Vec<String>,
-    /// Parts of the ids of the paper's own software or its kind.
+    /// Parts of the ids of the paper's own software, or software of its kind.
     #[serde(default)]
     pub period: Vec<String>,
-    /// Parts of the id of the server that answers the paper's own clients, whatever halves these bring; its own or ours when
-    /// empty.
+    /// Parts of the id of the server for all of the paper's own clients, including those with a server half of their own. If empty, a
+    /// client uses its own server or ours.
     #[serde(default)]
     pub server: Vec<String>,
-    /// Parts of the ids of other software that counts; `*` for all of these dialects.
+    /// Parts of the ids of other accepted software; `*` accepts all software of these dialects.
     #[serde(default)]
     pub also: Vec<String>,
-    /// Parts of the ids of that other software which the standard profile runs already.
+    /// Parts of the ids of the other software that the standard profile already includes.
     #[serde(default)]
     pub standard: Vec<String>,
-    /// Whether the subject that the binary plays itself counts.
+    /// If set, the built-in subject is included.
     #[serde(default = "yes")]
     pub rust: bool,
-    /// Variants in which it is run; all when empty.
+    /// Variants that include it; all if empty.
     #[serde(default)]
     pub variants: Vec<String>,
-    /// What its halves are told beside the experiment's settings.
+    /// Settings of its halves in addition to the experiment's.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
 }
 
-/// How much of each cell is run.
+/// The amounts per cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Amount {
     /// Fresh pairs of processes.
     pub forks: u32,
-    /// So many of them must count.
+    /// Minimum of valid forks.
     pub forks_min: u32,
-    /// Exchanges that are measured in each fork.
+    /// Measured exchanges per fork.
     pub samples: u32,
-    /// Exchanges before them, after the first.
+    /// Warm-up exchanges before them, after the first exchange.
     pub warmup: u32,
-    /// Between intended starts, in milliseconds, instead of the experiment's.
+    /// Interval between intended starts, in milliseconds; overrides the experiment's.
     #[serde(default)]
     pub interval_ms: Option<f64>,
 }
 
 impl StudyPlan {
-    /// Reads the plan of a study that comes with the laboratory; `None` where there is none.
+    /// Reads the plan of a study shipped with the laboratory; `None` if there is none.
     pub fn shipped(id: &str) -> Result<Option<Self>, PlanError> {
         let text = match id {
             "cai-2009" => include_str!("../studies/cai-2009/plan.toml"),
@@ -257,7 +256,7 @@ impl StudyPlan {
         Self::parse(text).map(Some)
     }
 
-    /// Reads a plan.
+    /// Parses a plan.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         Ok(toml::from_str(text)?)
     }

@@ -1,7 +1,7 @@
-//! What drawings are made of: scales, marks, colours that also differ in shape, and text of a known width.
+//! The elements of drawings: scales, marks, colours paired with shapes, and text of known width.
 //!
-//! Colours are variables with a value to fall back on: a page gives them other values in the dark, and a drawing on its own
-//! has the values for paper. What differs in colour also differs in the shape of its marks or the pattern of its lines.
+//! Colours are variables with a fallback value: a page overrides them for dark mode, and a stand-alone drawing uses the values for paper.
+//! Anything that differs in colour also differs in the shape of its marks or the pattern of its lines.
 
 mod axis;
 mod canvas;
@@ -18,12 +18,12 @@ pub(crate) const INK: &str = "var(--ink,#1a202c)";
 pub(crate) const FAINT: &str = "var(--faint,#5a6578)";
 /// Ink of grids.
 pub(crate) const GRID: &str = "var(--grid,#e2e8f0)";
-/// What lies behind.
+/// The background.
 pub(crate) const BACKGROUND: &str = "var(--ground,#ffffff)";
-/// What was published.
+/// The colour of published values.
 pub(crate) const PAPER: &str = "var(--published,#8a94a3)";
 
-/// Writes a number with at most three digits that mean something.
+/// Writes a number with at most three significant digits.
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -38,7 +38,7 @@ pub(crate) fn short(value: f64) -> String {
     if size >= 10_000.0 { grouped(&text) } else { text }
 }
 
-/// Puts thin spaces between thousands.
+/// Groups the thousands by thin spaces.
 fn grouped(text: &str) -> String {
     let start = usize::from(text.starts_with('-'));
     let mut grouped = text[..start].to_owned();

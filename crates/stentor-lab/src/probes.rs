@@ -1,8 +1,8 @@
-//! Probes of features: small trials of faces that tell what tables 9 and 10 of cai-2009 say by hand: of our own, or of any
-//! subject's, where a probe can tell.
+//! Probes of features: small trials of faces that reproduce tables 9 and 10 of cai-2009. They probe our own face or, where possible, any
+//! subject's.
 //!
-//! A probe gives YES, NO, a number, or says that it cannot tell, each time with what it saw. What nobody can try is marked:
-//! `documented` stands in a specification, `interviews` counts the statements of the paper, `proxy` counts something nearby.
+//! A probe answers YES, NO, a number, or that it cannot decide, each time with its evidence. Features that cannot be tried are marked:
+//! `documented` cites a specification, `interviews` counts the statements of the paper, `proxy` counts something nearby.
 
 mod contract;
 mod face;
@@ -46,20 +46,20 @@ pub enum PaperProtocol {
 }
 
 words! {
-    /// How an answer came about.
+    /// The method behind an answer.
     pub enum ProbeKind {
-        /// It was tried.
+        /// It was measured by a trial.
         Measured = "measured",
-        /// It stands in a specification that is named.
+        /// It is documented in a cited specification.
         Documented = "documented",
-        /// Statements of the paper's interviews were counted, as we coded them.
+        /// Statements of the paper's interviews were counted, as coded by us.
         Interviews = "interviews",
-        /// Something nearby was counted.
+        /// A proxy was counted.
         Proxy = "proxy",
     }
 }
 
-/// What a probe says.
+/// The answer of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ProbeAnswer {
@@ -70,24 +70,24 @@ pub enum ProbeAnswer {
 }
 
 words! {
-    /// What a probe says when it is no number.
+    /// A probe's answer that is no number.
     pub enum ProbeWord {
-        /// It is so.
+        /// The feature is present.
         Yes = "YES",
-        /// It is not so.
+        /// The feature is absent.
         No = "NO",
-        /// No trial can tell.
+        /// No trial can decide it.
         Untestable = "not told by a probe",
-        /// What would be counted is not here.
+        /// The things to count are absent here.
         NotCounted = "not counted",
-        /// It is no question to this face.
+        /// The probe does not apply to this face.
         NotProbed = "not probed",
-        /// The trial broke off.
+        /// The trial was aborted.
         NotRun = "not run",
     }
 }
 
-/// What a probe says of one protocol.
+/// The result of a probe for one protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeResult {
     /// The probe.
@@ -96,31 +96,31 @@ pub struct ProbeResult {
     pub feature: String,
     /// The protocol, as the paper calls it.
     pub subject: String,
-    /// What the probe does, in a sentence.
+    /// The probe's procedure, in a sentence.
     pub does: String,
-    /// How the answer came about.
+    /// The method behind the answer.
     pub kind: ProbeKind,
     /// The answer.
     pub answer: ProbeAnswer,
     /// The unit of a number.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// What was seen, in a sentence.
+    /// The observation, in a sentence.
     pub evidence: String,
 }
 
-/// What probes need besides a face.
+/// Inputs of probes besides a face.
 #[derive(Debug, Clone, Default)]
 pub struct ProbeContext {
     /// The paper's figures, with its interviews.
     pub figures: Figures,
-    /// Folder of the subjects' sources, where there is one.
+    /// Folder of the subjects' sources, if present.
     pub sources: Option<PathBuf>,
-    /// Where files of a trial may be kept.
+    /// Folder for the files of a trial.
     pub directory: PathBuf,
 }
 
-/// An answer and what was seen, before it is put under the probe's name.
+/// An answer with its evidence, before the probe's name is added.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProbeReply {
     answer: ProbeAnswer,
@@ -142,7 +142,7 @@ impl PaperProtocol {
         }
     }
 
-    /// Returns the protocol that a dialect stands for; `None` for what the tables do not have.
+    /// Returns the protocol of a dialect; `None` if the tables do not have it.
     #[must_use]
     pub fn of(dialect: SubjectDialect) -> Option<Self> {
         match (dialect.transport, dialect.format) {
@@ -168,7 +168,7 @@ impl PaperProtocol {
 }
 
 impl ProbeResult {
-    /// Writes the answer with its unit.
+    /// Formats the answer with its unit.
     #[must_use]
     pub fn answer_text(&self) -> String {
         match self.answer {
@@ -181,7 +181,7 @@ impl ProbeResult {
         }
     }
 
-    /// Returns whether the trial came to its end.
+    /// Returns true if the trial ran to its end.
     #[must_use]
     pub fn has_run(&self) -> bool {
         self.answer != ProbeAnswer::Word(ProbeWord::NotRun)

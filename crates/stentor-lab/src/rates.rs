@@ -1,4 +1,4 @@
-//! Rates: what bounds them, how evenly they are shared, and how they come about in time.
+//! Rates: their bounds, their fairness, and their course in time.
 
 mod in_flight;
 
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 pub use in_flight::{InFlightLog, RateBound};
 
-/// Returns the most pushes per second that so many requests in flight allow when each takes `mean_seconds` (Little's law).
+/// Returns the highest rate that `inflight_requests` allow if each request takes `mean_seconds`, in pushes per second (Little's law).
 #[must_use]
 pub fn bound_per_second(inflight_requests: f64, mean_seconds: f64) -> f64 {
     inflight_requests / mean_seconds
 }
 
-/// Returns the mean time that a push holds one of so many places at a rate, in seconds (Little's law).
+/// Returns the mean time that a push occupies one of `inflight_requests` slots at a rate, in seconds (Little's law).
 #[must_use]
 pub fn mean_seconds(inflight_requests: f64, per_second: f64) -> f64 {
     inflight_requests / per_second
 }
 
-/// Returns Jain's index of fairness: 1 when all shares are equal, 1/n when one has everything; `None` without shares.
+/// Returns Jain's index of fairness: 1 if all shares are equal, 1/n if one has everything; `None` without shares.
 #[must_use]
 pub fn fairness(shares: &[f64]) -> Option<f64> {
     let (sum, squares) =
@@ -26,21 +26,21 @@ pub fn fairness(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// How many deliveries had ended at which time, as it was looked at.
+/// The number of ended deliveries over time, as sampled.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ProgressCurve {
     points: Vec<(f64, u64)>,
 }
 
 impl ProgressCurve {
-    /// Notes a look; neither time nor count goes back.
+    /// Adds a sample. Time and count never decrease.
     pub fn note(&mut self, seconds: f64, ended: u64) {
         let (last_seconds, last_ended) = self.points.last().copied().unwrap_or((0.0, 0));
         self.points.push((seconds.max(last_seconds), ended.max(last_ended)));
     }
 
-    /// Returns the time at which the share `part` (0..=1) of `whole` had ended, by linear interpolation between two looks;
-    /// `None` when it never came to that.
+    /// Returns the time at which the share `part` (0..=1) of `whole` had ended, by linear interpolation between two samples; `None` if that
+    /// share was never reached.
     #[must_use]
     pub fn seconds_until(&self, part: f64, whole: u64) -> Option<f64> {
         let wanted = part.clamp(0.0, 1.0) * whole as f64;
@@ -57,7 +57,7 @@ impl ProgressCurve {
         None
     }
 
-    /// Returns the rate between the first and the last quarter of `whole`, where neither start nor end weigh in.
+    /// Returns the rate between the first and the last quarter of `whole`, so that ramp-up and ramp-down have no influence.
     #[must_use]
     pub fn middle_per_second(&self, whole: u64) -> Option<f64> {
         let span = self.seconds_until(0.75, whole)? - self.seconds_until(0.25, whole)?;
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn twenty_places_and_thirty_five_milliseconds_allow_571_pushes_a_second() {
         assert!((bound_per_second(20.0, 0.035) - 571.43).abs() < 0.01);
-        // T9 of the study of 2017: 566 pushes a second with 20 threads.
+        // Table T9 of the study of 2017: 566 pushes a second with 20 threads.
         assert!((mean_seconds(20.0, 566.0) - 0.0353).abs() < 0.0001);
     }
 

@@ -1,7 +1,7 @@
-//! Result records: one JSON object a line for each fork, so that whoever reads them needs nothing else.
+//! Result records: one JSON object per line for each fork, self-contained.
 //!
-//! A **fork** is one fresh pair of processes for one cell; it is the unit of replication. A fork that does not count is
-//! in the file too, with the reason, and is never averaged. Times are nanoseconds, sizes are bytes.
+//! A **fork** is one fresh pair of processes for one cell; it is the unit of replication. An invalid fork is also in the file, with the
+//! reason, and is never averaged. Times are nanoseconds, sizes are bytes.
 
 mod campaign;
 mod file;
@@ -20,129 +20,129 @@ use crate::energy::EnergyValue;
 /// The schema that every record names.
 pub const SCHEMA: &str = "stentor.lab.result/1";
 
-/// The outcome of a fork that came to its end.
+/// The outcome of a completed fork.
 pub const FINISHED: &str = "finished";
-/// The outcome of a fork that could not be made here.
+/// The outcome of a fork that cannot be run here.
 pub const NOT_MADE: &str = "not made";
 
 /// Names of phases in [`ForkRecord::latency`].
 pub mod phase {
-    /// The whole exchange at the client, from its actual start until the answer is values (and rows, where rows are kept);
-    /// in albertengo-2020's variant `code` until REST's answer begins.
+    /// The whole exchange at the client, from its actual start until the response is decoded into values (and inserted as rows, if the
+    /// client keeps rows). In albertengo-2020's variant `code` it ends when REST's response begins.
     pub const RTT: &str = "rtt";
-    /// The same from the moment when it should have started.
+    /// `rtt` measured from the intended start.
     pub const RTT_INTENDED: &str = "rtt_intended";
-    /// `rtt` without the measured exchanges that a rule finds still warming up (`statistics::warm_up`).
+    /// `rtt` without the measured exchanges that the warm-up rule (`statistics::warm_up`) still detects as warming up.
     pub const RTT_STEADY: &str = "rtt_steady";
-    /// How late exchanges started: actual start less intended start.
+    /// Lateness of exchanges: actual start minus intended start.
     pub const LATE: &str = "late";
-    /// From the client's start to the arrival of the whole request at the server; both read the same clock.
+    /// One-way delay: from the client's start to the arrival of the whole request at the server; both read the same clock.
     pub const OWD: &str = "owd";
-    /// Client: values become bytes.
+    /// Client: serialization of values into bytes.
     pub const CLIENT_SER: &str = "client_ser";
-    /// Client: from bytes sent to the first bytes of the answer (the study's "request").
+    /// Client: from the bytes sent to the first bytes of the response (the study's "request").
     pub const REQUEST: &str = "request";
-    /// Client: from the first to the last byte of the answer.
+    /// Client: from the first to the last byte of the response.
     pub const TRANSFER: &str = "transfer";
-    /// Client: bytes become values (the study's "parse").
+    /// Client: deserialization of bytes into values (the study's "parse").
     pub const CLIENT_DESER: &str = "client_deser";
-    /// Client: values become rows of a database; only where rows are kept.
+    /// Client: insertion of values as rows of a database; only if rows are kept.
     pub const INSERT: &str = "insert";
-    /// Server: bytes become values.
+    /// Server: deserialization of bytes into values.
     pub const SERVER_DESER: &str = "server_deser";
-    /// Server: the work itself, reading rows included.
+    /// Server: the work itself, including the reading of rows.
     pub const SERVER_WORK: &str = "server_work";
-    /// Server: values become bytes.
+    /// Server: serialization of values into bytes.
     pub const SERVER_SER: &str = "server_ser";
-    /// Server: from the last byte of the request until the answer is bytes.
+    /// Server: from the last byte of the request until the response is serialized.
     pub const SERVICE: &str = "svc";
-    /// What the client waited less what the server worked: the way there and back, and both systems' queues.
+    /// The client's waiting time minus the server's service time: the network in both directions and both systems' queues.
     pub const NET: &str = "net";
-    /// All exchanges that make one whole synchronisation, where a study reads page by page; with an interruption, from the
-    /// first request until the last row is kept, by the clock.
+    /// All exchanges of one whole synchronisation, if a study reads page by page. With an interruption: wall-clock time from the first
+    /// request until the last row is kept.
     pub const SYNC: &str = "sync";
 }
 
-/// What came of one fork.
+/// The result of one fork.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ForkRecord {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Names the run; all records of one directory that were made together share it.
+    /// Id of the run, shared by all records that were made together in one directory.
     pub run_id: String,
-    /// When the fork ended, as RFC 3339 in UTC.
+    /// End time of the fork, as RFC 3339 in UTC.
     pub ended: String,
     /// The study's id.
     pub study: String,
-    /// Which reading of the study: `paper`, `code` or `modern`.
+    /// The variant (reading) of the study: `paper`, `code` or `modern`.
     pub variant: String,
-    /// Which part of the study, in the words of `published.csv`.
+    /// The part of the study, named as in `published.csv`.
     pub experiment: String,
-    /// Levels by factor, in the words of `published.csv` where the paper has the factor.
+    /// Levels by factor, named as in `published.csv` if the paper has the factor.
     pub cell: BTreeMap<String, String>,
-    /// What was measured.
+    /// The measured subject.
     pub subject: Subject,
     /// Number of the fork within its cell, from 1.
     pub fork: u32,
-    /// Which attempt at this fork, from 1; earlier ones did not count.
+    /// Number of the attempt at this fork, from 1; earlier ones were invalid.
     pub attempt: u32,
-    /// What contents and schedule were made from.
+    /// Seed of the contents and the schedule.
     pub seed: u64,
-    /// The machine and software on which it was measured.
+    /// The machine and software of the measurement.
     pub env: Environment,
-    /// Between which two.
+    /// The link between the halves.
     pub link: RecordedLink,
-    /// Whether it counts.
+    /// True if the fork is valid.
     pub valid: bool,
-    /// Why it does not.
+    /// The reason for being invalid.
     pub invalid_reason: String,
-    /// How it ended: `finished`, or an outcome that is a result by itself, such as `out of memory`.
+    /// The outcome: `finished`, or an outcome that is a result by itself, such as `out of memory`.
     pub outcome: String,
-    /// Exchanges, counted.
+    /// Counts of exchanges.
     pub counts: ExchangeCounts,
     /// Times by phase; see [`phase`].
     pub latency: BTreeMap<String, PhaseLatency>,
-    /// Names of phases in `latency` that cannot be told from another, since a half streams; `None` in records of older versions,
-    /// which did not look.
+    /// Names of phases in `latency` that are not separable from another phase, because a half streams. `None` in records of older versions,
+    /// which did not detect this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlaps: Option<BTreeSet<String>>,
-    /// What an interruption did; `None` in cells without that factor.
+    /// The effect of an interruption; `None` in cells without that factor.
     pub interruption: Option<InterruptionOutcome>,
-    /// What came of a campaign; `None` where exchanges of two halves were measured.
+    /// The result of a campaign; `None` if exchanges of two halves were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<CampaignRecord>,
-    /// The first exchange of fresh processes; in no distribution.
+    /// The first exchange of fresh processes; excluded from all distributions.
     pub first_call_ns: Option<u64>,
-    /// From the start of each process until it was ready.
+    /// Startup time of each process, until it was ready.
     pub start_ns: Sides,
-    /// Bytes of what was exchanged.
+    /// Bytes of the exchanges.
     pub bytes: Option<Bytes>,
     /// Processor time.
     pub cpu: Sides,
-    /// Most memory held at once.
+    /// Peak memory.
     pub mem: Sides,
-    /// How one-way delay was made comparable: see [`ClockComparison::shared`]; `None` in records of older versions, whose halves shared one
-    /// clock too.
+    /// Comparison of the clocks for one-way delay: see [`ClockComparison::shared`]. `None` in records of older versions, in which the
+    /// halves shared one clock too.
     pub clock: Option<ClockComparison>,
     /// Energy by side and component, each with its kind.
     pub energy: Vec<EnergyValue>,
-    /// Hours that the paper's battery lasts when the client makes an exchange as often as in the paper; modelled.
+    /// Battery life of the paper's battery, in hours, if the client makes exchanges as often as in the paper; modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub battery_hours: Option<f64>,
-    /// What the laboratory itself took.
+    /// Resource use of the laboratory itself.
     pub instrument: Instrument,
     /// Raw samples.
     pub raw: Vec<Raw>,
 }
 
-/// What was measured.
+/// The measured subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subject {
-    /// The paper's name for what it stands for, as in the column `subject` of `published.csv`.
+    /// The paper's name for it, as in the column `subject` of `published.csv`.
     pub label: String,
-    /// `period` where the paper's own software or its kind runs, else the software's family, such as `rust`.
+    /// `period` for the paper's own software or its kind, else the software's family, such as `rust`.
     pub stack: String,
     /// Id of the client half.
     pub client: String,
@@ -160,32 +160,33 @@ pub struct Environment {
     pub kernel: String,
     /// Name of the processor.
     pub cpu: String,
-    /// How many processors there are.
+    /// Number of processors.
     pub cores: u32,
     /// Memory, in bytes.
     pub memory_bytes: u64,
-    /// How the clock rate is governed; empty where the system does not tell.
+    /// The frequency governor; empty if the system does not report it.
     pub governor: String,
-    /// `awake` where idle processors were kept from halting, else empty.
+    /// `awake` if idle processors were kept from halting, else empty.
     pub idle: String,
     /// Load average over a minute before the fork.
     pub load_before: f64,
-    /// The same after it.
+    /// Load average over a minute after the fork.
     pub load_after: f64,
-    /// Share of the last ten seconds in which something waited for a processor, in percent.
+    /// Share of the last ten seconds in which a task waited for a processor (PSI), in percent.
     pub psi_cpu: Option<f64>,
-    /// What stands between the halves: `netns`, `veth` or `loopback`.
+    /// The level of the rig between the halves: `netns`, `veth` or `loopback`.
     pub rig: String,
-    /// How halves are limited: `v2`, `v1` or nothing.
+    /// The cgroup version that limits the halves: `v2`, `v1`, or empty.
     pub cgroup: String,
     /// Version of the laboratory.
     pub tool_version: String,
-    /// The commit that it was made of, with `-dirty` where its sources differed from it, `unknown` where it was built outside a repository; empty in records of older versions.
+    /// The commit of the build, with `-dirty` if its sources differed from it, `unknown` if it was built outside a repository; empty in
+    /// records of older versions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub commit: String,
-    /// Whether the laboratory and its own subjects were built with optimizations.
+    /// True if the laboratory and its own subjects were built with optimizations.
     pub optimized: bool,
-    /// What speaks for an emulated processor, else empty; with it there are no times in the record.
+    /// The evidence of an emulated processor, else empty. Records with an emulated processor hold no times.
     pub emulated: String,
 }
 
@@ -195,68 +196,68 @@ pub struct Environment {
 pub struct RecordedLink {
     /// Name of the profile; `none` without emulation.
     pub profile: String,
-    /// What it sets, by name.
+    /// The parameters of the profile, by name.
     pub params: BTreeMap<String, f64>,
-    /// How late frames left the emulation, in microseconds.
+    /// Lateness of frames leaving the emulation, in microseconds.
     pub lateness_us: Option<Quantiles>,
-    /// Frames that a queue dropped (loss that the profile asks for is not here).
+    /// Frames dropped by a queue. Loss requested by the profile is not included.
     pub drops: u64,
-    /// Frames that passed.
+    /// Frames passed.
     pub frames: u64,
-    /// The link between a gateway and its server, where there is one: the client's is this one.
+    /// The link between a gateway and its server, if there is one; this one is then the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<Box<RecordedLink>>,
 }
 
-/// Some quantiles.
+/// Selected quantiles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Quantiles {
-    /// Half are at or below.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 are at or below.
+    /// The 99th percentile.
     pub p99: f64,
     /// The largest.
     pub max: f64,
 }
 
-/// Exchanges, counted.
+/// Counts of exchanges.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExchangeCounts {
-    /// Started, warm-up and first call not counted.
+    /// Started exchanges, without warm-up and first call.
     pub sent: u64,
-    /// Answered rightly.
+    /// Correct responses.
     pub ok: u64,
-    /// Failed, by what went wrong.
+    /// Failed exchanges by cause.
     pub errors: BTreeMap<String, u64>,
-    /// Not sent, because too many were in flight.
+    /// Exchanges not sent because too many were in flight.
     pub skipped: u64,
-    /// Exchanges before the steady state; in no distribution.
+    /// Exchanges before the steady state; excluded from all distributions.
     pub warmup_discarded: u64,
 }
 
-/// A synchronisation that was interrupted when half of its pages were there.
+/// A synchronisation that was interrupted after half of its pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterruptionOutcome {
     /// Pages of the whole synchronisation.
     pub pages: u64,
-    /// Pages that were there in the meantime; all where nothing was interrupted.
+    /// Pages kept during the interruption; all pages if nothing was interrupted.
     pub pages_kept: u64,
-    /// Pages that the server was asked for more often than once.
+    /// Pages requested from the server more than once.
     pub pages_again: u64,
-    /// Rows that could be read in the meantime, without the server; every one was compared.
+    /// Rows readable during the interruption, without the server; every row was compared.
     pub rows_offline: u64,
-    /// Whether they were marked as stale.
+    /// True if the rows were marked as stale.
     pub is_stale: bool,
-    /// How long opening the file and reading them took.
+    /// Time to open the file and read the rows.
     pub offline_ns: u64,
-    /// From the interruption until the first page after it was kept.
+    /// Time from the interruption until the first page after it was kept.
     pub silence_ns: u64,
 }
 
-/// A number for each half; absent where it was not measured.
+/// A number for each half; absent if it was not measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sides {
@@ -270,19 +271,19 @@ pub struct Sides {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bytes {
-    /// How they were counted: `capture` (every frame, at the client's end) or `body` (bodies only; the rest is unknown).
+    /// The method of counting: `capture` (every frame, at the client's end) or `body` (bodies only; the rest is unknown).
     pub source: String,
-    /// Exchanges that the sums are over.
+    /// Exchanges that the sums cover.
     pub exchanges: u64,
-    /// From client to server.
+    /// Bytes from client to server.
     pub up: DirectionBytes,
-    /// From server to client.
+    /// Bytes from server to client.
     pub down: DirectionBytes,
-    /// Both ways: packets that open and close connections; also within `up` and `down`.
+    /// Packets that open and close connections, in both directions; also included in `up` and `down`.
     pub handshake: DirectionBytes,
 }
 
-/// Sizes of one direction; each but those of data packets is part of the one before. Zero where [`Bytes::source`] cannot know it.
+/// Sizes in one direction. Each is part of the one before, except those of data packets. Zero if [`Bytes::source`] cannot provide it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DirectionBytes {
@@ -290,44 +291,44 @@ pub struct DirectionBytes {
     pub frames: u64,
     /// IP packets, headers included.
     pub ip: u64,
-    /// Of `frames`, those that carry something of the application for the first time: what albertengo-2020 counts. `None` where
-    /// nobody looked, as in records of older versions.
+    /// Those of `frames` that carry application data for the first time, as counted by albertengo-2020. `None` if they were not counted, as
+    /// in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_frames: Option<u64>,
-    /// Of `ip`, what these take, headers included and each byte once.
+    /// The share of `ip` that the data frames take, headers included, each byte counted once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_ip: Option<u64>,
-    /// What TCP carried.
+    /// Payload carried by TCP.
     pub tcp_payload: u64,
-    /// Bodies in their format.
+    /// Bodies in their encoded format.
     pub app: u64,
     /// Letters of the content itself.
     pub payload: u64,
 }
 
-/// How two clocks were compared.
+/// The comparison of two clocks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockComparison {
     /// The method; [`ClockComparison::SHARED`] where both halves read one clock.
     pub method: String,
-    /// Server's clock less client's.
+    /// The server's clock minus the client's.
     pub offset_ns: i64,
-    /// It is off by no more than this.
+    /// Error bound of the offset.
     pub bound_ns: u64,
-    /// Drift, in parts of a thousand million.
+    /// Drift, in parts per billion.
     pub drift_ppb: f64,
     /// Offset before the exchanges.
     pub before_ns: i64,
     /// Offset after them.
     pub after_ns: i64,
-    /// By how much one-way delays would come out too long by clocks of the halves' own, set by queries to a time server; `None` where
-    /// that was not tried.
+    /// Error that one-way delays would have with separate clocks of the halves, each set by queries to a time server; `None` if that was
+    /// not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_queries: Option<QueriedClocks>,
 }
 
-/// What clocks that were set by 100 queries each add to a one-way delay, in nanoseconds.
+/// The error in one-way delay if each clock was set by 100 queries, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueriedClocks {
@@ -335,17 +336,17 @@ pub struct QueriedClocks {
     pub papers_mean_ns: f64,
     /// By the queries with the shortest round trips.
     pub shortest_ns: f64,
-    /// The latter's bound, as the halves can tell it.
+    /// The error bound of `shortest_ns`, as the halves can determine it.
     pub shortest_bound_ns: f64,
 }
 
-/// What the laboratory itself took while the fork ran.
+/// Resource use of the laboratory itself during the fork.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Instrument {
     /// Processor time of the laboratory's own process.
     pub cpu_ns: u64,
-    /// How late a sleeper was woken, in microseconds.
+    /// Lateness of wake-ups from sleep, in microseconds.
     pub lateness_us: Quantiles,
 }
 
@@ -361,7 +362,7 @@ pub struct Raw {
     pub bytes: u64,
 }
 
-/// Why records cannot be read or written.
+/// Errors of reading and writing records.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The file cannot be used.
@@ -369,10 +370,10 @@ pub enum RecordError {
     Io {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A line is longer than any record.
+    /// A line exceeds the maximum length of a record.
     #[error("{path}, line {line}: longer than {LINE_MAX_BYTES} bytes")]
     TooLong {
         /// The file.
@@ -387,7 +388,7 @@ pub enum RecordError {
         path: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A record of another schema.
@@ -397,19 +398,19 @@ pub enum RecordError {
         path: String,
         /// The line, from 1.
         line: usize,
-        /// What it says.
+        /// The schema named in the record.
         schema: String,
     },
-    /// A histogram that is none.
+    /// An invalid histogram.
     #[error("a histogram cannot be used: {0}")]
     Histogram(String),
 }
 
 impl ClockComparison {
-    /// The method of two halves that read the same clock, so that there is nothing to estimate and no error.
+    /// The method for two halves that read the same clock: no estimate, no error.
     pub const SHARED: &str = "shared";
 
-    /// Describes one clock that both halves read.
+    /// Describes a clock shared by both halves.
     #[must_use]
     pub fn shared() -> Self {
         Self { method: Self::SHARED.to_owned(), ..Self::default() }
@@ -417,14 +418,14 @@ impl ClockComparison {
 }
 
 impl ForkRecord {
-    /// Returns whether the processor was emulated, so that nothing of the fork is timed.
+    /// Returns true if the processor was emulated, so that no times of the fork are valid.
     #[must_use]
     pub const fn is_emulated(&self) -> bool {
         !self.env.emulated.is_empty()
     }
 
-    /// Forgets every time, what rests on times, and memory, which is the emulator's: of an emulated processor none of it
-    /// says anything. What was answered and how many bytes that took stays.
+    /// Removes every time, the values derived from times, the memory figures and the raw samples: on an emulated processor none of them is
+    /// meaningful. Counts of exchanges and bytes stay.
     pub fn forget_times(&mut self) {
         self.latency.clear();
         self.first_call_ns = None;
@@ -440,20 +441,20 @@ impl ForkRecord {
         self.raw.clear();
     }
 
-    /// Returns whether a phase is known to overlap with another.
+    /// Returns true if a phase is known to overlap with another.
     #[must_use]
     pub fn overlaps(&self, phase: &str) -> bool {
         self.overlaps.as_ref().is_some_and(|phases| phases.contains(phase))
     }
 
-    /// Returns the rate of a campaign that counts and came to its end.
+    /// Returns the rate of a campaign that is valid and finished.
     #[must_use]
     pub fn pushes_per_second(&self) -> Option<f64> {
         let counts = self.valid && self.outcome == FINISHED;
         self.campaign.as_ref().filter(|_| counts).map(|campaign| campaign.pushes_per_second)
     }
 
-    /// Names cell, subject and fork, the same for every attempt: what `--resume` looks for.
+    /// Returns the key of cell, subject and fork, equal for every attempt; `--resume` looks records up by it.
     #[must_use]
     pub fn key(&self) -> String {
         let levels: Vec<String> = self.cell.iter().map(|(name, level)| format!("{name}={level}")).collect();

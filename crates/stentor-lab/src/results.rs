@@ -1,7 +1,7 @@
-//! What came of a run: records by cell, what they say of the claims, and how that is told.
+//! The results of a run: records by cell, verdicts on the claims, and the report.
 //!
-//! Everything here works from records alone, so that a report can be written again, and by others. The fork is the unit of
-//! replication; forks that do not count are told and are in no figure.
+//! Everything here is computed from records alone, so that a report can be written again from published records. The fork is the unit of
+//! replication. Invalid forks are listed and are in no figure.
 
 mod basis;
 mod breakdown;
@@ -54,7 +54,7 @@ pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
 pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
 
-/// Confidence of every interval that is told.
+/// Confidence level of every reported interval.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Records of one study, by cell.
@@ -62,69 +62,69 @@ pub const CONFIDENCE: f64 = 0.95;
 pub struct Results {
     /// The study's id.
     pub study: String,
-    /// Its claims and published figures; `None` for a study of one's own.
+    /// Its claims and published figures; `None` for a study without a paper.
     pub dossier: Option<Dossier>,
     /// Every record, in the order of the file.
     pub records: Vec<ForkRecord>,
     /// The records by cell, in the order of subject and levels.
     pub cells: Vec<MeasuredCell>,
-    /// What probes of features said, where there are any.
+    /// Results of feature probes, if any.
     pub probed: Option<Probed>,
-    /// Where the paper stood in factors that its figures do not name; see [`StudyPlan::setting`].
+    /// The paper's levels of factors that its figures do not name; see [`StudyPlan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
-    /// What its campaigns are, where it is a study of such.
+    /// Its campaigns, if it is such a study.
     pub campaigns: Option<Campaigns>,
 }
 
-/// A report: results and what is told beside them.
+/// A report: results and remarks.
 #[derive(Debug)]
 pub struct Account {
     /// The records by cell.
     pub results: Results,
-    /// What they say of the paper's claims; `None` for a study without claims.
+    /// Verdicts on the paper's claims; `None` for a study without claims.
     pub verdicts: Option<Verdicts>,
     /// The drawings.
     pub plots: Vec<Plot>,
-    /// What is told beside.
+    /// The remarks.
     pub remarks: Remarks,
 }
 
-/// What is told beside the results.
+/// Remarks beside the results.
 #[derive(Debug, Default, Clone)]
 pub struct Remarks {
-    /// What is not as in the paper.
+    /// Differences from the paper.
     pub differences: Vec<String>,
-    /// What the paper measured and was not measured here, each with the reason.
+    /// Measurements of the paper that were not made here, each with the reason.
     pub not_here: Vec<(String, String)>,
-    /// The command that makes such a run again.
+    /// The command that repeats the run.
     pub command: String,
-    /// Where the records lie.
+    /// The directory of the records.
     pub directory: String,
-    /// What may mislead.
+    /// Threats to validity.
     pub threats: Vec<String>,
-    /// What is to be known of the published figures.
+    /// Caveats on the published figures.
     pub on_figures: Vec<String>,
-    /// How campaigns were run, by name; else nothing.
+    /// Provenance of campaign runs, by name; else null.
     pub provenance: serde_json::Value,
-    /// Files of raw samples that lie there now; records name those that were there once.
+    /// Files of raw samples that currently exist; records also name files that existed once.
     pub raw_files: usize,
 }
 
 impl Account {
-    /// Judges and draws.
+    /// Judges the claims and draws the plots.
     pub fn of(results: Results, remarks: Remarks) -> Result<Self, ResultsError> {
         let (verdicts, plots) = (verdicts(&results)?, plots(&results));
         Ok(Self { results, verdicts, plots, remarks })
     }
 }
 
-/// Why records cannot be told of.
+/// Errors of making a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// There is nothing.
+    /// No records.
     #[error("there are no records")]
     Empty,
-    /// Records of several studies are several reports.
+    /// The records belong to several studies; each study needs a report of its own.
     #[error("the records are of several studies: {0}")]
     Mixed(String),
     /// The study's claims cannot be judged.
@@ -133,7 +133,7 @@ pub enum ResultsError {
 }
 
 impl Results {
-    /// Puts records of one study in order.
+    /// Groups records of one study by cell. Fails if there are none, or records of several studies.
     pub fn of(records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
         let first = records.first().ok_or(ResultsError::Empty)?;
         let study = first.study.clone();
@@ -148,31 +148,31 @@ impl Results {
         Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
     }
 
-    /// Returns the name of the file that keeps such records.
+    /// Returns the name of the file that holds these records.
     pub(crate) const fn file(&self) -> &'static str {
         if self.campaigns.is_some() { CAMPAIGNS } else { RECORDS }
     }
 
-    /// Adds what probes of the study's features said; those of another study are left out.
+    /// Adds results of the study's feature probes; those of another study are ignored.
     #[must_use]
     pub fn with_probed(mut self, probed: Option<Probed>) -> Self {
         self.probed = probed.filter(|probed| probed.study == self.study);
         self
     }
 
-    /// Names a part of the study: the experiment, and the variant where there are several.
+    /// Returns the name of a part of the study: the experiment, and the variant if there are several.
     pub(crate) fn part(&self, experiment: &str, variant: &str) -> String {
         let several = self.cells.iter().any(|cell| cell.variant != variant);
         joined(&[experiment, if several { variant } else { "" }], " · ")
     }
 
-    /// Returns whether nothing of ours is timed, because the processor was emulated.
+    /// Returns true if no cell with forks has times, because the processor was emulated.
     pub(crate) fn is_untimed(&self) -> bool {
         let mut ran = self.cells.iter().filter(|cell| !cell.forks.is_empty()).peekable();
         ran.peek().is_some() && ran.all(MeasuredCell::is_untimed)
     }
 
-    /// Returns that the records, or some of them, have no times because the processor was emulated.
+    /// Returns a remark if records have no times because the processor was emulated; `None` if all have times.
     #[must_use]
     pub fn not_timed(&self) -> Option<String> {
         let emulated = self.records.iter().filter(|record| record.is_emulated()).count();
@@ -183,7 +183,7 @@ impl Results {
         }
     }
 
-    /// Lists the records that do not count.
+    /// Lists the invalid records.
     pub fn uncounted(&self) -> impl Iterator<Item = &ForkRecord> {
         self.records.iter().filter(|record| !record.valid)
     }
@@ -204,7 +204,7 @@ impl Results {
     }
 }
 
-/// Joins the parts of a name that are there.
+/// Joins the non-empty parts of a name.
 fn joined(parts: &[&str], between: &str) -> String {
     parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)
 }

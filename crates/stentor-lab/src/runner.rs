@@ -1,7 +1,7 @@
-//! Running the cells of a plan: fresh processes for each fork, mixed in a random order, kept as they end.
+//! The runner of a plan's cells: fresh processes for each fork, in random order; records are kept as forks end.
 //!
-//! A fork that does not count (the machine was busy, frames were late, an exchange failed) is run again, at most twice; every
-//! attempt is kept, and none of them is averaged. A subject that answers wrongly is refused: nothing of it is timed.
+//! An invalid fork (the machine was busy, frames were late, an exchange failed) is repeated at most twice. Every attempt is kept, and
+//! invalid ones are never averaged. A subject with wrong answers is refused, and none of its exchanges are timed.
 
 mod environment;
 mod fork;
@@ -35,88 +35,88 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use testbed::Testbed;
 
-/// A fork that does not count is attempted so often in all.
+/// Maximum of attempts at a fork.
 pub const ATTEMPTS_MAX: u32 = 3;
 
-/// How a study is run.
+/// The settings of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The study's id.
     pub study: String,
-    /// Where results go.
+    /// The directory of the results.
     pub out: PathBuf,
-    /// Goes on in that directory.
+    /// If set, the run continues in that directory.
     pub resume: bool,
-    /// What order and contents follow from.
+    /// The seed of order and contents.
     pub seed: u64,
-    /// What makes a fork not count.
+    /// The limits beyond which a fork is invalid.
     pub gate: ValidityLimits,
-    /// How long a subject may be silent.
+    /// Timeout for a silent subject.
     pub patience: Duration,
-    /// Which models tell energy.
+    /// The energy models.
     pub models: power::Models,
-    /// Whether clocks that are set by queries are tried beside the one that both halves read.
+    /// If set, clocks that are set by time queries are evaluated beside the shared clock.
     pub queries_clocks: bool,
-    /// The commit that the program is made of; every record names it.
+    /// The commit of the program; written into every record.
     pub commit: String,
-    /// What must be the same to go on in a directory.
+    /// Settings that must be equal to resume in a directory.
     pub plan: Value,
 }
 
-/// What is told while a study runs.
+/// A progress event of a run.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
-    /// So many forks are to be run.
+    /// The run has started.
     Begun {
-        /// Forks that are left.
+        /// Remaining forks.
         forks: u64,
-        /// About how long they will take, in seconds.
+        /// Their estimated duration, in seconds.
         seconds: f64,
     },
-    /// An attempt is over.
+    /// An attempt has ended.
     Attempt {
-        /// Forks that are over.
+        /// Completed forks.
         done: u64,
-        /// About how long the rest will take, in seconds.
+        /// Estimated duration of the remaining forks, in seconds.
         seconds_left: f64,
-        /// What came of it.
+        /// The record of the attempt.
         record: &'a ForkRecord,
     },
-    /// A subject is refused, or could not be started: its cells are left out.
+    /// A subject was refused or could not be started; its cells are left out.
     LeftOut(&'a NotRun),
 }
 
-/// What came of a study.
+/// The summary of a run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RunSummary {
     /// Cells of the plan.
     pub cells: usize,
-    /// Cells with their minimum of forks that count.
+    /// Cells with their minimum of valid forks.
     pub cells_complete: usize,
-    /// Forks that count.
+    /// Valid forks.
     pub forks_valid: u64,
-    /// Attempts that do not.
+    /// Invalid attempts.
     pub forks_invalid: u64,
-    /// What was not run, and why.
+    /// Parts that were not run, with the reasons.
     pub not_run: Vec<NotRun>,
     /// Pairs of subjects that were refused or could not be started; their cells are not among `cells`.
     pub refused: usize,
-    /// How long it took, in seconds.
+    /// Duration, in seconds.
     pub seconds: f64,
-    /// What the laboratory itself took.
+    /// Resource use of the laboratory itself.
     pub instrument: InstrumentSummary,
 }
 
-/// What the laboratory itself took.
+/// Resource use of the laboratory itself.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct InstrumentSummary {
     /// Processor time while subjects ran, in seconds.
     pub cpu_seconds: f64,
-    /// In one case of 100 a sleeper was woken later than this, in the worst fork that counts; in microseconds.
+    /// The 99th percentile of wake-up lateness in the worst valid fork, in microseconds.
     pub lateness_p99_us: f64,
 }
 
-/// Why a study cannot be run.
+/// Errors that end a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Records cannot be kept.
@@ -127,18 +127,18 @@ pub enum RunError {
     Io {
         /// The path.
         path: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// There are results already.
+    /// The directory already holds results.
     #[error("{0} is not empty: name a new directory with --out, or go on there with --resume")]
     InUse(String),
-    /// Results of other settings.
+    /// The directory holds results of other settings.
     #[error(
         "{0} was made with other settings: give the same study, profile, scale, seed, link, latency and samples"
     )]
     OtherSettings(String),
-    /// An adapter cannot go on.
+    /// The adapter cannot continue.
     #[error("{0}")]
     Adapter(String),
     /// A subject could not be used at all.
@@ -146,9 +146,9 @@ pub enum RunError {
     Subject(#[from] SubjectError),
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 pub enum AttemptResult {
-    /// With a record, whether or not it counts.
+    /// A record, valid or not.
     Kept(Box<ForkRecord>),
     /// The cell cannot be run here, for this reason.
     Skipped(String),
@@ -156,31 +156,31 @@ pub enum AttemptResult {
     LeftOut(String),
 }
 
-/// A cell as the schedule sees it.
+/// A cell, as seen by the scheduler.
 pub trait Scheduled {
     /// Returns the key of a fork's records.
     fn key(&self, fork: u32) -> String;
-    /// Returns how many forks it has, and how many of them must count.
+    /// Returns its number of forks and the minimum of valid ones.
     fn forks(&self) -> (u32, u32);
-    /// Returns about how long a fork takes, in seconds.
+    /// Returns the estimated duration of a fork, in seconds.
     fn fork_seconds(&self) -> f64;
-    /// Names it in a line.
+    /// Returns its label for one line of output.
     fn label_text(&self) -> String;
-    /// Names its subject.
+    /// Returns the name of its subject.
     fn subject(&self) -> String;
-    /// Returns whether what is wrong with its subject is wrong with another cell's.
+    /// Returns true if both cells have the same subject, so that a defect of the subject affects both.
     fn is_of_subject(&self, other: &Self) -> bool;
 }
 
-/// What makes forks of cells: pairs of subjects, or our server between emulators.
+/// Runs forks of cells: pairs of subjects, or our server between emulators.
 pub trait Adapter {
     /// Its cells.
     type Cell: Scheduled;
 
-    /// Names the file of records in the directory of a run.
+    /// Returns the name of the record file in the directory of a run.
     fn file(&self) -> &'static str;
 
-    /// Gets ready in the directory of a run.
+    /// Prepares the directory of a run.
     fn begin(&mut self, directory: &Path) -> impl Future<Output = Result<(), RunError>>;
 
     /// Makes one attempt at a fork; an error ends the run.
@@ -192,7 +192,7 @@ pub trait Adapter {
     ) -> impl Future<Output = Result<AttemptResult, RunError>>;
 }
 
-/// Runs cells of pairs of subjects until every fork counts or has used up its attempts.
+/// Runs cells of pairs of subjects until every fork is valid or out of attempts.
 pub async fn run(
     cells: &[Cell],
     not_run: Vec<NotRun>,
@@ -206,7 +206,7 @@ pub async fn run(
     run_with(&mut pairs, cells, not_run, settings, report).await
 }
 
-/// Runs cells until every fork counts or has used up its attempts.
+/// Runs cells until every fork is valid or out of attempts.
 pub async fn run_with<A: Adapter>(
     adapter: &mut A,
     cells: &[A::Cell],
@@ -263,12 +263,12 @@ pub async fn run_with<A: Adapter>(
     Ok(state.summary(began.elapsed()))
 }
 
-/// Returns whether a fork needs no further attempt: it counts, was tried often enough, or cannot be made here.
+/// Returns true if a fork needs no further attempt: it is valid, out of attempts, or cannot be run here.
 fn is_over(record: &ForkRecord) -> bool {
     record.valid || record.attempt >= ATTEMPTS_MAX || record.outcome == NOT_MADE
 }
 
-/// Pairs of subjects, each fork on fresh processes.
+/// The adapter for pairs of subjects; each fork has fresh processes.
 struct Pairs<'a> {
     testbed: &'a mut dyn Testbed,
     settings: &'a Settings,
@@ -324,12 +324,12 @@ impl Scheduled for Cell {
     }
 }
 
-/// Where a run stands.
+/// The state of a run.
 struct RunState<'a, C> {
     cells: &'a [C],
     records: Vec<ForkRecord>,
     not_run: Vec<NotRun>,
-    /// Places of cells that cannot be run here, or whose subject is refused.
+    /// Indexes of cells that cannot be run here, or that have a refused subject.
     left_out: BTreeSet<usize>,
     /// Pairs of subjects that are refused.
     refused: usize,
@@ -350,14 +350,14 @@ impl<C: Scheduled> RunState<'_, C> {
         fork <= cell.forks().0 && !self.of(cell, fork).any(is_over)
     }
 
-    /// Leaves out every cell of the same subject.
+    /// Leaves out every cell of the same subject, and returns the entry for it.
     fn leave_out(&mut self, place: usize, reason: &str) -> &NotRun {
         let wrong = &self.cells[place];
         let same = self.cells.iter().enumerate().filter(|(_, cell)| cell.is_of_subject(wrong));
         self.left_out.extend(same.map(|(place, _)| place));
         self.refused += 1;
         self.not_run.push(NotRun { what: wrong.subject(), reason: reason.to_owned() });
-        // It was pushed just now.
+        // The entry was pushed just before.
         &self.not_run[self.not_run.len() - 1]
     }
 
@@ -394,14 +394,14 @@ impl<C: Scheduled> RunState<'_, C> {
 }
 
 impl RunSummary {
-    /// Returns whether every cell has its minimum of forks that count, and none was refused.
+    /// Returns true if every cell has its minimum of valid forks, and no subject was refused.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.cells > 0 && self.cells_complete == self.cells && self.refused == 0
     }
 }
 
-/// How long the rest will take, when expectations go on to be as wrong as they were.
+/// Estimates the remaining time, scaling the expectation by the ratio of elapsed to expected time.
 struct RemainingTime {
     forks: u64,
     done: f64,
@@ -429,7 +429,7 @@ impl RemainingTime {
     }
 }
 
-/// Returns the quantiles of times in microseconds.
+/// Computes the quantiles of times in microseconds.
 pub(crate) fn quantiles(times_us: &mut [f64]) -> Quantiles {
     times_us.sort_by(f64::total_cmp);
     let at = |share: f64| {

@@ -1,4 +1,4 @@
-//! What is said of repeated measurements: the median and how far they spread, never a single number.
+//! Statistics of repeated measurements: always a median with its spread, never a single number.
 
 mod bootstrap;
 mod distribution;
@@ -20,42 +20,41 @@ pub use interval::{Estimate, Ratio, ratio, welch_p};
 pub use ranks::{RankTest, cliffs_delta, holm, ks_distance, mann_whitney};
 pub use warmup::warm_up;
 
-/// Several measurements of one thing, in one unit.
+/// Repeated measurements of one quantity, in one unit.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Samples {
-    /// All of them, in the order in which they were taken.
+    /// All values, in the order of measurement.
     values: Vec<f64>,
 }
 
-/// The middle of some samples and their extremes.
+/// The median of some samples and their extremes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MedianSummary {
-    /// Half of the samples are at or below.
+    /// The median.
     pub median: f64,
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// How many there are.
+    /// Number of samples.
     pub count: usize,
 }
 
 impl Samples {
-    /// Adds a measurement; what is no number is left out.
+    /// Adds a measurement. NaN and infinite values are ignored.
     pub fn push(&mut self, value: f64) {
         if value.is_finite() {
             self.values.push(value);
         }
     }
 
-    /// Returns the measurements in the order in which they were taken.
+    /// Returns the measurements in the order of measurement.
     #[must_use]
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Returns the value below which the share `part` (0..=1) of the samples lies, by linear interpolation; `None`
-    /// without samples.
+    /// Returns the quantile `part` (0..=1) of the samples, by linear interpolation; `None` without samples.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<f64> {
         let mut sorted = self.values.clone();
@@ -65,7 +64,7 @@ impl Samples {
         Some(low + (high - low) * place.fract())
     }
 
-    /// Sums the samples up; `None` without samples.
+    /// Returns a summary of the samples; `None` without samples.
     #[must_use]
     pub fn summary(&self) -> Option<MedianSummary> {
         let (median, min, max) = (self.quantile(0.5)?, self.quantile(0.0)?, self.quantile(1.0)?);

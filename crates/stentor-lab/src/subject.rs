@@ -1,8 +1,8 @@
-//! Subjects: client and server halves as processes of their own, in whatever language, told what to do by LSP-1.
+//! Subjects: client and server halves as separate processes, in any language, driven by LSP-1.
 //!
-//! LSP-1, the lab subject protocol: orders on standard input, reports on standard output, one JSON object a line (see
-//! [`protocol`]); samples in a file, 64 bytes each (see [`sample`]). What an operation must answer is known beforehand
-//! ([`mod@reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
+//! LSP-1, the lab subject protocol: orders on standard input, reports on standard output, one JSON object per line (see [`protocol`]);
+//! samples in a file, 64 bytes each (see [`sample`]). The correct response of every operation is known in advance ([`mod@reference`]), so
+//! that a subject with wrong responses is refused and never timed ([`check`]).
 
 pub mod catalogue;
 pub(crate) mod certificate;
@@ -25,30 +25,30 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Ids of the subjects that the binary plays itself, by their dialects.
+/// The part of a built-in subject's id after its dialect.
 pub const BUILT_IN: &str = "stentor/rust";
 
-/// Push services as subjects, by what their ids begin with.
+/// Push services as subjects, by the prefixes of their ids.
 pub const PUSH_SERVICES: [&str; 2] = ["gcm", "fcm"];
 
-/// What the ids of subjects end with whose server is the one that this laboratory belongs to.
+/// Suffix of the ids of subjects with the project's own server.
 pub const SERVED: &str = "server/stentor";
-/// Its name among the software that fills a place.
+/// The stack name of these subjects in a slot.
 pub(crate) const SERVED_STACK: &str = "stentor";
 
-/// Keeps rows: a client.
+/// Ability of a client: it inserts rows.
 pub(crate) const INSERT: &str = "insert";
-/// Reads rows: a server.
+/// Ability of a server: it reads rows.
 pub(crate) const STORE: &str = "store";
-/// Encrypts: every half that it has.
+/// Ability: all halves of the subject encrypt.
 pub(crate) const TLS: &str = "tls";
-/// Encrypts: its client alone.
+/// Ability: only the client encrypts.
 pub(crate) const TLS_CLIENT: &str = "tls-client";
-/// Encrypts: its server alone.
+/// Ability: only the server encrypts.
 pub(crate) const TLS_SERVER: &str = "tls-server";
-/// Opens a connection for each exchange: a client.
+/// Ability of a client: it opens a connection for each exchange.
 pub(crate) const FRESH: &str = "fresh";
-/// What a definition can say that its subject can, and the factor that wants it.
+/// Abilities that a definition can state, each with the factor that requires it.
 pub(crate) const ABILITIES: [(&str, &str); 6] = [
     (INSERT, "insert"),
     (STORE, "store"),
@@ -58,85 +58,85 @@ pub(crate) const ABILITIES: [(&str, &str); 6] = [
     (FRESH, "connection"),
 ];
 
-/// Stands in the words that start a subject where its heap is limited.
+/// Placeholder for the heap limit in the command that starts a subject.
 const HEAP: &str = "@heap";
-/// The collector of a limited heap: with any other, what fits depends on how a machine cuts the heap into regions.
+/// The garbage collector of a limited heap. With any other, the usable heap depends on how a machine divides it into regions.
 const SERIAL: &str = "-XX:+UseSerialGC";
-/// The name under which a half's collector stands beside its versions.
+/// The name under which a half's garbage collector is recorded beside its versions.
 pub(crate) const COLLECTOR: &str = "collector";
-/// The setting of a heap that is limited on both sides, and limits nothing else's subjects.
+/// The setting that limits the heap of both sides. Subjects without a Java heap ignore it.
 pub(crate) const JAVA_HEAP: &str = "java_heap";
 
-/// What goes wrong with a subject.
+/// Errors of a subject.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
-    /// The definition is no such TOML.
+    /// The definition is invalid TOML.
     #[error("the definition of the subject cannot be read (docs/lab/your-own-service.md has one): {0}")]
     Definition(#[from] toml::de::Error),
-    /// It speaks nothing that we know.
+    /// The dialect is unknown.
     #[error("{0:?} is no dialect: they are {known}", known = dialect::names())]
     Dialect(String),
-    /// A file is no definition.
+    /// A file is not a valid definition.
     #[error("{path}: {source}")]
     Unreadable {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<SubjectError>,
     },
-    /// It could not be built.
+    /// The subject could not be built.
     #[error("{command:?} in {directory} {what}")]
     Build {
-        /// The words of the command.
+        /// The command.
         command: String,
-        /// Where it ran.
+        /// The working directory.
         directory: String,
-        /// How it ended.
+        /// The exit status or error of the command.
         what: String,
     },
-    /// It cannot be started, or its files cannot be used.
+    /// The subject cannot be started, or its files cannot be used.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// It says nothing in time.
+    /// The subject did not answer before the timeout.
     #[error("the subject did not answer {to} within {seconds} s")]
     Silent {
-        /// What it was told.
+        /// The order sent to it.
         to: &'static str,
-        /// How long was waited.
+        /// The timeout.
         seconds: u64,
     },
-    /// It says what nobody understands.
+    /// The subject sent an unexpected line.
     #[error("the subject said {line:?} where {wanted} was expected")]
     Babble {
-        /// Its words, shortened.
+        /// The line, shortened.
         line: String,
-        /// What was expected.
+        /// The expected report.
         wanted: &'static str,
     },
-    /// It says that it cannot.
+    /// The subject reported failure.
     #[error("the subject gave up: {0}")]
     GaveUp(String),
-    /// It answers, but wrongly.
+    /// The subject's responses are wrong.
     #[error("refused: {0}")]
     Wrong(String),
-    /// Rows cannot be read or kept.
+    /// Rows cannot be read or inserted.
     #[error("rows: {0}")]
     Rows(#[from] rusqlite::Error),
-    /// The tables of features have no place for what it speaks.
+    /// The tables of features do not cover the subject's dialect.
     #[error("features are probed of SOAP 1.1, XML-RPC and REST with XML or JSON, not of {0}")]
     Unprobed(&'static str),
-    /// It answers that it does not do what was asked.
+    /// The subject answers an exchange with a fault.
     #[error("the exchange: {0}")]
     Fault(String),
-    /// It closes the connection instead of answering.
+    /// The subject closed the connection without an answer.
     #[error("the connection ended without an answer")]
     Unanswered,
-    /// The bytes of an exchange are not as the dialect wants them.
+    /// The bytes of an exchange violate the dialect.
     #[error("the exchange: {0}")]
     Exchange(String),
 }
@@ -154,56 +154,57 @@ impl From<stentor_wire::WireError> for SubjectError {
     }
 }
 
-/// A subject as its file in `subjects.d` describes it.
+/// A subject, as defined by its file in `subjects.d`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
     /// Dialect, software and runtime, with slashes between: `rest+xml/cxf-2.7.4/jdk17`.
     pub id: String,
-    /// What it can be asked.
+    /// Supported operations.
     pub ops: Vec<reference::Op>,
-    /// Which halves it has.
+    /// Available halves.
     pub roles: Vec<protocol::SubjectRole>,
-    /// What has to be installed; told, never installed.
+    /// Software that must be installed; listed to the user, never installed.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// How it is built, when asked.
+    /// The build command, run on request.
     #[serde(default)]
     pub build: Vec<String>,
-    /// What building leaves behind, seen from the directory; without it, it is not built.
+    /// The file that the build produces, relative to the directory; if it is missing, the subject is not built.
     #[serde(default)]
     pub artefact: Option<PathBuf>,
-    /// How it is started; `@heap` becomes `-Xmx` and the level of the factor `heap` in MiB, with the serial
-    /// collector, or nothing.
+    /// The start command. `@heap` is replaced by `-Xmx` with the level of the factor `heap` in MiB and the option for the serial collector,
+    /// or by nothing.
     pub run: Vec<String>,
-    /// Where; by default where its file is.
+    /// The working directory; by default the directory of the definition's file.
     #[serde(default)]
     pub directory: Option<PathBuf>,
-    /// What else it can do: `insert` for a client that keeps rows, `store` for a server that reads them, `tls` for halves that
-    /// encrypt, `tls-client` or `tls-server` where only its client or its server does, `fresh` for a client that opens a connection for each exchange.
+    /// Further abilities: `insert` for a client that inserts rows, `store` for a server that reads them, `tls` for halves that encrypt,
+    /// `tls-client` or `tls-server` if only its client or its server encrypts, `fresh` for a client that opens a connection for each
+    /// exchange.
     #[serde(default)]
     pub can: Vec<String>,
 }
 
 impl Definition {
-    /// Reads a definition.
+    /// Parses a definition.
     pub fn parse(text: &str) -> Result<Self, SubjectError> {
         Ok(toml::from_str(text)?)
     }
 
-    /// Returns the dialect that the id begins with.
+    /// Returns the dialect at the start of the id.
     pub fn dialect(&self) -> Result<dialect::SubjectDialect, SubjectError> {
         let name = self.id.split('/').next().unwrap_or_default();
         dialect::SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
     }
 
-    /// Returns whether it says that it can do something.
+    /// Returns true if the definition states an ability.
     #[must_use]
     pub fn can(&self, ability: &str) -> bool {
         self.can.iter().any(|one| one == ability)
     }
 
-    /// Returns whether this half of it encrypts.
+    /// Returns true if the given half encrypts.
     #[must_use]
     pub fn encrypts(&self, role: protocol::SubjectRole) -> bool {
         let alone = match role {
@@ -213,7 +214,7 @@ impl Definition {
         self.can(TLS) || self.can(alone)
     }
 
-    /// Returns the words that start it in a cell with these factors.
+    /// Returns the start command for a cell with these factors.
     #[must_use]
     pub fn words(&self, factors: &BTreeMap<String, String>) -> Vec<String> {
         let level = factors.get("heap").or(factors.get(JAVA_HEAP));
@@ -223,20 +224,20 @@ impl Definition {
         self.run.iter().flat_map(words).collect()
     }
 
-    /// Names the collector that it is started with, where it runs on a Java machine.
+    /// Returns the name of the garbage collector, if the subject runs on Java.
     pub(crate) fn collector(&self) -> Option<&'static str> {
         let is_java = self.run.first().is_some_and(|program| program == "java");
         is_java.then(|| if self.run.iter().any(|word| word == SERIAL) { "serial" } else { "default" })
     }
 
-    /// Returns the definition for a cell with these factors: with them, it is started as the cell wants it.
+    /// Returns the definition with the start command for a cell with these factors.
     #[must_use]
     pub fn for_cell(&self, factors: &BTreeMap<String, String>) -> Self {
         Self { run: self.words(factors), ..self.clone() }
     }
 
-    /// Describes the subject whose server is the real one, given the command that starts its halves: it lists its own data, which it
-    /// reads from rows, and its client keeps them as rows where a cell wants it.
+    /// Describes the subject with the project's own server, given the command that starts its halves. The server lists its own data, read
+    /// from rows; the client inserts them as rows if a cell requires it.
     #[must_use]
     pub fn served(dialect: dialect::SubjectDialect, run: Vec<String>) -> Self {
         let id = format!("{}/{SERVED}", dialect.name());
@@ -245,8 +246,8 @@ impl Definition {
         Self { id, ops, can, ..Self::built_in(dialect, run) }
     }
 
-    /// Describes a push service as a subject, given the command that starts its parts: a device, an app server, and the gateway
-    /// that both are connected to.
+    /// Describes a push service as a subject, given the command that starts its parts: a device, an app server, and the gateway between
+    /// them.
     #[must_use]
     pub fn pushed(service: &str, run: Vec<String>) -> Self {
         use protocol::SubjectRole::{Client, Gateway, Server};
@@ -260,11 +261,11 @@ impl Definition {
         }
     }
 
-    /// Describes a subject that the binary plays itself, given the command that starts it.
+    /// Describes a built-in subject, given the command that starts it.
     #[must_use]
     pub fn built_in(dialect: dialect::SubjectDialect, run: Vec<String>) -> Self {
         let mut can = vec![INSERT, STORE, FRESH];
-        // Two threads cannot share the one state of an encrypted connection.
+        // Two threads cannot share the state of one encrypted connection.
         can.extend((dialect.transport != dialect::SubjectTransport::SocketThreads).then_some(TLS));
         Self {
             id: format!("{}/{BUILT_IN}", dialect.name()),

@@ -1,6 +1,6 @@
-//! Words that stand for the values of an enumeration, the same in files and for people.
+//! Enumerations with a word for each value, used for both serialization and display.
 
-/// Declares an enumeration with the word of each value, by which it is written and read.
+/// Declares an enumeration with a word for each value; values are written and parsed as their words.
 macro_rules! words {
     (
         $(#[$about:meta])*

@@ -1,22 +1,22 @@
-//! Whether the processor is emulated: what is timed on such a one says nothing of any processor.
+//! Detection of an emulated processor: times measured on one say nothing about any processor.
 //!
-//! An emulator of single programs (qemu-user and its kind) passes on what the host's kernel tells of itself, and newer ones
-//! rewrite `/proc/cpuinfo`; so several files are asked, and one that speaks of another processor is enough. What cannot be
-//! seen: a whole machine that is emulated (its kernel is of the emulated kind too), an emulator on a host of the same kind,
-//! and one that rewrites `/proc/cpuinfo` on a kernel older than 6.1 that shows no clocks.
+//! An emulator of single programs (such as qemu-user) passes on the host kernel's files, and newer ones rewrite `/proc/cpuinfo`. So several
+//! files are read, and one that shows another processor is enough. Not detected are an emulated machine as a whole (its kernel is of the
+//! emulated kind too), an emulator on a host of the same kind, and one that rewrites `/proc/cpuinfo` on a kernel older than 6.1 that shows
+//! no clocks.
 
-/// What is told wherever times would be.
+/// The text printed in place of times.
 pub const NOT_TIMED: &str = "not timed: the processor is emulated";
 
 const KERNEL: &str = "/proc/sys/kernel/arch";
 const CPUINFO: &str = "/proc/cpuinfo";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// A kind of processor, and what only a kernel of that kind tells.
+/// A kind of processor, with the traits of its kernels.
 struct ProcessorKind {
-    /// What the compiler calls it.
+    /// Its names in the compiler.
     programs: &'static [&'static str],
-    /// How its kernels are named; each may have more letters.
+    /// Prefixes of the names of its kernels.
     kernels: &'static [&'static str],
     /// A name in `/proc/cpuinfo`.
     fact: &'static str,
@@ -39,18 +39,18 @@ const KINDS: [ProcessorKind; 2] = [
     },
 ];
 
-/// What the system tells of the processor; empty where it does not tell.
+/// The system's files about the processor; empty if missing.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessorFacts {
-    /// What the kernel was built for (`/proc/sys/kernel/arch`, since Linux 6.1).
+    /// The architecture of the kernel (`/proc/sys/kernel/arch`, since Linux 6.1).
     pub kernel: String,
     /// The text of `/proc/cpuinfo`.
     pub cpuinfo: String,
-    /// The clocks that the kernel can read.
+    /// The clocks available to the kernel.
     pub clocks: String,
 }
 
-/// Returns what speaks for an emulated processor here; `None` where nothing does.
+/// Returns the evidence that the processor here is emulated; `None` if there is none.
 #[must_use]
 pub fn here() -> Option<String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn here() -> Option<String> {
 }
 
 impl ProcessorFacts {
-    /// Returns what speaks for it that a program built for `program` runs on an emulated processor.
+    /// Returns the evidence that a program built for `program` runs on an emulated processor.
     #[must_use]
     pub fn emulates(&self, program: &str) -> Option<String> {
         let own = KINDS.iter().find(|kind| kind.programs.contains(&program))?;

@@ -1,4 +1,4 @@
-//! What the system tells of itself in files; what it does not tell is left empty.
+//! Facts of the system from its files; missing ones are empty.
 
 /// Returns a file's first line.
 #[must_use]
@@ -7,7 +7,7 @@ pub fn line(path: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Returns what stands behind a name in a file of names and values.
+/// Returns the value of a name in a file of names and values.
 #[must_use]
 pub fn fact(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -15,7 +15,7 @@ pub fn fact(path: &str, name: &str) -> String {
     line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
 }
 
-/// Names the processor, or the board where the kernel names only that.
+/// Returns the name of the processor, or of the board if the kernel names only that.
 #[must_use]
 pub fn processor() -> String {
     let name = fact("/proc/cpuinfo", "model name");

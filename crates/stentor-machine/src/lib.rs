@@ -1,4 +1,4 @@
-//! Facts of the machine on which a figure is taken: its processor, and whether an emulator stands for one.
+//! Facts of the machine on which a figure is measured: its processor, and whether it is emulated.
 #![forbid(unsafe_code)]
 
 pub mod emulation;

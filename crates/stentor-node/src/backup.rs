@@ -1,7 +1,7 @@
 //! Backups of a data directory: a folder with a copy of the database, the pepper, and a manifest that is written last.
 //!
-//! The key that seals credentials is not among them: who has both has the credentials. The root key is made anew where it is
-//! missing, and the queue is made from the store.
+//! The key that seals credentials is not included, because with both a thief has the credentials. The root key is created again if it is
+//! missing, and the queue is rebuilt from the store.
 
 mod manifest;
 
@@ -22,11 +22,11 @@ use crate::config::store_address;
 use crate::engines::{queue_file, store_file};
 pub use manifest::{BackupFile, BackupManifest};
 
-/// What hangs on to a database under its name; with another database it would be applied to that.
+/// Suffixes of the database's companion files; SQLite would apply them to another database of the same name.
 const COMPANIONS: &[&str] = &["-wal", "-shm"];
 
-/// Copies the database as of one instant into a new folder, also while a server uses it. Returns what the folder holds; it is a backup
-/// only with its manifest, so that one that broke off is none.
+/// Copies the database as of one instant into a new folder, even while a server uses it. Returns the manifest. A folder is a backup only
+/// with its manifest, so that an interrupted backup is none.
 pub fn back_up(config: &Config, folder: &Path) -> Result<BackupManifest, AppError> {
     let database = database(config, folder)?;
     begin(folder)?;
@@ -41,8 +41,7 @@ pub fn back_up(config: &Config, folder: &Path) -> Result<BackupManifest, AppErro
     Ok(manifest)
 }
 
-/// Compares a backup with its manifest and reads its database through. Returns the manifest; fails when anything is missing,
-/// different or damaged.
+/// Compares a backup with its manifest and checks its database. Returns the manifest. Fails if anything is missing, different or damaged.
 pub fn check_backup(folder: &Path, depth: Depth) -> Result<BackupManifest, AppError> {
     let manifest = BackupManifest::read(folder)?;
     manifest.compare(folder)?;
@@ -53,8 +52,8 @@ pub fn check_backup(folder: &Path, depth: Depth) -> Result<BackupManifest, AppEr
     }
 }
 
-/// Checks a backup and puts it into a data directory that has no database. The database comes last and under its name at once,
-/// so that a restore that broke off leaves nothing that a server would start on.
+/// Checks a backup and restores it into a data directory without a database. The database is renamed into place last, so that an
+/// interrupted restore leaves nothing on which a server would start.
 pub fn restore(config: &Config, folder: &Path) -> Result<BackupManifest, AppError> {
     if config.store.engine == Engine::Postgres {
         return Err(refused(by_its_own_programs(config, folder, BackupWay::Back)));
@@ -63,27 +62,27 @@ pub fn restore(config: &Config, folder: &Path) -> Result<BackupManifest, AppErro
     let _lock = prepare_folder(&config.data_dir)?;
     let database = store_file(&config.data_dir);
     require_absent(&database)?;
-    // Before the database, with which a server would start and make another.
+    // Before the database: with the database in place a server would start and create another pepper.
     restore_pepper(folder, &config.data_dir)?;
     let draft = database.with_extension("restoring");
     remove(&draft)?;
     copy_private(&store_file(folder), &draft)?;
-    // Ids of chunks that another database knew; it is made again from the store.
+    // It holds chunk ids of another database; it is rebuilt from the store.
     remove(&queue_file(&config.data_dir))?;
     std::fs::rename(&draft, &database).map_err(|cause| at(&database, cause))?;
-    // A rename survives a power cut only with its folder.
+    // A rename is durable only after its folder is synced.
     sync_folder(&config.data_dir)?;
     Ok(manifest)
 }
 
-/// Which way a backup goes.
+/// The direction of a backup.
 #[derive(Clone, Copy)]
 enum BackupWay {
     Out,
     Back,
 }
 
-/// Returns what to run for a database: its own programs know how it is copied as of one instant.
+/// Returns the commands to run for PostgreSQL; its own programs can copy it as of one instant.
 fn by_its_own_programs(config: &Config, folder: &Path, way: BackupWay) -> String {
     let options = store_address(&config.store).map(|address| address.client_options()).unwrap_or_default();
     let (folder, data_dir) = (folder.display(), config.data_dir.display());
@@ -115,7 +114,7 @@ fn database(config: &Config, folder: &Path) -> Result<PathBuf, AppError> {
     }
 }
 
-/// Makes the folder of a backup, or takes one that is empty.
+/// Creates the folder of a backup, or accepts an empty one.
 fn begin(folder: &Path) -> Result<(), AppError> {
     private::make_folder(folder).map_err(|cause| at(folder, cause))?;
     let mut entries = std::fs::read_dir(folder).map_err(|cause| at(folder, cause))?;
@@ -139,7 +138,7 @@ fn require_absent(database: &Path) -> Result<(), AppError> {
     }
 }
 
-/// Puts the pepper back; another one than that of the backup is not overwritten, because keys depend on it.
+/// Restores the pepper. A different existing pepper is not overwritten, because keys depend on it.
 fn restore_pepper(folder: &Path, data_dir: &Path) -> Result<(), AppError> {
     let (kept, present) = (folder.join(PEPPER_FILE), data_dir.join(PEPPER_FILE));
     match (read(&kept)?, read(&present)?) {
@@ -153,7 +152,7 @@ fn restore_pepper(folder: &Path, data_dir: &Path) -> Result<(), AppError> {
     }
 }
 
-/// Copies a file for its owner alone and syncs it. Returns whether there was one.
+/// Copies a file with access for its owner only, and syncs it. Returns false if there is no such file.
 fn copy_private(source: &Path, target: &Path) -> Result<bool, AppError> {
     let mut from = match File::open(source) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -162,7 +161,7 @@ fn copy_private(source: &Path, target: &Path) -> Result<bool, AppError> {
     let options = private::options().write(true).create_new(true).open(target);
     let copied = options.and_then(|mut to| {
         io::copy(&mut from, &mut to)?;
-        // On disk before the manifest says that it is there.
+        // On disk before the manifest lists it.
         to.sync_all()
     });
     copied.map_err(|cause| at(target, cause)).map(|()| true)

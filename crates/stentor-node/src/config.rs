@@ -1,4 +1,4 @@
-//! The configuration with the checks that only engines can make: of addresses and of keys.
+//! The configuration, with the checks of addresses and keys that only engines can make.
 
 use std::path::Path;
 

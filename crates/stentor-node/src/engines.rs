@@ -34,7 +34,7 @@ pub fn queue_file(data_dir: &Path) -> PathBuf {
     data_dir.join(QUEUE_FILE)
 }
 
-/// Returns where the store of a configuration is. Fails where it is in memory.
+/// Returns the place of a configuration's store. Fails if the store is in memory.
 pub fn store_place(config: &Config) -> Result<StorePlace, AppError> {
     match config.store.engine {
         Engine::Sqlite => Ok(StorePlace::Sqlite(store_file(&config.data_dir))),

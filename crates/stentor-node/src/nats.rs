@@ -1,4 +1,4 @@
-//! The queue on NATS JetStream, where this build has it.
+//! The queue on NATS JetStream, if this build includes it.
 
 #[cfg(not(feature = "nats"))]
 mod absent;

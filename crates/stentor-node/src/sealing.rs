@@ -1,4 +1,4 @@
-//! The key that seals credentials: where it is, whether it is the right one, and how another takes its place.
+//! The key that seals credentials: its place, its check, and its rotation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use stentor_storage::sqlite::{SqliteSettings, SqliteStore, sealed_under};
 use crate::config::store_address;
 use crate::engines;
 
-/// How a data directory and the keys at hand go together.
+/// The state of a data directory in relation to the available keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealing {
-    /// Where the keys come from, for a person.
+    /// The source of the keys, for people.
     pub source: String,
-    /// The keys at hand, the one that seals first; none where there is no key yet.
+    /// The available keys, the sealing one first; empty if there is none yet.
     pub keys: Vec<SealKeyId>,
-    /// How many credentials are sealed under each key.
+    /// Number of credentials sealed under each key.
     pub wanted: BTreeMap<SealKeyId, u64>,
 }
 
-/// What a rotation did.
+/// The result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// The key that sealed before.
@@ -35,14 +35,14 @@ pub struct Rotation {
     pub to: SealKeyId,
     /// Credentials under the new key.
     pub credentials: u64,
-    /// Credentials that no key opens; the former key is kept for them.
+    /// Credentials that no key opens; the former key is kept because of them.
     pub unreadable: u64,
     /// The file that holds the key.
     pub key_file: PathBuf,
 }
 
 impl Sealing {
-    /// Looks at a data directory and at the keys at hand; writes nothing.
+    /// Inspects a data directory and the available keys; writes nothing.
     pub fn look(config: &Config) -> Result<Self, AppError> {
         let wanted = wanted(config)?;
         let found = find(config)?;
@@ -50,7 +50,7 @@ impl Sealing {
         Ok(Self { source: source(config), keys, wanted })
     }
 
-    /// Returns why these keys cannot be used, and what to do about it.
+    /// Returns the reason why these keys cannot be used, with the remedy.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let missing: Vec<_> = self.wanted.iter().filter(|(id, _)| !self.keys.contains(id)).collect();
@@ -72,8 +72,8 @@ impl Sealing {
     }
 }
 
-/// Returns the keys of a data directory and makes the file at first start; refuses, and touches nothing, when credentials are
-/// sealed under others.
+/// Returns the keys of a data directory; creates the file at first start. Fails without any change if credentials are sealed under other
+/// keys.
 pub(crate) fn keys(config: &Config) -> Result<SealKeys, AppError> {
     let sealing = Sealing::look(config)?;
     if let Some(problem) = sealing.problem() {
@@ -89,10 +89,10 @@ pub(crate) fn keys(config: &Config) -> Result<SealKeys, AppError> {
     }
 }
 
-/// Lets a new key take the place of the one in the key file, on the data directory of a server that is stopped.
+/// Replaces the key in the key file by a new one, in the data directory of a stopped server.
 ///
-/// Both keys are in the file until every credential is under the new one: a rotation that is cut off leaves everything
-/// readable, and the next start goes on.
+/// Both keys stay in the file until every credential is sealed under the new one. An interrupted rotation leaves everything readable, and
+/// the next start continues it.
 pub fn rotate(config: &Config) -> Result<Rotation, AppError> {
     let key_file = config.secrets.key_file(&config.data_dir);
     if config.secrets.key().is_some() {
@@ -111,23 +111,23 @@ pub fn rotate(config: &Config) -> Result<Rotation, AppError> {
             "there is no database in {folder}: give the server's data directory"
         )));
     }
-    // Before the keys are read: a server that runs would go on sealing under the former key.
+    // Before the keys are read: a running server would continue to seal under the former key.
     let _lock = prepare_folder(&config.data_dir)?;
     let former = keys(config)?;
     let kept = read(&key_file)?.unwrap_or_default();
     let fresh = new_key();
     write(&key_file, &format!("{}\n{}\n", fresh.expose_secret(), kept.expose_secret().trim()))?;
-    // Read back from the disk: what could not be read after a crash must not seal anything.
+    // Read back from the disk: a key that could not be read after a crash must not seal anything.
     let present = parse(&key_file, &read(&key_file)?.unwrap_or_default())?;
     let to = present.present();
     let opened =
         SqliteStore::open_sealed(engines::store_file(&config.data_dir), SqliteSettings::store(), present);
-    // Opening it has sealed all anew; closed before the count, which reads the file.
+    // Opening the store has resealed everything. It is closed before the count, which reads the file.
     drop(opened.map_err(|error| store(&error))?);
     let wanted = wanted(config)?;
     let credentials = wanted.get(&to).copied().unwrap_or_default();
     let unreadable = wanted.values().sum::<u64>() - credentials;
-    // Only then: what no key opened yet may be under the former one.
+    // Only then: credentials that no key has opened may be under the former one.
     if unreadable == 0 {
         write(&key_file, &format!("{}\n", fresh.expose_secret()))?;
     }

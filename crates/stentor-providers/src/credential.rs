@@ -1,4 +1,4 @@
-//! Reading credentials: JSON in, clear errors out, and never the secret itself in either.
+//! Parsing of credentials from JSON; neither errors nor logs ever contain the secret.
 
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use stentor_core::error::Invalid;
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::{Endpoint, Roots};
 
-/// What is wrong with a URL that holds what it must not.
+/// The problem of a URL with credentials in it.
 pub(crate) const NO_USER: &str = "must not hold a user or a password";
 
-/// A credential's fields while they are read.
+/// Reader of a credential's fields.
 pub(crate) struct Fields<'a> {
     map: &'a Map<String, Value>,
     path: &'static str,
@@ -20,7 +20,7 @@ pub(crate) fn parse(secret: &str) -> Result<Map<String, Value>, CredentialError>
     match serde_json::from_str(secret) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(invalid("credential", "must be a JSON object")),
-        // The parser's own message may quote the text.
+        // The parser's own message may quote the input.
         Err(cause) => Err(invalid(
             "credential",
             &format!("is not JSON (line {}, column {})", cause.line(), cause.column()),
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
         Self { map, path }
     }
 
-    /// Refuses names that mean nothing here.
+    /// Fails on unknown names.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), CredentialError> {
         let unknown = self.map.keys().find(|key| !known.contains(&key.as_str()));
         unknown.map_or(Ok(()), |key| {
@@ -49,12 +49,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Returns a text that must be there and not empty.
+    /// Returns a required, non-empty text.
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, CredentialError> {
         self.optional(name)?.ok_or_else(|| self.invalid(name, "is missing"))
     }
 
-    /// Returns a text that may be missing, but not be empty or of another type.
+    /// Returns an optional text; fails if it is empty or of another type.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<&'a str>, CredentialError> {
         match self.map.get(name) {
             None | Some(Value::Null) => Ok(None),

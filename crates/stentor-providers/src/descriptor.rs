@@ -1,4 +1,4 @@
-//! What the rest of the house knows of an adapter: each folder describes itself in one of these.
+//! Descriptors: each adapter's folder describes itself in one of these.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use stentor_core::ports::provider::{CredentialError, Provider};
 use crate::Setup;
 use crate::schema::CredentialSchema;
 
-/// Hosts that a credential leads to, each behind the field that names it.
+/// Hosts used by a credential, each after the name of its field.
 pub type Hosts = Vec<(String, String)>;
 
-/// An adapter, or what is wrong with its credential.
+/// An adapter, or the problem of its credential.
 pub type OpenedProvider = Result<Arc<dyn Provider>, CredentialError>;
 
-/// One adapter.
+/// The descriptor of an adapter.
 #[derive(Debug)]
 pub struct Descriptor {
     /// Its name and its persisted code.
@@ -25,56 +25,56 @@ pub struct Descriptor {
     pub title: &'static str,
     /// The same, short.
     pub label: &'static str,
-    /// Whether it only seems to send.
+    /// True if it only pretends to send.
     pub is_for_trials: bool,
-    /// Platforms whose devices it reaches when their registration names no provider.
+    /// Platforms of devices that it reaches if their registration names no provider.
     pub platforms: &'static [Platform],
-    /// What a message may say in this push service's own words.
+    /// The part of a message in this push service's own format.
     pub overrides: Option<Overrides>,
-    /// Messages per minute that the push service allows one credential unless it says otherwise; `None` for no such rule.
+    /// Default quota of a credential in messages per minute, as set by the push service; `None` if there is no such rule.
     pub quota_per_minute: Option<u32>,
     /// Longest push token.
     pub token_max_bytes: usize,
-    /// Returns whether a text can be a token of the push service at all.
+    /// Returns true if a text has the form of a token of the push service.
     pub can_be_token: fn(&str) -> bool,
-    /// What can be one, in words: what follows *must be*.
+    /// The form of a token, in words that follow *must be*.
     pub token_form: &'static str,
-    /// Whether capitals and small letters of a token are the same.
+    /// True if tokens are case-insensitive.
     pub token_ignores_case: bool,
-    /// Whether the push service says that a token is invalid when it belongs to another environment.
+    /// True if the push service reports tokens of another environment as invalid.
     pub confuses_environments: bool,
-    /// What its credential is made of.
+    /// The schema of its credential.
     pub credential: CredentialSchema,
     /// Checks a message against the documented limits of the push service; the error names the field.
     pub check: fn(&MessageSpec) -> Result<(), Invalid>,
-    /// Returns the bytes of a message, its token apart.
+    /// Returns the size of a message in bytes, without its token.
     pub payload_bytes: fn(&Message) -> usize,
-    /// Lists the hosts that a credential leads to.
+    /// Lists the hosts used by a credential.
     pub hosts: fn(&str) -> Result<Hosts, CredentialError>,
     /// Builds the adapter for a credential's JSON; connects to nothing yet.
     pub open: fn(&str, &Setup) -> OpenedProvider,
 }
 
-/// A part of a message that one push service gets as it is.
+/// A part of a message that is passed to one push service unchanged.
 #[derive(Debug)]
 pub struct Overrides {
-    /// Field of the request that holds it.
+    /// The request field that holds it.
     pub field: &'static str,
-    /// What it is, for the reference of the API.
+    /// Its description, for the API reference.
     pub about: &'static str,
-    /// What it is, for the command's help.
+    /// Its description, for the command's help.
     pub help: &'static str,
 }
 
 impl Descriptor {
-    /// Returns a token as it is kept and looked for: two spellings of one token are one device.
+    /// Returns a token in its canonical spelling, as it is stored and looked up: two spellings of one token are one device.
     #[must_use]
     pub fn spelled(&self, token: PushToken) -> PushToken {
         let is_one = self.token_ignores_case && (self.can_be_token)(token.expose());
         if is_one { token.in_small_letters() } else { token }
     }
 
-    /// Returns the other spelling under which an earlier version may have kept a token, if there is one.
+    /// Returns the other spelling under which an earlier version may have stored a token, if there is one.
     #[must_use]
     pub fn older_spelling(&self, token: &PushToken) -> Option<PushToken> {
         let is_one = self.token_ignores_case && (self.can_be_token)(token.expose());
@@ -82,7 +82,7 @@ impl Descriptor {
         (older != *token).then_some(older)
     }
 
-    /// Returns the field of a request that overrides what this push service gets, if there is one.
+    /// Returns the request field with the override for this push service, if there is one.
     #[must_use]
     pub fn override_field(&self) -> Option<&'static str> {
         self.overrides.as_ref().map(|overrides| overrides.field)

@@ -1,9 +1,9 @@
-//! Small help with JSON values.
+//! Helpers for JSON values.
 
 use serde_json::{Map, Value};
 use stentor_core::error::Invalid;
 
-/// Refuses keys that are not in the list.
+/// Fails on keys outside the list.
 pub(crate) fn only(map: &Map<String, Value>, known: &[&str], path: &str) -> Result<(), Invalid> {
     match map.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
@@ -13,7 +13,7 @@ pub(crate) fn only(map: &Map<String, Value>, known: &[&str], path: &str) -> Resu
     }
 }
 
-/// Returns the object at `name`, which may be missing.
+/// Returns the optional object at `name`.
 pub(crate) fn object<'a>(
     map: &'a Map<String, Value>,
     name: &str,
@@ -26,7 +26,7 @@ pub(crate) fn object<'a>(
     }
 }
 
-/// Refuses values that are not strings.
+/// Fails on values that are not strings.
 pub(crate) fn strings(map: &Map<String, Value>, path: &str) -> Result<(), Invalid> {
     match map.iter().find(|(_, value)| !value.is_string()) {
         Some((key, _)) => Err(Invalid::new(format!("{path}.{key}"), "must be a string")),
@@ -34,7 +34,7 @@ pub(crate) fn strings(map: &Map<String, Value>, path: &str) -> Result<(), Invali
     }
 }
 
-/// Puts `over` on `base`: objects are merged, everything else is replaced.
+/// Merges `over` into `base`: objects are merged, everything else is replaced.
 pub(crate) fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {

@@ -1,9 +1,9 @@
-//! Adapters to the push services, one folder each with the same rooms: `credential`, `auth`, `payload`, `errors`.
+//! Adapters to the push services, in one folder each with the same modules: `credential`, `auth`, `payload`, `errors`.
 //!
 //! A folder describes itself in a [`Descriptor`]; a new one is a line of [`stentor_core::push_services`].
 //!
-//! The words of a vendor and the statuses of HTTP stay here: outside there are only
-//! [`Outcome`](stentor_core::outcome::Outcome)s. No adapter tries again what a push service may have processed.
+//! Vendor terms and HTTP statuses stay in this crate: its interface only has [`Outcome`](stentor_core::outcome::Outcome)s. No adapter
+//! retries a request that a push service may have processed.
 #![forbid(unsafe_code)]
 
 mod credential;
@@ -28,23 +28,23 @@ pub use self::descriptor::Descriptor;
 pub use self::outbound::Outbound;
 pub use self::registry::{all, descriptor, open, refused_host, usual_provider};
 
-/// What an adapter needs from its surroundings.
+/// The environment of an adapter.
 #[derive(Clone)]
 pub struct Setup {
-    /// The time, for keys that expire.
+    /// The clock, for keys that expire.
     pub clock: Arc<dyn Clock>,
-    /// Bounds of its connections.
+    /// Limits of its connections.
     pub limits: Limits,
-    /// Where it may connect.
+    /// The outbound policy for its connections.
     pub outbound: Outbound,
 }
 
-/// A host in a credential that may not be connected to.
+/// A host in a credential to which connections are not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
     /// Path of the field that names it.
     pub field: String,
-    /// Why the address is refused.
+    /// The reason of the refusal.
     pub refused: Refused,
 }
 

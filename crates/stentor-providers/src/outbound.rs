@@ -1,4 +1,4 @@
-//! Where adapters may connect: the operator's policy, asked about each address of each connection.
+//! Enforces the operator's outbound policy on each address of each connection of the adapters.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use stentor_core::outbound::{OutboundPolicy, Refused};
 use stentor_core::outcome::Reason;
 use stentor_http2::{Addresses, AllAddresses, Endpoint};
 
-/// The policy, and where the addresses of names come from.
+/// The policy and the name resolver.
 #[derive(Debug, Clone)]
 pub struct Outbound {
     policy: Arc<OutboundPolicy>,
@@ -19,19 +19,19 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Takes the policy; names have the addresses that the system's resolver finds.
+    /// Applies the policy to the addresses found by the system's resolver.
     #[must_use]
     pub fn new(policy: OutboundPolicy) -> Self {
         Self::with_names(policy, Arc::new(AllAddresses))
     }
 
-    /// Takes the policy and another resolver.
+    /// Applies the policy to the addresses found by another resolver.
     #[must_use]
     pub fn with_names(policy: OutboundPolicy, names: Arc<dyn Addresses>) -> Self {
         Self { policy: Arc::new(policy), names }
     }
 
-    /// Returns whether a host is refused without being looked up.
+    /// Fails if a host is refused without a lookup.
     pub fn check_host(&self, host: &str) -> Result<(), Refused> {
         check_host(&self.policy, host)
     }
@@ -47,7 +47,7 @@ impl Addresses for Outbound {
     }
 }
 
-/// Resolves for an HTTP library the permitted addresses of a name; addresses instead of names do not come by here.
+/// Resolves a name to its permitted addresses for an HTTP library, which does not call it for literal addresses.
 impl Resolve for Outbound {
     fn resolve(&self, name: Name) -> Resolving {
         let this = self.clone();
@@ -59,7 +59,7 @@ impl Resolve for Outbound {
     }
 }
 
-/// The route to one host, before it is taken.
+/// The route to one host, before a connection is opened.
 #[derive(Debug)]
 pub(crate) struct HostRoute {
     host: String,
@@ -72,28 +72,28 @@ impl HostRoute {
         Self { host: endpoint.host.clone(), port: endpoint.port, outbound: outbound.clone() }
     }
 
-    /// Returns why it is closed, if every address at its end is refused.
+    /// Returns a reason if all addresses of the host are refused.
     pub(crate) async fn closed(&self) -> Option<Reason> {
         let found = self.outbound.names.look_up(&self.host, self.port).await;
-        // A name that cannot be looked up closes nothing: the connection will tell.
+        // A failed lookup is not a refusal: the connection attempt will report it.
         let refused = found.is_ok_and(|addresses| self.outbound.policy.permitted(addresses).is_err());
         refused.then_some(Reason::AddressRefused)
     }
 }
 
-/// Returns whether a host is refused without being looked up: an address in any spelling, or this machine by its name.
+/// Fails if a host is refused without a lookup: an address in any spelling, or the local machine by its name.
 pub(crate) fn check_host(policy: &OutboundPolicy, host: &str) -> Result<(), Refused> {
     match address_of(host) {
         Some(address) => policy.check(address),
         None if is_this_machine(host) => policy
             .check(IpAddr::V6(Ipv6Addr::LOCALHOST))
-            // One of both is enough: a connection tries each address.
+            // One of the two suffices: a connection tries each address.
             .or_else(|_| policy.check(IpAddr::V4(Ipv4Addr::LOCALHOST))),
         None => Ok(()),
     }
 }
 
-/// Reads an address as URLs are read (WHATWG), which knows the spellings that systems know: short, octal, hexadecimal.
+/// Parses an address like a URL host (WHATWG), including the spellings that systems accept: short, octal, hexadecimal.
 fn address_of(host: &str) -> Option<IpAddr> {
     let bare = bare(host);
     // A zone names the interface, not the address (RFC 4007, section 11).
@@ -104,7 +104,7 @@ fn address_of(host: &str) -> Option<IpAddr> {
     })
 }
 
-/// Returns whether a name is this machine's for everybody (RFC 6761).
+/// Returns true if a name always denotes the local machine (RFC 6761).
 fn is_this_machine(host: &str) -> bool {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")

@@ -1,4 +1,4 @@
-//! Finds adapters by their kind.
+//! Lookup of adapters by their kind.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use stentor_core::ports::provider::{CredentialError, Provider};
 
 use crate::{ADAPTERS, Descriptor, RefusedHost, Setup, outbound};
 
-/// Returns whether each kind has its adapter, at the same place of both tables.
+/// Returns true if each kind has its adapter, at the same place of both tables.
 pub(crate) const fn is_complete() -> bool {
     let mut place = 0;
     while place < ADAPTERS.len() && place < ProviderKind::ALL.len() {
@@ -43,8 +43,8 @@ pub fn open(kind: ProviderKind, secret: &str, setup: &Setup) -> Result<Arc<dyn P
     (descriptor(kind).open)(secret, setup)
 }
 
-/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; returns an
-/// error when the credential itself is wrong.
+/// Finds a host in a credential to which connections are not allowed, as far as this is known without a lookup. Fails if the credential
+/// itself is invalid.
 pub fn refused_host(
     kind: ProviderKind,
     secret: &str,

@@ -1,4 +1,4 @@
-//! What all HTTP/2 adapters share: replies become outcomes, counters become the port's.
+//! Shared code of the HTTP/2 adapters: maps replies to outcomes and client counters to the port's.
 
 use std::time::Duration;
 
@@ -12,49 +12,49 @@ use stentor_http2::{Client, Fault, Part, Replies, Reply, Response};
 use crate::retry_after;
 
 const WORDS_MAX_CHARS: usize = 200;
-/// The headers of a refusal that are read.
+/// The headers of an error response that are read.
 pub(crate) const HEADERS: &[&str] = &["retry-after"];
-/// Up to here a refusal's body is kept as it came.
+/// Bodies of error responses up to this size are kept unchanged.
 pub(crate) const BRIEF_MAX_BYTES: usize = 256;
-/// Fewest answers of a batch that can ask for less in the push service's name.
+/// Fewest throttling responses in a batch that count as a request of the push service itself.
 const ASKS_MIN_ANSWERS: usize = 10;
 /// Most characters kept of a vendor's code.
 const CODE_MAX_CHARS: usize = 64;
 
-/// What was not sent because nothing may be connected to.
+/// The outcome of a delivery that was not sent because all addresses are refused.
 pub(crate) const ADDRESS_REFUSED: Outcome =
     Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
 
-/// Returns the outcome of each reply. `read` knows the vendor's words for answers.
+/// Returns the outcome of each reply. `read` interprets the vendor's responses.
 pub(crate) fn outcomes(replies: Replies, read: impl Fn(&Response) -> Outcome) -> Vec<Outcome> {
     let mut outcomes = vec![Outcome::Accepted; replies.len()];
     replies.into_others().for_each(|(at, reply)| outcomes[at] = outcome(reply, &read));
     outcomes
 }
 
-/// Returns the outcomes that have come, each at its place.
+/// Returns the outcomes received so far, each at its position.
 pub(crate) fn early(part: Part, read: impl Fn(&Response) -> Outcome) -> Vec<Option<Outcome>> {
     let mut early: Vec<_> = outcomes(part.replies, read).into_iter().map(Some).collect();
     part.missing.into_iter().for_each(|at| early[at] = None);
     early
 }
 
-/// Lets the client have fewer requests in flight when most answers to first attempts ask for less, and when the service
-/// cannot take more than one in five of them.
+/// Halves the client's limit of requests in flight if most responses to first attempts request a lower rate, or if more than one in five
+/// report that the service cannot take the request.
 pub(crate) fn obey(client: &Client, outcomes: &[Outcome]) {
     let asks = outcomes.iter().filter(|outcome| asks_for_less(outcome)).count();
     let overloaded = outcomes.iter().filter(|outcome| **outcome == unavailable(None)).count();
-    // One answer speaks for its own delivery; most of several speak for the push service.
+    // A single response concerns its own delivery; the majority of several concerns the push service.
     if asks >= ASKS_MIN_ANSWERS && 2 * asks >= outcomes.len() {
         client.slow_down();
     }
     client.note_overload(overloaded, outcomes.len());
 }
 
-/// Returns the outcome of a reply; `read` knows the vendor's words for answers.
+/// Returns the outcome of a reply; `read` interprets the vendor's responses.
 fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     match reply {
-        // What both services say to nearly everything; nothing else of it is kept.
+        // The response of both services to almost all requests; nothing else of it is kept.
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
         Reply::NotSent(Fault::Halted(word)) => put_off(&read(word.response())),
@@ -64,7 +64,7 @@ fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     }
 }
 
-/// Returns what becomes of a request that was not sent because of the answer to another.
+/// Returns the outcome of a request that was not sent because of the response to another one.
 const fn put_off(answer: &Outcome) -> Outcome {
     let (reason, retry_after) = match answer {
         Outcome::Unavailable { reason, retry_after, .. } => (*reason, *retry_after),
@@ -74,21 +74,22 @@ const fn put_off(answer: &Outcome) -> Outcome {
     Outcome::Unsent { reason, retry_after }
 }
 
-/// Returns whether an answer asks to send nothing more for a while; `read` knows the vendor's words.
+/// Returns true if a response requests a pause; `read` interprets the vendor's responses.
 pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Duration>) -> Outcome) -> bool {
-    // A wait of nothing asks for nothing.
+    // A `Retry-After` of zero does not request a pause.
     let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
     wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO)))
 }
 
-/// Returns how long a request of the batch may wait for its stream: once the message has expired it must not be sent.
+/// Returns the longest time that a request of the batch may wait for its stream: an expired message must not be sent.
 pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
-    // A TTL of 0 leaves no time to start within: such a message is for the push service to drop.
+    // A ttl of 0 leaves no time to start within: the push service has to drop such a message.
     let lives_on = batch.message.spec.ttl.as_seconds() > 0;
     lives_on.then(|| batch.message.expires_at().since(batch.now))
 }
 
-/// Reports to the operator, once for a batch, what kept it from being sent, and where to; `words` are a refused credential's.
+/// Logs for the operator, once for a batch, the obstacle to sending and the host. `words` extracts the vendor's message about a refused
+/// credential.
 pub(crate) fn report(
     (provider, host): (ProviderKind, &str),
     replies: &Replies,
@@ -98,7 +99,7 @@ pub(crate) fn report(
         Reply::NotSent(fault) => Some(fault),
         _ => None,
     });
-    // The sender tells of refused addresses itself, and once.
+    // The sender itself logs refused addresses, and once.
     if let Some(fault) = unsent.filter(|fault| !matches!(fault, Fault::AddressRefused(_))) {
         tracing::warn!(%provider, host, %fault, "requests were not sent");
     }
@@ -118,27 +119,27 @@ pub(crate) fn report(
     }
 }
 
-/// Keeps a push service's words fit for a log.
+/// Reduces a push service's message to text fit for a log.
 pub(crate) fn printable(words: &str) -> String {
     words.chars().filter(|c| !c.is_control()).take(WORDS_MAX_CHARS).collect()
 }
 
-/// Keeps a vendor's code to the length that codes have.
+/// Truncates a vendor's code to the usual length.
 pub(crate) fn code(code: &str) -> String {
     code.chars().take(CODE_MAX_CHARS).collect()
 }
 
-/// The push service, or the way to it, is down.
+/// Returns the outcome for a push service, or a network path to it, that is down.
 pub(crate) fn unavailable(retry_after: Option<Duration>) -> Outcome {
     Outcome::Unavailable { reason: Reason::Unavailable, scope: OutcomeScope::Service, retry_after }
 }
 
-/// Reads the response's `Retry-After`.
+/// Parses the response's `Retry-After`.
 pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
     retry_after::parse(response.header(RETRY_AFTER)?.as_bytes(), now)
 }
 
-/// Returns whether an answer speaks of more than its own device, and asks to wait.
+/// Returns true if an outcome requests to wait and its scope is wider than the device.
 const fn asks_for_less(outcome: &Outcome) -> bool {
     matches!(
         outcome,

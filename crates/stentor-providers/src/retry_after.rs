@@ -1,18 +1,18 @@
-//! `Retry-After`: how long a push service asks to wait (RFC 9110, section 10.2.3).
+//! `Retry-After`: the delay requested by a push service (RFC 9110, section 10.2.3).
 
 use std::time::Duration;
 
 use stentor_core::time::Timestamp;
 
-/// Longest wait that is obeyed, whatever is asked for: a day.
+/// Longest delay that is obeyed: a day.
 pub const RETRY_AFTER_MAX_SECONDS: u64 = 86_400;
 
-/// Reads seconds or an HTTP date; `None` when it is neither. The wait is at most [`RETRY_AFTER_MAX_SECONDS`].
+/// Parses seconds or an HTTP date; `None` for anything else. The delay is at most [`RETRY_AFTER_MAX_SECONDS`].
 #[must_use]
 pub fn parse(value: &[u8], now: Timestamp) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Only digits: what does not fit is more than the most.
+        // Only digits: a number that overflows exceeds the limit anyway.
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
         date(text)?.since(now)
@@ -20,10 +20,10 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Duration> {
     Some(wait.min(Duration::from_secs(RETRY_AFTER_MAX_SECONDS)))
 }
 
-/// Reads the one form of HTTP dates that may still be sent, `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses the one form of HTTP dates that may still be sent, `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn date(text: &str) -> Option<Timestamp> {
     let instant =
-        // A wrong day of the week is no reason to come back at once.
+        // A wrong day of the week is no reason to retry at once.
         jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok()?;
     Some(Timestamp::from_millis(instant.as_millisecond()))
 }

@@ -1,26 +1,26 @@
-//! Credentials as data: their fields, for whoever reads, asks for, describes or shows them.
+//! Schemas of credentials: the fields as data, for parsing, prompting, documentation and display.
 
 mod read;
 
 use serde_json::Value;
 
-/// Most connections that a credential may ask for.
+/// Largest number of connections in a credential.
 pub const CONNECTIONS_MAX_COUNT: u64 = 1_024;
-/// Largest quota that a credential may name, in messages per minute: beyond, none is meant.
+/// Largest quota in a credential, in messages per minute; larger values are no meaningful quotas.
 pub const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
 
-/// What a credential is made of.
+/// The schema of a credential.
 #[derive(Debug)]
 pub struct CredentialSchema {
-    /// Name of the schema in the reference of the API.
+    /// Name of the schema in the API reference.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
-    /// What putting it does.
+    /// Description of the operation that puts it.
     pub put: &'static str,
     /// Its fields.
     pub fields: &'static [CredentialField],
-    /// What may be shown of it.
+    /// The parts that may be shown.
     pub shown: &'static [Shown],
     /// Arguments of the command that would put one.
     pub example: &'static str,
@@ -31,19 +31,19 @@ pub struct CredentialSchema {
 pub struct CredentialField {
     /// Its name in JSON.
     pub name: &'static str,
-    /// Whether it must be there.
+    /// True if it is required.
     pub is_required: bool,
-    /// What stands in it.
+    /// Its type.
     pub kind: CredentialFieldKind,
-    /// What it means, without a full stop.
+    /// Its description, without a full stop.
     pub about: &'static str,
-    /// What its absence means.
+    /// The default, if it is absent.
     pub when_absent: Option<&'static str>,
-    /// How the command asks for it.
+    /// The source of its value in the command.
     pub input: Input,
 }
 
-/// What stands in a field.
+/// The type of a field.
 #[derive(Debug)]
 pub enum CredentialFieldKind {
     /// Text that is not blank.
@@ -52,17 +52,17 @@ pub enum CredentialFieldKind {
     Pem,
     /// Scheme, host and port of a server.
     Endpoint,
-    /// An address.
+    /// A URL.
     Url,
     /// Text of a certain form.
     Form(&'static TextForm),
-    /// One of a few words.
+    /// One of several words.
     Choice(&'static Choice),
     /// An object with at least these fields.
     Object(&'static [CredentialField]),
     /// Messages per minute, or `none`.
     Quota,
-    /// How many connections.
+    /// Number of connections.
     Connections,
     /// Yes or no.
     Flag,
@@ -73,44 +73,44 @@ pub enum CredentialFieldKind {
 pub struct TextForm {
     /// Name of its schema.
     pub name: &'static str,
-    /// Pattern that ECMA 262, Python and Rust read alike.
+    /// A pattern that ECMA 262, Python and Rust interpret alike.
     pub pattern: &'static str,
-    /// Most characters, where the pattern does not say.
+    /// Largest number of characters, if the pattern does not limit it.
     pub max_chars: Option<usize>,
-    /// One that is right.
+    /// A valid example.
     pub example: Option<&'static str>,
-    /// What it is.
+    /// Its description.
     pub about: Option<&'static str>,
 }
 
-/// A few words, one of which is meant.
+/// A set of words, one of which is chosen.
 #[derive(Debug)]
 pub struct Choice {
     /// Name of its schema.
     pub name: &'static str,
     /// The words.
     pub words: &'static [&'static str],
-    /// What they are.
+    /// Their description.
     pub about: &'static str,
 }
 
-/// How the command asks for a field.
+/// The source of a field in the command.
 #[derive(Debug, Clone, Copy)]
 pub enum Input {
-    /// It does not.
+    /// No option sets it.
     Never,
-    /// The file that the command names.
+    /// The file named by the command.
     File {
-        /// What the file must be, when it cannot be read as that.
+        /// The expected kind of file, for the error if it cannot be parsed.
         is: &'static str,
-        /// Where a right one comes from.
+        /// The origin of a valid file.
         from: &'static str,
     },
     /// An option.
     Named(Flag),
-    /// An option, or what stands behind this in the name of the file.
+    /// An option, or the part of the file name after this prefix.
     NamedOrInFileName(Flag, &'static str),
-    /// An option that names a file which holds it.
+    /// An option with the name of a file that holds the value.
     NamedFile(Flag),
 }
 
@@ -119,7 +119,7 @@ pub enum Input {
 pub struct Flag {
     /// Its name, without the dashes.
     pub long: &'static str,
-    /// What stands for its value in the help.
+    /// Placeholder of its value in the help.
     pub value: &'static str,
 }
 
@@ -131,31 +131,31 @@ impl Flag {
     }
 }
 
-/// A part of a credential that is no secret.
+/// A non-secret part of a credential.
 #[derive(Debug)]
 pub struct Shown {
-    /// Its name in answers.
+    /// Its name in responses.
     pub name: &'static str,
-    /// Where it stands in the credential.
+    /// Its path in the credential.
     pub path: &'static [&'static str],
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
 }
 
 impl CredentialField {
-    /// Describes a field that must be there.
+    /// Describes a required field.
     #[must_use]
     pub const fn required(name: &'static str, kind: CredentialFieldKind, about: &'static str) -> Self {
         Self { name, is_required: true, kind, about, when_absent: None, input: Input::Never }
     }
 
-    /// Describes a field that may be absent.
+    /// Describes an optional field.
     #[must_use]
     pub const fn optional(name: &'static str, kind: CredentialFieldKind, about: &'static str) -> Self {
         Self { is_required: false, ..Self::required(name, kind, about) }
     }
 
-    /// Returns the same field, for which the command asks like this.
+    /// Returns the same field with a source in the command.
     #[must_use]
     pub const fn asked(self, input: Input) -> Self {
         let Self { name, is_required, kind, about, when_absent, .. } = self;
@@ -163,7 +163,7 @@ impl CredentialField {
     }
 }
 
-/// Where requests go instead of the vendor.
+/// The endpoint used instead of the vendor's.
 pub const ENDPOINT: CredentialField = CredentialField::optional(
     "endpoint",
     CredentialFieldKind::Endpoint,
@@ -171,14 +171,14 @@ pub const ENDPOINT: CredentialField = CredentialField::optional(
 )
 .asked(Input::Named(Flag::new("endpoint", "URL")));
 
-/// The name in the certificate there.
+/// The name in the endpoint's certificate.
 pub const SERVER_NAME: CredentialField = CredentialField::optional(
     "server_name",
     CredentialFieldKind::Text,
     "Name that the endpoint's certificate must bear, if it is not its host's",
 );
 
-/// Whom to trust there.
+/// The trusted certificates of the endpoint.
 pub const CA_PEM: CredentialField = CredentialField::optional(
     "ca_pem",
     CredentialFieldKind::Pem,
@@ -186,15 +186,15 @@ pub const CA_PEM: CredentialField = CredentialField::optional(
 )
 .asked(Input::NamedFile(Flag::new("ca", "FILE")));
 
-/// How many connections may be open.
+/// The largest number of open connections.
 pub const MAX_CONNECTIONS: CredentialField =
     CredentialField::optional("max_connections", CredentialFieldKind::Connections, "Most connections")
         .asked(Input::Named(Flag::new("max-connections", "N")));
 
-/// How much may be sent, and how much when it is not said.
+/// The quota, with the description of its default.
 #[must_use]
 pub const fn quota(when_absent: &'static str) -> CredentialField {
-    let about = "Messages per minute, or `none`: nothing but the push service's own answers bounds the rate";
+    let about = "Messages per minute, or `none`: only the push service's own answers limit the rate";
     CredentialField {
         when_absent: Some(when_absent),
         ..CredentialField::optional("quota", CredentialFieldKind::Quota, about)
@@ -203,7 +203,7 @@ pub const fn quota(when_absent: &'static str) -> CredentialField {
 }
 
 impl CredentialSchema {
-    /// Returns what may be shown of a credential's JSON, in order.
+    /// Returns the non-secret parts of a credential's JSON, in order.
     #[must_use]
     pub fn summary(&self, secret: &Value) -> Vec<(&'static str, String)> {
         let find = |shown: &Shown| {

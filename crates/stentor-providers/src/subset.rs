@@ -1,10 +1,10 @@
-//! Some requests of a batch, sent again or alone.
+//! A subset of a batch's requests, sent again or alone.
 
 use std::sync::Arc;
 
 use stentor_http2::{Line, Requests};
 
-/// The requests of `of` at these places, in their order.
+/// The requests of `of` at these positions, in their order.
 pub(crate) struct Subset {
     pub(crate) of: Arc<dyn Requests>,
     pub(crate) places: Vec<usize>,

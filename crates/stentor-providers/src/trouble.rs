@@ -1,10 +1,10 @@
-//! Obstacles between an adapter and its push service, in words that name the host.
+//! Errors between an adapter and its push service, in messages that name the host.
 
 use reqwest::Url;
 use stentor_core::ports::provider::ProviderTrouble;
 use stentor_http2::{Client, Endpoint, Fault};
 
-/// The start of the TLS library's text about a certificate that it refuses.
+/// Prefix of the TLS library's message about a rejected certificate.
 const REFUSED_CERTIFICATE: &str = "invalid peer certificate: ";
 
 /// The address of an endpoint.
@@ -18,9 +18,9 @@ pub(crate) fn place_of(url: &Url) -> String {
     format!("{}:{port}", url.host_str().unwrap_or_default())
 }
 
-/// Describes what went wrong on the way to a host.
+/// Describes a failure to reach a host.
 pub(crate) fn trouble(host: &str, what: &str, cause: &str) -> ProviderTrouble {
-    // Libraries put it behind words of their own.
+    // Libraries prepend their own text.
     let refused = cause.rfind(REFUSED_CERTIFICATE).map(|at| &cause[at + REFUSED_CERTIFICATE.len()..]);
     let cause = match refused {
         Some(refused) => format!("certificate of {host}: {refused}"),
@@ -29,7 +29,7 @@ pub(crate) fn trouble(host: &str, what: &str, cause: &str) -> ProviderTrouble {
     ProviderTrouble { host: host.to_owned(), cause }
 }
 
-/// Describes why a connection could not be opened.
+/// Describes the failure to open a connection.
 pub(crate) fn of_fault(host: &str, fault: &Fault) -> ProviderTrouble {
     trouble(host, "push service", &fault.to_string())
 }

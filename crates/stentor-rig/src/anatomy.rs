@@ -1,4 +1,4 @@
-//! What the bytes of an exchange are for, and the overhead figures of albertengo-2020.
+//! The bytes of an exchange by purpose, and the overhead figures of albertengo-2020.
 
 mod connection;
 mod content;
@@ -14,27 +14,26 @@ use std::ops::AddAssign;
 /// The bytes of one direction, by purpose. All but framing, TLS and payload count whole packets from the IP header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PurposeBytes {
-    /// How many packets.
+    /// The number of packets.
     pub packets: u64,
     /// Packets that carry something of the application for the first time.
     pub data_packets: u64,
     /// Packets that open a connection: SYN, SYN-ACK and the acknowledgement of it.
     pub handshake_bytes: u64,
-    /// Packets that close it: FIN, RST, and what only acknowledges after the first of them.
+    /// Packets that close it: FIN, RST, and bare acknowledgements after the first of them.
     pub close_bytes: u64,
     /// Packets that only acknowledge.
     pub bare_ack_bytes: u64,
     /// IP and TCP or UDP headers of data packets.
     pub header_bytes: u64,
-    /// What the application sends around its payload: start lines and headers of HTTP/1, sizes of chunks, headers of TLS
-    /// records.
+    /// Bytes that the application sends around its payload: start lines and headers of HTTP/1, sizes of chunks, headers of TLS records.
     pub framing_bytes: u64,
-    /// TLS records other than application data. What TLS 1.3 encrypts of its handshake looks like application data and is in
+    /// TLS records other than application data. The encrypted part of a TLS 1.3 handshake looks like application data and is in
     /// `payload_bytes`.
     pub tls_bytes: u64,
     /// Bodies of HTTP/1 messages; of other protocols everything that the application sends.
     pub payload_bytes: u64,
-    /// Packets that carry nothing new, and what data packets carry again.
+    /// Packets that carry nothing new, and the repeated bytes of data packets.
     pub repeated_bytes: u64,
     /// Packets that are neither TCP nor UDP, or cannot be understood.
     pub other_bytes: u64,
@@ -71,24 +70,24 @@ impl AddAssign for PurposeBytes {
     }
 }
 
-/// A request and its answer: what one side sends, and what comes back until it sends again. Opening a connection counts
-/// for its first exchange, closing it for its last.
+/// A request and its response: the packets of one side, and those of the other until the first sends again. Opening a connection counts for
+/// its first exchange, closing it for its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Exchange {
-    /// Which connection, counted from 0.
+    /// The index of the connection, from 0.
     pub connection: usize,
-    /// When its first packet was seen, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// The time of its first packet, in nanoseconds of `CLOCK_MONOTONIC`.
     pub first_ns: u64,
-    /// When its last packet was seen.
+    /// The time of its last packet.
     pub last_ns: u64,
-    /// What the device sent.
+    /// Bytes sent by the device.
     pub up: PurposeBytes,
-    /// What the server sent.
+    /// Bytes sent by the server.
     pub down: PurposeBytes,
 }
 
 impl Exchange {
-    /// The overhead of this exchange, which carried so many bytes of payload each way.
+    /// Returns the overhead of this exchange, given the payload of each direction in bytes.
     #[must_use]
     pub fn overhead(&self, payload_up_bytes: u64, payload_down_bytes: u64) -> Overhead {
         Overhead::of(&self.up, &self.down, payload_up_bytes, payload_down_bytes)
@@ -107,7 +106,7 @@ impl Exchange {
 pub struct Overhead {
     /// Network data usage, 2p + x + y: data packets of both directions.
     pub ndu_bytes: u64,
-    /// Protocol overhead, (x + y) / 2: the mean of what data packets of a direction carry beside the payload.
+    /// Protocol overhead, (x + y) / 2: the mean per direction of the bytes in data packets beside the payload.
     pub poh_bytes: f64,
     /// Its share of such a direction, overhead / (overhead + payload).
     pub poh_share: f64,
@@ -150,7 +149,7 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
-    /// Takes packets apart that one end saw, in the order of their times.
+    /// Analyses the packets seen at one end, in the order of their times.
     pub fn of<'a>(packets: impl Iterator<Item = &'a Packet>) -> Self {
         let mut anatomy = Self::default();
         let mut connections = ConnectionTable::default();

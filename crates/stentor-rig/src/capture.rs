@@ -1,4 +1,4 @@
-//! What went over a link: every packet at both of its ends, with the time and what became of it.
+//! A capture of a link: every packet at both of its ends, with its time and its outcome.
 
 mod pcap;
 
@@ -8,7 +8,7 @@ use crate::side::Side;
 use std::io;
 use std::path::Path;
 
-/// Bytes of packets that one capture holds; what comes after is only counted.
+/// The maximum size of a capture, in bytes of packets. Later packets are only counted.
 pub const CAPTURE_MAX_BYTES: usize = 512 << 20;
 
 /// All packets between the begin and the end of a capture.
@@ -18,20 +18,20 @@ pub struct Capture {
     pub packets: Vec<Packet>,
     /// Packets that were not kept, for the capture was full; anything counted from `packets` is then too low.
     pub not_kept: u64,
-    /// What is added to a packet's time to make it a time of day, in nanoseconds.
+    /// The offset from a packet's time to the time of day, in nanoseconds.
     pub epoch_ns: u64,
-    /// False where packets cannot be seen: there is nothing in `packets`, whatever was sent.
+    /// False if packets cannot be captured; `packets` is then empty in every case.
     pub is_complete: bool,
 }
 
 impl Capture {
-    /// Takes the packets that one end saw apart, by exchange and by purpose.
+    /// Analyses the packets seen at one end, by exchange and by purpose.
     #[must_use]
     pub fn anatomy(&self, end: Side) -> Anatomy {
         Anatomy::of(self.packets.iter().filter(|packet| packet.at == end))
     }
 
-    /// Writes what one end saw as a pcap file (raw IP, times in nanoseconds).
+    /// Writes the packets seen at one end as a pcap file (raw IP, times in nanoseconds).
     pub fn write_pcap(&self, end: Side, file: &Path) -> io::Result<()> {
         let mut out = io::BufWriter::new(std::fs::File::create(file)?);
         pcap::write(&mut out, self.packets.iter().filter(|packet| packet.at == end), self.epoch_ns)

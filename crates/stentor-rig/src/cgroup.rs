@@ -1,4 +1,4 @@
-//! Limits of processor time and memory, and what was used, by control groups, where the machine and the rights allow it.
+//! Limits and usage of processor time and memory by control groups, if the machine and the rights allow it.
 
 use crate::usage::{Usage, UsageSource};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// What all our groups begin with; the number of the process that made them follows.
+/// The prefix of our groups' names; the id of the creating process follows.
 const PREFIX: &str = "stentor-lab-";
-/// The span over which processor time is counted, in microseconds: in a tenth of the kernel's usual one, what takes some
-/// milliseconds is slowed down evenly, instead of running at full speed or waiting for most of a span.
+/// The accounting period of processor time, in microseconds: a tenth of the kernel's usual one. Work of some milliseconds is slowed down
+/// evenly, instead of running at full speed or waiting for most of a period.
 const PERIOD_MICROSECONDS: u64 = 10_000;
 const MICROSECOND_NS: u64 = 1_000;
-/// How long a killed process may take to go.
+/// The time that a killed process may take to end.
 const END_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Groups made by this process: the next is made while the one before still holds its process.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// What a group of processes may use.
+/// The limits of a group of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupLimits {
     /// Processor time: 100 is one core; the kernel takes 10 and more.
@@ -30,7 +30,7 @@ pub struct CgroupLimits {
     pub memory_bytes: Option<u64>,
 }
 
-/// Why there is no control group.
+/// The reason why there is no control group.
 #[derive(Debug, thiserror::Error)]
 #[error("no control group for {controller} can be made at {}: {source}", directory.display())]
 pub struct CgroupError {
@@ -46,9 +46,9 @@ pub struct Cgroup {
     directories: Vec<PathBuf>,
 }
 
-/// A file of a group and what is written to it.
+/// A file of a group and the value written to it.
 type Setting = (&'static str, String);
-/// A controller and what is set there.
+/// A controller and its settings.
 type GroupSettings = (&'static str, Vec<Setting>);
 
 /// Names the version of control groups that this machine has.
@@ -62,12 +62,12 @@ fn is_unified(root: &Path) -> bool {
 }
 
 impl Cgroup {
-    /// Makes groups with these limits; `None` without any.
+    /// Creates groups with these limits; `None` without any.
     pub fn make(limits: CgroupLimits) -> Result<Option<Self>, CgroupError> {
         Self::make_below(Path::new(ROOT), limits, false)
     }
 
-    /// Makes groups with these limits that also count what is used, without any limit too.
+    /// Creates groups with these limits that also count usage, even without any limit.
     pub fn make_counting(limits: CgroupLimits) -> Result<Self, CgroupError> {
         let made = Self::make_below(Path::new(ROOT), limits, true)?;
         Ok(made.unwrap_or(Self { is_unified: false, directories: Vec::new() }))
@@ -76,13 +76,13 @@ impl Cgroup {
     fn make_below(root: &Path, limits: CgroupLimits, counts: bool) -> Result<Option<Self>, CgroupError> {
         let is_unified = is_unified(root);
         let plan = if is_unified { unified(limits, counts) } else { divided(limits, counts) };
-        // Dropped half-made, it removes what was made.
+        // Dropped after an error, it removes the directories created so far.
         let mut group = Self { is_unified, directories: Vec::new() };
         let name = format!("{PREFIX}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         for (controller, settings) in plan {
             let place = if is_unified { root.to_owned() } else { root.join(controller) };
             if is_unified {
-                // Where it is on already, or may not be switched on, the files below tell.
+                // A failure is ignored: if the controller is missing, writing the files below fails.
                 let _ = fs::write(root.join("cgroup.subtree_control"), format!("+{controller}"));
             }
             // Two controllers can be one tree under two names.
@@ -115,7 +115,7 @@ impl Cgroup {
         self.write_each("cgroup.procs", process)
     }
 
-    /// Moves one thread into the groups, so that what it starts is born there; `false` where only whole processes can be
+    /// Moves one thread into the groups, so that processes started by it are born there. Returns `false` if only whole processes can be
     /// moved (version 2).
     pub fn take_thread(&self, thread: u32) -> io::Result<bool> {
         if !self.is_unified {
@@ -124,8 +124,7 @@ impl Cgroup {
         Ok(!self.is_unified)
     }
 
-    /// Holds its processes to so much processor time from now on, or to none; only groups that were made with such a limit
-    /// can be changed.
+    /// Limits the processor time of its processes from now on, or lifts the limit. Only groups created with such a limit can be changed.
     pub fn hold_cpu(&self, percent: Option<u32>) -> io::Result<()> {
         let (file, value) = quota(self.is_unified, percent);
         let directory = self.directories.iter().find(|directory| directory.join(file).exists());
@@ -133,7 +132,7 @@ impl Cgroup {
         fs::write(directory.ok_or_else(missing)?.join(file), value)
     }
 
-    /// What its processes have used since it was made.
+    /// Returns the usage of its processes since it was created.
     pub fn usage(&self) -> io::Result<Usage> {
         let cpu_ns = match self.read("cpuacct.usage") {
             Ok(text) => number(&text)?,
@@ -159,7 +158,7 @@ impl Cgroup {
                 return;
             }
             for process in left {
-                // One that has ended meanwhile is what was wanted.
+                // An error means that the process has already ended.
                 let _ = kill_process(process, Signal::KILL);
             }
             std::thread::sleep(LOOK_EVERY);
@@ -186,7 +185,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Removes empty groups of processes of ours that were killed before they could.
+/// Removes the empty groups of our earlier processes that were killed before they could remove them.
 fn sweep(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {

@@ -1,23 +1,23 @@
-//! What a self-test found: a measured value beside the wanted one, and how far apart they may be.
+//! The result of a self-test: a measured value, the expected value, and the permitted difference.
 
 use serde::Serialize;
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// What was measured.
+    /// The measured quantity.
     pub name: String,
-    /// What came out.
+    /// The measured value.
     pub measured: f64,
-    /// What should have come out.
+    /// The expected value.
     pub wanted: f64,
-    /// How far the two may be apart.
+    /// The permitted difference between the two.
     pub bound: f64,
     /// The unit of the three.
     pub unit: &'static str,
-    /// Whether they are close enough.
+    /// True if the difference is permitted.
     pub ok: bool,
-    /// What else is to be known, or nothing.
+    /// A further remark, or nothing.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -48,7 +48,7 @@ impl Check {
         Self::within(name, f64::from(u8::from(is_seen)), 1.0, 0.0, "seen")
     }
 
-    /// Adds what else is to be known.
+    /// Adds a further remark.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();

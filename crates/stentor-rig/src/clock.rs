@@ -14,11 +14,11 @@ const BILLION: i128 = 1_000_000_000;
 /// beginning of that clock, but no other speed: the speed is applied here, where the clock is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drifting {
-    /// Added to each reading, in nanoseconds; for where there are no time namespaces.
+    /// The offset added to each reading, in nanoseconds, where there are no time namespaces.
     pub offset_ns: i64,
-    /// How much too fast it runs, in billionths.
+    /// The rate by which it is too fast, in parts per billion.
     pub fast_ppb: i64,
-    /// When it began to run at this speed, by the process' own monotonic clock.
+    /// The start of this speed, by the process' own monotonic clock.
     pub since_ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl Drifting {
         self.reading(now_ns())
     }
 
-    /// What it shows at an instant of the process' monotonic clock.
+    /// Returns its reading at an instant of the process' monotonic clock.
     #[must_use]
     pub fn reading(&self, monotonic_ns: u64) -> i64 {
         let since = i128::from(monotonic_ns) - i128::from(self.since_ns);

@@ -1,4 +1,4 @@
-//! The link engine: one thread that takes packets from either side and hands them to the other when their time has come.
+//! The link engine: one thread that takes packets from either side and delivers them to the other when they are due.
 
 mod totals;
 mod wire;
@@ -35,15 +35,15 @@ pub(crate) struct LinkEngine {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and its owner both see.
+/// The state shared by the thread and its owner.
 #[derive(Debug)]
 struct EngineShared {
     totals: Mutex<EngineTotals>,
     is_over: AtomicBool,
     wake: OwnedFd,
-    /// Slows the engine down on purpose, so that it can be seen to be noticed.
+    /// A deliberate slowdown of the engine, to test that lateness is noticed.
     hindrance_ns: AtomicU64,
-    /// While it is, whatever enters the link is lost.
+    /// While set, every packet that enters the link is lost.
     is_cut: AtomicBool,
 }
 
@@ -76,32 +76,32 @@ impl LinkEngine {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Begins to keep packets.
+    /// Begins to capture packets.
     pub(crate) fn begin_capture(&self) {
         self.shared.totals().begin_capture();
     }
 
-    /// Hands over what was kept.
+    /// Ends the capture and returns it.
     pub(crate) fn end_capture(&self) -> Capture {
         self.shared.totals().end_capture()
     }
 
-    /// How late it was.
+    /// Returns the lateness.
     pub(crate) fn lateness(&self) -> Lateness {
         self.shared.totals().lateness.summary()
     }
 
-    /// Counts lateness anew.
+    /// Resets the lateness.
     pub(crate) fn reset_lateness(&self) {
         self.shared.totals().lateness = crate::lateness::LatenessHistogram::default();
     }
 
-    /// What went in one direction, by the side that sends.
+    /// Returns the traffic of one direction, given by its sender.
     pub(crate) fn traffic(&self, from: Side) -> Traffic {
         self.shared.totals().traffic[from.index()]
     }
 
-    /// Makes it pause so long before each round; 0 lets it run freely.
+    /// Makes the engine pause for this time before each round; 0 means no pause.
     pub(crate) fn hinder(&self, pause_ns: u64) {
         self.shared.hindrance_ns.store(pause_ns, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Drop for LinkEngine {
     }
 }
 
-/// The thread's own things.
+/// The state of the engine's thread.
 struct EngineLoop {
     shared: Arc<EngineShared>,
     /// By the side on which it is.
@@ -175,7 +175,7 @@ impl EngineLoop {
         }
     }
 
-    /// Reads what a side sends and decides about each packet.
+    /// Reads the packets of a side and decides on each of them.
     fn take_in(&mut self, from: Side) {
         for _ in 0..TURN_PACKETS {
             let Ok(length) = rustix::io::read(&self.tuns[from.index()], &mut self.buffer[..]) else { return };
@@ -190,7 +190,7 @@ impl EngineLoop {
         }
     }
 
-    /// Hands on whatever is due.
+    /// Hands on the packets that are due.
     fn hand_on(&mut self) {
         while let Some(packet) = self.wire.take_due(now_ns()) {
             let to = packet.from.other();

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 /// Connections at once through one forward; more are closed.
 const CONNECTIONS_MAX: usize = 256;
 
-/// A port that is led elsewhere until this is dropped; connections that are open then go on.
+/// A forwarded port, until this is dropped. Open connections then continue.
 #[derive(Debug)]
 pub struct Forward {
     wake: Arc<OwnedFd>,
@@ -21,9 +21,9 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Leads connections to this port of the server's side to `target` (a host and a port), seen from where we are.
+    /// Forwards connections to this port of the server's side to `target` (a host and a port), as seen from the calling process.
     ///
-    /// Each connection ends here and a second one goes on, so that only the way up to here is the link's.
+    /// Each connection ends here and a second one continues, so that only the way up to here belongs to the link.
     pub fn open(rig: &Rig, port: u16, target: &str) -> io::Result<Self> {
         let address = SocketAddr::new(rig.address(Side::Server), port);
         let listener = crate::probe::join(rig.within(Side::Server, move || TcpListener::bind(address))?)?;
@@ -64,7 +64,7 @@ fn accept(listener: &TcpListener, stop: &OwnedFd, target: &str) {
         open.fetch_add(1, Ordering::Relaxed);
         let (open, target) = (Arc::clone(&open), target.to_owned());
         thread::spawn(move || {
-            // Whoever waits at the near end sees the connection close.
+            // On an error, the client at the near end sees the connection close.
             let _ = relay(&near, &target);
             open.fetch_sub(1, Ordering::Relaxed);
         });

@@ -23,13 +23,13 @@ struct InterfaceRequest {
 
 /// Moves the calling thread to a new network namespace; threads and processes that it starts begin there.
 pub(crate) fn leave_network() -> io::Result<()> {
-    // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not asked for.
+    // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not requested.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
 /// Puts processes that the calling thread starts from now on a time namespace of their own.
 pub(crate) fn leave_time() -> io::Result<()> {
-    // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not asked for.
+    // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not requested.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWTIME) }?)
 }
 
@@ -45,7 +45,8 @@ pub(crate) fn run_first() -> io::Result<()> {
     }
 }
 
-/// Makes an open `/dev/net/tun` a TUN device of this name in the calling thread's namespace; it goes when the file is closed.
+/// Turns an open `/dev/net/tun` into a TUN device of this name in the calling thread's namespace. The device is removed when the file is
+/// closed.
 pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     /// `TUNSETIFF`.
     const ATTACH: rustix::ioctl::Opcode = opcode::write::<i32>(b'T', 202);

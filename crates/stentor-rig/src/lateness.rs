@@ -1,4 +1,4 @@
-//! How late the link engine was: what it promised for an instant and did after it.
+//! The lateness of the link engine: the time between the due instant of a packet and its delivery.
 
 use serde::Serialize;
 use std::fmt;
@@ -84,13 +84,13 @@ pub struct Lateness {
     pub mean_ns: u64,
     /// The median, in nanoseconds.
     pub p50_ns: u64,
-    /// What 99 of 100 packets stay below, in nanoseconds.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
     /// The worst, in nanoseconds.
     pub max_ns: u64,
 }
 
-/// How late an engine may be in a run that counts.
+/// The lateness limits of a valid run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatenessLimits {
     /// For 99 of 100 packets, in nanoseconds.

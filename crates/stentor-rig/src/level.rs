@@ -1,9 +1,9 @@
-//! How much of a rig the machine allows.
+//! The level of a rig that the machine allows.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What stands between the two sides, the best first.
+/// The kind of connection between the two sides, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RigLevel {
@@ -29,7 +29,7 @@ impl RigLevel {
         }
     }
 
-    /// What cannot be tested on it, one phrase each.
+    /// Lists the properties that cannot be tested at this level, one phrase each.
     #[must_use]
     pub const fn cannot_test(self) -> &'static [&'static str] {
         match self {
@@ -48,7 +48,7 @@ impl RigLevel {
         }
     }
 
-    /// Whether packets are delayed, slowed and lost as the plan says, and captured.
+    /// Returns true if packets are delayed, slowed and lost as planned, and captured.
     #[must_use]
     pub const fn shapes(self) -> bool {
         matches!(self, Self::Netns)
@@ -61,7 +61,7 @@ impl fmt::Display for RigLevel {
     }
 }
 
-/// Which level an experiment asks for.
+/// The level that an experiment requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// The best that the machine allows.

@@ -1,8 +1,8 @@
-//! The rig: what an experiment stands in.
+//! The rig: the environment of an experiment.
 //!
-//! Two sides, a device and a server, each in a network namespace of its own where the machine allows it, and a link
-//! between them that delays, slows, loses and counts packets. Each side has its limits, and what it used is known to the
-//! nanosecond. Nothing here knows what runs on the sides.
+//! Two sides, a device and a server, each in a network namespace of its own where the machine allows it, and a link between them that
+//! delays, slows, loses and counts packets. Each side has its limits, and its usage is measured to the nanosecond. The rig knows nothing
+//! about the programs on the sides.
 #![deny(unsafe_code)]
 
 pub mod anatomy;

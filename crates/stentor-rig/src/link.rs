@@ -1,4 +1,4 @@
-//! Links: what happens to packets on their way, and profiles of it with their sources.
+//! Links: the conditions for packets on their way, and profiles of them with their sources.
 
 mod profile;
 mod shaper;
@@ -11,17 +11,17 @@ pub use trace::{LINES_MAX, OPPORTUNITY_BYTES, Trace, TraceError};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Packets that wait for their turn when nothing else is said.
+/// The default length of a queue, in packets.
 pub const USUAL_QUEUE_PACKETS: usize = 1000;
 
-/// What a packet meets in one direction.
+/// The conditions for packets in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Path {
     /// Time on the way, in nanoseconds.
     pub delay_ns: u64,
-    /// Up to so much more, evenly spread, in nanoseconds; packets do not overtake each other.
+    /// The maximum additional delay, evenly spread, in nanoseconds; packets do not overtake each other.
     pub jitter_ns: u64,
-    /// How fast packets leave the queue.
+    /// The rate at which packets leave the queue.
     pub rate: Rate,
     /// The share of packets that is lost, 0 to 1.
     pub loss: f64,
@@ -43,15 +43,15 @@ impl Path {
     }
 }
 
-/// How fast packets leave a queue; a packet counts with its IP header.
+/// The rate at which packets leave a queue; a packet counts with its IP header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rate {
     /// At once.
     Unlimited,
-    /// So many bits a second.
+    /// A rate in bits per second.
     BitsPerSecond(u64),
-    /// As a recorded link let them.
+    /// The rate of a recorded link.
     Trace(#[serde(skip)] Arc<Trace>),
 }
 
@@ -60,11 +60,11 @@ pub enum Rate {
 pub struct Link {
     /// The profile's name, or the user's.
     pub name: String,
-    /// From the device to the server.
+    /// The path from the device to the server.
     pub up: Path,
-    /// From the server to the device.
+    /// The path from the server to the device.
     pub down: Path,
-    /// Where its figures come from.
+    /// The source of its figures.
     pub source: String,
 }
 
@@ -76,7 +76,7 @@ impl Link {
             name: "open".to_owned(),
             up: Path::open(),
             down: Path::open(),
-            source: "no shaping: what the engine itself costs".to_owned(),
+            source: "no shaping: the cost of the engine itself".to_owned(),
         }
     }
 

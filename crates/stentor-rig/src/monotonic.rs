@@ -8,7 +8,7 @@ pub(crate) fn now_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// What makes a time of [`now_ns`] a time of day since 1970, in nanoseconds.
+/// Returns the offset from [`now_ns`] to the time of day since 1970, in nanoseconds.
 pub(crate) fn epoch_ns() -> u64 {
     nanoseconds(ClockId::Realtime).saturating_sub(now_ns())
 }

@@ -1,4 +1,4 @@
-//! A network namespace, held by a thread that lives there: what the thread starts is born there too.
+//! A network namespace, held by a thread that lives there: processes started by the thread are born there too.
 
 use crate::kernel;
 use crate::netlink::Netlink;
@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// What all packets fit into, with their IP header, as on Ethernet.
+/// The maximum size of all packets, with their IP header, as on Ethernet.
 pub const MTU_BYTES: u32 = 1500;
 const TUN: &str = "/dev/net/tun";
-/// What our interfaces are called: at both ends of a link, and at both ends of one behind it.
+/// The names of our interfaces: at both ends of a link, and at both ends of one behind it.
 pub(crate) const INTERFACES: [&str; 2] = ["stentor0", "stentor1"];
 const NETWORK_PREFIX: u8 = 24;
 /// `O_NONBLOCK`.
@@ -22,7 +22,7 @@ const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 type NamespaceJob = Box<dyn FnOnce() + Send>;
 
-/// A thread in a network namespace, or without one, that does what it is told.
+/// A thread in a network namespace, or without one, that executes jobs.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     /// The thread's number, under which others find its namespace.
@@ -37,7 +37,7 @@ impl Namespace {
         Self::start(name, || Ok(()))
     }
 
-    /// Starts a thread in a fresh network namespace whose loopback is on.
+    /// Starts a thread in a new network namespace with its loopback up.
     pub(crate) fn fresh(name: &str) -> io::Result<Self> {
         Self::start(name, || {
             kernel::leave_network()?;
@@ -54,7 +54,7 @@ impl Namespace {
         let work = move || {
             let outcome = prepare().map(|()| gettid().as_raw_nonzero().get());
             let is_ready = outcome.is_ok();
-            // Nobody waits any more when the one who asked is gone.
+            // Fails only if the caller no longer waits.
             let _ = ready.send(outcome);
             if is_ready {
                 todo.into_iter().for_each(|job| job());
@@ -66,7 +66,7 @@ impl Namespace {
         Ok(Self { thread_id, jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Has something done there, and waits for it.
+    /// Runs a job there, and waits for it.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -79,7 +79,7 @@ impl Namespace {
         outcome.recv().map_err(|_| gone())?
     }
 
-    /// Makes a TUN device there, with an address and all routes; reading and writing it never blocks.
+    /// Creates a TUN device there, with an address and all routes. Its reads and writes never block.
     pub(crate) fn add_tun(&self, interface: &'static str, address: Ipv4Addr) -> io::Result<File> {
         self.run(move || {
             let file = OpenOptions::new().read(true).write(true).custom_flags(NONBLOCKING).open(TUN)?;
@@ -89,7 +89,7 @@ impl Namespace {
         })
     }
 
-    /// Makes a pair of virtual Ethernet devices between this namespace and another.
+    /// Creates a pair of virtual Ethernet devices between this namespace and another.
     pub(crate) fn add_pair(
         &self,
         interface: &'static str,
@@ -105,7 +105,7 @@ impl Namespace {
         other.run(move || set_up(interface, there))
     }
 
-    /// Whether something listens there at this TCP port, whatever its address.
+    /// Returns true if a socket listens there at this TCP port, at any address.
     pub(crate) fn listens(&self, port: u16) -> io::Result<bool> {
         self.run(move || {
             let v4 = fs::read_to_string("/proc/thread-self/net/tcp")?;
@@ -130,13 +130,13 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // It ends with its last job; one that panicked has been told of already.
+            // The thread ends with its last job. A panic in it has been reported already.
             let _ = thread.join();
         }
     }
 }
 
-/// What an interface has counted by itself.
+/// Counters of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
     /// Bytes that came in.
@@ -162,7 +162,7 @@ impl InterfaceCounters {
     }
 }
 
-/// Whether a row of the kernel's table of TCP sockets listens at a port.
+/// Returns true if a row of the kernel's table of TCP sockets listens at a port.
 fn is_listener(row: &str, port: u16) -> bool {
     const LISTEN: &str = "0A";
     let mut fields = row.split_whitespace().skip(1);

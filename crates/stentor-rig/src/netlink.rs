@@ -67,7 +67,7 @@ impl Netlink {
         self.ask(NEW_ROUTE, CREATE | EXCLUSIVE, &body)
     }
 
-    /// Makes a pair of virtual Ethernet devices of one name, one here, one in the namespace of that process or thread.
+    /// Creates a pair of virtual Ethernet devices of one name, one here, one in the namespace of that process or thread.
     pub(crate) fn add_pair(&self, name: &str, peer_namespace: u32) -> io::Result<()> {
         let mut name_bytes = name.as_bytes().to_vec();
         name_bytes.push(0);

@@ -11,21 +11,21 @@ pub struct Packet {
     pub at: Side,
     /// The side that sent it.
     pub from: Side,
-    /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
+    /// The time of the packet by `CLOCK_MONOTONIC`, in nanoseconds.
     pub time_ns: u64,
-    /// What became of it.
+    /// The outcome of the packet.
     pub note: Note,
     /// The packet from its IP header on.
     pub bytes: Arc<[u8]>,
 }
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "fate")]
 pub enum Note {
     /// Seen where it entered, and later at the other end.
     Sent {
-        /// How long it waits for its turn, in nanoseconds.
+        /// The queueing time, in nanoseconds.
         queued_ns: u64,
     },
     /// Seen where it entered, and lost on the way.
@@ -34,7 +34,7 @@ pub enum Note {
     Overflowed,
     /// Seen where it left.
     Received {
-        /// How much later than it was due, in nanoseconds.
+        /// The lateness, in nanoseconds.
         late_ns: u64,
     },
 }

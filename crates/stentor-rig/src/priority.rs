@@ -2,7 +2,7 @@
 
 use crate::kernel;
 
-/// As far to the front as a process may go: probes measure the link, not their own place in line.
+/// The highest priority of a process: probes measure the link, not their own scheduling.
 const FIRST_IN_LINE: i32 = -20;
 
 /// Puts the calling thread ahead of others, where that is allowed.

@@ -1,4 +1,4 @@
-//! Small senders and receivers on both sides of a rig, which find out what its link does.
+//! Small senders and receivers on both sides of a rig, which measure its link.
 
 use crate::monotonic::now_ns;
 use crate::priority::step_forward;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// A datagram: a number and the time when it was sent.
 const DATAGRAM_BYTES: usize = 16;
-/// How long a receiver waits for something that may be lost.
+/// The time that a receiver waits for a datagram that may be lost.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Sends so many small datagrams from a side, with a pause after each group of them, and returns how long each took that
-/// arrived, in nanoseconds.
+/// Sends `count` small datagrams from a side, with a pause after each group of them, and returns the delays of those that arrived, in
+/// nanoseconds.
 pub fn one_way(rig: &Rig, from: Side, count: u64, group: u64, pause: Duration) -> io::Result<Vec<u64>> {
     let to = from.other();
     let any = SocketAddr::new(rig.address(to), 0);
@@ -69,7 +69,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Sends so many bytes over one TCP connection and returns how fast they arrived, in bits of payload a second.
+/// Sends a number of bytes over one TCP connection and returns the rate of their arrival, in bits of payload a second.
 pub fn goodput(rig: &Rig, from: Side, bytes: usize) -> io::Result<f64> {
     let to = from.other();
     let any = SocketAddr::new(rig.address(to), 0);
@@ -100,7 +100,7 @@ fn drain(listener: &TcpListener, bytes: usize) -> io::Result<f64> {
     Ok(rest as f64 * 8.0 / seconds)
 }
 
-/// Asks for an answer of so many bytes as HTTP/1.1, again and again, each time over a connection of its own.
+/// Requests a response of this size over HTTP/1.1, `count` times, each time over a connection of its own.
 pub fn exchanges(rig: &Rig, count: usize, payload_bytes: usize) -> io::Result<()> {
     let any = SocketAddr::new(rig.address(Side::Server), 0);
     let listener = join(rig.within(Side::Server, move || TcpListener::bind(any))?)?;

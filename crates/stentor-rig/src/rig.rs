@@ -18,7 +18,7 @@ use std::process::{Child, Command};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the ends of a link are called and where they are, where they have addresses of their own.
+/// The interface name and the addresses of a link's ends, if they have addresses of their own.
 #[derive(Clone, Copy, Debug)]
 struct LinkEnds {
     interface: &'static str,
@@ -26,7 +26,7 @@ struct LinkEnds {
     addresses: [Ipv4Addr; 2],
 }
 
-/// The ends of a link by itself, and of one behind it.
+/// The ends of a link, and of a second link behind it.
 const ENDS: LinkEnds = LinkEnds {
     interface: INTERFACES[0],
     addresses: [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)],
@@ -38,18 +38,18 @@ const ENDS_BEHIND: LinkEnds = LinkEnds {
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What is to be raised.
+/// The plan of a rig.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What packets meet between the sides.
+    /// The link between the sides.
     pub link: Link,
-    /// Which level, or the best there is.
+    /// The level, or the best available.
     pub level: Wanted,
-    /// Decides which packets are lost and how much each is delayed.
+    /// The seed that decides which packets are lost, and the delay of each.
     pub seed: u64,
-    /// What the device may use.
+    /// The limits of the device.
     pub device: CgroupLimits,
-    /// What the server may use.
+    /// The limits of the server.
     pub server: CgroupLimits,
 }
 
@@ -67,21 +67,21 @@ impl Plan {
     }
 }
 
-/// Why there is no rig.
+/// The reason why there is no rig.
 #[derive(Debug, thiserror::Error)]
 pub enum RigError {
     /// The machine does not allow this level.
     #[error("this machine has no {level}: {reason}")]
     NoLevel {
-        /// What was asked for.
+        /// The requested level.
         level: RigLevel,
-        /// What is missing, and what to do.
+        /// The missing requirement, and a remedy.
         reason: String,
     },
-    /// A limit was asked for that cannot be set.
+    /// A requested limit cannot be set.
     #[error("the limits of the {} cannot be set: {source}", side.word())]
     NoLimits {
-        /// Whose limits.
+        /// The side of the limits.
         side: Side,
         /// The error of the control group.
         source: CgroupError,
@@ -91,20 +91,20 @@ pub enum RigError {
     Io(#[from] io::Error),
 }
 
-/// Two sides and what is between them. Dropping it takes everything down, and ends what still runs in its control groups.
+/// Two sides and the link between them. Dropping it takes everything down, and ends the processes left in its control groups.
 #[derive(Debug)]
 pub struct Rig {
     level: RigLevel,
     ends: LinkEnds,
     notes: Vec<String>,
-    // Stopped before the sides go, whose interfaces it holds.
+    // Stopped before the sides are dropped, because it holds their interfaces.
     engine: Option<LinkEngine>,
     /// The device's, and the server's.
     hosts: [SideHost; 2],
 }
 
 impl Rig {
-    /// Raises what the plan says. At [`Wanted::Best`] a lower level is taken where a higher one cannot be had; `notes` say why.
+    /// Raises a rig from a plan. At [`Wanted::Best`] a lower level is taken if a higher one is not available; `notes` gives the reasons.
     pub fn raise(plan: &Plan) -> Result<Self, RigError> {
         let mut notes = Vec::new();
         let candidates = plan.level.candidates();
@@ -157,19 +157,19 @@ impl Rig {
         Ok(Self { level, ends, notes, engine, hosts: [device, server] })
     }
 
-    /// What stands between the sides.
+    /// Returns the kind of connection between the sides.
     #[must_use]
     pub const fn level(&self) -> RigLevel {
         self.level
     }
 
-    /// Why something is less than the plan asked for, a sentence each.
+    /// Returns the reasons why the rig is less than planned, a sentence each.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The address of a side: what the other side connects to.
+    /// Returns the address of a side, to which the other side connects.
     #[must_use]
     pub const fn address(&self, side: Side) -> IpAddr {
         match self.level {
@@ -183,12 +183,12 @@ impl Rig {
         self.hosts[side.index()].spawn(command)
     }
 
-    /// Starts a process on a side whose `CLOCK_MONOTONIC` is ahead of ours by so many nanoseconds, in a time namespace.
+    /// Starts a process on a side with its `CLOCK_MONOTONIC` ahead of ours by a number of nanoseconds, in a time namespace.
     pub fn spawn_with_offset(&self, side: Side, offset_ns: i64, command: Command) -> io::Result<Child> {
         self.hosts[side.index()].spawn_with_offset(offset_ns, command)
     }
 
-    /// Runs something on a thread in a side's namespace, outside of its limits: sockets made there belong to the side.
+    /// Runs a job on a thread in a side's namespace, outside of its limits. Sockets created there belong to the side.
     pub fn within<T: Send + 'static>(
         &self,
         side: Side,
@@ -198,52 +198,53 @@ impl Rig {
         self.hosts[side.index()].place.run(move || std::thread::Builder::new().spawn(work))
     }
 
-    /// Begins to keep packets; what was kept before is forgotten.
+    /// Begins a capture and discards the previous one.
     pub fn begin_capture(&self) {
         if let Some(engine) = &self.engine {
             engine.begin_capture();
         }
     }
 
-    /// Ends it and hands over what was kept, which is incomplete where there is no engine. Packets that are still on
-    /// their way are in it at their first end only.
+    /// Ends the capture and returns it. It is incomplete if there is no engine. Packets still on their way are in it at their first end
+    /// only.
     #[must_use]
     pub fn end_capture(&self) -> Capture {
         self.engine.as_ref().map(LinkEngine::end_capture).unwrap_or_default()
     }
 
-    /// What all processes of a side have used so far.
+    /// Returns the usage of all processes of a side so far.
     pub fn usage(&self, side: Side) -> io::Result<Usage> {
         self.hosts[side.index()].usage()
     }
 
-    /// Holds what runs on a side to so much processor time from now on (100 is one core), or to none; only a side whose plan
-    /// has such a limit can be changed.
+    /// Limits the processor time of a side from now on (100 is one core), or lifts the limit. Only a side with such a limit in its plan can
+    /// be changed.
     pub fn hold_cpu(&self, side: Side, percent: Option<u32>) -> io::Result<()> {
         self.hosts[side.index()].hold_cpu(percent)
     }
 
-    /// How late the link was since the last call of [`Self::reset_lateness`], or since it was raised; no packets where
-    /// there is no engine.
+    /// Returns the lateness of the link since the last call of [`Self::reset_lateness`], or since it was raised; no packets if there is no
+    /// engine.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
         self.engine.as_ref().map(LinkEngine::lateness).unwrap_or_default()
     }
 
-    /// Counts lateness anew.
+    /// Resets the lateness.
     pub fn reset_lateness(&self) {
         if let Some(engine) = &self.engine {
             engine.reset_lateness();
         }
     }
 
-    /// What the engine counted of the packets that a side sent; nothing where there is no engine.
+    /// Returns the engine's counts of the packets that a side sent; zero if there is no engine.
     #[must_use]
     pub fn traffic(&self, from: Side) -> Traffic {
         self.engine.as_ref().map(|engine| engine.traffic(from)).unwrap_or_default()
     }
 
-    /// Waits until no packet has been on its way and none has come for so long; `false` if that did not come to pass in time.
+    /// Waits until, for a time of `quiet`, no packet has been on its way and none has entered. Returns `false` if that did not happen
+    /// within `at_most`.
     #[must_use]
     pub fn settle(&self, quiet: Duration, at_most: Duration) -> bool {
         let Some(engine) = &self.engine else { return true };
@@ -261,17 +262,17 @@ impl Rig {
         false
     }
 
-    /// What the kernel counted at a side's interface.
+    /// Returns the kernel's counters of a side's interface.
     pub fn counters(&self, side: Side) -> io::Result<InterfaceCounters> {
         self.hosts[side.index()].place.counters(self.ends.interface)
     }
 
-    /// Whether something on a side listens at this TCP port.
+    /// Returns true if a socket on a side listens at this TCP port.
     pub fn listens(&self, side: Side, port: u16) -> io::Result<bool> {
         self.hosts[side.index()].place.listens(port)
     }
 
-    /// Cuts the link, so that whatever enters it from now on is lost, or joins it again; `false` where there is no engine.
+    /// Cuts the link, so that every packet that enters it from now on is lost, or joins it again. Returns `false` if there is no engine.
     pub fn cut(&self, is_cut: bool) -> bool {
         self.engine.as_ref().inspect(|engine| engine.cut(is_cut)).is_some()
     }
@@ -284,7 +285,7 @@ impl Rig {
     }
 }
 
-/// Puts between the sides what belongs there.
+/// Connects the sides as the level requires.
 fn join(
     level: RigLevel,
     plan: &Plan,
@@ -305,7 +306,7 @@ fn no_level(level: RigLevel, reason: &str) -> String {
     format!("no {level}: {reason}")
 }
 
-/// Returns what a refusal means for whoever ran this.
+/// Returns advice for the user on an error.
 fn what_to_do(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!(

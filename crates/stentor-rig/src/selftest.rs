@@ -1,4 +1,4 @@
-//! The link tested by itself: what it is told against what probes on both sides see.
+//! The self-test of the link: its configuration against the measurements of probes on both sides.
 
 mod bytes;
 
@@ -13,7 +13,7 @@ use crate::side::Side;
 use std::io;
 use std::time::Duration;
 
-/// So often a step is made again when the engine was late in it.
+/// The maximum number of attempts at a step in which the engine was late.
 const ATTEMPTS: u32 = 3;
 const MS_NS: u64 = 1_000_000;
 const DELAY_BOUND_MS: f64 = 0.5;
@@ -26,7 +26,7 @@ const TCP_HEADERS_BYTES: f64 = 52.0;
 /// One step of the self-test.
 #[derive(Clone, Copy, Debug)]
 pub struct SelftestStep {
-    /// What it looks at.
+    /// The tested property.
     pub name: &'static str,
     run: fn(u64) -> Result<StepOutcome, RigError>,
 }
@@ -41,19 +41,19 @@ pub const STEPS: &[SelftestStep] = &[
     SelftestStep { name: "lateness", run: lateness },
 ];
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug)]
 pub struct StepOutcome {
-    /// What was compared.
+    /// The comparisons made.
     pub checks: Vec<Check>,
-    /// How late the engine was meanwhile.
+    /// The engine's lateness during the step.
     pub lateness: Lateness,
-    /// Why the step does not count.
+    /// The reason why the step is invalid, if it is.
     pub invalid: Option<String>,
 }
 
 impl SelftestStep {
-    /// Makes the step; again, at most twice, when the engine was late.
+    /// Runs the step, and repeats it at most twice if the engine was late.
     pub fn make(&self, seed: u64) -> Result<StepOutcome, RigError> {
         let mut outcome = (self.run)(seed)?;
         for _ in 1..ATTEMPTS {
@@ -90,7 +90,7 @@ fn delay(seed: u64) -> Result<StepOutcome, RigError> {
     Ok(outcome(&rig, checks))
 }
 
-/// Datagrams so far apart that none has to wait for the one before.
+/// Sends datagrams with enough distance that none has to wait for the one before.
 fn jitter(seed: u64) -> Result<StepOutcome, RigError> {
     let up = Path { delay_ns: 5 * MS_NS, jitter_ns: 10 * MS_NS, ..Path::open() };
     let rig = raise(up, Path::open(), seed)?;
@@ -102,7 +102,7 @@ fn jitter(seed: u64) -> Result<StepOutcome, RigError> {
     Ok(outcome(&rig, vec![check.with_note("5 ms and 0 to 10 ms; bound of one in a thousand, and 0.5 ms")]))
 }
 
-/// A long transfer each way against what TCP can carry in packets of the link.
+/// Compares a long transfer each way with the rate that TCP can reach in packets of the link.
 fn rate(seed: u64) -> Result<StepOutcome, RigError> {
     let path = |megabits: u64| Path {
         delay_ns: 5 * MS_NS,
@@ -139,7 +139,7 @@ fn loss(seed: u64) -> Result<StepOutcome, RigError> {
     Ok(outcome(&rig, vec![share.with_note(note), counted]))
 }
 
-/// An engine that is late on purpose has to be noticed; it makes only this step invalid if it is not.
+/// Checks that an engine that is late on purpose is noticed. If it is not, only this step fails.
 fn lateness(seed: u64) -> Result<StepOutcome, RigError> {
     let rig = raise(Path { delay_ns: 5 * MS_NS, ..Path::open() }, Path::open(), seed)?;
     rig.hinder(Duration::from_millis(30));

@@ -1,4 +1,4 @@
-//! What a side used.
+//! The resource usage of a side.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,23 +14,23 @@ pub struct Usage {
     pub cpu_ns: u64,
     /// The most memory that was held at once, in bytes.
     pub memory_peak_bytes: u64,
-    /// Where the two come from.
+    /// The source of the two values.
     pub source: UsageSource,
 }
 
-/// Where a usage was read.
+/// The source of a usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageSource {
     /// The side's control group: every process, to its end.
     Cgroup,
-    /// `/proc`, each time that somebody looked: what a process did after the last look is missing, times come in steps of
-    /// 10 ms, and memory is the sum of each process' own peak.
+    /// `/proc`, sampled at each read: the usage of a process after the last sample is missing, times come in steps of 10 ms, and memory is
+    /// the sum of each process' own peak.
     #[default]
     Proc,
 }
 
-/// Looks at processes in `/proc`, and remembers what it saw of those that have gone.
+/// Samples processes in `/proc`, and remembers the values of those that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct ProcMeter {
     seen: Mutex<BTreeMap<u32, ProcessReading>>,
@@ -49,7 +49,7 @@ impl ProcMeter {
         self.lock().insert(process, ProcessReading::default());
     }
 
-    /// What all processes together have used, as far as it could be seen.
+    /// Returns the usage of all processes together, as far as it could be sampled.
     pub(crate) fn look(&self) -> Usage {
         let mut seen = self.lock();
         for (process, seen) in seen.iter_mut().filter(|(_, seen)| !seen.has_gone) {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 /// The kernel's interface for it ("PM Quality of Service" in the documentation of Linux).
 const FILE: &str = "/dev/cpu_dma_latency";
-/// How late a wake-up may be: at zero an idle processor looks for work instead of halting.
+/// The permitted wake-up latency: at zero an idle processor looks for work instead of halting.
 const LATENCY_MAX_US: i32 = 0;
 
 /// Keeps every processor of the machine awake until it is dropped.

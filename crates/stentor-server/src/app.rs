@@ -1,4 +1,4 @@
-//! Puts everything together: build, run, drain.
+//! The server as a whole: build, run, drain.
 
 mod listening;
 mod membership;
@@ -40,22 +40,22 @@ use listening::{open_listener, open_others, write_addresses};
 use membership::{NodeIdentity, NodeTie};
 use reload::Reloads;
 
-/// Most ledgers, and most states of health, that are watched at once: each is read once a second.
+/// Most ledgers, and most health states, that are watched at once. Each of them is read once a second.
 const WATCHES_MAX_COUNT: usize = 256;
 
-/// Most requests whose answers last: streams of devices, watches, long polls.
+/// Most long-lived requests: streams of devices, watches, long polls.
 const LASTING_MAX_COUNT: usize = 65_536;
-/// What a request takes whose body is awaited, beside the body: this divides the memory for bodies into places.
+/// Memory of a request that waits for its body, beside the body. The memory for bodies divided by this gives the number of such requests.
 const ARRIVING_BYTES: usize = 4 * 1_024;
-/// The fewest places for them.
+/// The lower limit of that number.
 const ARRIVING_MIN_COUNT: usize = 64;
-/// The least that replies may take that are not read yet.
+/// The lower limit of the memory for replies that the clients have not read yet.
 const REPLIES_MIN_BYTES: usize = 16 * 1_024 * 1_024;
 
-/// What the key of the gateway is made for: it comes from the pepper, so that one file holds all that must not be lost.
+/// Purpose from which the gateway's key is derived. The source is the pepper, so that a single file holds all that must not be lost.
 const GATEWAY_PURPOSE: &str = "secrets of the gateway's devices";
 
-/// What the hash is made for by which nodes know that they hash keys alike.
+/// Purpose of the hash by which nodes check that they hash keys with the same pepper.
 const NODES_PURPOSE: &str = "nodes of one installation";
 
 /// A server that is built and not yet serving.
@@ -74,7 +74,7 @@ pub struct BuiltServer {
     roles: NodeRoles,
     tie: NodeTie,
     drain_timeout: Duration,
-    /// Held while the server lives, so that no second one touches the same files.
+    /// Held while the server lives, so that no second server touches the same files.
     _lock: std::fs::File,
 }
 
@@ -90,7 +90,7 @@ impl BuiltServer {
         Self::assemble(config, clock, engines, lock).await
     }
 
-    /// Builds a server over engines that are open already, whatever the configuration says about them.
+    /// Builds a server over engines that are already open, regardless of the engines in the configuration.
     pub async fn build_over(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -129,7 +129,7 @@ impl BuiltServer {
         let service = Arc::new(
             open_service(&config, &dependencies, (keyring, last_event.is_some()), pipeline.clone()).await?,
         );
-        // Last of what can fail: whoever finds the address in the file finds a server behind it.
+        // The last step that can fail: a client that reads the address from the file finds a running server.
         let (address, socket_address) = write_addresses(&listener, socket.as_ref(), &config)?;
         let (drain_timeout, gateway_config) = (config.shutdown.drain_timeout(), config.gateway.clone());
         let parts_of = config.api.clone();
@@ -173,7 +173,7 @@ impl BuiltServer {
         })
     }
 
-    /// Whether the API is served over TLS.
+    /// Returns true if the API is served over TLS.
     #[must_use]
     pub const fn is_encrypted(&self) -> bool {
         self.reloads.certificate.is_some()
@@ -211,23 +211,22 @@ impl BuiltServer {
         OwnNames { address: self.address, certificate: self.reloads.certificate.clone() }
     }
 
-    /// Returns what opens apps to their app servers, and accepts what these send.
+    /// Returns the port for CCS app servers: it authenticates them and accepts their messages.
     #[must_use]
     pub fn app_servers(&self) -> Arc<dyn CcsPort> {
         front::app_servers(&self.api)
     }
 
-    /// Returns where whoever speaks for an app is handed what its devices send.
+    /// Returns the broker that hands upstream messages to the consumers of an app.
     #[must_use]
     pub fn upstream_broker(&self) -> &Arc<UpstreamBroker> {
         self.api.service().upstream_broker()
     }
 
-    /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at credentials and
-    /// certificate again.
+    /// Serves until `shutdown`, then drains within the configured time. Each `reload` reloads credentials and certificate.
     ///
-    /// Ends with [`AppError::Part`] when a part of the pipeline fails: what was in flight is settled as far as it can be,
-    /// meanwhile the server answers and says that it is not ready.
+    /// Ends with [`AppError::Part`] when a part of the pipeline fails. Work in flight is settled as far as possible; until then the server
+    /// answers and reports that it is not ready.
     pub async fn run(
         self,
         shutdown: impl Future<Output = ()> + Send,
@@ -284,11 +283,11 @@ impl BuiltServer {
         gateway.stop();
         drain(server, &pipeline, &gateway, drain_timeout).await;
         gateway.close().await;
-        // After the last of its work: the others take over at once what is leased under its number.
+        // After the last of its work: the other nodes at once take over leases under its number.
         tie.part().await;
         for task in [arrivals, upstream, held] {
             task.abort();
-            // An abort only asks: until its end the task may still use the store.
+            // `abort` only requests the end: until then the task may still use the store.
             let _it_was_aborted = task.await;
         }
         drop(tie);
@@ -300,7 +299,7 @@ impl BuiltServer {
     }
 }
 
-/// Waits until what is at work has ended, no longer than so long.
+/// Waits until all work has ended, at most for `drain_timeout`.
 async fn drain(
     server: impl Future<Output = ()>,
     pipeline: &PipelineHandle,
@@ -310,11 +309,11 @@ async fn drain(
     let deadline = Instant::now() + drain_timeout;
     let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
     if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
-        tracing::warn!("the time to drain is over; what is left is recovered at the next start");
+        tracing::warn!("the drain timeout has passed; the next start recovers the remaining deliveries");
     }
-    // What these hold of the store must be gone before the process ends: its last connection empties the write-ahead log.
+    // References to the store must be dropped before the process ends, because its last connection empties the write-ahead log.
     if tokio::time::timeout_at(deadline.into(), gateway.flush()).await.is_err() {
-        tracing::warn!("not all receipts of devices are written; what they confirm comes again");
+        tracing::warn!("not all receipts of devices are written; the messages that they confirm are delivered again");
     }
 }
 
@@ -322,8 +321,8 @@ fn gateway_key(data_dir: &Path) -> std::io::Result<GatewayKey> {
     Ok(GatewayKey::new(Pepper::of(data_dir)?.hash(GATEWAY_PURPOSE)))
 }
 
-/// Returns what makes the secrets of the gateway's devices from their tokens, for whoever may read the data directory: devices that
-/// were imported with tokens of the gateway's form can log in with it.
+/// Returns the function that derives the secret of a gateway device from its token. Needs read access to the data directory. Imported
+/// devices whose tokens have the gateway's form can log in with such a secret.
 pub fn device_secrets(data_dir: &Path) -> std::io::Result<impl Fn(&str) -> String + use<>> {
     let key = gateway_key(data_dir)?;
     Ok(move |token: &str| key.secret(token).expose_secret().to_owned())
@@ -352,7 +351,7 @@ async fn serve(
     tokio::join!(over_http, over_socket, devices.serve(&gateway, app_servers, stop.clone()));
 }
 
-/// Puts the routes together that a node with these roles has.
+/// Returns the routes of a node with these roles.
 fn routes(
     api: &Api,
     gateway: &Gateway,
@@ -382,7 +381,7 @@ fn of_store(cause: StoreError) -> AppError {
     AppError::Engine { what: "the store", cause: cause.to_string() }
 }
 
-/// Returns what this server is known by among those of its store.
+/// Returns the description with which this server joins the nodes of its store.
 fn joining_node(config: &Config) -> Result<JoiningNode, AppError> {
     let node = node_number(&config.data_dir).map_err(key_files)?;
     let secrets_hash = Pepper::of(&config.data_dir).map_err(key_files)?.hash(NODES_PURPOSE);

@@ -1,30 +1,30 @@
-//! How often something may happen for each app or each address: so many at once, and so many a second after that.
+//! A token-bucket limiter for each app or address: a burst, and a sustained rate.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Keys that are remembered; those that may do everything again are forgotten first.
+/// Most keys in memory; keys with a full allowance are removed first.
 const KEYS_MAX_COUNT: usize = 65_536;
 
-/// So many at once, and so many a second.
+/// The rate of a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalRate {
-    /// At once, at most.
+    /// Size of the burst.
     pub burst_max_count: u32,
-    /// A second, lastingly.
+    /// Sustained events per second.
     pub per_second_max_count: u32,
 }
 
-/// What is left for a key, at the moment when it was counted last.
+/// The remaining allowance of a key at the time of its last event.
 #[derive(Debug, Clone, Copy)]
 struct ArrivalAllowance {
     left: f64,
     counted_at: Instant,
 }
 
-/// Counts by key what happens.
+/// A rate limiter with one token bucket for each key.
 #[derive(Debug)]
 pub(crate) struct ArrivalLimiter<K> {
     rate: ArrivalRate,
@@ -36,7 +36,7 @@ impl<K: Hash + Eq> ArrivalLimiter<K> {
         Self { rate, allowances: Mutex::default() }
     }
 
-    /// Counts one more; when that is too many, returns how long to wait.
+    /// Takes one token; if none is left, returns the time to wait.
     pub(crate) fn take(&self, key: K) -> Result<(), Duration> {
         self.take_at(key, Instant::now())
     }
@@ -45,7 +45,7 @@ impl<K: Hash + Eq> ArrivalLimiter<K> {
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
         if allowances.len() >= KEYS_MAX_COUNT && !allowances.contains_key(&key) {
             allowances.retain(|_, one| self.left(one, now) < self.most());
-            // All were used lately: somebody has more addresses than can be told apart.
+            // All were used recently: a caller has more addresses than the limiter can remember.
             if allowances.len() >= KEYS_MAX_COUNT {
                 return Err(Duration::from_secs(1));
             }

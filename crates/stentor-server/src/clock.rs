@@ -1,4 +1,4 @@
-//! The system's clock, the only reader of time in the server, and the clock of the store, by which several servers go.
+//! The system's clock, the only reader of time in the server, and a clock that follows the store's, which several servers share.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stentor_core::ports::clock::Clock;
 use stentor_core::time::Timestamp;
 
-/// What a clock that follows no other has in place of a beginning.
+/// The value of `beginning_ms` while the clock follows no other.
 const NONE: i64 = i64::MIN;
-/// A correction by less is not worth a line in the log.
+/// Smallest correction that is logged.
 const LOGGED_MS: i64 = 1_000;
 
 /// The system's time.
@@ -25,16 +25,16 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's time until it hears of the store's clock, and that one's from then on: what a server writes into a store that others
-/// read must be due when they think so too, also when its system's clock is wrong, and when it dies before anybody puts that right.
+/// A clock that shows the system's time until it first receives the store's, and follows the store's from then on. Times written to a
+/// shared store must be due for the other servers as well, even if this system's clock is wrong or the server dies before it is corrected.
 ///
-/// Between two times that it hears it counts what really passes, so that a step of the system's clock changes nothing. It moves only as
-/// far as what it hears proves it wrong: an answer that took long says little.
+/// Between two readings of the store's clock it counts the elapsed uptime, so that a step of the system's clock has no effect. A reading
+/// moves it only as far as it is proven wrong: a reply that took long proves little.
 #[derive(Debug)]
 pub struct ServerClock {
     /// The machine's uptime at the beginning.
     began: Duration,
-    /// What the clock it follows showed at the beginning, in milliseconds; [`NONE`] while it follows none.
+    /// The time of the followed clock at the beginning, in milliseconds; [`NONE`] while there is none.
     beginning_ms: AtomicI64,
 }
 
@@ -73,7 +73,7 @@ impl ServerClock {
     }
 }
 
-/// Returns how long the machine has been running, with the time for which it was suspended: others did not sleep meanwhile.
+/// Returns the machine's uptime including suspension, because time passes for the other servers during it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn uptime() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -123,7 +123,7 @@ mod tests {
             let seconds: f64 = told.split(' ').next().expect("a number").parse().expect("a number");
             Duration::from_secs_f64(seconds)
         };
-        // The file tells hundredths.
+        // The file has a resolution of a hundredth of a second.
         let (before, shown, after) = (told(), uptime(), told() + Duration::from_millis(10));
         assert!((before..=after).contains(&shown), "{shown:?} is not between {before:?} and {after:?}");
     }
@@ -137,7 +137,7 @@ mod tests {
         let before = system();
         let shows = clock.now().as_millis();
         assert!((before - 1..=system() + 1).contains(&shows), "{shows} is not {before}");
-        // It was over before the present, by its own word: at least by half an hour wrong.
+        // The whole interval of the reply lies in the past, so the clock is wrong by at least half an hour.
         clock.follow(Timestamp::from_millis(system() - 2 * HOUR_MS), hour);
         let shows = clock.now().as_millis();
         assert!((before - HOUR_MS - 1..=system() - HOUR_MS + 1).contains(&shows), "{shows}");

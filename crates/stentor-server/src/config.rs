@@ -35,7 +35,7 @@ use crate::pipeline::config::PipelineConfig;
 /// The commented default file, the first layer.
 pub const DEFAULT_TOML: &str = include_str!("config/default.toml");
 
-/// Why a configuration cannot be used: every problem found, each with what to do.
+/// A rejected configuration: every problem found, each with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.join("\n"))]
 pub struct ConfigError {
@@ -49,15 +49,15 @@ impl ConfigError {
     }
 }
 
-/// Everything an operator may set.
+/// All settings of an operator.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where everything is kept.
+    /// The data directory.
     pub data_dir: PathBuf,
-    /// What this server does; nothing named for everything.
+    /// Roles of this server; empty for all.
     pub roles: NodeRoles,
-    /// How it stands among the servers that use the same store.
+    /// Settings of this server as a node among those that use the same store.
     pub node: NodeConfig,
     /// The key that seals credentials.
     pub secrets: SecretsConfig,
@@ -69,17 +69,17 @@ pub struct Config {
     pub queue: QueueConfig,
     /// Connections of devices.
     pub gateway: GatewayConfig,
-    /// What moves messages.
+    /// Settings of the pipeline.
     pub pipeline: PipelineConfig,
-    /// How push services are called.
+    /// Settings of the connections to push services.
     pub sender: SenderConfig,
-    /// Where the server may connect.
+    /// Addresses to which the server may connect.
     pub outbound: OutboundConfig,
-    /// Who takes over what devices send.
+    /// Settings of upstream messages: their consumers and limits.
     pub upstream: UpstreamConfig,
-    /// How the process ends.
+    /// Settings of the shutdown.
     pub shutdown: ShutdownConfig,
-    /// What is logged.
+    /// Settings of the log.
     pub log: LogConfig,
 }
 
@@ -87,9 +87,9 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
-    /// A server that gives no sign of life for so long is taken for dead.
+    /// Time without a heartbeat after which a server is considered dead.
     pub silence_max_ms: u64,
-    /// After so long it looks for what others did without a word from them.
+    /// Interval at which changes by other servers are read even without a notification.
     pub look_interval_ms: u64,
 }
 
@@ -120,25 +120,25 @@ pub struct ApiConfig {
     pub tls_cert_file: PathBuf,
     /// PEM private key; empty for none.
     pub tls_key_file: PathBuf,
-    /// How often both files are looked at; 0 for at SIGHUP only.
+    /// Interval at which both files are checked; 0 to check them at SIGHUP only.
     pub tls_check_interval_seconds: u64,
     /// The operator's key instead of the file's; empty for the file's.
     pub root_key: SecretString,
     /// Largest body of most requests.
     pub body_max_bytes: usize,
-    /// Largest body where many names or a certificate may stand in it.
+    /// Largest body of requests that may hold many names or a certificate.
     pub large_body_max_bytes: usize,
-    /// Bytes of all bodies held at once.
+    /// Total bytes of all bodies held at once.
     pub bodies_max_bytes: usize,
-    /// Longest time until a body is there.
+    /// Longest time to receive a body.
     pub body_timeout_seconds: u64,
-    /// How much of requests, bytes of bodies and imports one app may have, of what others leave.
+    /// Share of requests, bytes of bodies and imports that one app may take of the remainder that other apps leave.
     pub app_share_percent: usize,
     /// Requests worked on at once.
     pub requests_max_count: usize,
     /// Requests of one app in a second.
     pub app_requests_per_second_max_count: u32,
-    /// Requests in a second of one device, one guest of an app, and one address without a key.
+    /// Requests per second of one device, of one guest of an app, and of one address without a key.
     pub nameless_requests_per_second_max_count: u32,
     /// Connections held at once.
     pub connections_max_count: usize,
@@ -146,15 +146,15 @@ pub struct ApiConfig {
     pub connections_per_address_max_count: usize,
     /// Longest time without a request on an HTTP/2 connection.
     pub connection_idle_timeout_seconds: u64,
-    /// Longest time for a TLS handshake, for the headers of a request, and until the first one.
+    /// Longest time for a TLS handshake, for the headers of a request, and until the first request.
     pub header_timeout_seconds: u64,
     /// Longest time of a request.
     pub request_timeout_seconds: u64,
-    /// Longest wait of an import for its body, made good again by the bytes that come.
+    /// Longest idle time of an import's body; received bytes restore it.
     pub import_idle_timeout_seconds: u64,
-    /// Bytes of an import that make good a second of waiting.
+    /// Bytes of an import that restore one second of idle time.
     pub import_min_bytes_per_second: u64,
-    /// Longest wait of an import for its body altogether.
+    /// Longest total idle time of an import's body.
     pub import_timeout_seconds: u64,
     /// Imports that run at once.
     pub imports_max_count: usize,
@@ -162,15 +162,15 @@ pub struct ApiConfig {
     pub import_batch_max_lines: usize,
     /// Schedules of one app that are active or paused.
     pub schedules_max_count: usize,
-    /// Addresses or networks of proxies whose X-Forwarded-For is believed.
+    /// Addresses or networks of trusted proxies, which may set X-Forwarded-For.
     pub trusted_proxies: Vec<String>,
     /// Most entries of the audit trail of one kind in one app.
     pub audit_max_count: u64,
-    /// Whether /docs is served.
+    /// True to serve /docs.
     pub docs: bool,
 }
 
-/// Which engine keeps the ledger.
+/// The engine of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -186,9 +186,9 @@ pub enum Engine {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
-    /// Which engine.
+    /// The engine.
     pub engine: Engine,
-    /// Where the PostgreSQL database is; empty for other engines.
+    /// The address of the PostgreSQL database; empty for other engines.
     pub url: SecretString,
 }
 
@@ -197,19 +197,19 @@ impl StoreConfig {
         let url = self.url.expose_secret();
         let is_given = !url.is_empty();
         match (self.engine, is_given) {
-            (Engine::Postgres, false) => vec!["store.url: says where the PostgreSQL database is".to_owned()],
+            (Engine::Postgres, false) => vec!["store.url: must be the address of the PostgreSQL database".to_owned()],
             (Engine::Postgres, true) => (formats.store_url)(url)
                 .err()
                 .map(|error| format!("store.url: {error}"))
                 .into_iter()
                 .collect(),
-            (_, true) => vec!["store.url: goes with store.engine = \"postgres\"".to_owned()],
+            (_, true) => vec!["store.url: requires store.engine = \"postgres\"".to_owned()],
             (_, false) => Vec::new(),
         }
     }
 }
 
-/// Which engine carries chunk ids.
+/// The engine of the queue, which carries chunk ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueEngine {
@@ -227,9 +227,9 @@ pub enum QueueEngine {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Which engine.
+    /// The engine.
     pub engine: QueueEngine,
-    /// Where the NATS servers are; empty for other engines.
+    /// The addresses of the NATS servers; empty for other engines.
     pub url: SecretString,
     /// The stream's name at NATS.
     pub stream: String,
@@ -242,21 +242,21 @@ impl QueueConfig {
         let url = self.url.expose_secret();
         let is_given = !url.is_empty();
         let mut problems = match (self.engine, is_given) {
-            (QueueEngine::Nats, false) => vec!["queue.url: says where the NATS servers are".to_owned()],
+            (QueueEngine::Nats, false) => vec!["queue.url: must be the addresses of the NATS servers".to_owned()],
             (QueueEngine::Nats, true) => (formats.queue_url)(url)
                 .err()
                 .map(|error| format!("queue.url: {error}"))
                 .into_iter()
                 .collect(),
-            (_, true) => vec!["queue.url: goes with queue.engine = \"nats\"".to_owned()],
+            (_, true) => vec!["queue.url: requires queue.engine = \"nats\"".to_owned()],
             (QueueEngine::Postgres, _) if store != Engine::Postgres => {
-                vec!["queue.engine: postgres goes with store.engine = \"postgres\"".to_owned()]
+                vec!["queue.engine: postgres requires store.engine = \"postgres\"".to_owned()]
             }
             _ => Vec::new(),
         };
         let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         if self.stream.is_empty() || !self.stream.chars().all(is_word) {
-            problems.push("queue.stream: is a word of letters, digits, - and _".to_owned());
+            problems.push("queue.stream: must be a word of letters, digits, - and _".to_owned());
         }
         if !(1..=5).contains(&self.replicas_count) {
             problems.push("queue.replicas_count: must be 1 to 5".to_owned());
@@ -265,7 +265,7 @@ impl QueueConfig {
     }
 }
 
-/// How the process ends.
+/// Settings of the shutdown.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShutdownConfig {
@@ -291,7 +291,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged.
+/// Settings of the log.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
@@ -302,7 +302,7 @@ pub struct LogConfig {
 }
 
 impl LogConfig {
-    /// Finds a word that is no level: the log would take it for the name of a module, and say all of that and nothing else.
+    /// Finds a word that is no level. The log would take it for the name of a module, and log everything of that module and nothing else.
     fn problem(&self) -> Option<String> {
         const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
         let wrong = self.level.split(',').map(str::trim).find(|part| {
@@ -316,19 +316,19 @@ impl LogConfig {
     }
 }
 
-/// Checks of texts whose format belongs to an engine. No reason repeats the text, which may be a secret.
+/// Format checks that belong to the engines. No error message repeats the text, which may be a secret.
 #[derive(Debug, Clone, Copy)]
 pub struct FormatChecks {
-    /// Judges the address of a PostgreSQL database.
+    /// Checks the address of a PostgreSQL database.
     pub store_url: fn(&str) -> Result<(), String>,
-    /// Judges the address of NATS servers.
+    /// Checks the addresses of NATS servers.
     pub queue_url: fn(&str) -> Result<(), String>,
-    /// Judges keys that seal credentials.
+    /// Checks keys that seal credentials.
     pub seal_keys: fn(&str) -> Result<(), String>,
 }
 
 impl FormatChecks {
-    /// Accepts every text, for a configuration that names no engine of its own.
+    /// Accepts every text, for a configuration without engines of its own.
     pub const NONE: Self = Self { store_url: |_| Ok(()), queue_url: |_| Ok(()), seal_keys: |_| Ok(()) };
 }
 
@@ -343,24 +343,24 @@ pub fn load_with(
     config.checked(formats)
 }
 
-/// Returns the process' variables that are text.
+/// Returns the environment variables of the process that are valid UTF-8.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
 }
 
 impl Config {
-    /// Returns the defaults as the embedded file tells them.
+    /// Returns the defaults of the embedded file.
     pub fn embedded() -> Result<Self, ConfigError> {
         load_with(None, [], &FormatChecks::NONE)
     }
 
-    /// Refuses roles where no other server can have the rest of them.
+    /// Refuses partial roles if no other server can share the store and take the remaining ones.
     pub fn check_roles(&self) -> Result<(), &'static str> {
         let may_be_some = self.store.engine == Engine::Postgres || self.roles.are_all();
         if may_be_some {
             Ok(())
         } else {
-            Err("go with store.engine = \"postgres\", which several servers share")
+            Err("require store.engine = \"postgres\", which several servers share")
         }
     }
 
@@ -385,14 +385,14 @@ impl Config {
 }
 
 impl ApiConfig {
-    /// Returns the certificate and key files, when TLS is asked for.
+    /// Returns the certificate and key files, if TLS is configured.
     #[must_use]
     pub fn tls_files(&self) -> Option<(&Path, &Path)> {
         let given = !self.tls_cert_file.as_os_str().is_empty() && !self.tls_key_file.as_os_str().is_empty();
         given.then_some((self.tls_cert_file.as_path(), self.tls_key_file.as_path()))
     }
 
-    /// Returns how often certificate and key are looked at without a signal; `None` for never.
+    /// Returns the interval at which certificate and key are checked without a signal; `None` for never.
     #[must_use]
     pub fn tls_check_interval(&self) -> Option<Duration> {
         (self.tls_check_interval_seconds > 0).then(|| Duration::from_secs(self.tls_check_interval_seconds))
@@ -404,7 +404,7 @@ impl ApiConfig {
         (!self.root_key.expose_secret().is_empty()).then_some(&self.root_key)
     }
 
-    /// Returns the networks whose X-Forwarded-For is believed.
+    /// Returns the networks of trusted proxies, which may set X-Forwarded-For.
     #[must_use]
     pub fn trusted_proxies(&self) -> Vec<IpNet> {
         self.trusted_proxies.iter().filter_map(|text| network(text)).collect()
@@ -440,7 +440,7 @@ impl ApiConfig {
             problems.push(Invalid::new("api.bodies_max_bytes", "must hold the largest body at least"));
         }
         if one_file {
-            problems.push(Invalid::new("api.tls_cert_file", "goes with api.tls_key_file: give both or none"));
+            problems.push(Invalid::new("api.tls_cert_file", "requires api.tls_key_file: give both or none"));
         }
         if let Some(wrong) = self.trusted_proxies.iter().find(|text| network(text).is_none()) {
             let problem = format!("{wrong:?} is neither an address nor a network such as 10.0.0.0/8");
@@ -456,7 +456,7 @@ impl ApiConfig {
     }
 }
 
-/// Reads an address, or nothing from an empty text.
+/// Deserializes an address; an empty text is none.
 fn address_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     let text = String::deserialize(from)?;
     let wrong = |error| D::Error::custom(format!("{text:?}: {error}"));

@@ -1,4 +1,4 @@
-//! Reads requests that are JSON: objects only, each problem with the path of the field.
+//! Decoding of JSON requests: objects only, each problem with the path of the field.
 
 pub(crate) mod errors;
 mod strict_objects;
@@ -14,12 +14,12 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 
 pub(crate) use strict_objects::StrictObjects;
 
-/// Reads a JSON object; a problem names the field.
+/// Decodes a JSON object; a problem names the field.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
     decode_with(PhantomData::<T>, bytes)
 }
 
-/// Reads a JSON object with what `seed` knows; a problem names the field.
+/// Decodes a JSON object with `seed`; a problem names the field.
 pub(crate) fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(
     seed: S,
     bytes: &'de [u8],
@@ -37,7 +37,7 @@ pub(crate) fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(
     Ok(value)
 }
 
-/// Reads any JSON value, as it stands in a field of another format.
+/// Decodes any JSON value, as found in a field of another format.
 pub(crate) fn free_value(text: &[u8]) -> ServiceResult<Value> {
     let value = serde_json::from_slice(text)
         .map_err(|error| Problem::field("", format!("must be the text of a JSON value: {error}")))?;
@@ -45,12 +45,12 @@ pub(crate) fn free_value(text: &[u8]) -> ServiceResult<Value> {
     Ok(value)
 }
 
-/// Takes away the byte order mark that some editors put before a text.
+/// Strips the byte order mark that some editors put before a text.
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Refuses a number that would be rounded: what is passed on must be what was given.
+/// Refuses a number that would be rounded: numbers must be passed on unchanged.
 fn refuse_lost_number(document: &[u8]) -> ServiceResult<()> {
     match lost_number(document) {
         None => Ok(()),
@@ -62,7 +62,7 @@ fn refuse_lost_number(document: &[u8]) -> ServiceResult<()> {
     }
 }
 
-/// Reads a record that is decoded already; a problem names the field.
+/// Converts an already decoded record; a problem names the field.
 pub(crate) fn decode_value<T: DeserializeOwned>(record: Map<String, Value>) -> ServiceResult<T> {
     let mut track = Track::new();
     let from = StrictObjects(Value::Object(record));
@@ -70,7 +70,7 @@ pub(crate) fn decode_value<T: DeserializeOwned>(record: Map<String, Value>) -> S
     read.map_err(|error| errors::of_json(&track.path().to_string(), &error))
 }
 
-/// Reads what is wrong once more, slowly, to name the field.
+/// Decodes a rejected document again, slowly, to find the name of the field.
 fn explain<'de, S: DeserializeSeed<'de>>(seed: S, bytes: &'de [u8], error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let mut track = Track::new();

@@ -1,7 +1,7 @@
-//! Being found on the local network: DNS-SD (RFC 6763) over multicast DNS (RFC 6762).
+//! Discovery on the local network: DNS-SD (RFC 6763) over multicast DNS (RFC 6762).
 //!
-//! What is announced is an address and the fingerprint of the key that signs the service document; all else stands there. Whoever
-//! is on the network can announce anything: a finder reads the document, checks its signature, and knows the fingerprint.
+//! An announcement consists of an address and the fingerprint of the key that signs the service document, which holds everything else. Any
+//! machine on the network can send any announcement: a client must read the document, check its signature, and know the fingerprint.
 
 use std::net::SocketAddr;
 
@@ -20,21 +20,21 @@ pub use multicast::{Announcement, search};
 #[error("multicast DNS: {0}")]
 pub struct DnsSdError(String);
 
-/// What a server announces.
+/// The content of an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedAddress {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// Whether over TLS.
+    /// True if the server uses TLS.
     pub is_encrypted: bool,
-    /// The name to ask it by over TLS, where its certificate has names and not this address.
+    /// The name to connect to over TLS, if the certificate holds names and not this address.
     pub host: Option<String>,
     /// The thumbprint of its key (RFC 7638).
     pub fingerprint: String,
 }
 
 impl AnnouncedAddress {
-    /// Returns the address as a URL: over TLS by the name that the certificate can be checked for.
+    /// Returns the address as a URL; over TLS with the name that is in the certificate.
     #[must_use]
     pub fn url(&self) -> String {
         match &self.host {

@@ -1,4 +1,4 @@
-//! API keys: how they are made, hashed and compared, and the two files that hold this installation's secrets.
+//! API keys: their creation, hashing and comparison, and the two files that hold this installation's secrets.
 
 mod access_token;
 mod account_key;
@@ -30,7 +30,7 @@ pub const PEPPER_FILE: &str = "key.pepper";
 /// File in the data directory that holds the operator's key.
 pub const ROOT_KEY_FILE: &str = "root.key";
 
-/// Hash of a key's secret, as it is kept.
+/// Hash of a key's secret, as stored.
 pub type KeyHash = [u8; 32];
 
 /// A new key's secret: 256 random bits behind `sk_`.
@@ -41,7 +41,7 @@ pub fn new_secret() -> SecretString {
     format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)).into()
 }
 
-/// Returns whether the text has the shape of a key, so that garbage costs no look-up.
+/// Returns true if the text has the form of a key, so that garbage costs no look-up.
 #[must_use]
 pub fn looks_like_key(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|rest| {
@@ -50,13 +50,13 @@ pub fn looks_like_key(text: &str) -> bool {
     })
 }
 
-/// Compares in a time that does not depend on where the difference is.
+/// Compares in constant time.
 #[must_use]
 pub fn same_hash(a: &KeyHash, b: &KeyHash) -> bool {
     a.ct_eq(b).into()
 }
 
-/// The installation's own secret that every key is hashed with: a stolen database alone opens nothing.
+/// The installation's own secret for hashing keys: a stolen database alone opens nothing.
 pub struct Pepper([u8; 32]);
 
 impl Pepper {
@@ -99,7 +99,7 @@ fn damaged(path: &Path, expected: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// Reads a one-line secret, or writes a new one that nobody else may read; complete on disk or not there at all.
+/// Reads a one-line secret, or writes a new one with access for the owner only, atomically.
 fn read_or_create(path: &Path, make: impl FnOnce() -> String) -> io::Result<SecretString> {
     match std::fs::read_to_string(path) {
         Ok(text) => return Ok(text.trim().to_owned().into()),

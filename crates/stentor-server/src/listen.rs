@@ -1,4 +1,4 @@
-//! Accepts connections, with or without TLS, and serves HTTP/1.1 and HTTP/2 on one port.
+//! The listener: accepts connections with or without TLS, and serves HTTP/1.1 and HTTP/2 on one port.
 
 mod certificate;
 mod connection_task;
@@ -45,100 +45,100 @@ pub(crate) use socket_counts::SocketCounts;
 use tls_stream::TlsStream;
 pub(crate) use watched::WatchedStream;
 
-/// Silence on an HTTP/2 connection after which a PING asks whether it lives.
+/// Silence on an HTTP/2 connection after which a PING checks that the peer is alive.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 const STREAMS_MAX_COUNT: u32 = 256;
-/// What comes of a body before it is read.
+/// Bytes of a body that are accepted before it is read.
 const STREAM_WINDOW_BYTES: u32 = 128 * 1_024;
-/// What comes of all bodies of a connection before it is read. h2 ends a connection with ENHANCE_YOUR_CALM whose frames, not
-/// read yet, take half of this beside their bytes: 256 bytes each, less what they carry. A stream of small messages must
-/// stay below that when it fills its own window with frames of 28 bytes, which is sixteen times smaller for this reason.
+/// Bytes of all bodies of a connection that are accepted before they are read. h2 ends a connection with ENHANCE_YOUR_CALM if the overhead
+/// of its unread frames reaches half of this: 256 bytes each, less their payload. A stream of small messages must stay below that when it
+/// fills its own window with frames of 28 bytes; the stream window is sixteen times smaller for this reason.
 const CONNECTION_WINDOW_BYTES: u32 = 2 * 1_024 * 1_024;
-/// What the headers of an HTTP/2 request may take, each counted with 32 bytes besides (RFC 9113, section 6.5.2): a key, a trace and what
-/// proxies add take a tenth of it. A request with more is refused with 431, and one with very much more ends the connection, whatever
-/// a few bytes of it stand for; so does a head that goes on in more CONTINUATION frames than this fills.
+/// Limit of the headers of an HTTP/2 request, each counted with 32 additional bytes (RFC 9113, section 6.5.2). A key, a trace and the
+/// headers of proxies take a tenth of it. A request above the limit is refused with 431. One far above it ends the connection, even if its
+/// compressed form is small; so does a header block with more CONTINUATION frames than the limit requires.
 const HEADER_LIST_MAX_BYTES: u32 = 16 * 1_024;
-/// Requests that a peer takes back before anybody has looked at them. Each costs us more than the peer, so that one who has more of
-/// them at once ends the connection (CVE-2023-44487); a caller that gives up takes back what it has in flight, once.
+/// Requests that a peer resets before they are processed. Each costs the server more than the peer, so a peer with more of them at once
+/// loses its connection (CVE-2023-44487). A caller that gives up resets its requests in flight once.
 const RESETS_UNSEEN_MAX_COUNT: usize = 20;
-/// Streams that we reset because of what the peer did in them, over the life of a connection. One more ends it: a peer could have
-/// us write resets for as long as it likes (RUSTSEC-2024-0003). An honest one has none.
+/// Streams that the server resets because of errors of the peer, over the life of a connection. One more ends it; otherwise a peer could
+/// make the server write resets without limit (RUSTSEC-2024-0003). A correct peer causes none.
 const RESETS_FOR_CAUSE_MAX_COUNT: usize = 1_024;
-/// What an HTTP/1.1 connection holds of a request before it is worked on: the headers at most.
+/// Buffer of an HTTP/1.1 connection for a request before it is processed: its headers at most.
 const HTTP1_BUFFER_MAX_BYTES: usize = 64 * 1_024;
-/// Time that a connection without requests has to end when it is told to.
+/// Time that a connection without requests has to close after a graceful shutdown begins.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// What was written and not confirmed by the peer's system for so long ends a connection: a peer that vanished without a word is found by
-/// that, and so is one that never reads. The system alone would go on for a quarter of an hour.
+/// A connection ends if data stays unacknowledged by the peer's system for this long. This detects a peer that vanished, and one that never
+/// reads. By its default the system would continue for a quarter of an hour.
 const UNCONFIRMED_MAX: Duration = Duration::from_secs(60);
-/// What comes of a handshake of TLS without being counted: a greeting with keys that withstand quantum computers takes half of it.
+/// Bytes of a TLS handshake that are not counted. A ClientHello with post-quantum keys takes half of it.
 const HANDSHAKE_FREE_BYTES: usize = 4 * 1_024;
-/// Wait after accepting failed, so that a lack of file handles does not become a busy loop; idle connections give theirs back.
+/// Wait after a failed accept, so that a lack of file descriptors causes no busy loop; idle connections are closed to free theirs.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Who is at the other end of a request's connection.
+/// The address of the peer of a request's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
-/// What the listener and the middleware know of themselves; clones share it.
+/// State of the listener and the middleware; clones share it.
 #[derive(Clone)]
 pub(crate) struct ListenerState {
-    /// The certificate, when there is one.
+    /// The certificate, if there is one.
     pub(crate) certificate: Option<Arc<Certificate>>,
     /// Open connections.
     pub(crate) connections: Arc<Connections>,
-    /// Requests at work.
+    /// Requests being processed.
     pub(crate) requests: Arc<Shares>,
     /// Bytes of their bodies.
     pub(crate) bodies: Arc<Shares>,
-    /// Bytes of replies that are not taken yet.
+    /// Bytes of replies that the peers have not read yet.
     pub(crate) replies: Arc<Shares>,
-    /// What goes through the raw socket.
+    /// Counters of the raw socket.
     pub(crate) socket: Arc<SocketCounts>,
 }
 
-/// How long a connection may take.
+/// Timeouts of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionTimeouts {
-    /// For a TLS handshake, for the headers of a request, and until the first one.
+    /// For a TLS handshake, for the headers of a request, and until the first request.
     pub(crate) header: Duration,
     /// Without a request.
     pub(crate) idle: Duration,
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(crate) struct Accepted {
-    /// Who is at the other end.
+    /// The address of the peer.
     pub(crate) peer: PeerAddress,
     /// Its place among all connections.
     pub(crate) place: Arc<Place>,
     /// Cancelled when the server stops.
     pub(crate) stopping: CancellationToken,
-    /// How long it may take.
+    /// Its timeouts.
     pub(crate) timeouts: ConnectionTimeouts,
 }
 
-/// What is spoken on the connections of a listener.
+/// The protocol of a listener's connections.
 pub(crate) trait ConnectionProtocol: Clone + Send + Sync + 'static {
-    /// What watches its sockets.
+    /// The type of a watched socket.
     type Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Has the socket of a connection watched.
+    /// Registers the socket of a connection with its poller.
     fn socket(&self, stream: TcpStream) -> io::Result<Self::Socket>;
 
-    /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
+    /// Serves until the peer has disconnected, the connection was idle for too long, another needs its place, or the server stops.
     fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 }
 
-/// Routes of which each has its limits; whoever makes a router into such routes answers for that.
+/// Routes that each have limits. Implementors are responsible for that.
 pub(crate) trait LimitedRoutes {
-    /// Returns the router that answers.
+    /// Returns the router.
     fn into_router(self) -> Router;
 }
 
-/// HTTP/1.1 and HTTP/2, answered by routes that have limits, and by no others.
+/// HTTP/1.1 and HTTP/2, served only by routes with limits.
 #[derive(Clone)]
 pub(crate) struct Http(Router);
 
@@ -167,24 +167,23 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Returns the connections that are open.
+    /// Returns the open connections.
     pub(crate) const fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
 
-    /// Serves until `stop`, then lets every connection finish what it is at.
+    /// Serves until `stop`, then lets each connection finish its requests.
     pub(crate) async fn serve<P: ConnectionProtocol>(self, protocol: P, stop: impl Future<Output = ()>) {
         let (served, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
             let next = async {
-                // Before it is accepted: what finds no place waits in the system's backlog, and costs this process
-                // nothing.
+                // Before accepting: a connection without a place waits in the system's backlog and costs this process nothing.
                 self.connections.room().await;
                 self.socket.accept().await
             };
             tokio::select! {
-                // The stop first: a listener whose connections never cease would not see it.
+                // The stop first: otherwise a listener under constant load would not notice it.
                 biased;
                 () = &mut stop => break,
                 accepted = next => match accepted {
@@ -202,10 +201,10 @@ impl Listener {
                 },
             }
         }
-        // Before the connections are waited for: who connects now is refused at once, and may go to another server.
+        // Before waiting for the connections: new ones are refused at once and may try another server.
         drop(self.socket);
         stopping.cancel();
-        // After the last was spawned: the wait would not end otherwise.
+        // After the last one was spawned; otherwise the wait would not end.
         served.close();
         served.wait().await;
     }
@@ -232,7 +231,7 @@ impl Listener {
     }
 }
 
-/// Does the handshake of TLS; nothing when it fails, takes too long, or another needs the place.
+/// Performs the TLS handshake. Returns `None` if it fails, takes too long, or another connection needs the place.
 async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     tls: Arc<ServerConfig>,
     stream: S,
@@ -264,7 +263,7 @@ impl ConnectionProtocol for Http {
 }
 
 impl Http {
-    /// Answers by routes with limits.
+    /// Creates the protocol from routes with limits.
     pub(crate) fn new(routes: impl LimitedRoutes) -> Self {
         Self(routes.into_router())
     }

@@ -1,4 +1,4 @@
-//! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
+//! Metrics, collected on request: nothing is counted twice, and no label names a device, a user or a token.
 
 mod exposition;
 mod gateway;
@@ -56,7 +56,7 @@ pub async fn render(service: &Service, server_status: &ServerStatus, as_what: Ex
     as_what.of(if written.is_ok() { text } else { String::from("# EOF\n") })
 }
 
-/// A picture of everything at one moment.
+/// A snapshot of everything at one moment.
 #[derive(Debug)]
 struct Gathered {
     depths: Vec<LaneDepth>,
@@ -106,7 +106,7 @@ impl Collector for Gathered {
 }
 
 impl Gathered {
-    /// Labelled by the names of the contract and its codes, of which there are so many and no more.
+    /// Writes the metrics of operations. Labels are the names and error codes of the contract, which bound their number.
     fn operations(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let counts = self.operations.iter().flat_map(|one| {
             one.by_outcome.iter().map(|(outcome, count)| {
@@ -118,7 +118,7 @@ impl Gathered {
         counters(
             to,
             "requests",
-            "Requests by operation, and how they ended: ok, abandoned, or the code of a refusal",
+            "Requests by operation and result: ok, abandoned, or the code of a refusal",
             counts,
         )?;
         let durations = self.operations.iter().map(|one| {
@@ -129,7 +129,7 @@ impl Gathered {
     }
 
     fn queue(&self, to: &mut DescriptorEncoder<'_>) -> Written {
-        // Added up over apps: whoever may read metrics must not learn who sends how much.
+        // Summed over apps: a reader of metrics must not learn how much each app sends.
         let mut sums = BTreeMap::new();
         for depth in &self.depths {
             let states = [("ready", depth.ready), ("delayed", depth.delayed), ("leased", depth.leased)];
@@ -181,7 +181,7 @@ impl Gathered {
             *counts.entry(&failure.part).or_insert(0) += 1;
         }
         let counts = counts.into_iter().map(|(part, count)| (vec![("part", part.clone())], count));
-        counters(to, "pipeline_failures", "Parts of the pipeline that failed; it stands still then", counts)
+        counters(to, "pipeline_failures", "Parts of the pipeline that failed; a failure stops the pipeline", counts)
     }
 
     fn wire(&self, to: &mut DescriptorEncoder<'_>) -> Written {
@@ -189,10 +189,10 @@ impl Gathered {
         self.dispatchers(to, "provider_inflight", "Requests written and not answered", |f| {
             gauge(f).inflight as f64
         })?;
-        self.dispatchers(to, "provider_inflight_limit", "Most requests it would have in flight now", |f| {
+        self.dispatchers(to, "provider_inflight_limit", "Current limit of requests in flight", |f| {
             gauge(f).inflight_limit as f64
         })?;
-        self.dispatchers(to, "provider_latency_floor_seconds", "Shortest time of an answer lately", |f| {
+        self.dispatchers(to, "provider_latency_floor_seconds", "Shortest recent response time", |f| {
             gauge(f).latency_floor.as_secs_f64()
         })?;
         self.dispatchers(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
@@ -203,7 +203,7 @@ impl Gathered {
         })
     }
 
-    /// Added up over credentials, as the queue is over apps.
+    /// Writes quotas, summed over credentials like the queue over apps.
     fn quotas(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let sum = |dispatcher: &DispatchStats, of: fn(&QuotaStats) -> f64| {
             dispatcher.quotas.iter().map(of).sum::<f64>()
@@ -218,7 +218,7 @@ impl Gathered {
         self.dispatchers(to, "provider_quota_now_per_minute", help, |dispatcher| {
             sum(dispatcher, |quota| quota.per_minute_now as f64)
         })?;
-        self.dispatchers(to, "provider_quota_tokens", "Messages that quotas let go at once", |dispatcher| {
+        self.dispatchers(to, "provider_quota_tokens", "Messages that quotas allow at once", |dispatcher| {
             sum(dispatcher, |quota| quota.tokens as f64)
         })?;
         let waited = self.stats.providers.iter().map(|dispatcher| {
@@ -257,7 +257,7 @@ impl Gathered {
             "Time of a batch at its provider",
             |dispatcher| &dispatcher.batch_duration,
         )?;
-        self.histograms(to, "e2e_latency_seconds", "Time from due to accepted", |dispatcher| {
+        self.histograms(to, "e2e_latency_seconds", "Time from the due time to acceptance", |dispatcher| {
             &dispatcher.e2e_latency
         })
     }
@@ -323,7 +323,7 @@ fn provider_label(dispatcher: &DispatchStats) -> Labels<'static> {
     vec![("provider", dispatcher.provider.to_string())]
 }
 
-/// Pairs each bucket with its bound; the encoder adds them up.
+/// Pairs each bucket with its bound; the encoder accumulates them.
 fn buckets(histogram: &HistogramStats) -> Vec<(f64, u64)> {
     let bounds = BUCKETS_SECONDS.iter().copied().chain([f64::INFINITY]);
     bounds.zip(histogram.counts.iter().copied()).collect()

@@ -1,5 +1,5 @@
-//! How often each operation was asked, how that ended, and how long it took. The labels are those of the contract, so that there are never
-//! more of them than operations times codes.
+//! Metrics of operations: calls, outcomes and durations. The labels come from the contract, so that there are at most operations times
+//! codes of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::pipeline::stats::{Histogram, HistogramStats};
 
 /// The outcome of an operation that was not refused.
 const OK: &str = "ok";
-/// The outcome of one whose caller went away, or whose time was over.
+/// The outcome of an operation that timed out, or lost its caller.
 const ABANDONED: &str = "abandoned";
 
 /// The counts of all operations.
@@ -35,7 +35,7 @@ pub struct OperationStats {
 }
 
 impl OperationMeter {
-    /// Does what is asked, and counts it.
+    /// Runs an operation and counts it.
     pub(crate) async fn measure<T>(
         &self,
         operation: &'static str,
@@ -48,7 +48,7 @@ impl OperationMeter {
         done
     }
 
-    /// Makes the picture, in order of name.
+    /// Returns a snapshot, in order of name.
     #[must_use]
     pub fn picture(&self) -> Vec<OperationStats> {
         let picture = |(operation, counts): (&&'static str, &OperationCounts)| OperationStats {
@@ -71,7 +71,7 @@ impl OperationMeter {
     }
 }
 
-/// Counts an operation at its end, whatever that is.
+/// Counts an operation at its end, whether it completes or is dropped.
 struct RunningOperation<'a> {
     meter: &'a OperationMeter,
     operation: &'static str,

@@ -1,4 +1,4 @@
-//! In whose name something is taken of what all share: places, bytes, turns.
+//! The owner to which shared resources are charged: places, bytes, rates.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,23 +13,23 @@ pub enum SourceNetwork {
     V6([u16; 4]),
 }
 
-/// The owner of a place, of bytes or of a rate. Nothing is taken in nobody's name.
+/// The owner of a place, of bytes or of a rate. Everything that is taken has an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The operator: the root key.
     Operator,
-    /// An app: a key that its servers keep to themselves.
+    /// An app: a key kept on its servers.
     App(AppId),
-    /// A device of an app, which has proved who it is.
+    /// An authenticated device of an app.
     Device(AppId, DeviceId),
-    /// A caller from an address with a credential that the app hands to everybody: its join key, a subscription of Web Push.
+    /// A caller from an address with a credential that the app publishes: its join key, a subscription of Web Push.
     Guest(AppId, SourceNetwork),
-    /// A caller from an address that has not said, or not proved, who it is.
+    /// An unauthenticated caller from an address.
     Address(SourceNetwork),
 }
 
 impl SourceNetwork {
-    /// Stands for an address that is not known; all that have none share it.
+    /// Placeholder for an unknown address; all callers without one share it.
     pub const UNKNOWN: Self = Self::V4(Ipv4Addr::UNSPECIFIED);
 }
 
@@ -46,7 +46,7 @@ impl From<IpAddr> for SourceNetwork {
 }
 
 impl Owner {
-    /// Returns the app whose share it is taken from; none for the operator and the nameless.
+    /// Returns the app that is charged; none for the operator and for addresses.
     #[must_use]
     pub const fn app(&self) -> Option<AppId> {
         match self {
@@ -55,7 +55,7 @@ impl Owner {
         }
     }
 
-    /// Returns whether it is one of many of its app, each of which has a part of the app's share.
+    /// Returns true for a device or a guest, each of which has a part of its app's share.
     #[must_use]
     pub const fn is_part_of_app(&self) -> bool {
         matches!(self, Self::Device(..) | Self::Guest(..))
@@ -68,7 +68,7 @@ impl From<AppId> for Owner {
     }
 }
 
-/// The app of a key, or the operator, whose key belongs to none.
+/// Returns the app of a key; the operator's key has none.
 impl From<Option<AppId>> for Owner {
     fn from(app: Option<AppId>) -> Self {
         app.map_or(Self::Operator, Self::App)

@@ -1,4 +1,4 @@
-//! The rate of each owner: so many requests a second, and twice as many at once.
+//! The request rate of each owner: a number per second, and a burst of twice as many.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct OwnerRates {
 }
 
 impl OwnerRates {
-    /// Allows an app so many requests a second; an address without a key, a device and a guest each as many as `other_per_second`.
+    /// Sets the rate of an app, and the rate of an address without a key, of a device and of a guest.
     #[must_use]
     pub fn new(app_per_second: u32, other_per_second: u32) -> Self {
         let rate = |per_second: u32| ArrivalRate {
@@ -30,7 +30,7 @@ impl OwnerRates {
         }
     }
 
-    /// Counts one more request; when that is too many, returns how long to wait.
+    /// Counts one more request; if the limit is exceeded, returns the time to wait.
     pub fn take(&self, owner: Owner) -> Result<(), Duration> {
         match owner {
             Owner::Operator => Ok(()),

@@ -1,4 +1,4 @@
-//! The data directory belongs to its owner alone: 0700, and what this server keeps in it 0600, whatever the umask says.
+//! Access to the data directory for its owner only: 0700, and 0600 for this server's files in it, under any umask.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use std::path::Path;
 const FOLDER_MODE: u32 = 0o700;
 /// Mode of each file in it.
 const FILE_MODE: u32 = 0o600;
-/// What only others than the owner may do.
+/// Permissions of the group and of others.
 const OTHERS: u32 = 0o077;
-/// What everybody may do.
+/// Permissions of others.
 const EVERYBODY: u32 = 0o007;
-/// Bit of a directory that many share, such as /tmp.
+/// Sticky bit of a shared directory, such as /tmp.
 const SHARED: u32 = 0o1000;
-/// How the names of our files begin; the databases have companions (-wal, -shm, .lock, .damaged).
+/// Prefixes of our file names; the databases have companions (-wal, -shm, .lock, .damaged).
 const OURS: &[&str] = &[
     "stentor.db",
     "queue.db",
@@ -30,7 +30,7 @@ const OURS: &[&str] = &[
     "node.",
 ];
 
-/// Makes a directory that only its owner may enter, with the folders above it as is usual; one that is there stays as it is.
+/// Creates a directory that only its owner may enter; directories above it get the default mode. An existing directory is left unchanged.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -44,7 +44,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns options under which a new file can be read and written by its owner alone.
+/// Returns options that create a file for its owner only.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -52,10 +52,10 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Writes a small file that only its owner may read: complete on disk under its name, or not there at all.
+/// Writes a small file for its owner only, atomically.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
-    // One that is left over may be open to others, or lead elsewhere.
+    // A leftover draft may be open to others, or a link to another place.
     match std::fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -70,11 +70,11 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Takes from others what they may do with the directory and with our files in it; says what was changed, and warns of what
-/// belongs to somebody else.
+/// Removes the permissions of group and others from the directory and from our files in it. Logs the changes, and warns of files of another
+/// owner.
 pub fn tighten(folder: &Path) {
     let mut changed = Vec::new();
-    // The directory may be a link to where there is room; what lies in it is not followed.
+    // The directory itself may be a link to another disk; links inside it are not followed.
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     note(narrow(&folder, SHARED), &folder, &mut changed);
     for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -86,12 +86,12 @@ pub fn tighten(folder: &Path) {
     if !changed.is_empty() {
         tracing::warn!(
             files = changed.join(", "),
-            "others could read what is kept: it is the owner's alone now"
+            "other users could read these files; only the owner can now"
         );
     }
 }
 
-/// Warns when everybody on the machine may read a secret that lies where others look after it.
+/// Warns if every user of the machine may access a secret at a configured path; the server does not change its mode.
 pub fn warn_if_open(path: &Path) {
     if std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & EVERYBODY != 0) {
         tracing::warn!(path = %path.display(), "everybody may read this secret: give it to the server's user alone");
@@ -103,12 +103,12 @@ fn note(narrowed: io::Result<bool>, path: &Path, changed: &mut Vec<String>) {
         Ok(false) => {}
         Ok(true) => changed.push(path.display().to_string()),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "others may read what is kept: give it to the server's user alone");
+            tracing::warn!(path = %path.display(), %error, "other users may read this file: give it to the server's user alone");
         }
     }
 }
 
-/// Narrows the mode of a file or directory; a link stays as it is. Returns whether anything was changed.
+/// Narrows the mode of a file or directory; a link is left unchanged. Returns true if anything was changed.
 fn narrow(path: &Path, refused: u32) -> io::Result<bool> {
     let found = std::fs::symlink_metadata(path)?;
     let mode = found.permissions().mode();

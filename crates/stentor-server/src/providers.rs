@@ -1,4 +1,4 @@
-//! The push services as this server uses them: one place that knows how adapters are built and asked.
+//! The push services as this server uses them: the single place that builds and calls adapters.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::pipeline::ProviderFactory;
 /// Builds adapters from credentials.
 pub(crate) struct Adapters {
     setup: Setup,
-    /// Where their connections live; where they are made when `None`.
+    /// The runtime of their connections; with `None`, the runtime in which they are created.
     home: Option<Handle>,
 }
 
 impl Adapters {
-    /// Takes what adapters need from their surroundings.
+    /// Creates the factory from the dependencies of adapters.
     pub(crate) fn new(clock: Arc<dyn Clock>, limits: Limits, outbound: OutboundPolicy) -> Self {
         Self { setup: Setup { clock, limits, outbound: Outbound::new(outbound) }, home: None }
     }
 
-    /// Lets connections live in a runtime.
+    /// Sets the runtime of the connections.
     pub(crate) fn at_home_on(self, home: Option<Handle>) -> Self {
         Self { home, ..self }
     }
@@ -54,19 +54,19 @@ impl ProviderFactory for Adapters {
     }
 }
 
-/// Returns the messages per minute that a credential allows, or its push service when it says nothing.
+/// Returns the messages per minute that a credential allows; without its own number, the quota of its push service.
 pub(crate) fn quota(credential: &Credential) -> Option<u32> {
     split(credential, &Limits::default()).ok()?.quota
 }
 
-/// What a credential says to us, and the rest of it.
+/// Our own settings of a credential, and the rest of it.
 struct Ours {
     rest: String,
     limits: Limits,
     quota: Option<u32>,
 }
 
-/// Takes out of a credential's JSON what is ours to obey; the rest is the adapter's.
+/// Splits a credential's JSON into our own settings and the adapter's part.
 fn split(credential: &Credential, usual: &Limits) -> Result<Ours, Invalid> {
     let wrong = |_| Invalid::new("credential", "must be a JSON object");
     let mut fields: Map<String, Value> = serde_json::from_str(&credential.secret).map_err(wrong)?;
@@ -104,7 +104,7 @@ pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), In
     (stentor_providers::descriptor(provider).check)(spec)
 }
 
-/// Returns how many bytes a message has at a push service, its token apart.
+/// Returns the size of a message at a push service in bytes, without the token.
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
     (stentor_providers::descriptor(provider).payload_bytes)(message) as u64
 }
@@ -117,14 +117,13 @@ pub(crate) fn check_credential(
     Adapters::new(clock, Limits::default(), OutboundPolicy::default()).open(credential).map(|_| ())
 }
 
-/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; none in a
-/// credential that cannot be read.
+/// Returns a host of a credential to which connections are not allowed, without resolving names; none if the credential cannot be parsed.
 pub(crate) fn refused_host(credential: &Credential, policy: &OutboundPolicy) -> Option<RefusedHost> {
     let ours = split(credential, &Limits::default()).ok()?;
     stentor_providers::refused_host(credential.provider, &ours.rest, policy).ok()?
 }
 
-/// Returns a credential's endpoint as it may be shown: without the user that older credentials may hold.
+/// Returns a credential's endpoint for display, without the user that older credentials may contain.
 pub(crate) fn shown_endpoint(endpoint: &str) -> String {
     match endpoint.split_once("://") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),

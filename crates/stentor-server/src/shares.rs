@@ -1,4 +1,4 @@
-//! What all share: places and bytes. Each owner has a part, and whoever has no name has one that is apart from all others'.
+//! Shared resources: places and bytes. Each owner has a part, and callers without authentication have a separate pool.
 
 #[cfg(test)]
 mod tests;
@@ -11,54 +11,54 @@ use tokio::sync::Notify;
 
 use crate::owner::Owner;
 
-/// Which part of an app's share one of its devices or guests has.
+/// Divisor: an app's share by this is the part of one of its devices or guests.
 const PART_OF_APP: usize = 16;
-/// How much there is, beside all that is for apps, for those without a name: this part of it.
+/// Divisor: the total by this is the separate pool of unauthenticated callers.
 const NAMELESS_PART: usize = 16;
-/// Which part of what the nameless have one address has.
+/// Divisor: that pool by this is the part of one address.
 const ADDRESS_PART: usize = 4;
-/// The floor of the nameless, where that of the apps is larger: the largest body that is read without a key.
+/// The upper limit of the floor of unauthenticated callers: the largest body that is read without a key.
 const NAMELESS_FLOOR_MAX: usize = 64 * 1_024;
 
-/// Why nothing more can be taken.
+/// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShareExhausted {
-    /// All is taken that apps share. Nobody without a name is told that, or brings it about.
+    /// The total of all apps. An unauthenticated caller never causes or receives this.
     All,
-    /// The app has taken its share.
+    /// The app's share.
     App,
-    /// The device or guest has taken its part of the app's share, or all of them together theirs.
+    /// The part of the device or guest in the app's share, or the part of all of them together.
     Part,
-    /// The address has taken its part of what is for the nameless.
+    /// The part of the address in the unauthenticated pool.
     Address,
-    /// All is taken that is for the nameless.
+    /// The unauthenticated pool.
     Nameless,
 }
 
 impl ShareExhausted {
-    /// Returns whose part it is, to stand behind the name of what is taken.
+    /// Returns the owner of the exhausted part as a phrase, to follow the name of the resource.
     #[must_use]
     pub const fn whose(self) -> &'static str {
         match self {
             Self::All => "",
             Self::App => " of this app",
-            Self::Part => " of this device, or of all who speak for the app without being its server,",
+            Self::Part => " of this device, or of all devices and guests of the app together,",
             Self::Address => " of this address without a key",
             Self::Nameless => " without a key",
         }
     }
 }
 
-/// A fixed amount of something, and who has taken how much of it.
+/// A fixed amount of a resource, and the amounts that its owners have taken.
 ///
-/// With a share of 50 per cent one busy app takes a half, two take a third each, and there is always something left for the next.
-/// Devices and guests of an app have a sixteenth of its share each, and together a half of it. Those without a name share a
-/// sixteenth that lies beside the total, of which one address has a quarter.
+/// With a share of 50 per cent one busy app takes a half, two take a third each, and there is always a rest for the next. Devices and
+/// guests of an app have a sixteenth of its share each, and together a half of it. Unauthenticated callers share a separate sixteenth
+/// beside the total; one address has a quarter of it.
 #[derive(Debug)]
 pub struct Shares {
     total: usize,
     app_share_percent: usize,
-    /// What an app may take whatever the others have, if so much is left.
+    /// Amount that an app may take beyond its share, if that is left.
     floor: usize,
     nameless_total: usize,
     nameless_floor: usize,
@@ -68,7 +68,7 @@ pub struct Shares {
 
 #[derive(Debug, Default)]
 struct TakenAmounts {
-    /// By all who have a name.
+    /// Taken by all authenticated owners.
     all: usize,
     nameless: usize,
     by_app: HashMap<AppId, AppAmounts>,
@@ -79,11 +79,11 @@ struct TakenAmounts {
 #[derive(Debug, Default, Clone, Copy)]
 struct AppAmounts {
     all: usize,
-    /// By its devices and guests.
+    /// Taken by its devices and guests.
     parts: usize,
 }
 
-/// A part that was taken; it is given back when it is dropped.
+/// A part that was taken; dropping it gives it back.
 #[derive(Debug)]
 pub struct SharePart {
     shares: Arc<Shares>,
@@ -92,13 +92,13 @@ pub struct SharePart {
 }
 
 impl Shares {
-    /// Has so much, of which one app takes at most the given share of what others leave, or the floor.
+    /// Creates a resource of this total. One app takes at most the given share of the remainder that others leave, or the floor.
     #[must_use]
     pub fn new(total: usize, app_share_percent: usize, floor: usize) -> Arc<Self> {
         Self::with_nameless(total, app_share_percent, floor, total / NAMELESS_PART)
     }
 
-    /// Has so much for those without a name, and nothing for others.
+    /// Creates a resource for unauthenticated callers only.
     #[must_use]
     pub fn of_nameless(total: usize) -> Arc<Self> {
         Self::with_nameless(0, 0, 1, total)
@@ -117,13 +117,13 @@ impl Shares {
         })
     }
 
-    /// Takes nothing yet, in somebody's name.
+    /// Returns an empty part of an owner.
     #[must_use]
     pub fn part(self: &Arc<Self>, owner: impl Into<Owner>) -> SharePart {
         SharePart { shares: self.clone(), owner: owner.into(), amount: 0 }
     }
 
-    /// Takes so much in somebody's name.
+    /// Takes an amount for an owner.
     pub fn take(
         self: &Arc<Self>,
         owner: impl Into<Owner>,
@@ -134,12 +134,12 @@ impl Shares {
         Ok(part)
     }
 
-    /// Takes so much in somebody's name as soon as that is there; whoever waits says for how long.
+    /// Waits until the amount is available and takes it for an owner. The caller limits the wait.
     pub async fn taken_when_there(self: &Arc<Self>, owner: impl Into<Owner>, amount: usize) -> SharePart {
         let owner = owner.into();
         loop {
             let mut given_back = std::pin::pin!(self.given_back.notified());
-            // Before the look: what is given back between wakes it.
+            // Before the attempt, so that amounts given back in between wake it.
             given_back.as_mut().enable();
             match self.take(owner, amount) {
                 Ok(part) => return part,
@@ -148,14 +148,14 @@ impl Shares {
         }
     }
 
-    /// Returns how much is taken.
+    /// Returns the amount taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         let taken = self.lock();
         taken.all + taken.nameless
     }
 
-    /// Returns how much is taken by those without a name.
+    /// Returns the amount taken by unauthenticated callers.
     #[must_use]
     pub fn taken_by_nameless(&self) -> usize {
         self.lock().nameless
@@ -165,14 +165,14 @@ impl Shares {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how much an app may have when the others have so much.
+    /// Returns the most that an app may hold, given the amount held by the others.
     fn most(&self, others: usize) -> usize {
         let left = self.total.saturating_sub(others);
         let share = left / 100 * self.app_share_percent + left % 100 * self.app_share_percent / 100;
         share.max(self.floor)
     }
 
-    /// Returns whether an owner may take so much more.
+    /// Fails if an owner may not take this additional amount.
     fn allows(&self, taken: &TakenAmounts, owner: Owner, more: usize) -> Result<(), ShareExhausted> {
         let mine = taken.by_owner.get(&owner).copied().unwrap_or_default().saturating_add(more);
         if matches!(owner, Owner::Address(_)) {
@@ -246,7 +246,7 @@ impl TakenAmounts {
 }
 
 impl SharePart {
-    /// Takes so much more, or nothing.
+    /// Takes an additional amount, all of it or nothing.
     pub fn grow(&mut self, amount: usize) -> Result<(), ShareExhausted> {
         let mut taken = self.shares.lock();
         self.shares.allows(&taken, self.owner, amount)?;
@@ -255,7 +255,7 @@ impl SharePart {
         Ok(())
     }
 
-    /// Counts what is there already, so much altogether, also where that is more than may be taken: the next one is refused for it.
+    /// Sets the amount to one that is already in use, even beyond the limits; later takers are refused because of it.
     pub fn count(&mut self, amount: usize) {
         let mut taken = self.shares.lock();
         taken.remove(self.owner, self.amount);
@@ -268,7 +268,7 @@ impl SharePart {
         }
     }
 
-    /// Takes the same in another's name, or leaves it where it is.
+    /// Charges the amount to another owner; if that fails, the owner stays the same.
     pub fn pass_to(&mut self, owner: Owner) -> Result<(), ShareExhausted> {
         if self.owner != owner {
             *self = self.shares.take(owner, self.amount)?;
@@ -276,7 +276,7 @@ impl SharePart {
         Ok(())
     }
 
-    /// Returns how much it is.
+    /// Returns the amount of this part.
     #[must_use]
     pub const fn amount(&self) -> usize {
         self.amount
@@ -285,7 +285,7 @@ impl SharePart {
 
 impl Drop for SharePart {
     fn drop(&mut self) {
-        // Nothing of nothing: whoever waits drops an empty part at each look, and would wake itself for ever.
+        // An empty part wakes no waiters: a waiter drops one at each attempt, and would wake itself forever.
         if self.amount == 0 {
             return;
         }

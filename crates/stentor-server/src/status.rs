@@ -1,4 +1,4 @@
-//! What the server knows of itself: whether it is ready, what its parts are doing.
+//! The status of the server: its readiness, and the figures of its parts.
 
 mod show;
 
@@ -19,27 +19,28 @@ use crate::listen::ListenerState;
 use crate::node::PipelineHandle;
 use crate::operation_meter::OperationMeter;
 
-/// Longest time that a part may take to say that it is well.
+/// Longest wait for the reply of a part.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long an answer of the queue does for everybody who asks: its writer must not be slowed by who looks on.
+/// Time for which a reading of the queue's depths is reused, so that observers do not slow its writer down.
 const DEPTHS_FRESH: Duration = Duration::from_secs(1);
 
-/// The life of one look at the parts: all who ask within it share the answer.
+/// Time for which a readiness check is reused.
 const READINESS_FRESH: Duration = Duration::from_millis(100);
 
-/// The queue's last answer and when it came; whoever asks meanwhile waits for it.
+/// The last reading of the queue's depths, and its time. The lock is held while the queue is queried, so concurrent callers wait for the
+/// result.
 type LastDepths = Mutex<Option<(Instant, Option<Vec<LaneDepth>>)>>;
 
-/// The parts that are asked.
+/// The status of the server and the parts that it queries.
 pub struct ServerStatus {
-    /// The ledger.
+    /// The store.
     pub store: Arc<dyn Store>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Since when the server runs.
+    /// Start time of the server.
     pub started: Instant,
     /// The pipeline.
     pub pipeline: Arc<PipelineHandle>,
@@ -50,22 +51,22 @@ pub struct ServerStatus {
     /// Counts of operations.
     pub operations: OperationMeter,
     last_depths: LastDepths,
-    /// The last look at all parts and when it ended; whoever asks meanwhile waits for it.
+    /// The last readiness check and its end. The lock is held during a check, so concurrent callers wait for the result.
     last_readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
-/// Whether the server can do its work.
+/// The readiness of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
-    /// The store answers, and keeps what it is given.
+    /// The store answers and accepts writes.
     pub store: bool,
-    /// The queue answers, and takes what it is given.
+    /// The queue answers and accepts writes.
     pub queue: bool,
-    /// The store keeps up with devices' receipts.
+    /// The store keeps up with the receipts of devices.
     pub receipts: bool,
-    /// Parts of the pipeline that failed; with one of them nothing is sent.
+    /// Failed parts of the pipeline. After a failure nothing more is sent.
     pub failed: Vec<String>,
-    /// Credentials get their access tokens and connections.
+    /// True while credentials get their access tokens and connections.
     pub getting_ready: bool,
     /// Age of the oldest chunk that is due and not leased, in seconds.
     pub oldest_ready_seconds: u64,
@@ -74,7 +75,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Returns whether everything answers and moves.
+    /// Returns true if all parts answer and none has failed.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         self.store && self.queue && self.receipts && self.failed.is_empty()
@@ -82,7 +83,7 @@ impl Readiness {
 }
 
 impl ServerStatus {
-    /// Puts the parts together; the server runs from now.
+    /// Combines the parts; the uptime counts from now.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         queue: Arc<dyn Queue>,
@@ -105,7 +106,7 @@ impl ServerStatus {
         }
     }
 
-    /// Returns whether the server can do its work, as of a tenth of a second ago at most.
+    /// Returns the readiness of the server, at most a tenth of a second old.
     pub async fn readiness(&self) -> Readiness {
         let mut last = self.last_readiness.lock().await;
         if let Some((at, readiness)) = &*last
@@ -118,7 +119,7 @@ impl ServerStatus {
         readiness
     }
 
-    /// Asks store and queue; where nothing was written for a second, they are tried with a small write.
+    /// Queries store and queue. If nothing was written for a second, tests them with a small write.
     async fn look(&self) -> Readiness {
         let (answers, depths) = tokio::join!(self.store_answers(), self.depths());
         let (store_keeps, queue_keeps) = self.keep().await;
@@ -135,7 +136,7 @@ impl ServerStatus {
         }
     }
 
-    /// Returns how full the queue is, as of a second ago at most; `None` when it does not answer.
+    /// Returns the depths of the queue, at most a second old; `None` if it does not answer.
     pub async fn depths(&self) -> Option<Vec<LaneDepth>> {
         let mut last = self.last_depths.lock().await;
         if let Some((at, depths)) = &*last
@@ -149,19 +150,19 @@ impl ServerStatus {
         depths
     }
 
-    /// Counts what is damaged in the store, and its log; `None` when the store does not answer.
+    /// Returns the figures of the store about damage and its log; `None` if it does not answer.
     pub async fn store_figures(&self) -> Option<StoreFigures> {
         let asked = tokio::time::timeout(PROBE_TIMEOUT, self.store.figures()).await;
         asked.ok()?.ok()
     }
 
-    /// Returns how long the server runs.
+    /// Returns the uptime.
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Returns of store and queue whether what is written now is kept.
+    /// Returns for store and queue if they accept writes.
     async fn keep(&self) -> (bool, bool) {
         let (store, queue) = tokio::join!(
             tokio::time::timeout(PROBE_TIMEOUT, self.store.keeps()),
@@ -175,7 +176,8 @@ impl ServerStatus {
     }
 }
 
-/// Returns what a part answered; where it did not, the log says why, now and then: whoever asks for readiness hears only that it is not.
+/// Returns a part's reply. If there is none, logs the reason, rate limited, because the readiness response only states that the part is not
+/// ready.
 fn answer<T, E: Display>(part: &str, asked: Result<Result<T, E>, Elapsed>) -> Option<T> {
     static NOT_WELL: RepeatedWord = RepeatedWord::new();
     let why = match asked {

@@ -1,5 +1,5 @@
-//! Hands what devices send to the webhook of their app or to the operator's command: at least once, again after a pause, and on the
-//! list of dead letters when it is not taken over.
+//! Delivery of upstream messages to the webhook of their app or to the operator's command: at least once, with retries, and to the dead
+//! letters if they are not accepted.
 
 mod call_places;
 mod command;
@@ -29,18 +29,18 @@ use handover::{Handover, HandoverTarget};
 use webhook::Webhook;
 use worker::UpstreamWorker;
 
-/// Time from one look at the apps to the next; a webhook that is put here is seen at once.
+/// Interval for reading the apps; webhooks put at this server are noticed at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// Calls at once, of all apps that end in time; as many of those that take long.
+/// Concurrent calls of all apps that answer in time, and as many of the slow ones.
 const CALLS_MAX_COUNT: usize = 64;
 
-/// A worker and what it works for; none is the operator's command.
+/// A worker and its webhook; `None` for the operator's command.
 struct RunningWorker {
     webhook: Option<UpstreamWebhook>,
     task: AbortOnDropHandle<()>,
 }
 
-/// Runs a worker for each app that has a webhook, and for all others where there is a command.
+/// Runs a worker for each app with a webhook, and for all others if there is a command.
 pub(crate) struct UpstreamWorkers {
     service: Arc<Service>,
     command: Option<OperatorCommand>,
@@ -53,7 +53,7 @@ pub(crate) struct UpstreamWorkers {
 }
 
 impl UpstreamWorkers {
-    /// Takes what an operator has set.
+    /// Applies the operator's settings.
     pub(crate) fn new(service: Arc<Service>, config: &UpstreamConfig, standing: Arc<NodeStanding>) -> Self {
         let policy = RetryPolicy {
             base: Duration::from_millis(config.retry_base_ms),
@@ -67,11 +67,11 @@ impl UpstreamWorkers {
         Self { service, command, outbound, timeout, policy, places, running, standing }
     }
 
-    /// Works until `stop`; what is under way then is handed over again after the next start.
+    /// Runs until `stop`. Interrupted calls are repeated after the next start.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if let Err(error) = self.look().await {
-                tracing::warn!(%error, "the apps cannot be read whose devices may have sent something");
+                tracing::warn!(%error, "the apps with messages from devices cannot be read");
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -81,9 +81,9 @@ impl UpstreamWorkers {
         }
     }
 
-    /// Starts a worker where one is missing, and ends those of apps and webhooks that are gone or others.
+    /// Starts missing workers, and ends those of removed or changed apps and webhooks.
     async fn look(&mut self) -> ServiceResult<()> {
-        // Of several nodes one does it, lest each message be handed over by all of them.
+        // Only one of several nodes does this; otherwise all of them would hand over each message.
         if !self.standing.is_first() {
             self.running.clear();
             return Ok(());
@@ -94,7 +94,7 @@ impl UpstreamWorkers {
             wanted.extend(self.service.all_apps().await?.into_iter().map(|app| (app, None)));
         }
         wanted.extend(webhooks.into_iter().map(|webhook| (webhook.app, Some(webhook))));
-        // Also one that has ended by itself is started anew, with what it held free again.
+        // A worker that has ended by itself is also restarted, and its messages are free again.
         self.running.retain(|app, worker| {
             wanted.get(app).is_some_and(|webhook| *webhook == worker.webhook) && !worker.task.is_finished()
         });

@@ -1,4 +1,4 @@
-//! The words that requests may use, for those who write requests.
+//! The words allowed in requests, for programs that write requests.
 
 use stentor_core::app::Scope;
 use stentor_core::delivery::ShownState;
@@ -7,7 +7,7 @@ use stentor_core::message::Priority;
 use stentor_core::schedule::CatchUp;
 use stentor_core::word::Word;
 
-/// Systems of devices, the usual names of their variants included.
+/// Platforms of devices, including the usual names of their variants.
 pub const PLATFORMS: &[&str] = Platform::WORDS;
 /// Adapters that reach devices.
 pub const PROVIDERS: &[&str] = ProviderKind::WORDS;
@@ -19,5 +19,5 @@ pub const DEVICE_STATES: &[&str] = DeviceState::WORDS;
 pub const DELIVERY_STATES: &[&str] = ShownState::WORDS;
 /// Scopes of keys.
 pub const SCOPES: &[&str] = Scope::WORDS;
-/// What happens to missed ticks of a schedule.
+/// Policies for missed occurrences of a schedule.
 pub const CATCH_UPS: &[&str] = CatchUp::WORDS;

@@ -41,7 +41,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
         ];
         for (said, answer) in steps {
             server.write(said).await?;
-            timeout(PATIENCE, server.until(answer)).await.context("CCS let nobody in for 20 seconds")??;
+            timeout(PATIENCE, server.until(answer)).await.context("CCS accepted no login for 20 seconds")??;
         }
         Ok(server)
     }
@@ -57,7 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
         Ok(self.stream.flush().await?)
     }
 
-    /// Waits some seconds for what the service says next in JSON.
+    /// Waits some seconds for the next JSON payload of the service.
     pub async fn hear(&mut self) -> anyhow::Result<Value> {
         let text = timeout(PATIENCE, self.next()).await.context("CCS said nothing more in 20 seconds")??;
         read(&text)
@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
         }
     }
 
-    /// Takes a whole payload off what was said, if there is one.
+    /// Takes a whole payload off the received bytes, if there is one.
     fn payload(&mut self) -> anyhow::Result<Option<String>> {
         let Some(begin) = place(&self.said, PAYLOAD_BEGIN) else { return Ok(None) };
         let begin = begin + PAYLOAD_BEGIN.len();

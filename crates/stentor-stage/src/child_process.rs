@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Short beside a start or an end: what is measured around them must not be this pause.
+/// Short beside a start or an end, so that measurements around them do not include this pause.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// A server that is asked to end first settles what is in flight, and a push service may take its time to answer.
+/// A server that is requested to end first settles the deliveries in flight, and a push service may take its time to answer.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 const SHOWN_LINES: usize = 5;
 
-/// What a process used, as the operating system counted it.
+/// The resource usage of a process, as the operating system counted it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResourceUsage {
     /// Seconds of CPU, in user and in system mode.
@@ -28,7 +28,7 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// Adds what another process used.
+    /// Adds the usage of another process.
     pub fn with(self, other: Self) -> Self {
         Self {
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
@@ -61,7 +61,8 @@ impl ChildProcess {
         Self::start_behind(name, &[Program::Product.find()?.into()], arguments, environment, log)
     }
 
-    /// Starts a program that is the last of some words; those before it end in becoming it, such as those that enter a namespace.
+    /// Starts a program behind other commands. `words` ends with the program; the commands before it replace themselves by it, such as
+    /// those that enter a namespace.
     pub fn start_behind(
         name: &'static str,
         words: &[OsString],
@@ -91,7 +92,7 @@ impl ChildProcess {
         self.process.id()
     }
 
-    /// Fails when the process has ended by itself, with the end of its log.
+    /// Fails with the end of the log if the process has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
@@ -124,7 +125,7 @@ impl ChildProcess {
         }
     }
 
-    /// Asks the operating system what the process has used so far.
+    /// Reads the process' usage so far from the operating system.
     pub fn usage(&mut self) -> ResourceUsage {
         let process = Process::new(self.process.id().cast_signed());
         let Ok(process) = process else { return self.past(0.0) };
@@ -135,7 +136,7 @@ impl ChildProcess {
         self.past(ticks as f64 / procfs::ticks_per_second() as f64)
     }
 
-    /// Waits until it has ended by itself and returns what it used; fails when it takes too long or fails.
+    /// Waits until the process has ended by itself and returns its usage. Fails if that takes too long or the process fails.
     pub fn finish(mut self, limit: Duration) -> anyhow::Result<ResourceUsage> {
         let started = Instant::now();
         while !self.is_over() {
@@ -143,7 +144,7 @@ impl ChildProcess {
                 let sentence = format!("the {} does not end within {limit:?}", self.name);
                 return Err(CommandFailure::not_done(sentence).into());
             }
-            // The peak of its memory can only be read while it runs: one that has ended has no memory any more.
+            // The peak of its memory can only be read while it runs.
             self.usage();
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -157,14 +158,14 @@ impl ChildProcess {
         Err(CommandFailure::not_done(sentence).into())
     }
 
-    /// Kills it (kill -9) and returns what it had used at its very end.
+    /// Kills the process (kill -9) and returns its final usage.
     pub fn kill(mut self) -> ResourceUsage {
         // Before the signal: the peak of its memory is gone with the process.
         self.usage();
         self.end(Signal::KILL, DRAIN_LIMIT)
     }
 
-    /// Asks it to end, kills it when it does not, and returns what it had used.
+    /// Requests the process to end, kills it if it does not, and returns its usage.
     pub fn terminate(mut self) -> ResourceUsage {
         // Before the signal: the peak of its memory is gone with the process.
         self.usage();
@@ -176,7 +177,7 @@ impl ChildProcess {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Resumes the process.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -202,7 +203,7 @@ impl ChildProcess {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.process.id().cast_signed()) {
-            // It may have ended already, which is what was wanted.
+            // An error means that the process has already ended.
             let _ = kill_process(pid, signal);
         }
     }
@@ -229,20 +230,20 @@ pub fn without_settings(command: &mut Command) {
     }
 }
 
-/// Asks the operating system how much memory of a process is resident now.
+/// Returns the resident memory of a process, from the operating system.
 pub fn rss_bytes(process: u32) -> anyhow::Result<u64> {
     let status = Process::new(process.cast_signed()).and_then(|process| process.status());
     Ok(status.context("the process has ended")?.vmrss.unwrap_or(0) * 1024)
 }
 
-/// Asks the operating system how much processor time a process has used so far.
+/// Returns the processor time of a process so far, from the operating system.
 pub fn cpu_seconds(process: u32) -> anyhow::Result<f64> {
     let stat = Process::new(process.cast_signed()).and_then(|process| process.stat());
     let stat = stat.context("the process has ended")?;
     Ok((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
 }
 
-/// Returns how many processes wanted a processor in the last minute.
+/// Returns the load average of the last minute.
 pub fn load_average() -> f64 {
     let line = stentor_machine::facts::line("/proc/loadavg");
     line.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
@@ -250,7 +251,7 @@ pub fn load_average() -> f64 {
 
 impl Drop for ChildProcess {
     fn drop(&mut self) {
-        // Killed first, or the wait would be for as long as it likes to run. Both fail only when it is gone already.
+        // Killed first, because the wait has no limit. Both calls fail only if the process is already gone.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Twice what the server itself gives a request by default, so that its own refusal is seen and not this limit.
+/// Twice the server's own default timeout of a request, so that the server's refusal is seen and not this limit.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Largest page of a list.
@@ -57,7 +57,7 @@ impl ApiClient {
         self
     }
 
-    /// Returns the same client, whose connections begin at an address of this machine.
+    /// Returns the same client with an address of this machine as the source of its connections.
     pub fn with_source(mut self, address: IpAddr) -> anyhow::Result<Self> {
         self.http = http(HttpSetting { source: Some(address), ..HttpSetting::default() })?;
         Ok(self)
@@ -79,7 +79,7 @@ impl ApiClient {
         self.app.as_deref()
     }
 
-    /// Reads what is at a path.
+    /// Reads the resource at a path.
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.call(self.request(Method::GET, path).timeout(ANSWER_LIMIT)).await
     }
@@ -89,7 +89,7 @@ impl ApiClient {
         self.call(self.request(Method::GET, path).query(query).timeout(ANSWER_LIMIT)).await
     }
 
-    /// Reads all pages of a list that goes on after a cursor, and returns them as one.
+    /// Reads all pages of a list with a cursor, and returns them as one.
     pub async fn get_all(&self, path: &str, field: &str) -> anyhow::Result<Value> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
@@ -106,14 +106,14 @@ impl ApiClient {
         }
     }
 
-    /// Reads what is no JSON.
+    /// Reads a response that is not JSON.
     pub async fn text(&self, path: &str) -> anyhow::Result<String> {
         let request = self.request(Method::GET, path).timeout(ANSWER_LIMIT);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         response.text().await.map_err(|error| self.unreachable(&error))
     }
 
-    /// Opens a stream; there is no limit on how long it takes.
+    /// Opens a stream, without a timeout.
     pub async fn open(&self, path: &str) -> anyhow::Result<Response> {
         let response =
             self.request(Method::GET, path).send().await.map_err(|error| self.unreachable(&error))?;
@@ -129,7 +129,7 @@ impl ApiClient {
         self.call(self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT)).await
     }
 
-    /// Posts an object, and returns status and body whatever the server says.
+    /// Posts an object, and returns status and body of any response.
     pub async fn offer(&self, path: &str, body: &Value) -> anyhow::Result<(StatusCode, Value)> {
         let request = self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
@@ -156,12 +156,12 @@ impl ApiClient {
         self.call(self.request(Method::PUT, path).json(body).timeout(ANSWER_LIMIT)).await
     }
 
-    /// Deletes what is at a path.
+    /// Deletes the resource at a path.
     pub async fn delete(&self, path: &str) -> anyhow::Result<Value> {
         self.call(self.request(Method::DELETE, path).timeout(ANSWER_LIMIT)).await
     }
 
-    /// Posts a stream of any length; there is no limit on how long it takes.
+    /// Posts a stream of any length, without a timeout.
     pub async fn stream(
         &self,
         path: &str,
@@ -186,7 +186,7 @@ impl ApiClient {
         Ok(headers)
     }
 
-    /// Asks a path that answers without a key, and returns its status and body whatever it says.
+    /// Reads a path that needs no key, and returns status and body of any response.
     pub async fn probe(&self, path: &str) -> anyhow::Result<(StatusCode, Value)> {
         let request = self.http.get(format!("{}{path}", self.server)).timeout(ANSWER_LIMIT);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
@@ -239,7 +239,7 @@ pub fn read_key(path: &Path) -> anyhow::Result<Key> {
     Ok(Key(std::fs::read_to_string(path)?.trim().to_owned()))
 }
 
-/// What differs between connections.
+/// The settings that differ between connections.
 #[derive(Default)]
 struct HttpSetting<'a> {
     source: Option<IpAddr>,
@@ -257,7 +257,7 @@ fn http(setting: HttpSetting<'_>) -> anyhow::Result<reqwest::Client> {
     builder.build().context("the HTTP client cannot be set up")
 }
 
-/// Makes one path segment of a name that may hold any character.
+/// Encodes a name with any characters as one path segment.
 pub fn segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -275,7 +275,7 @@ async fn body_of(response: Response) -> anyhow::Result<Value> {
         let sentence = format!("the answer broke off ({}): try again", root_cause(&error));
         anyhow::Error::from(CommandFailure::new(Exit::Unreachable, sentence))
     })?;
-    // What is not JSON came from something that is not Stentor; its status says enough.
+    // A body that is not JSON comes from a server that is not Stentor; its status says enough.
     Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
 }
 
@@ -306,7 +306,7 @@ fn root_cause(error: &reqwest::Error) -> String {
     causes(error).pop().unwrap_or_default()
 }
 
-/// Lists what an error says and what its causes say, the deepest last.
+/// Lists the messages of an error and of its causes, the deepest last.
 fn causes(error: &reqwest::Error) -> Vec<String> {
     let mut next: Option<&dyn std::error::Error> = Some(error);
     let mut causes = Vec::new();
@@ -317,7 +317,7 @@ fn causes(error: &reqwest::Error) -> Vec<String> {
     causes
 }
 
-/// Returns what to say where TLS failed: the server is there, and a hint to start it would lead astray.
+/// Returns a hint for a TLS failure: the server is running, and a hint to start it would mislead.
 fn tls_trouble(server: &str, causes: &[String]) -> Option<String> {
     let said = |mark: &str| causes.iter().rev().find(|cause| cause.contains(mark));
     if let Some(cause) = said("invalid peer certificate") {

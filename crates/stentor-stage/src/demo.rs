@@ -1,4 +1,4 @@
-//! One campaign to all devices of a stage, or of our own gateway, what is killed while it runs, and the proof of where every message went.
+//! One campaign to all devices of a stage, or of our own gateway; the kills while it runs; and the proof of every message's outcome.
 
 mod campaign;
 pub mod comparison;
@@ -45,7 +45,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
     };
     let comparison = comparison::run(compared, &**reporter).await?;
     reporter.line(&format!(
-        "comparison: {} tokens{}, the ledger asked about {}",
+        "comparison: {} tokens{}, the ledger queried about {}",
         thousands(population.devices()),
         elapsed_text(" in ", begun.elapsed()),
         thousands(comparison.asked)

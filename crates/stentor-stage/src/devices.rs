@@ -1,7 +1,7 @@
-//! The devices of the demo: invented, repeatable, and recognizable by what the API shows of them.
+//! The devices of the demo: synthetic, repeatable, and recognizable by the data that the API returns about them.
 //!
-//! The API shows only the last four characters of a token. They hold a part of the device's number, locale and time
-//! zone the rest, so that a listing says which token belongs to which device id without any secret.
+//! The API shows only the last four characters of a token. They hold a part of the device's number, locale and time zone the rest, so that
+//! a listing maps tokens to device ids without any secret.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -87,12 +87,12 @@ impl DevicePopulation {
         Self { devices, seed }
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     pub const fn devices(self) -> u64 {
         self.devices
     }
 
-    /// How many devices a half has.
+    /// Returns the number of devices of a half.
     pub const fn devices_of(self, half: Half) -> u64 {
         match half {
             Half::Fcm => self.devices.div_ceil(2),

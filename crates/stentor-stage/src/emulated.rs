@@ -1,24 +1,24 @@
-//! What is neither done nor reported where the processor is emulated: times there say nothing of any processor.
+//! Restrictions on an emulated processor: times are neither measured nor reported there, because they say nothing about any processor.
 
 use crate::failure::{CommandFailure, Exit};
 use std::sync::LazyLock;
 use std::time::Duration;
 use stentor_machine::emulation;
 
-/// What speaks for an emulated processor; looked up once.
+/// The evidence of an emulated processor, looked up once.
 static WHY: LazyLock<Option<String>> = LazyLock::new(emulation::here);
 
-/// Returns what speaks for an emulated processor; `None` where nothing does.
+/// Returns the evidence of an emulated processor; `None` without any.
 pub fn why() -> Option<&'static str> {
     WHY.as_deref()
 }
 
-/// Returns whether times may be reported.
+/// Returns true if times may be reported.
 pub fn is_timed() -> bool {
     why().is_none()
 }
 
-/// Refuses what does nothing but measure times.
+/// Fails on an emulated processor. For commands that only measure times.
 pub fn refuse() -> anyhow::Result<()> {
     judged(why()).map_err(anyhow::Error::from)
 }
@@ -28,7 +28,7 @@ fn judged(why: Option<&str>) -> Result<(), CommandFailure> {
     why.map_or(Ok(()), |why| Err(CommandFailure::new(Exit::NotTestable, sentence(why))))
 }
 
-/// Writes a time with what stands before it, or nothing where nothing is timed.
+/// Formats a time with a prefix, or returns an empty text if times are not reported.
 pub fn elapsed_text(before: &str, took: Duration) -> String {
     if is_timed() { format!("{before}{:.2} s", took.as_secs_f64()) } else { String::new() }
 }

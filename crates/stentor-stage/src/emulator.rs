@@ -1,4 +1,4 @@
-//! An emulator as a process of its own, which may be killed and comes back as itself.
+//! An emulator as a process of its own. It may be killed, and keeps its address and counts after a restart.
 
 use crate::child_process::{ChildProcess, ResourceUsage};
 use crate::devices::Half;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use stentor_emulators::ObserverFile;
 
-/// Where APNs' sink notes when single messages were answered: lines of a token and microseconds since 1970.
+/// The response log of APNs' sink for single messages: lines of a token and microseconds since 1970.
 pub const ANSWERS: &str = "answers.log";
 
-/// How the tokens begin whose answers are noted; no token of a population does.
+/// The prefix of the tokens with logged responses; no token of a population has it.
 pub const NOTED_TOKENS: &str = "000000000000000000000000000000000000000000000000";
 
 /// The push services of a stage: an emulator of each, in one directory.
@@ -52,7 +52,7 @@ impl Emulators {
         }
     }
 
-    /// One of them, to be changed.
+    /// Returns one of them for changes.
     pub fn of_mut(&mut self, half: Half) -> &mut Emulator {
         match half {
             Half::Fcm => &mut self.fcm,
@@ -66,7 +66,7 @@ impl Emulators {
         self.apns.stop();
     }
 
-    /// Stops both where they are for so long: a campaign cannot end meanwhile.
+    /// Pauses both for a time, so that a campaign cannot end within it.
     pub async fn stall(&self, span: Duration) {
         let both = [&self.fcm, &self.apns];
         both.into_iter().for_each(Emulator::pause);
@@ -74,7 +74,7 @@ impl Emulators {
         both.into_iter().for_each(Emulator::resume);
     }
 
-    /// Fails when one has ended by itself.
+    /// Fails if one has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         self.fcm.check_alive()?;
         self.apns.check_alive()
@@ -86,9 +86,9 @@ pub struct Emulator {
     half: Half,
     is_sink: bool,
     directory: PathBuf,
-    /// Where it listens; fixed by the first start.
+    /// Its address; fixed by the first start.
     pub url: String,
-    /// Where it is controlled, if its settings ask for that; another place after each start.
+    /// The address of its control port, if its settings request one; another one after each start.
     pub control: Option<String>,
     settings: Value,
     child: Option<ChildProcess>,
@@ -119,12 +119,12 @@ impl Emulator {
         Ok(emulator)
     }
 
-    /// Stops it where it is (SIGSTOP): connections stay open and nobody answers.
+    /// Pauses it (SIGSTOP): connections stay open and get no responses.
     pub fn pause(&self) {
         self.child.iter().for_each(ChildProcess::pause);
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub fn resume(&self) {
         self.child.iter().for_each(ChildProcess::resume);
     }
@@ -147,24 +147,24 @@ impl Emulator {
         self.launch().await.map(drop)
     }
 
-    /// Asks it to end.
+    /// Requests it to end.
     pub fn stop(&mut self) {
         if let Some(child) = self.child.take() {
             child.terminate();
         }
     }
 
-    /// Returns what its process has used so far.
+    /// Returns the usage of its process so far.
     pub fn usage(&mut self) -> ResourceUsage {
         self.child.as_mut().map(ChildProcess::usage).unwrap_or_default()
     }
 
-    /// Fails when it has ended by itself.
+    /// Fails if it has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         self.child.as_mut().map_or(Ok(()), ChildProcess::check_alive)
     }
 
-    /// Reads what it has counted.
+    /// Opens its counts.
     pub fn counted(&self) -> anyhow::Result<ObserverFile> {
         let path = observer_path(&self.directory, self.half);
         ObserverFile::open(&path).with_context(|| format!("the counts in {} cannot be read", path.display()))

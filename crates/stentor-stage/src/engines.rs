@@ -1,11 +1,11 @@
-//! Which engines the server of a stage uses, and the servers of others that are started for them.
+//! The engines of a stage's server, and the third-party servers started for them.
 
 use crate::nats::PrivateNats;
 use crate::postgres::PrivatePostgres;
 use std::ffi::OsString;
 use std::str::FromStr;
 
-/// Where the server of a stage keeps everything.
+/// The store of a stage's server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StageStore {
     /// In its file.
@@ -25,7 +25,7 @@ impl StageStore {
     }
 }
 
-/// Where the server of a stage has the chunks that wait.
+/// The queue of a stage's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StageQueue {
     /// In its file.
@@ -37,7 +37,7 @@ pub enum StageQueue {
     Postgres,
     /// In a nats-server of the stage's own.
     Nats,
-    /// In a nats-server that somebody else started.
+    /// In a nats-server that is not the stage's own.
     NatsAt(String),
 }
 
@@ -80,7 +80,7 @@ pub struct EngineServers {
     nats: Option<PrivateNats>,
 }
 
-/// Seconds of processor time that such servers have used so far; `None` of what is not the stage's own.
+/// Processor time of such servers so far, in seconds; `None` for a server that is not the stage's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineSeconds {
     /// All processes of PostgreSQL.
@@ -90,14 +90,14 @@ pub struct EngineSeconds {
 }
 
 impl EngineServers {
-    /// Starts what these engines need.
+    /// Starts the servers that these engines need.
     pub fn start(store: StageStore, queue: &StageQueue) -> anyhow::Result<Self> {
         let postgres = (store == StageStore::Postgres).then(PrivatePostgres::start).transpose()?;
         let nats = (*queue == StageQueue::Nats).then(PrivateNats::start).transpose()?;
         Ok(Self { postgres, nats })
     }
 
-    /// Returns what tells a server to use these engines.
+    /// Returns the environment variables that make a server use these engines.
     pub fn environment(&self, queue: &StageQueue) -> Vec<(&'static str, OsString)> {
         let mut environment = vec![("STENTOR__QUEUE__ENGINE", queue.word().into())];
         environment.extend(self.postgres.iter().flat_map(PrivatePostgres::environment));
@@ -109,7 +109,7 @@ impl EngineServers {
         environment
     }
 
-    /// Returns what they have used so far.
+    /// Returns their usage so far.
     pub fn used(&self) -> EngineSeconds {
         EngineSeconds {
             postgres: self.postgres.as_ref().map(PrivatePostgres::cpu_seconds),
@@ -119,7 +119,7 @@ impl EngineServers {
 }
 
 impl EngineSeconds {
-    /// Returns what was used since an earlier look.
+    /// Returns the usage since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         let since = |now: Option<f64>, before: Option<f64>| Some(now? - before?);
         Self { postgres: since(self.postgres, before.postgres), nats: since(self.nats, before.nats) }

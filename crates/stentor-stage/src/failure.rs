@@ -1,4 +1,4 @@
-//! Failures: one sentence that says what to do next, and an exit code that scripts can rely on.
+//! Failures: one sentence with the next step for the user, and an exit code that scripts can rely on.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ pub enum Exit {
     NotDone = 1,
     /// Not understood.
     ResourceUsage = 2,
-    /// Nobody answers.
+    /// The server does not answer.
     Unreachable = 3,
     /// The key does not open this.
     Denied = 4,
-    /// No such thing.
+    /// The requested thing does not exist.
     NotFound = 5,
     /// The machine cannot do it.
     NotTestable = 6,
@@ -21,7 +21,7 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-/// An error that knows its exit code and the server's word for it, if the server said one.
+/// An error with its exit code, and with the server's error code if there is one.
 #[derive(Debug)]
 pub struct CommandFailure {
     /// The kind, which is the exit code.
@@ -32,17 +32,17 @@ pub struct CommandFailure {
 }
 
 impl CommandFailure {
-    /// Makes a failure from a sentence.
+    /// Creates a failure from a sentence.
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self { exit, code: None, sentence: sentence.into() }
     }
 
-    /// Makes a failure of the command line's user.
+    /// Creates a failure caused by wrong usage of the command line.
     pub fn usage(sentence: impl Into<String>) -> Self {
         Self::new(Exit::ResourceUsage, sentence)
     }
 
-    /// Makes a failure of the thing itself.
+    /// Creates a failure of the operation itself.
     pub fn not_done(sentence: impl Into<String>) -> Self {
         Self::new(Exit::NotDone, sentence)
     }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use std::path::Path;
 
-/// Puts a whole file in place at once, so that whoever waits for it never reads half of it.
+/// Writes a whole file atomically, so that a waiting reader never sees half of it.
 pub fn publish(path: &Path, text: &str) -> anyhow::Result<()> {
     let draft = path.with_extension("draft");
     let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));

@@ -20,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Writes the line with which a device is imported.
 pub type MemberWriter = fn(DevicePopulation, PopulationMember, &mut String);
 
-/// Imports every device and returns how long that took.
+/// Imports every device and returns the time taken.
 pub async fn run(
     client: &ApiClient,
     population: DevicePopulation,
@@ -29,7 +29,7 @@ pub async fn run(
     run_with(client, population, DevicePopulation::write_line, reporter).await
 }
 
-/// Imports every device by lines of another kind and returns how long that took.
+/// Imports every device, with lines from another writer, and returns the time taken.
 pub async fn run_with(
     client: &ApiClient,
     population: DevicePopulation,
@@ -63,7 +63,7 @@ pub async fn run_with(
     Err(CommandFailure::not_done(sentence).into())
 }
 
-/// Makes the lines only when the connection takes them.
+/// Generates the lines only as the connection takes them.
 fn lines(population: DevicePopulation, writer: MemberWriter, sent: &Arc<AtomicU64>) -> Body {
     let sent = Arc::clone(sent);
     let starts = (0..population.devices()).step_by(LINES_PER_PART as usize);

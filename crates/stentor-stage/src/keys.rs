@@ -1,4 +1,4 @@
-//! The keys of the demo: made for one run, known to nobody else.
+//! The keys of the demo: made for one run, and known to its processes only.
 
 use crate::devices::Half;
 use anyhow::Context;
@@ -18,7 +18,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes both.
+    /// Creates both keys.
     pub fn make() -> anyhow::Result<Self> {
         let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
             .context("no RSA key can be made")?;
@@ -26,7 +26,7 @@ impl Keys {
         Ok(Self { rsa, p256 })
     }
 
-    /// Adds to an emulator's settings whose requests it shall take.
+    /// Adds the accepted senders to an emulator's settings.
     pub fn introduce(&self, half: Half, settings: &mut Value) {
         match half {
             Half::Fcm => {

@@ -9,26 +9,26 @@ pub use report::{KillReport, PhaseReport};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
+/// The maximum number of devices of a campaign in trouble: the trouble matters there, not the size, and the disk is small.
 const TROUBLED_MAX_DEVICES: u64 = 20_000;
 /// Fewest devices for a kill at full speed, or the campaign would end before all kills had happened.
 const FAST_MIN_DEVICES_PER_KILL: u64 = 10_000;
 
 /// Most devices of the gateway's campaign: each is a connection of this process, and of the server's.
 const GATEWAY_MAX_DEVICES: u64 = 20_000;
-/// When the gateway's campaign is given up although receipts are missing: after so long without a change.
+/// The time without a change after which the gateway's campaign is given up although receipts are missing.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 
-/// What is to be killed, and how often.
+/// The options of a kill suite.
 #[derive(Clone, Debug)]
 pub struct KillOptions {
-    /// How many devices: half through FCM, half through APNs.
+    /// The number of devices: half through FCM, half through APNs.
     pub devices: u64,
-    /// How often the server is killed, how often an emulator is, and how often both stop for a while.
+    /// The number of kills of the server, of kills of an emulator, and of pauses of both emulators.
     pub kills: u32,
     /// The phases, in their order.
     pub phases: Vec<KillPhase>,
-    /// What tokens, answers and moments follow from.
+    /// The seed of tokens, responses and moments.
     pub seed: u64,
 }
 
@@ -66,7 +66,7 @@ impl KillPhase {
         }
     }
 
-    /// Returns what it means, for the help of the command line.
+    /// Returns its description for the help of the command line.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Kills => "All that can be killed is, and emulators stop",

@@ -1,4 +1,4 @@
-//! The ledger of a campaign as the REST API tells it.
+//! The ledger of a campaign as the REST API returns it.
 
 use crate::client::{ApiClient, segment};
 use serde::Deserialize;
@@ -10,35 +10,35 @@ use serde_json::Value;
 pub struct CampaignLedger {
     /// The campaign.
     pub campaign: String,
-    /// The message that asked for it.
+    /// The message that started the campaign.
     pub message: String,
     /// Its state.
     pub state: String,
-    /// When the last delivery ended.
+    /// The instant at which the last delivery ended.
     pub ended_at: Option<String>,
-    /// Why it was stopped, if it was.
+    /// The reason of its stop, if it was stopped.
     pub stop: Option<LedgerStop>,
-    /// How many devices it is for.
+    /// The number of devices in its audience.
     pub audience: u64,
-    /// Whether every device of the audience is in the books.
+    /// True if every device of the audience is in the books.
     pub audience_complete: bool,
-    /// Whether the books balance, as the server says.
+    /// True if the books balance, as the server reports.
     pub balanced: bool,
-    /// How many deliveries are in each state.
+    /// The number of deliveries in each state.
     pub totals: LedgerTotals,
-    /// How often a push service was asked.
+    /// The number of attempts at push services.
     pub attempts: u64,
-    /// How many deliveries may have arrived more than once.
+    /// The number of deliveries that may have arrived more than once.
     pub ambiguous: u64,
-    /// How many duplicates there may be.
+    /// The maximum number of duplicates.
     pub duplicate_bound: u64,
     /// The books of each provider.
     pub providers: Vec<ProviderBooks>,
-    /// Why it stands still, as a whole or at some providers.
+    /// The reasons why it is waiting, as a whole or at some providers.
     pub waits: Vec<LedgerWait>,
 }
 
-/// Why a campaign stands still.
+/// A reason why a campaign is waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LedgerWait {
@@ -48,21 +48,21 @@ pub struct LedgerWait {
     pub provider: Option<String>,
     /// The server's record of it.
     pub detail: String,
-    /// When it goes on, if that is known.
+    /// The instant at which it continues, if known.
     pub until: Option<String>,
 }
 
-/// Why a campaign was stopped early, at a provider or as a whole.
+/// The reason why a campaign was stopped early, at a provider or as a whole.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LedgerStop {
     /// The reason, as a code.
     pub reason: String,
-    /// What the push service said.
+    /// The error text of the push service.
     pub detail: String,
 }
 
-/// How many deliveries are in each state.
+/// The number of deliveries in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LedgerTotals {
@@ -74,13 +74,13 @@ pub struct LedgerTotals {
     pub accepted: u64,
     /// Refused by the push service for good.
     pub rejected: u64,
-    /// Too late to be sent.
+    /// Deliveries that became too late to be sent.
     pub expired: u64,
     /// Replaced by a newer message.
     pub collapsed: u64,
     /// Canceled on request.
     pub canceled: u64,
-    /// Given up.
+    /// Deliveries given up.
     pub failed: u64,
     /// Of the accepted ones, those that the devices themselves have confirmed.
     pub delivered: u64,
@@ -92,21 +92,21 @@ pub struct LedgerTotals {
 pub struct ProviderBooks {
     /// The provider.
     pub provider: String,
-    /// How many devices it is for.
+    /// The number of devices in the audience.
     pub audience: u64,
-    /// How many deliveries are in each state.
+    /// The number of deliveries in each state.
     pub totals: LedgerTotals,
-    /// How often a push service was asked.
+    /// The number of attempts at the push service.
     pub attempts: u64,
-    /// How many deliveries may have arrived more than once.
+    /// The number of deliveries that may have arrived more than once.
     pub ambiguous: u64,
-    /// Why it was stopped, if it was.
+    /// The reason of its stop, if it was stopped.
     pub stop: Option<LedgerStop>,
-    /// How many deliveries are in a state for a reason.
+    /// The number of deliveries by state and reason.
     pub reasons: Vec<LedgerReason>,
 }
 
-/// How many deliveries are in a state for a reason.
+/// The number of deliveries in one state for one reason.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LedgerReason {
@@ -114,7 +114,7 @@ pub struct LedgerReason {
     pub state: String,
     /// The reason, as a code.
     pub reason: String,
-    /// How many deliveries.
+    /// The number of deliveries.
     pub count: u64,
 }
 
@@ -131,14 +131,14 @@ impl LedgerTotals {
 }
 
 impl CampaignLedger {
-    /// Asks for the ledger of a campaign or message; returns what the server said beside what it means.
+    /// Fetches the ledger of a campaign or message. Returns the response as JSON and its parsed form.
     pub async fn fetch(client: &ApiClient, campaign: &str) -> anyhow::Result<(Value, Self)> {
         let said = client.get(&format!("/v1/campaigns/{}", segment(campaign))).await?;
         let ledger = Self::deserialize(&said)?;
         Ok((said, ledger))
     }
 
-    /// Returns whether the last delivery has ended, as the server says; whether that can be true is for the books.
+    /// Returns true if the server reports that the last delivery has ended. The books show if that is consistent.
     pub const fn is_ended(&self) -> bool {
         self.ended_at.is_some()
     }
@@ -157,7 +157,7 @@ impl CampaignLedger {
             && add(LedgerTotals::open) == self.totals.open()
     }
 
-    /// Returns why it stands still, a line for each cause; nothing while it moves.
+    /// Returns the reasons why it is waiting, a line for each; empty while it proceeds.
     pub fn waits_text(&self) -> String {
         let line = |wait: &LedgerWait| {
             let who = wait

@@ -1,4 +1,4 @@
-//! Devices of the gateway that are connected over MQTT, and what each of them got as it saw it.
+//! Devices of the gateway that are connected over MQTT, with a record of the messages that each of them received.
 
 mod device;
 mod places;
@@ -20,18 +20,18 @@ pub use registration::{RegisteredDevice, register};
 /// Files that a process opens beside the connections of devices.
 const OTHER_FILES: u64 = 1_000;
 
-/// How devices behave.
+/// The behaviour of devices.
 #[derive(Clone, Copy, Debug)]
 pub struct MqttDeviceOptions {
-    /// Where the gateway listens for MQTT.
+    /// The MQTT address of the gateway.
     pub server: SocketAddr,
     /// A device confirms a message at some moment within this time.
     pub confirm_within: Duration,
-    /// What these moments follow from.
+    /// The seed of these moments.
     pub seed: u64,
 }
 
-/// Devices that run; dropping them ends them.
+/// Running devices. Dropping this ends them.
 pub struct MqttDevices {
     shared: Arc<MqttDeviceParts>,
     _running: JoinSet<()>,
@@ -50,32 +50,32 @@ impl MqttDevices {
         Self { _running: running.collect(), shared }
     }
 
-    /// Returns how many can be connected at once.
+    /// Returns the number of devices that can be connected at once.
     pub fn places(&self) -> u64 {
         places_for(self.shared.records.count()) as u64
     }
 
-    /// Returns how many are connected.
+    /// Returns the number of connected devices.
     pub fn connected(&self) -> u64 {
         self.shared.records.connected()
     }
 
-    /// Returns how many were connected at most.
+    /// Returns the maximum number of connected devices so far.
     pub fn connected_max(&self) -> u64 {
         self.shared.records.connected_max()
     }
 
-    /// Returns how many have got anything.
+    /// Returns the number of devices that have received a message.
     pub fn having(&self) -> u64 {
         self.shared.records.having()
     }
 
-    /// Returns how many have confirmed anything.
+    /// Returns the number of devices that have confirmed a message.
     pub fn confirmed(&self) -> u64 {
         self.shared.records.confirmed()
     }
 
-    /// Returns what each got, in the order in which they were given.
+    /// Returns the record of each device, in the order in which the devices were given.
     pub fn records(&self) -> Vec<DeviceRecord> {
         self.shared.records.all()
     }

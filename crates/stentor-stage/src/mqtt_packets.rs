@@ -1,5 +1,5 @@
-//! The packets of MQTT 3.1.1 (OASIS standard, 2 and 3) that devices of the stage and a publisher need: a reading of its own, for it
-//! judges the server's.
+//! The packets of MQTT 3.1.1 (OASIS standard, 2 and 3) that devices of the stage and a publisher need: an independent implementation,
+//! because it judges the server's.
 
 use std::ops::Range;
 
@@ -14,32 +14,31 @@ const QOS_1: u8 = 0x02;
 const QOS_BITS: u8 = 0x06;
 /// Clean session, with a user name and a password.
 const CONNECT_FLAGS: u8 = 0b1100_0010;
-/// No keep alive: what is measured is a connection on which nothing happens, and on one machine a server that is killed ends its
-/// connections by itself.
+/// No keep alive: the measurement needs idle connections, and on one machine the connections of a killed server end by themselves.
 const KEEP_ALIVE: [u8; 2] = [0, 0];
-/// What a SUBACK says of a filter that is refused.
+/// The return code of a SUBACK for a refused filter.
 const SUBSCRIPTION_REFUSED: u8 = 0x80;
-/// Bytes that say how long a packet is, at most.
+/// The maximum number of bytes of a packet's length.
 const LENGTH_MAX_BYTES: usize = 4;
 
-/// What the server said.
+/// A packet received from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReceivedPacket {
     /// The answer to the login; zero lets the device in.
     LoginAnswer(u8),
     /// The answer to the filter.
     SubscriptionAnswer {
-        /// Whether the device gets what it asked for.
+        /// True if the subscription was granted.
         is_granted: bool,
     },
     /// A message.
     Message {
-        /// What it is confirmed by; none for QoS 0.
+        /// The packet id to confirm; none for QoS 0.
         packet_id: Option<u16>,
-        /// Where its payload is in the bytes that were read.
+        /// The position of its payload in the bytes that were read.
         payload: Range<usize>,
     },
-    /// What we sent is taken over.
+    /// The server has accepted our message.
     Confirmation(u16),
     /// Anything else.
     Other,
@@ -49,7 +48,7 @@ pub enum ReceivedPacket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPacket;
 
-/// Reads the packet that begins at `start`, and where the next one begins; `None` while it is not there as a whole.
+/// Reads the packet that begins at `start`, and the position of the next one; `None` while the packet is incomplete.
 pub fn read(bytes: &[u8], start: usize) -> Result<Option<(ReceivedPacket, usize)>, NoPacket> {
     let Some(first) = bytes.get(start) else { return Ok(None) };
     let Some((length, body)) = read_length(bytes, start + 1)? else { return Ok(None) };

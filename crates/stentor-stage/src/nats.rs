@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where the project's own script puts it.
+/// The directory into which the project's own script installs the program.
 const BROKERS: &str = "target/brokers";
 const PROGRAM: &str = "nats-server";
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -46,18 +46,18 @@ impl PrivateNats {
         format!("nats://{}", self.address)
     }
 
-    /// Returns how much processor time it has used so far.
+    /// Returns its processor time so far.
     pub fn cpu_seconds(&self) -> f64 {
         cpu_seconds(self.server.id()).unwrap_or(0.0)
     }
 }
 
-/// Finds the program, or says how it is installed.
+/// Finds the program, or fails with instructions to install it.
 pub fn installed() -> anyhow::Result<PathBuf> {
     program().context("no nats-server is installed: run lab/brokers/install")
 }
 
-/// Finds the program: where the script puts it, here or above this program, or in the search path.
+/// Finds the program: in the script's directory, here or above this program, or in the search path.
 fn program() -> Option<PathBuf> {
     let (here, program) = (std::env::current_dir().ok(), std::env::current_exe().ok());
     let above = here.iter().chain(&program).flat_map(|place| place.ancestors());

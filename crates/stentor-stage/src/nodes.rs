@@ -5,10 +5,10 @@ use crate::server::{Server, data_dir, share_secrets};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What each server counts of attempts at push services, for each provider and class.
+/// The metric of attempts at push services, by provider and class.
 const ATTEMPTS: &str = "stentor_delivery_attempts_total";
 
-/// What one server used for a campaign, and its part of it.
+/// The usage of one server during a campaign, and its share of the work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeFigures {
     /// Seconds of processor time.
@@ -19,7 +19,7 @@ pub struct NodeFigures {
     pub attempts: Option<u64>,
 }
 
-/// Starts so many servers beside one that has started in this directory, each in a directory of its own below.
+/// Starts `count` - 1 servers beside one that has started in this directory, each in a directory of its own below.
 pub async fn start_beside(
     directory: &Path,
     count: u32,
@@ -35,12 +35,12 @@ pub async fn start_beside(
     Ok(servers)
 }
 
-/// Adds up what servers used.
+/// Adds up the usage of servers.
 pub fn together(used: impl Iterator<Item = ResourceUsage>) -> ResourceUsage {
     used.reduce(ResourceUsage::with).unwrap_or_default()
 }
 
-/// Asks a server how many requests at push services it has made since its start.
+/// Reads from a server's metrics its number of requests at push services since its start.
 pub async fn attempts(server: &Server) -> anyhow::Result<u64> {
     Ok(sum(&server.client()?.text("/metrics").await?, ATTEMPTS))
 }

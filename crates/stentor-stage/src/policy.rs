@@ -1,13 +1,13 @@
-//! What the emulators are told to answer, and what that means for each token.
+//! The response policy of the emulators, and its meaning for each token.
 //!
-//! Whether a token is dead shows in how it begins, so that the demo knows it from neither the ledger nor the emulators.
-//! Passing trouble meets any token at any attempt. A project is never throttled: without a `Retry-After` a sender has
-//! to rest for a whole minute then, and a demo would show little else.
+//! A dead token is recognizable by its prefix, so that the demo knows it independently of the ledger and the emulators. Passing errors
+//! affect any token at any attempt. A project is never throttled: without a `Retry-After` a sender then has to rest for a whole minute, and
+//! a demo would show little else.
 
 use crate::devices::Half;
 use serde_json::{Value, json};
 
-/// What the emulators answer.
+/// The response policy of the emulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerPolicy {
     /// A few dead tokens, a few passing errors.
@@ -16,12 +16,12 @@ pub enum AnswerPolicy {
     AcceptAll,
 }
 
-/// One way to be refused for good.
+/// One kind of permanent refusal.
 struct Dead {
     code: &'static str,
-    /// What FCM blames: the same code without it would be about the payload, and so about everybody.
+    /// The field that FCM blames: the same code without it would concern the payload, and so every device.
     field: Option<&'static str>,
-    /// How the tokens begin that meet it.
+    /// The prefixes of the tokens that it applies to.
     prefixes: &'static [&'static str],
 }
 
@@ -49,7 +49,7 @@ const DEAD_APNS: &[Dead] = &[
         prefixes: &["200", "201", "202", "203", "204", "205", "206", "207"],
     },
 ];
-/// Of 10,000 attempts, so many meet this. Few enough that hardly any meets it three times in a row.
+/// Passing errors with their number per 10,000 attempts; few enough that a device hardly ever meets three in a row.
 const PASSING_FCM: &[(&str, u32)] = &[("UNAVAILABLE", 10), ("INTERNAL", 5)];
 const PASSING_APNS: &[(&str, u32)] =
     &[("ServiceUnavailable", 10), ("InternalServerError", 5), ("TooManyRequests", 5)];
@@ -74,7 +74,7 @@ impl AnswerPolicy {
         })
     }
 
-    /// Returns whether a token is refused for good.
+    /// Returns true if a token is refused for good.
     pub fn is_dead(self, half: Half, token: &str) -> bool {
         let mut prefixes = dead(half).iter().flat_map(|dead| dead.prefixes);
         self == Self::Realistic && prefixes.any(|prefix| token.starts_with(prefix))

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where Debian puts the programs of each major version.
+/// The directory where Debian installs the programs of each major version.
 const PROGRAMS: &str = "/usr/lib/postgresql";
 /// The user that the server runs as where we are root: it refuses root.
 const USER: &str = "postgres";
@@ -26,7 +26,7 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Makes a cluster with the server's own defaults and starts it.
+    /// Creates a cluster with the server's own defaults and starts it.
     pub fn start() -> anyhow::Result<Self> {
         let programs = programs().context("no PostgreSQL 15 or newer is installed (Debian: postgresql)")?;
         let folder = tempfile::Builder::new().prefix("stentor-postgres-").tempdir()?;
@@ -50,12 +50,12 @@ impl PrivatePostgres {
         format!("postgres://postgres@/postgres?host={}", self.folder.path().display())
     }
 
-    /// Returns what tells a server to keep everything here.
+    /// Returns the environment variables that make a server use this store.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         vec![("STENTOR__STORE__ENGINE", "postgres".into()), ("STENTOR__STORE__URL", self.url().into())]
     }
 
-    /// Returns how much processor time all its processes have used so far, those that have ended among them.
+    /// Returns the processor time of all its processes so far, including those that have ended.
     pub fn cpu_seconds(&self) -> f64 {
         let server = self.server.id().cast_signed();
         let of_server = Process::new(server).and_then(|process| process.stat());
@@ -89,7 +89,7 @@ impl Drop for PrivatePostgres {
     }
 }
 
-/// Finds the programs of the newest server that is installed.
+/// Finds the programs of the newest installed server.
 pub fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir(PROGRAMS).ok()?.flatten();
     let version = |path: PathBuf| Some((path.file_name()?.to_str()?.parse::<u32>().ok()?, path));
@@ -103,7 +103,7 @@ pub fn as_user(program: &Path) -> Command {
     as_user_behind(&[], program)
 }
 
-/// Returns a command that runs as the server's user behind words that end in becoming it.
+/// Returns a command that runs as the server's user, behind commands that replace themselves by it.
 pub fn as_user_behind(before: &[OsString], program: &Path) -> Command {
     let mut words = before.to_vec();
     if rustix::process::geteuid().is_root() {
@@ -125,7 +125,7 @@ fn id(flag: &str) -> Option<u32> {
     String::from_utf8_lossy(&told).trim().parse().ok()
 }
 
-/// Does a command to its end.
+/// Runs a command to its end.
 pub fn finish(mut command: Command) -> anyhow::Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if output.status.success() {

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Which program this process runs.
+/// The program that this process runs.
 static THIS: OnceLock<Program> = OnceLock::new();
 
 /// One of the programs.

@@ -1,6 +1,6 @@
-//! What is told while something goes on: lines, and how far a phase is. Who asked decides what becomes of it.
+//! Progress reports of long operations: lines, and the progress of a phase. The caller decides how to present them.
 
-/// Receives what is told on the way.
+/// Receives progress reports.
 pub trait Reporter: Send + Sync {
     /// Receives a line.
     fn line(&self, text: &str);
@@ -9,17 +9,17 @@ pub trait Reporter: Send + Sync {
     fn begin(&self, name: &str, total: u64) -> Box<dyn Phase>;
 }
 
-/// Receives how far a phase is.
+/// Receives the progress of a phase.
 pub trait Phase: Send {
-    /// Receives how many steps are done.
+    /// Receives the number of finished steps.
     fn update(&mut self, done: u64);
 
-    /// Receives how many steps are done where steps are long and unequal, with a word about the rest.
+    /// Receives the number of finished steps where steps are long and unequal, with a description of the rest.
     fn update_with(&mut self, done: u64, rest: &str);
 
-    /// Receives a line about what happened in between.
+    /// Receives a remark about an event within the phase.
     fn remark(&self, text: &str);
 
-    /// Ends the phase after so many steps.
+    /// Ends the phase after `done` steps.
     fn finish(self: Box<Self>, done: u64);
 }

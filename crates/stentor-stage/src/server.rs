@@ -1,4 +1,4 @@
-//! The server as a process of its own, which may be killed and goes on where it was.
+//! The server as a process of its own. It may be killed, and continues after a restart.
 
 use crate::child_process::{ChildProcess, ResourceUsage};
 use crate::client::{ApiClient, Key, read_key};
@@ -10,12 +10,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often an address may ask without a key; bench and tests ask as often as they can unless they say otherwise.
+/// The setting for the request rate of an address without a key. The servers of bench and tests get a very high rate unless they set one.
 pub const NAMELESS_RATE: &str = "STENTOR__API__NAMELESS_REQUESTS_PER_SECOND_MAX_COUNT";
-/// A server that was killed first takes back what was in flight, over millions of devices.
+/// A killed server first recovers the deliveries in flight, over millions of devices.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// What all servers of an installation must have alike.
+/// The secrets that all servers of an installation share.
 const SECRETS: [&str; 3] = ["key.pepper", "root.key", "seal.key"];
 /// Any free port of this machine.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -23,14 +23,14 @@ const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 /// Puts a process under limits that hold until this is dropped.
 pub type ProcessLimit = Box<dyn Fn(u32) -> anyhow::Result<()> + Send + Sync>;
 
-/// Where a server is among others.
+/// The place of a server among others.
 #[derive(Clone, Debug)]
 pub struct ServerPlace {
-    /// Where it listens; the system chooses port 0.
+    /// The address to listen on; for port 0 the system chooses one.
     pub listen: SocketAddr,
-    /// The words before its program, which put it where it belongs.
+    /// The command line before its program, which runs it in the right place.
     pub before: Vec<OsString>,
-    /// The program, where it is another one than this.
+    /// The program, if it differs from this one.
     pub program: Option<PathBuf>,
     /// The network that it may send to although it is private: that of the emulators.
     pub network: String,
@@ -43,25 +43,25 @@ impl ServerPlace {
     }
 }
 
-/// The server of the demo; sums up what all its processes used.
+/// The server of the demo; sums up the usage of all its processes.
 pub struct Server {
     data_dir: PathBuf,
     log: PathBuf,
     /// Its configuration file, if it has one.
     config: Option<PathBuf>,
-    /// What its environment holds beyond ours.
+    /// Environment variables beyond ours.
     environment: Vec<(&'static str, OsString)>,
     place: ServerPlace,
     address: Option<String>,
-    /// Who vouches for it; without it there is no TLS.
+    /// The certificate authority; without it there is no TLS.
     authority: Option<Vec<u8>>,
     child: Option<ChildProcess>,
-    /// Its limit, if any. It stands behind the process, which must have ended before.
+    /// Its limit, if any. Declared after the process, because the process must have ended before the limit is dropped.
     limit: Option<ProcessLimit>,
     past: ResourceUsage,
 }
 
-/// Where the server of a directory keeps its data.
+/// Returns the data directory of the server of a directory.
 pub fn data_dir(directory: &Path) -> PathBuf {
     directory.join("server")
 }
@@ -102,7 +102,7 @@ impl Server {
         Self::start_placed(directory, ServerPlace::here(ANY_PORT), settings, environment).await
     }
 
-    /// Starts the server somewhere with settings and variables of its own, now and after every kill.
+    /// Starts the server at a place with settings and variables of its own, now and after every kill.
     pub async fn start_placed(
         directory: &Path,
         place: ServerPlace,
@@ -132,7 +132,7 @@ impl Server {
         crate::limits::in_force(self.config.as_deref())
     }
 
-    /// Its process, while there is one.
+    /// Its process, if it runs.
     pub fn process(&mut self) -> Option<&mut ChildProcess> {
         self.child.as_mut()
     }
@@ -148,8 +148,8 @@ impl Server {
         self.authority.as_deref().map_or(Ok(client.clone()), |pem| client.with_authority(pem))
     }
 
-    /// Ends it and starts it again at the same address with these settings, by which it speaks TLS; this certificate vouches for
-    /// it.
+    /// Stops the server and starts it again at the same address with these settings, which switch on TLS. `authority` is the certificate
+    /// that the client trusts.
     pub async fn restart_with_tls(&mut self, settings: &str, authority: Vec<u8>) -> anyhow::Result<()> {
         self.stop();
         self.authority = Some(authority);
@@ -181,8 +181,8 @@ impl Server {
         }
     }
 
-    /// Asks it to end, starts it again, and returns what it used, as soon as its credentials have their access tokens and
-    /// connections; from then on only the new process is looked at.
+    /// Stops the server, starts it again, and returns its usage, as soon as its credentials have their access tokens and connections. From
+    /// then on only the usage of the new process is counted.
     pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {
         let used = self.stop();
         self.past = ResourceUsage::default();
@@ -196,19 +196,19 @@ impl Server {
         self.launch().await
     }
 
-    /// Returns whether it runs another program than this process.
+    /// Returns true if it runs another program than this process.
     pub const fn is_of_another_program(&self) -> bool {
         self.place.program.is_some()
     }
 
-    /// Asks it to end, and starts another program in its place, or this process's own, which goes on where it was.
+    /// Stops the server, and starts another program in its place, or this process's own, with the same data.
     pub async fn exchange(&mut self, program: Option<PathBuf>) -> anyhow::Result<()> {
         self.stop();
         self.place.program = program;
         self.launch().await
     }
 
-    /// Asks it to end and returns what all its processes used.
+    /// Requests the server to end and returns the usage of all its processes.
     pub fn stop(&mut self) -> ResourceUsage {
         if let Some(child) = self.child.take() {
             self.remember(child.terminate());
@@ -216,7 +216,7 @@ impl Server {
         self.past
     }
 
-    /// Returns what all its processes have used so far.
+    /// Returns the usage of all its processes so far.
     pub fn usage(&mut self) -> ResourceUsage {
         let now = self.child.as_mut().map(ChildProcess::usage).unwrap_or_default();
         ResourceUsage {
@@ -225,7 +225,7 @@ impl Server {
         }
     }
 
-    /// Fails when it has ended by itself.
+    /// Fails if it has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         self.child.as_mut().map_or(Ok(()), ChildProcess::check_alive)
     }

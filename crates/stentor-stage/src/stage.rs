@@ -22,30 +22,30 @@ use std::sync::Arc;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// What is to be set up.
+/// The options of a stage.
 #[derive(Clone, Debug)]
 pub struct StageOptions {
-    /// How many devices the emulators have room for: half through FCM, half through APNs.
+    /// The number of devices that the emulators have room for: half through FCM, half through APNs.
     pub devices: u64,
-    /// What tokens and answers follow from.
+    /// The seed of tokens and responses.
     pub seed: u64,
-    /// Where everything is kept; without it in a directory that goes with the stage.
+    /// The directory of all files; if absent, a directory that is removed with the stage.
     pub keep: Option<PathBuf>,
-    /// Who answers for the push services.
+    /// The stand-ins for the push services.
     pub services: PushServices,
-    /// How long every answer takes, in milliseconds; without it answers come at once.
+    /// The latency of every response, in milliseconds; if absent, responses come at once.
     pub latency_ms: Option<f64>,
-    /// The trouble that is to be made below the server.
+    /// The trouble to be injected below the server.
     pub trouble: Option<Trouble>,
-    /// Where the server keeps everything.
+    /// The store of the server.
     pub store: StageStore,
-    /// Where it has the chunks that wait.
+    /// The queue of the server.
     pub queue: StageQueue,
-    /// How many servers there are; several need a store that they can share.
+    /// The number of servers; several need a store that they can share.
     pub nodes: u32,
 }
 
-/// Who answers for the push services.
+/// The stand-ins for the push services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushServices {
     /// Sinks, which accept everything and do nothing but count.
@@ -55,7 +55,7 @@ pub enum PushServices {
 }
 
 impl PushServices {
-    /// Returns what they answer.
+    /// Returns their response policy.
     pub const fn answers(self) -> AnswerPolicy {
         match self {
             Self::Sinks => AnswerPolicy::AcceptAll,
@@ -63,7 +63,7 @@ impl PushServices {
         }
     }
 
-    /// Returns whether they are sinks.
+    /// Returns true if they are sinks.
     pub const fn are_sinks(self) -> bool {
         matches!(self, Self::Sinks)
     }
@@ -125,9 +125,9 @@ impl StageOptions {
 /// Everything that runs.
 pub struct Stage {
     // The server is first, so that it is ended before those it talks to.
-    /// The server that is asked.
+    /// The server that receives the requests.
     pub server: Server,
-    /// Those beside it over the same database.
+    /// The other servers over the same database.
     pub beside: Vec<Server>,
     /// End after the server that uses them.
     pub engines: EngineServers,
@@ -137,12 +137,12 @@ pub struct Stage {
     pub client: ApiClient,
     /// The keys that its emulators know.
     pub keys: Keys,
-    // Gone before its directory, and after the server that stands on it.
+    // Dropped before its directory, and after the server that depends on it.
     injector: TroubleInjector,
     directory: StageDirectory,
 }
 
-/// Where all processes of a stage keep their files.
+/// The directory for the files of all processes of a stage.
 pub enum StageDirectory {
     /// Gone with the stage.
     Temporary(TempDir),
@@ -151,7 +151,7 @@ pub enum StageDirectory {
 }
 
 impl StageDirectory {
-    /// Makes one, or takes the one that is to be kept if it is empty.
+    /// Creates a temporary directory, or takes the given one if it is empty.
     pub fn make(keep: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = keep else {
             let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
@@ -177,7 +177,7 @@ impl StageDirectory {
 }
 
 impl Stage {
-    /// Starts everything, waits until it is ready, and reports where it is and what is in force.
+    /// Starts everything, waits until it is ready, and reports its location and the settings in force.
     pub async fn build(options: &StageOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
         let started = Instant::now();
         let stage = Self::start(options, reporter).await?;
@@ -215,17 +215,17 @@ impl Stage {
         Ok(Self { server, beside, engines, emulators, client, keys, injector, directory })
     }
 
-    /// Where everything lies.
+    /// Returns the directory of all files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// All servers, the one that is asked first.
+    /// Returns all servers, beginning with the one that receives the requests.
     pub fn servers(&mut self) -> impl Iterator<Item = &mut Server> {
         std::iter::once(&mut self.server).chain(&mut self.beside)
     }
 
-    /// Restarts all servers, as [`Server::restart`] does; returns what they used.
+    /// Restarts all servers, as [`Server::restart`] does, and returns their usage.
     pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {
         let mut used = Vec::new();
         for server in self.servers() {
@@ -234,17 +234,17 @@ impl Stage {
         Ok(nodes::together(used.into_iter()))
     }
 
-    /// Asks all servers to end; returns what they used.
+    /// Requests all servers to end and returns their usage.
     pub fn stop(&mut self) -> ResourceUsage {
         nodes::together(self.servers().map(Server::stop))
     }
 
-    /// Returns what each server has used so far.
+    /// Returns the usage of each server so far.
     pub fn usages(&mut self) -> Vec<ResourceUsage> {
         self.servers().map(Server::usage).collect()
     }
 
-    /// Makes the trouble for which this stage was built.
+    /// Injects the trouble for which this stage was built.
     pub async fn inject(&mut self, acceptance: &mut AcceptanceCheck) -> anyhow::Result<()> {
         match self.server.process() {
             Some(server) => self.injector.inject(server, &self.client, acceptance).await,
@@ -252,14 +252,14 @@ impl Stage {
         }
     }
 
-    /// Fails when a process has ended by itself.
+    /// Fails if a process has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         self.servers().try_for_each(Server::check_alive)?;
         self.emulators.check_alive()
     }
 }
 
-/// Makes an app with both credentials; returns a client that acts for it.
+/// Creates an app with both credentials. Returns a client that acts for it.
 pub async fn make_app(root: ApiClient, name: &str, credentials: &[Value; 2]) -> anyhow::Result<ApiClient> {
     let app = root.post("/v1/apps", &json!({"name": name})).await?;
     let app = cell(&app["id"]);

@@ -1,7 +1,5 @@
-//! Trouble below the server while a campaign runs: a disk that is full, a disk that fails, a clock that jumps.
-//!
-//! Each is made to the real process by means of the operating system. Where those means are missing the trouble is not
-//! made, and the reason is said.
+//! Trouble below the server while a campaign runs: a full disk, a failing disk, a jumping clock. Each is injected into the real process by
+//! means of the operating system. If those means are missing, the trouble is skipped and the reason reported.
 
 mod acceptance;
 pub mod clock;
@@ -20,16 +18,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the trouble comes in one campaign.
+/// The number of times that the trouble is injected in one campaign.
 pub const TIMES: u32 = 2;
-/// How long it lasts, at least.
+/// The minimum duration of the trouble.
 const LASTS: Duration = Duration::from_millis(1_500);
 /// By when it must have been noticed, and by when it must be over.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Refusals that are enough to believe that it was noticed.
 const ENOUGH_REFUSALS: u64 = 3;
 
-/// What a server is told that is to be in trouble: small chunks, and few of them at a time, so that its campaign lasts.
+/// The settings of a server in trouble: small chunks, and few of them at a time, so that its campaign lasts.
 pub fn settings(devices: u64) -> String {
     let chunk = (devices / 100).clamp(10, 1_000);
     let unsettled = 10 * chunk;
@@ -39,7 +37,7 @@ pub fn settings(devices: u64) -> String {
     )
 }
 
-/// What goes wrong below the server.
+/// A fault below the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The file system of the data directory has no room left.
@@ -51,7 +49,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Returns why it cannot be made here and what would help; nothing when it can.
+    /// Returns the reason why the trouble cannot be injected here, with a remedy; `None` if it can.
     pub fn obstacle(self, reporter: &Arc<dyn Reporter>) -> Option<String> {
         match self {
             Self::DiskFull => disk::obstacle(reporter),
@@ -60,13 +58,13 @@ impl Trouble {
         }
     }
 
-    /// Returns whether a server in this trouble has to refuse what it is asked to keep.
+    /// Returns true if a server in this trouble must refuse new messages.
     pub const fn refuses(self) -> bool {
         matches!(self, Self::DiskFull | Self::FsyncError)
     }
 }
 
-/// What is needed to make the trouble of one server.
+/// The means to inject the trouble of one server.
 #[derive(Default)]
 pub struct TroubleInjector {
     trouble: Option<Trouble>,
@@ -94,12 +92,12 @@ impl TroubleInjector {
         Ok(Self { trouble, disk, clock })
     }
 
-    /// What the server's environment must hold.
+    /// The environment variables that the server needs.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         self.clock.as_ref().map(ShiftedClock::environment).unwrap_or_default()
     }
 
-    /// Makes the trouble, asks the server to keep messages meanwhile, mends everything, and asks until it keeps them again.
+    /// Injects the trouble, sends messages to the server during it, ends it, and sends messages until the server accepts them again.
     pub async fn inject(
         &mut self,
         server: &mut ChildProcess,
@@ -126,7 +124,7 @@ impl TroubleInjector {
         let Some(disk) = &self.disk else { return Ok(()) };
         let (began, before) = (Instant::now(), acceptance.refused());
         while began.elapsed() < LASTS || acceptance.refused() < before + ENOUGH_REFUSALS {
-            // What the server gives back meanwhile is taken again.
+            // Space that the server frees in the meantime is filled again.
             disk.fill()?;
             acceptance.ask(client).await?;
             server.check_alive()?;
@@ -157,7 +155,7 @@ impl TroubleInjector {
     }
 }
 
-/// From the first sync that was made to fail until the last, nothing may be kept.
+/// Makes syncs fail. From the first failed sync until the last, no message may be accepted.
 async fn fail_to_sync(
     server: &mut ChildProcess,
     client: &ApiClient,

@@ -1,4 +1,4 @@
-//! What the demo says at its end: counted numbers only, and whether the proof holds.
+//! The report at the end of the demo: counted numbers only, and whether the proof holds.
 
 use crate::ledger::{self, ProviderBooks};
 use crate::output::{ledger as table, thousands};
@@ -7,7 +7,7 @@ use stentor_stage::demo::{DemoReport, GatewayFigures};
 use stentor_stage::devices::Half;
 use stentor_stage::emulated;
 
-/// Writes a report as tables and sentences.
+/// Formats a report as tables and sentences.
 pub fn describe(report: &DemoReport) -> String {
     let sides = report.gateway.map_or_else(|| side_by_side(report), of_the_devices);
     let mut parts = vec![ledger::describe(&report.run.ledger), sides, figures(report)];
@@ -78,7 +78,7 @@ fn figures(report: &DemoReport) -> String {
     }
     if done.troubles > 0 {
         lines.push(format!(
-            "trouble   {} times below the server; of {} messages meanwhile it kept {} and refused {}",
+            "trouble   {} times below the server; of {} messages during it the server kept {} and refused {}",
             done.troubles,
             run.acceptance.kept() + run.acceptance.refused(),
             run.acceptance.kept(),
@@ -117,7 +117,7 @@ fn times(report: &DemoReport) -> Vec<String> {
     lines
 }
 
-/// What several servers and those behind them used, where there are any.
+/// Returns the processor time of several servers and of their engines, if there are any.
 fn beside(report: &DemoReport) -> Option<String> {
     let (nodes, engines) = (&report.run.nodes, report.run.engine_seconds);
     let each = nodes.iter().map(|node| format!("{:.2}", node.cpu_seconds)).collect::<Vec<_>>().join(" + ");

@@ -1,8 +1,8 @@
-//! What the exit codes mean; failures that know theirs are those of the stage.
+//! The exit codes; failures with a code of their own come from the stage.
 
 pub use stentor_stage::failure::{CommandFailure, Exit, judge};
 
-/// What the exit codes mean, as printed by `--help`.
+/// The meaning of the exit codes, as printed by `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done

@@ -36,12 +36,12 @@ pub fn describe(ledger: &CampaignLedger) -> String {
     format!("{head}\n\n{books}\n{reasons}{stops}{waits}\n{verdict}{expanding}")
 }
 
-/// Returns which providers were stopped and why; what the campaign as a whole says already is not repeated.
+/// Returns the stopped providers and the reasons; omits the reason of the campaign as a whole.
 fn describe_stops(ledger: &CampaignLedger) -> String {
     let stopped = ledger.providers.iter().filter(|_| ledger.stop.is_none());
     let lines = stopped.filter_map(|books| {
         let LedgerStop { reason, detail } = books.stop.as_ref()?;
-        // A canceled campaign is no stopped one: there the detail says how far its audience was expanded.
+        // A canceled campaign is not a stopped one: its detail shows how far its audience was expanded.
         let state = if ledger.state == "canceled" { "canceled" } else { "stopped" };
         Some(format!("\n{} was {state} ({reason}): {detail}\n", books.provider))
     });

@@ -1,4 +1,4 @@
-//! The face to people that both programs share: tables and JSON, progress, exit codes, signals, the log.
+//! The user interface that both programs share: tables and JSON, progress, exit codes, signals, the log.
 #![forbid(unsafe_code)]
 
 pub mod demo_report;

@@ -1,8 +1,8 @@
 //! The server's log: to standard error, as text or as JSON lines, by a thread of its own.
 //!
-//! Whoever logs only hands the line over: a standard error that fails, or a pipe that nobody reads, ends nobody and holds
-//! nobody up. Lines that cannot be written are lost, and their number is logged once lines can be written again.
-//! Nothing that comes from outside can forge a line or make one without end, however it is logged.
+//! Logging only hands a line over. A failing standard error, or a pipe without a reader, neither ends nor delays the caller. Lines that
+//! cannot be written are lost, and their number is logged once writing works again. Untrusted input can neither forge a line nor make one
+//! without end, however it is logged.
 
 mod buffer;
 mod lines;
@@ -24,19 +24,19 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How long an ending process waits for its last lines to be written.
+/// Time that an ending process allows for its last lines.
 const LAST_LINES_MAX: Duration = Duration::from_secs(1);
 
 static BUFFER: OnceLock<Arc<LogBuffer>> = OnceLock::new();
 
-/// Begins to log. A filter that cannot be understood falls back to `info`.
+/// Starts the log. An invalid filter falls back to `info`.
 pub fn start(level: &str, json: bool) -> io::Result<()> {
     let filter = level.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
     let tell_lost = |lines| tracing::warn!(lines, "lines of the log were lost: they could not be written");
     let buffer = LogBuffer::start(standard_error(), tell_lost)?;
     let lines = buffer.clone();
     let registry = tracing_subscriber::registry().with(filter);
-    // A second subscriber in one process changes nothing.
+    // A second subscriber in one process has no effect.
     let begun = match json {
         true => registry.with(json_layer(lines)).try_init(),
         false => registry.with(text_layer(lines)).try_init(),
@@ -61,14 +61,14 @@ fn json_layer<S: Subscriber + for<'span> LookupSpan<'span>>(lines: Arc<LogBuffer
     log.log_internal_errors(false).json()
 }
 
-/// Hands a line over that is not part of the log but goes the same way; `false` when there is no log.
+/// Hands over a line that is not part of the log but takes the same path; returns false if there is no log.
 pub fn hand_over(line: &str) -> bool {
     let buffer = BUFFER.get();
     buffer.into_iter().for_each(|buffer| buffer.put(format!("{line}\n").as_bytes()));
     buffer.is_some()
 }
 
-/// Has the last lines written when it is dropped, as far as they can be within a second.
+/// Flushes the last lines when it is dropped, within at most a second.
 pub struct LastLines;
 
 impl Drop for LastLines {
@@ -77,12 +77,12 @@ impl Drop for LastLines {
     }
 }
 
-/// Waits until all lines are written, at most a second.
+/// Waits until all lines are written, for at most a second.
 pub fn finish() {
     BUFFER.get().into_iter().for_each(|buffer| buffer.wait(LAST_LINES_MAX));
 }
 
-/// The file itself: whoever writes through the library's handle holds a lock meanwhile, for which others wait.
+/// Returns standard error as a file, because a write through the library's handle holds a lock for which others wait.
 fn standard_error() -> Box<dyn Write + Send> {
     match io::stderr().as_fd().try_clone_to_owned() {
         Ok(file) => Box::new(File::from(file)),
@@ -90,7 +90,7 @@ fn standard_error() -> Box<dyn Write + Send> {
     }
 }
 
-/// Logs a panic: the usual hook writes to standard error itself, and may wait there for ever.
+/// Logs a panic: the default hook writes to standard error itself, and may block there forever.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let why = panic.payload_as_str().unwrap_or("no word why");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -104,7 +104,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     }
 }
 
-/// One line on its way.
+/// A line under construction.
 struct LineWriter {
     lines: Arc<LogBuffer>,
     kind: LineKind,

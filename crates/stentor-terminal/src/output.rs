@@ -1,4 +1,4 @@
-//! What goes to standard output: tables and facts for people, one JSON object on one line for programs.
+//! Standard output: tables and facts for people, one JSON object on one line for programs.
 
 use crate::failure::judge;
 use crate::logging;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 pub use stentor_stage::text::{cell, thousands};
 
-/// Decides between people and programs.
+/// The format of the output: for people or for programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     json: bool,
@@ -20,7 +20,7 @@ impl Output {
         Self { json }
     }
 
-    /// Whether programs are to read it.
+    /// Returns true if the output is for programs.
     pub const fn is_json(self) -> bool {
         self.json
     }
@@ -41,7 +41,7 @@ impl Output {
         let sentence = format!("{error:#}");
         if self.json {
             let object = json!({"error": sentence, "code": code, "exit_code": exit as u8});
-            // Nobody is left to be told when standard output is closed.
+            // If standard output is closed, the error has no reader left.
             let _ = line(&object.to_string());
         }
         note(&format!("stentor: {sentence}"));
@@ -51,13 +51,13 @@ impl Output {
 /// Writes a line to standard output.
 pub fn line(text: &str) -> anyhow::Result<()> {
     match writeln!(io::stdout().lock(), "{text}") {
-        // A reader such as `head` that has seen enough is no failure.
+        // A reader such as `head` that closes early is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
 }
 
-/// Writes a line to standard error, where progress and warnings go; through the log where there is one, which waits for nobody.
+/// Writes a line to standard error, where progress and warnings go. It goes through the log if there is one, which never blocks.
 pub fn note(text: &str) {
     if !logging::hand_over(text) {
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -115,7 +115,7 @@ pub fn listing<const N: usize>(list: &Value, fields: [&str; N]) -> String {
     table(fields, rows.iter().map(|row| fields.map(|field| cell(&row[field]))))
 }
 
-/// Adds to a page of a list how to get the next one.
+/// Adds the option for the next page to a page of a list.
 pub fn paged(table: String, page: &Value, option: &str) -> String {
     match page["next"].as_str() {
         Some(next) => format!("{table}\n(more: {option} {next})"),

@@ -1,4 +1,4 @@
-//! Live progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
+//! Live progress on standard error: a bar on a terminal, a line at intervals elsewhere.
 
 use crate::output::{note, thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use stentor_stage::emulated;
 use stentor_stage::reporter::{Phase, Reporter};
 
-/// Lines are for files and pipes, which keep them: a campaign of an hour leaves 1,800.
+/// Interval between lines. Files and pipes keep them: a campaign of an hour leaves 1,800.
 const LINE_EVERY: Duration = Duration::from_secs(2);
-/// Long enough that the steps of a group commit do not show, short enough that a stop does.
+/// Period of the rate: long enough to hide the steps of a group commit, short enough to show a stop.
 const RATE_OVER: Duration = Duration::from_secs(3);
 const BAR: &str = "{msg:<12} [{bar:32}] {percent:>3} %  {prefix}";
 
@@ -38,13 +38,13 @@ impl PhaseProgress {
         Self { bar, name, total, started: Instant::now(), recent: Vec::new(), last_line }
     }
 
-    /// Changes what the whole is, when that becomes known on the way.
+    /// Changes the total, if it becomes known during the phase.
     pub fn set_total(&mut self, total: u64) {
         self.total = total;
         self.bar.set_length(total.max(1));
     }
 
-    /// Shows how far it is; what it says is measured, never extrapolated, but for the time left.
+    /// Shows the progress. All numbers are measured; only the time left is extrapolated.
     pub fn update(&mut self, done: u64) {
         self.remember(done);
         let text = describe(done, self.total, self.rate());
@@ -56,7 +56,7 @@ impl PhaseProgress {
         }
     }
 
-    /// Shows how far it is where steps are long and unequal; the caller says how long the rest will take.
+    /// Shows the progress of long and unequal steps; the caller supplies the text about the rest.
     pub fn update_with(&mut self, done: u64, rest: &str) {
         let text = format!("{} of {}, {rest}", thousands(done), thousands(self.total));
         self.bar.set_prefix(text.clone());
@@ -72,7 +72,7 @@ impl PhaseProgress {
         self.bar.suspend(|| note(text));
     }
 
-    /// Ends the phase and leaves one line that says what was done in which time.
+    /// Ends the phase and leaves one line with the amount and the duration.
     pub fn finish(self, done: u64) -> Duration {
         let took = self.started.elapsed();
         self.bar.finish_and_clear();
@@ -106,7 +106,7 @@ impl PhaseProgress {
     }
 }
 
-/// Returns whoever tells on standard error what is done on a stage.
+/// Returns a reporter that writes the progress of a stage to standard error.
 pub fn on_the_terminal() -> Arc<dyn Reporter> {
     Arc::new(Terminal)
 }

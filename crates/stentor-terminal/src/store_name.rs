@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use stentor_stage::engines::StageStore;
 
-/// Where a server keeps everything
+/// The store of a server
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StoreName {
     /// The server's file

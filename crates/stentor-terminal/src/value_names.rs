@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// Returns what reads one of several values by its name; the help lists the names, each with what it means.
+/// Returns a parser for one of several named values; the help lists the names and their meanings.
 pub fn one_of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     word: fn(T) -> &'static str,

@@ -1,5 +1,4 @@
-//! What the subjects of the laboratory carry, the same in every format: a payload, numbers, texts, objects, points of
-//! interest.
+//! The content that subjects of the laboratory carry, the same in every format: a payload, numbers, texts, objects, points of interest.
 
 pub mod dom;
 pub mod pull;
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Content {
-    /// Text as it is, for messages of a given size.
+    /// Plain text, for messages of a given size.
     Payload(String),
     /// Whole numbers.
     Numbers(Vec<i64>),
@@ -32,7 +31,7 @@ pub struct Item {
     pub id: i64,
     /// Its name.
     pub name: String,
-    /// What it is worth.
+    /// Its price.
     pub price: f64,
 }
 
@@ -44,9 +43,9 @@ pub struct Point {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What kind of place it is.
+    /// The kind of place.
     pub category: String,
-    /// What is to be seen; the longest field.
+    /// A description of the sights; the longest field.
     pub description: String,
     /// Street and number.
     pub address: String,
@@ -58,13 +57,13 @@ pub struct Point {
     pub latitude: String,
     /// Degrees east.
     pub longitude: String,
-    /// When it is open.
+    /// Opening hours.
     pub hours: String,
     /// The telephone number.
     pub phone: String,
     /// Web site.
     pub website: String,
-    /// Where a picture is.
+    /// The address of a picture.
     pub picture: String,
 }
 
@@ -98,7 +97,7 @@ pub(crate) mod names {
 }
 
 impl Point {
-    /// Lists the fields in the order of their names.
+    /// Returns the fields in the order of their names.
     #[must_use]
     pub fn fields(&self) -> [&str; POINT_FIELDS] {
         [
@@ -118,7 +117,7 @@ impl Point {
         ]
     }
 
-    /// Makes a point from fields in the order of their names.
+    /// Creates a point from fields in the order of their names.
     #[must_use]
     pub fn of(fields: [String; POINT_FIELDS]) -> Self {
         let [

@@ -1,6 +1,6 @@
-//! What can be wrong with bytes, or with a value that no bytes can carry.
+//! Errors of reading bytes, and of writing values that a format cannot carry.
 
-/// Why something was not read or not written.
+/// The reason why a document was not read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// It is larger than allowed.
@@ -18,21 +18,21 @@ pub enum WireError {
     /// It has more of something than allowed.
     #[error("more than {max} {what}")]
     TooMany {
-        /// Of what.
+        /// The kind of things counted.
         what: &'static str,
         /// The limit.
         max: usize,
     },
-    /// It uses something that is never read: a document type, an entity of its own, a foreign encoding.
+    /// It uses a feature that is never read: a document type, an entity of its own, a foreign encoding.
     #[error("{0} are not read")]
     Forbidden(&'static str),
     /// It is not well formed.
     #[error("not well formed: {0}")]
     Malformed(String),
-    /// It is well formed but not what was expected.
+    /// It is well formed but not the expected document.
     #[error("{0}")]
     Unexpected(String),
-    /// A number cannot be read, or does not fit.
+    /// A number cannot be parsed, or does not fit.
     #[error("not a number of the wanted kind: {0:?}")]
     Number(String),
     /// The format has no way to write this.
@@ -47,23 +47,23 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// Returns what is not there.
+    /// Returns the error of a missing part.
     pub(crate) fn missing(what: &str) -> Self {
         Self::Unexpected(format!("{what} is missing"))
     }
 
-    /// Returns what is there instead.
+    /// Returns the error of a wrong element.
     pub(crate) fn unexpected(found: &str, wanted: &str) -> Self {
         Self::Unexpected(format!("<{}> where {wanted} was expected", shortened(found)))
     }
 
-    /// Quotes a number that is none, in few characters.
+    /// Returns the error of a bad number, quoted in few characters.
     pub(crate) fn number(text: &str) -> Self {
         Self::Number(shortened(text))
     }
 }
 
-/// Names in errors stay short, whoever chose them.
+/// Shortens names in errors, because a sender may choose them.
 fn shortened(text: &str) -> String {
     const CHARACTERS_MAX: usize = 40;
     text.chars().take(CHARACTERS_MAX).collect()

@@ -1,13 +1,13 @@
-//! Frames: four bytes of length, the most significant first, and so many bytes of payload.
+//! Frames: a length of four bytes, the most significant first, and a payload of that length.
 
 use crate::{DocumentLimits, WireError};
 
-/// Bytes of the length in front.
+/// Size of the length in front.
 pub const HEADER_BYTES: usize = 4;
-/// A buffer whose read part is larger is moved to its beginning.
+/// Size of the consumed part from which the rest of a buffer is moved to its beginning.
 const COMPACT_BYTES: usize = 64 << 10;
 
-/// Puts the length in front of a payload.
+/// Prepends the length to a payload.
 pub fn write(payload: &[u8]) -> Result<Vec<u8>, WireError> {
     let length =
         u32::try_from(payload.len()).map_err(|_| WireError::TooLarge { max_bytes: u32::MAX as usize })?;
@@ -22,18 +22,18 @@ pub fn write(payload: &[u8]) -> Result<Vec<u8>, WireError> {
 pub struct Frames {
     limits: DocumentLimits,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that belong to frames already given.
+    /// Bytes of the buffer that belong to frames already returned.
     read: usize,
 }
 
 impl Frames {
-    /// Starts without any bytes.
+    /// Creates an empty decoder.
     #[must_use]
     pub const fn new(limits: DocumentLimits) -> Self {
         Self { limits, buffer: Vec::new(), read: 0 }
     }
 
-    /// Takes bytes as they arrive.
+    /// Appends received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.read >= COMPACT_BYTES || self.read == self.buffer.len() {
             self.buffer.drain(..self.read);
@@ -42,8 +42,8 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole frame's payload; `None` until it is there. A length above the limit is refused as soon as it is
-    /// known, before anything is kept for it; after that no frame can be found any more.
+    /// Returns the payload of the next complete frame; `None` until it is complete. A length above the limit is refused as soon as it is
+    /// known, before memory is allocated for it; after that no further frame can be found.
     pub fn frame(&mut self) -> Result<Option<Vec<u8>>, WireError> {
         let waiting = &self.buffer[self.read..];
         let Some((header, rest)) = waiting.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };

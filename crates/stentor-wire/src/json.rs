@@ -1,4 +1,4 @@
-//! JSON: content as it is declared, and values of any shape.
+//! JSON: content of the declared form, and values of any shape.
 
 mod lost;
 
@@ -30,7 +30,7 @@ pub fn write_content(content: &Content) -> Result<Vec<u8>, WireError> {
     serde_json::to_vec(content).map_err(malformed)
 }
 
-/// Reads a value; a name that stands twice in one object is refused.
+/// Reads a value; a duplicate name in one object is refused.
 pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Value, WireError> {
     limits.check_size(bytes.len())?;
     let budget = RefCell::new(limits.budget());
@@ -47,11 +47,11 @@ pub fn write(value: &Value) -> Result<Vec<u8>, WireError> {
 }
 
 fn malformed(error: serde_json::Error) -> WireError {
-    // The library's sentences quote names; ours stay short.
+    // The library's messages quote names; ours stay short.
     WireError::Malformed(error.to_string().chars().take(160).collect())
 }
 
-/// Reads a value within what is left of depth and nodes; a refusal of ours is kept beside, typed.
+/// Reads a value within the remaining budget of depth and nodes. Keeps a refusal of ours as a typed error beside the library's.
 #[derive(Clone, Copy)]
 struct Seed<'a> {
     budget: &'a RefCell<Budget>,

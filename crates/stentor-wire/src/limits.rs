@@ -1,8 +1,8 @@
-//! How much of a foreign document is read before it is refused.
+//! Limits of foreign documents.
 
 use crate::WireError;
 
-/// Limits of one document or frame; what exceeds one is refused, never cut.
+/// Limits of one document or frame. A document that exceeds one is refused, never cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLimits {
     /// Largest document, in bytes.
@@ -15,7 +15,7 @@ pub struct DocumentLimits {
     pub attributes_max: usize,
 }
 
-/// No reader goes deeper, whatever it is told.
+/// Deepest nesting of all readers, even if a limit allows more.
 const DEPTH_CEILING: usize = 100;
 
 impl Default for DocumentLimits {
@@ -49,7 +49,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Goes into a node.
+    /// Enters a node.
     pub(crate) fn enter(&mut self) -> Result<(), WireError> {
         let depth_max = self.limits.depth_max.min(DEPTH_CEILING);
         self.depth += 1;
@@ -63,7 +63,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Leaves it again.
+    /// Leaves a node.
     pub(crate) const fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }

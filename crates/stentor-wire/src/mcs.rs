@@ -1,6 +1,6 @@
-//! Stanzas of MCS, the protocol between Google's push service and its devices, as Chromium publishes them (`mcs.proto`), and the
-//! check-in that goes before (`checkin.proto`). A stanza is a tag of one byte, its length as a varint, and a message of Protocol
-//! Buffers. Only the fields that somebody uses are here; others are passed over.
+//! Stanzas of MCS, the protocol between Google's push service and its devices, as Chromium publishes them (`mcs.proto`), and the preceding
+//! check-in (`checkin.proto`). A stanza is a tag of one byte, its length as a varint, and a message of Protocol Buffers. Only the fields in
+//! use are declared; others are skipped.
 
 mod checkin;
 mod messages;
@@ -17,42 +17,42 @@ use prost::Message;
 use crate::WireError;
 use crate::protobuf::fields::put_varint;
 
-/// The version that both sides send as their first byte.
+/// The version, which both sides send as their first byte.
 pub const VERSION: u8 = 41;
 /// The extension of an [`McsIq`] that holds an [`McsSelectiveAck`].
 pub const SELECTIVE_ACK: i32 = 12;
 /// The extension of an [`McsIq`] that holds an [`McsStreamAck`].
 pub const STREAM_ACK: i32 = 13;
-/// The [`McsIq`] type of one that sets something.
+/// The [`McsIq`] type of a set request.
 pub const IQ_SET: i32 = 1;
-/// Most bytes of the length of a stanza.
+/// Most bytes of a stanza's length.
 const LENGTH_MAX_BYTES: usize = 5;
 
-/// What one side says.
+/// A stanza.
 #[derive(Debug, Clone, PartialEq)]
 pub enum McsStanza {
-    /// Asks whether the other side is there.
+    /// A check that the other side is alive.
     HeartbeatPing(McsHeartbeat),
-    /// The answer to it.
+    /// The answer to a ping.
     HeartbeatAck(McsHeartbeat),
     /// The device's first stanza.
     LoginRequest(Box<McsLoginRequest>),
     /// The server's first stanza.
     LoginReply(McsLoginReply),
-    /// The connection ends.
+    /// The end of the connection.
     Close,
-    /// Carries an extension.
+    /// A stanza with an extension.
     Iq(McsIq),
     /// A message.
     Data(Box<McsData>),
-    /// What is wrong with the stream, which ends.
+    /// An error of the stream, which ends.
     StreamError(McsStreamError),
-    /// A tag that nobody uses here; its content was passed over.
+    /// An unused tag; its content was skipped.
     Other(u8),
 }
 
 impl McsStanza {
-    /// Returns the byte that it begins with.
+    /// Returns the tag, its first byte.
     #[must_use]
     pub const fn tag(&self) -> u8 {
         match self {
@@ -68,7 +68,7 @@ impl McsStanza {
         }
     }
 
-    /// Reads the message that belongs to a tag.
+    /// Parses the message of a tag.
     pub fn read(tag: u8, bytes: &[u8]) -> Result<Self, WireError> {
         Ok(match tag {
             0 => Self::HeartbeatPing(message(bytes)?),
@@ -97,7 +97,7 @@ impl McsStanza {
         }
     }
 
-    /// Returns up to which of the reader's stanzas the writer says to have received; `None` where it does not say.
+    /// Returns the last stanza of the reader that the writer has received, if the stanza has such a field.
     #[must_use]
     pub fn last_received(&self) -> Option<u32> {
         let last = match self {
@@ -112,7 +112,7 @@ impl McsStanza {
         last.and_then(|last| u32::try_from(last).ok())
     }
 
-    /// Writes up to which stanza its reader's stanzas were received; one that cannot say that says nothing, and this is false.
+    /// Sets the last stanza received from the reader. Returns false if the stanza has no such field.
     pub fn say_received(&mut self, last: u32) -> bool {
         let field = match self {
             Self::HeartbeatPing(heartbeat) | Self::HeartbeatAck(heartbeat) => {
@@ -129,13 +129,13 @@ impl McsStanza {
 }
 
 impl McsIq {
-    /// Makes one that acknowledges messages by their persistent ids.
+    /// Creates a stanza that acknowledges messages by their persistent ids.
     #[must_use]
     pub fn acknowledging(ids: Vec<String>) -> Self {
         Self::setting(SELECTIVE_ACK, McsSelectiveAck { ids }.encode_to_vec())
     }
 
-    /// Makes one that says nothing but how far its writer has received.
+    /// Creates a stanza that carries only the last stanza received.
     #[must_use]
     pub fn stream_ack() -> Self {
         Self::setting(STREAM_ACK, McsStreamAck {}.encode_to_vec())
@@ -145,7 +145,7 @@ impl McsIq {
         Self { kind: IQ_SET, extension: Some(McsExtension { id, data }), ..Self::default() }
     }
 
-    /// Returns the persistent ids that it acknowledges, which may be none.
+    /// Returns the acknowledged persistent ids, possibly none.
     pub fn acknowledged(&self) -> Result<Vec<String>, WireError> {
         match &self.extension {
             Some(extension) if extension.id == SELECTIVE_ACK => {
@@ -156,18 +156,18 @@ impl McsIq {
     }
 }
 
-/// Where a stanza lies in bytes.
+/// The place of a stanza in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McsFrame {
     /// Its tag.
     pub tag: u8,
-    /// Where its message begins.
+    /// Start of its message.
     pub begin: usize,
-    /// Where its message ends, and the next stanza begins.
+    /// End of its message, and start of the next stanza.
     pub end: usize,
 }
 
-/// Finds the first stanza in bytes; `None` until it is whole. A length above the limit is refused as soon as it is known.
+/// Finds the first stanza in bytes; `None` until it is complete. A length above the limit is refused as soon as it is known.
 pub fn find_frame(bytes: &[u8], max_bytes: usize) -> Result<Option<McsFrame>, WireError> {
     let Some((tag, rest)) = bytes.split_first() else { return Ok(None) };
     let mut length = 0_u64;

@@ -5,10 +5,10 @@ pub mod fields;
 use crate::{Content, DocumentLimits, Item, Point, WireError};
 use prost::{Message, Oneof};
 
-/// The schema, for those who generate code from it.
+/// The schema, for code generators.
 pub const SCHEMA: &str = include_str!("../schema/content.proto");
 
-/// Reads content. Fields that the schema does not know are passed over, as the format wants it.
+/// Reads content. Unknown fields are skipped, as the format requires.
 pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
     limits.check_size(bytes.len())?;
     let envelope = ContentMessage::decode(bytes).map_err(|error| WireError::Malformed(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! SOAP 1.1 and 1.2: envelopes, header blocks, faults, and what the HTTP headers around them say.
+//! SOAP 1.1 and 1.2: envelopes, header blocks, faults, and the HTTP headers around them.
 
 mod read;
 mod write;
@@ -13,7 +13,7 @@ pub use write::write;
 pub const NAMESPACE_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
 /// Namespace of envelopes of SOAP 1.2.
 pub const NAMESPACE_12: &str = "http://www.w3.org/2003/05/soap-envelope";
-/// What the name of an answer adds to the name of its operation.
+/// Suffix of a response's name, after the name of the operation.
 const RESPONSE: &str = "Response";
 
 /// A version of SOAP.
@@ -39,13 +39,13 @@ pub struct Envelope {
 /// A header block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderBlock {
-    /// What it says.
+    /// The element.
     pub element: Element,
-    /// Whether who does not understand it must refuse the envelope.
+    /// True if a receiver that does not understand it must refuse the envelope.
     pub must_understand: bool,
 }
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SoapBody {
     /// Elements of an application.
@@ -54,18 +54,18 @@ pub enum SoapBody {
     Fault(SoapFault),
 }
 
-/// Why a call failed.
+/// The error of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoapFault {
-    /// Whose fault it is.
+    /// The cause of the error.
     pub code: SoapFaultCode,
-    /// A sentence.
+    /// A sentence for people.
     pub reason: String,
     /// Elements for the application.
     pub detail: Vec<Element>,
 }
 
-/// Whose fault it is; the names are those of SOAP 1.2.
+/// The cause of a fault; the names are those of SOAP 1.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SoapFaultCode {
     /// The envelope has another version.
@@ -88,7 +88,7 @@ impl Version {
         }
     }
 
-    /// Returns the value of `Content-Type`; SOAP 1.2 names the action there, SOAP 1.1 in a header `SOAPAction`.
+    /// Returns the value of `Content-Type`; SOAP 1.2 names the action in it, SOAP 1.1 in a `SOAPAction` header.
     #[must_use]
     pub fn content_type(self, action: &str) -> String {
         match self {
@@ -102,7 +102,7 @@ impl Version {
     }
 }
 
-/// Finds the action in the headers of a request: `SOAPAction` of SOAP 1.1, or the parameter of the content type.
+/// Returns the action of a request: the `SOAPAction` header of SOAP 1.1, or the parameter of the content type.
 #[must_use]
 pub fn action(content_type: &str, soap_action: Option<&str>) -> Option<String> {
     let header = soap_action.map(str::trim).filter(|action| !action.is_empty());
@@ -114,32 +114,32 @@ pub fn action(content_type: &str, soap_action: Option<&str>) -> Option<String> {
 }
 
 impl Envelope {
-    /// Makes an envelope around one element.
+    /// Creates an envelope around elements.
     #[must_use]
     pub const fn around(version: Version, elements: Vec<Element>) -> Self {
         Self { version, headers: Vec::new(), body: SoapBody::Elements(elements) }
     }
 
-    /// Makes the request of an operation, wrapped in an element of its name.
+    /// Creates the request of an operation, wrapped in an element of its name.
     #[must_use]
     pub fn request(version: Version, namespace: &str, operation: &str, content: &Content) -> Self {
         let wrapper = Element::of(namespace, operation).with(content.to_element(Some(namespace)));
         Self::around(version, vec![wrapper])
     }
 
-    /// Makes the answer of an operation, wrapped in an element of its name and `Response`.
+    /// Creates the response of an operation, wrapped in an element of its name and `Response`.
     #[must_use]
     pub fn response(version: Version, namespace: &str, operation: &str, content: &Content) -> Self {
         Self::request(version, namespace, &format!("{operation}{RESPONSE}"), content)
     }
 
-    /// Makes an envelope around a fault.
+    /// Creates an envelope around a fault.
     #[must_use]
     pub const fn fault(version: Version, fault: SoapFault) -> Self {
         Self { version, headers: Vec::new(), body: SoapBody::Fault(fault) }
     }
 
-    /// Takes the content out of a request of an operation.
+    /// Extracts the content from a request of an operation.
     pub fn request_content(&self, namespace: &str, operation: &str) -> Result<Content, WireError> {
         let SoapBody::Elements(elements) = &self.body else {
             return Err(WireError::Unexpected("a fault where a call was expected".into()));
@@ -153,7 +153,7 @@ impl Envelope {
         crate::content::dom::content(content)
     }
 
-    /// Takes the content, or the fault, out of an answer of an operation.
+    /// Extracts the content, or the fault, from a response of an operation.
     pub fn response_content(
         &self,
         namespace: &str,
@@ -169,13 +169,13 @@ impl Envelope {
 }
 
 impl SoapFault {
-    /// Makes a fault without detail.
+    /// Creates a fault without detail.
     #[must_use]
     pub fn new(code: SoapFaultCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), detail: Vec::new() }
     }
 
-    /// Makes the fault that tells a sender what was wrong with its bytes.
+    /// Creates the fault that reports an error in the sender's bytes.
     #[must_use]
     pub fn of_error(error: &WireError) -> Self {
         let code = match error {
@@ -190,7 +190,7 @@ impl SoapFault {
 impl SoapFaultCode {
     const ALL: [Self; 4] = [Self::VersionMismatch, Self::MustUnderstand, Self::Sender, Self::Receiver];
 
-    /// Returns the name in a version.
+    /// Returns the name in a version of SOAP.
     #[must_use]
     pub const fn name(self, version: Version) -> &'static str {
         match (self, version) {
@@ -203,8 +203,8 @@ impl SoapFaultCode {
         }
     }
 
-    /// Reads a name as it stands in a fault: with a prefix, and in SOAP 1.1 perhaps with more behind a dot. What is not
-    /// known counts as the receiver's fault.
+    /// Parses the name in a fault: with a prefix, and in SOAP 1.1 perhaps with a suffix behind a dot. An unknown name counts as the
+    /// receiver's fault.
     fn read(text: &str, version: Version) -> Self {
         let local = text.trim().rsplit(':').next().unwrap_or_default();
         let name = local.split('.').next().unwrap_or_default();

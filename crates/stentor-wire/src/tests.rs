@@ -1,4 +1,4 @@
-//! One form of each thing is written, every form of it is read back, and nothing hostile gets far.
+//! Writers produce one form of each value, readers accept every form of it, and hostile documents are refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn point(number: usize) -> Point {
     Point::of(std::array::from_fn(|field| format!("{number}-{field}")))
 }
 
-/// Text that XML can carry, with everything that wants escaping.
+/// Text that XML can carry, with everything that needs escapes.
 fn text() -> impl Strategy<Value = String> {
     "(\\PC|[\t\n\r<>&\"'é😀]){0,12}"
 }

@@ -7,7 +7,7 @@ pub enum Value {
     Nil,
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A number with a fraction; infinities and "not a number" cannot be written.
     Double(f64),

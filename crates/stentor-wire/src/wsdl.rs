@@ -1,5 +1,5 @@
-//! WSDL 1.1 of a service whose operations carry [`Content`](crate::Content) both ways, and what a caller needs of a foreign
-//! one.
+//! WSDL 1.1 of a service with operations that carry [`Content`](crate::Content) both ways, and the parts of a foreign one that a caller
+//! needs.
 
 use crate::xml::Writer;
 use crate::xml::dom::{Element, parse};
@@ -11,7 +11,7 @@ const BINDING_11: &str = "http://schemas.xmlsoap.org/wsdl/soap/";
 const BINDING_12: &str = "http://schemas.xmlsoap.org/wsdl/soap12/";
 const OVER_HTTP: &str = "http://schemas.xmlsoap.org/soap/http";
 const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
-/// Bindings that are written: the prefix of their elements, and what their names end with.
+/// The written bindings: the prefix of their elements, and the suffix of their names.
 const BINDINGS: [(&str, &str); 2] = [("soap11", "Soap11"), ("soap12", "Soap12")];
 /// Declarations of content, inside the schema.
 const CONTENT: &str = include_str!("../schema/content.xsd");
@@ -23,16 +23,16 @@ pub struct Service {
     pub name: String,
     /// The namespace of its operations.
     pub namespace: String,
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// What it does.
+    /// Its operations.
     pub operations: Vec<Operation>,
 }
 
 /// An operation: content in, content out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Its name, and that of the element around a request.
+    /// Its name, which is also the name of the element around a request.
     pub name: String,
     /// Its SOAP action.
     pub action: String,
@@ -62,7 +62,7 @@ pub fn write(service: &Service) -> Result<Vec<u8>, WireError> {
     Ok(writer.finish())
 }
 
-/// Reads the name, namespace, first address and operations of a service; types are not looked at.
+/// Reads the name, namespace, first address and operations of a service; ignores types.
 pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Service, WireError> {
     let root = parse(bytes, limits)?;
     if !root.is(WSDL, "definitions") {

@@ -1,7 +1,7 @@
 //! XML without document types, read in three ways over one tokenizer: [`pull`], [`sax`] and [`dom`].
 //!
-//! Tokens come from quick-xml. What is added here: limits, one encoding (UTF-8; ASCII and Latin-1 are converted), no
-//! document types, no entities but the five that XML has, no characters that XML forbids.
+//! Tokens come from quick-xml. Added here are limits, a single encoding (UTF-8; ASCII and Latin-1 are converted), and the refusal of
+//! document types, of entities beyond the five of XML, and of characters that XML forbids.
 
 mod decode;
 pub mod dom;
@@ -14,7 +14,7 @@ pub use writer::Writer;
 
 use std::borrow::Cow;
 
-/// A start of an element.
+/// The start of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag<'a> {
     /// The namespace, if there is one.
@@ -49,7 +49,7 @@ impl Tag<'_> {
         find(&self.attributes, Some(namespace), name)
     }
 
-    /// Returns whether it is this element of this namespace.
+    /// Returns true if it is this element of this namespace.
     #[must_use]
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         self.namespace.as_deref() == Some(namespace) && self.name == name
@@ -61,7 +61,7 @@ fn find<'a>(attributes: &'a [Attribute], namespace: Option<&str>, name: &str) ->
     attributes.iter().find(fits).map(|one| one.value.as_str())
 }
 
-/// Returns a text as XML 1.0 can carry it: characters that it does not allow become U+FFFD.
+/// Returns a text as XML 1.0 can carry it: forbidden characters become U+FFFD.
 #[must_use]
 pub fn allowed(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_allowed) {
@@ -71,7 +71,7 @@ pub fn allowed(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(letter).collect())
 }
 
-/// Returns whether XML 1.0 allows a character.
+/// Returns true if XML 1.0 allows a character.
 #[must_use]
 pub const fn is_allowed(letter: char) -> bool {
     !matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')

@@ -1,7 +1,7 @@
-//! XML-RPC: calls, answers and faults, and several calls in one by `system.multicall`.
+//! XML-RPC: calls, responses and faults, and several calls in one by `system.multicall`.
 //!
-//! Whole numbers of more than 32 bits are written as `i8` and nothing as `nil`, as the common extensions have it; both are
-//! read with and without the prefix of Apache's extensions.
+//! Integers of more than 32 bits are written as `i8` and nothing as `nil`, as the common extensions have it. Both are read with and without
+//! the prefix of Apache's extensions.
 
 mod multicall;
 mod read;
@@ -20,14 +20,14 @@ pub(crate) use write::base64;
 pub struct Call {
     /// The method.
     pub method: String,
-    /// What it is called with.
+    /// Its parameters.
     pub params: Vec<Value>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub type RpcOutcome = Result<Value, RpcFault>;
 
-/// Why a call failed.
+/// The error of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fault {code}: {text}")]
 pub struct RpcFault {
@@ -43,7 +43,7 @@ pub const CODE_NO_SUCH_METHOD: i32 = -32601;
 pub const CODE_WRONG_PARAMS: i32 = -32602;
 
 impl RpcFault {
-    /// Makes it a value, as it stands in documents.
+    /// Converts it to a value, as in documents.
     #[must_use]
     pub fn to_value(&self) -> Value {
         Value::Record(vec![
@@ -52,7 +52,7 @@ impl RpcFault {
         ])
     }
 
-    /// Takes it out of a value; `None` when it is none.
+    /// Converts a value to a fault; `None` if it is none.
     #[must_use]
     pub fn of_value(value: &Value) -> Option<Self> {
         let code = i32::try_from(value.get("faultCode")?.as_int()?).ok()?;

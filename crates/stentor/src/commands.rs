@@ -78,7 +78,7 @@ enum Command {
     Commands(CommandsArgs),
 }
 
-/// Does what the command line says and returns how it went.
+/// Executes the command line and returns its exit code.
 pub(crate) fn run() -> ExitCode {
     Program::Product.declare();
     let words = with_server_ca(std::env::args_os().collect());
@@ -101,7 +101,7 @@ fn failed(error: &anyhow::Error, output: Output) -> ExitCode {
     ExitCode::from(judge(error).0 as u8)
 }
 
-/// Reads `--ca` as the option for the server, unless the command has one of its own: a credential has an authority too.
+/// Reads `--ca` as the option for the server, unless the command has its own `--ca`, because a credential has an authority too.
 fn with_server_ca(mut words: Vec<OsString>) -> Vec<OsString> {
     let root = tree();
     let has = |command: &clap::Command, long| command.get_arguments().any(|one| one.get_long() == Some(long));
@@ -123,7 +123,7 @@ fn with_server_ca(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Reads `lab kill …` as `kill …`, by which scripts of earlier versions go on.
+/// Reads `lab kill …` as `kill …`, for scripts written for earlier versions.
 fn with_own_lab_commands(arguments: Stentor) -> Stentor {
     let Command::Lab(lab) = &arguments.command else { return arguments };
     let Some(words) = lab.own() else { return arguments };
@@ -131,7 +131,7 @@ fn with_own_lab_commands(arguments: Stentor) -> Stentor {
     Stentor::parse_from(std::iter::once("stentor".into()).chain(json).chain(words.iter().cloned()))
 }
 
-/// Returns the whole command line, for what is generated from it.
+/// Returns the whole command line, for documents that are generated from it.
 fn tree() -> clap::Command {
     Stentor::command()
 }
@@ -139,7 +139,7 @@ fn tree() -> clap::Command {
 fn perform(command: Command, output: Output) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(dispatch(command, output));
-    // What still runs belongs to nobody; standard input, for one, can block for ever.
+    // Remaining tasks are not awaited; a read of standard input, for example, can block forever.
     runtime.shutdown_background();
     done
 }

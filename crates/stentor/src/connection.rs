@@ -1,4 +1,4 @@
-//! Where the server is and who asks: the options that every client command has.
+//! The connection options of every client command: the server's address and the caller's key.
 
 use crate::client::{ApiClient, Key, read_key};
 use crate::failure::{CommandFailure, Exit};
@@ -6,11 +6,11 @@ use anyhow::Context;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The options that say where the server is and who asks.
+/// Options for the server's address and the caller's key.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArgs {
-    /// Where the server listens
+    /// The URL of the server
     #[arg(
         long,
         global = true,
@@ -19,20 +19,20 @@ pub(crate) struct ConnectionArgs {
         value_name = "URL"
     )]
     pub(crate) server: String,
-    /// The certificate (PEM) of the authority that vouches for the server, beside those that the system trusts; `--ca` is the same,
-    /// but for a command that has a `--ca` of its own
+    /// The certificate (PEM) of the authority that signed the server's certificate, in addition to the system's trusted ones; `--ca` is the
+    /// same, except for a command with its own `--ca`
     #[arg(long, global = true, env = "STENTOR_CA", value_name = "FILE")]
     pub(crate) server_ca: Option<PathBuf>,
-    /// The API key; without one the root key of a server on this machine is used
+    /// The API key; the default is the root key of a server on this machine
     #[arg(long, global = true, env = "STENTOR_KEY", hide_env_values = true, value_name = "KEY")]
     pub(crate) key: Option<Key>,
     /// A file that holds the API key
     #[arg(long, global = true, env = "STENTOR_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
     pub(crate) key_file: Option<PathBuf>,
-    /// The app to act for; needed with the root key when there is more than one app
+    /// The app to act for; required with the root key if there is more than one app
     #[arg(long, global = true, env = "STENTOR_APP", value_name = "APP")]
     pub(crate) app: Option<String>,
-    /// The data directory of a server on this machine, where its root key lies
+    /// The data directory of a server on this machine, which contains its root key
     #[arg(
         long,
         global = true,
@@ -44,7 +44,7 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// Connects as whoever the options say, for commands that are not about one app.
+    /// Connects with the key from the options, for commands that are not about one app.
     pub(crate) fn client(&self) -> anyhow::Result<ApiClient> {
         let client = ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())?;
         match self.authority()? {
@@ -66,7 +66,7 @@ impl ConnectionArgs {
         CommandFailure::usage(format!("--ca {}: {why}", path.display())).into()
     }
 
-    /// Connects for commands about one app: the key's own, and with the root key the only one.
+    /// Connects for commands about one app: the key's own app, or with the root key the only app.
     pub(crate) async fn app_client(&self) -> anyhow::Result<ApiClient> {
         let client = self.client()?;
         if self.app.is_some() {
@@ -74,18 +74,18 @@ impl ConnectionArgs {
         }
         match client.get("/v1/apps").await {
             Ok(apps) => Ok(client.for_app(only_app(&apps)?)),
-            // A server of an earlier version does not say whose key it is.
+            // A server of an earlier version does not report the app of a key.
             Err(error) if is_app_key(&error) => Ok(client),
             Err(error) => Err(error),
         }
     }
 
-    /// Names the app to act for, for commands that have it in their path.
+    /// Connects and returns the id of the app, for commands with the app in their path.
     pub(crate) async fn app_id(&self) -> anyhow::Result<(ApiClient, String)> {
         let client = self.app_client().await?;
         match client.app() {
             Some(app) => Ok((client.clone(), app.to_owned())),
-            None => Err(CommandFailure::usage("say which app is meant with --app app_…").into()),
+            None => Err(CommandFailure::usage("name the app with --app app_…").into()),
         }
     }
 
@@ -121,7 +121,7 @@ fn only_app(apps: &Value) -> anyhow::Result<String> {
         }
         many => {
             let sentence =
-                format!("there are {} apps: say which with --app ({})", many.len(), many.join(", "));
+                format!("there are {} apps: name one with --app ({})", many.len(), many.join(", "));
             Err(CommandFailure::usage(sentence).into())
         }
     }

@@ -1,11 +1,11 @@
-//! How the C library copies memory: on AMD's processors older ones choose an instruction that is slow there.
+//! The C library's copying of memory: on AMD's processors older versions choose an instruction that is slow there.
 //!
-//! From 2 KiB on, the glibc of Debian 12 (2.36; its bug 30994) copies with `rep movsb`. Only a variable of the environment
-//! can tell it not to, and only before a program starts: so the server and the emulators start once more with it.
+//! From 2 KiB on, the glibc of Debian 12 (2.36; its bug 30994) copies with `rep movsb`. Only an environment variable can disable this, and
+//! only before a program starts: so the server and the emulators restart themselves with the variable.
 //!
-//! This is for builds against glibc, as `cargo build --release` makes them: there it brought 1.33 s down to 1.25 s (medians of
-//! eight in turns, docs/performance.md). The static binary that is handed out is linked against musl, to which the variable
-//! means nothing: it never starts anew. How musl's own copying does on these processors has not been measured.
+//! This is for builds against glibc, as `cargo build --release` makes them: there it reduced 1.33 s to 1.25 s (medians of eight in turns,
+//! docs/performance.md). The distributed static binary is linked against musl, which ignores the variable: it never restarts. The speed of
+//! musl's own copying on these processors has not been measured.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -14,23 +14,23 @@ use std::process::Command;
 
 const VARIABLE: &str = "GLIBC_TUNABLES";
 const TUNABLE: &str = "glibc.cpu.x86_rep_movsb_threshold";
-/// No copy is as long as this.
+/// A threshold that no copy reaches.
 const NEVER_BYTES: &str = "0x10000000000";
-/// Enough of /proc/cpuinfo for the vendor of the first processor.
+/// Bytes of /proc/cpuinfo that include the vendor of the first processor.
 const LOOK_BYTES: u64 = 256;
 
-/// Starts this process anew with a better way of copying, where that is needed and the variable does not decide it yet.
+/// Restarts this process with a faster way of copying, if the processor needs it and the variable is not set yet.
 pub(crate) fn restart_with_tunable() {
     let set = std::env::var_os(VARIABLE);
     let Some(tunables) = wanted(&processor(), set.as_deref()) else { return };
     let Ok(program) = std::env::current_exe() else { return };
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| "stentor".into());
-    // It returns only where it fails, and then copies are only slower.
+    // It returns only on failure, and then copies are merely slower.
     let _ = Command::new(program).arg0(name).args(arguments).env(VARIABLE, tunables).exec();
 }
 
-/// Returns the variable's new value, if it must be set.
+/// Returns the variable's new value if it must be set.
 fn wanted(processor: &str, set: Option<&OsStr>) -> Option<OsString> {
     let affected = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
     if !affected || !processor.contains("AuthenticAMD") {
@@ -49,7 +49,7 @@ fn wanted(processor: &str, set: Option<&OsStr>) -> Option<OsString> {
     }
 }
 
-/// Reads what the system says of the first processor.
+/// Reads the system's description of the first processor.
 fn processor() -> String {
     let mut text = Vec::new();
     let read =

@@ -1,4 +1,4 @@
-//! This machine as a device of the gateway: what it must not forget, and what it does while it runs.
+//! This machine as a device of the gateway: its stored state and its operation.
 
 pub(crate) mod memory;
 pub(crate) mod message;

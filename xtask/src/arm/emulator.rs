@@ -1,5 +1,5 @@
-//! Running a foreign binary whose children must start as well: the kernel has to know the emulator, for the whole machine or
-//! in a namespace that ends with the trial.
+//! Runs a foreign binary with its child processes: the kernel must know the emulator, for the whole machine or in a namespace that ends
+//! with the trial.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,19 +13,19 @@ printf '%s' "$1" > /proc/sys/fs/binfmt_misc/register || exit 125
 shift
 exec "$@"
 "#;
-/// Executables for 64-bit ARM: the head of their ELF files, and which of its bits matter.
+/// Executables for 64-bit ARM: the head of their ELF files, and a mask of its significant bits.
 const MAGIC: &str = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00";
 const MASK: &str = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff";
 
-/// How the binary is started.
+/// The way in which the binary is started.
 pub(super) struct ArmEmulator {
     binary: PathBuf,
-    /// The line that registers the emulator, where that is done in a namespace.
+    /// The line that registers the emulator; `None` if the machine knows it already.
     rule: Option<String>,
 }
 
 impl ArmEmulator {
-    /// Tries what this machine allows.
+    /// Finds a way that this machine allows.
     pub(super) fn find(program: &Path, binary: &Path) -> anyhow::Result<Self> {
         let rule = format!(":stentor-arm:M::{MAGIC}:{MASK}:{}:F", program.display());
         for rule in [None, Some(rule)] {
@@ -40,13 +40,13 @@ impl ArmEmulator {
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{} does not run the binary: {errors}", program.display());
         anyhow::bail!(
-            "the binary starts others of its kind, and this kernel cannot be told to emulate them: it needs binfmt_misc in a \
+            "the binary starts other programs for its processor, and this kernel does not emulate them: that needs binfmt_misc in a \
              user namespace (Linux 6.7 or later, `unshare --user --map-root-user --mount`), or a registration for the whole \
              machine: on Debian `apt-get install -y binfmt-support qemu-user-static`"
         )
     }
 
-    /// Returns which way it was.
+    /// Returns a description of the way.
     pub(super) fn description(&self) -> &'static str {
         match self.rule {
             None => "this machine's kernel starts programs for ARM with its emulator",

@@ -1,4 +1,4 @@
-//! A small part of every study of web services on an emulated processor: all answers must be right, and no time kept.
+//! A small part of every study of web services on an emulated processor: all answers must be right, and no time may be kept.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::emulator::ArmEmulator;
 
 /// Devices of the demo: few, but both push services and every stage take part.
 const DEMO_DEVICES: &str = "200";
-/// The exit code of what this machine cannot do.
+/// Exit code of a command that this machine cannot run.
 const NOT_TESTABLE: i32 = 6;
 
 /// Each study, with the levels of a small part that still has every subject of ours in it.
@@ -20,7 +20,7 @@ const STUDIES: &[(&str, &[&str])] = &[
     ("albertengo-2020", &["payload=64 B"]),
 ];
 
-/// What does nothing but measure times.
+/// Commands that only measure times.
 const TIMING: &[&[&str]] = &[
     &["lab", "bench", "http2"],
     &["lab", "clock", "selftest"],
@@ -28,7 +28,7 @@ const TIMING: &[&[&str]] = &[
     &["lab", "run", "isikligil-2017", "--out", "never-made"],
 ];
 
-/// Tries the binary; the first thing that fails is the error.
+/// Tries the binary; the first failure is the error.
 pub(super) fn run(emulator: &ArmEmulator) -> anyhow::Result<()> {
     println!("arm: {}", text(&emulator.run(&["--version"])?.stdout).trim());
     doctor(emulator)?;
@@ -93,7 +93,7 @@ pub(super) fn refused(told: &Value) -> Vec<String> {
     told.filter(|[_, reason]| is_wrong(reason)).map(|[what, reason]| format!("{what}: {reason}")).collect()
 }
 
-/// Judges a record: every exchange answered rightly, and nothing of it timed.
+/// Judges a record. Fails unless every exchange was answered rightly and none was timed.
 pub(super) fn judge(record: &Value) -> anyhow::Result<()> {
     let (subject, counts) = (&record["subject"]["label"], &record["counts"]);
     ensure!(record["valid"] == true, "{subject} does not count: {}", record["invalid_reason"]);
@@ -113,7 +113,7 @@ pub(super) fn judge(record: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes sure that something says that it is not timed, and that these fields are empty.
+/// Fails unless an object is marked as not timed, and these fields are empty.
 fn is_untimed(told: &Value, fields: &[&str]) -> anyhow::Result<()> {
     ensure!(told["not_timed"].is_string(), "it does not say that it is not timed: {told}");
     let kept: Vec<&str> = fields.iter().filter(|name| !told[**name].is_null()).copied().collect();

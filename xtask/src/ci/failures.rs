@@ -1,4 +1,4 @@
-//! What failed, found in what cargo and libtest print.
+//! Failures, found in the output of cargo and libtest.
 
 use std::collections::VecDeque;
 
@@ -22,10 +22,10 @@ impl Tail {
     }
 }
 
-/// What failed, and what it printed.
+/// A failure, with its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StepFailure {
-    /// The target and the test, or whatever else names it.
+    /// The target and the test, or another name.
     pub(crate) name: String,
     /// Its own output.
     pub(crate) lines: Vec<String>,
@@ -48,14 +48,14 @@ impl FailureLog {
             self.end_target();
             self.target.name = line.trim().to_owned();
         } else if line.starts_with("error: ") && line.contains(" failed:") {
-            // The list of the targets that failed: the last of them has ended.
+            // The list of failed targets: the last target has ended.
             self.end_target();
         } else {
             self.target.note(&line);
         }
     }
 
-    /// Returns what failed in a step that failed: at least what the step printed last.
+    /// Returns the failures of a failed step: at least the last output of the step.
     pub(crate) fn failures(mut self, step: &str) -> Vec<StepFailure> {
         self.end_target();
         if self.found.is_empty() {
@@ -69,21 +69,21 @@ impl FailureLog {
     }
 }
 
-/// What one test target printed.
+/// The output of one test target.
 #[derive(Debug, Default)]
 struct TargetLog {
-    /// What cargo said of it when it began, and after a failure how it is run again.
+    /// Cargo's line at its beginning, and after a failure the arguments that run it again.
     name: String,
     has_failed: bool,
     /// It ended by a signal, or with a code that is not libtest's.
     has_crashed: bool,
     printed: Tail,
-    /// The tests that failed, in libtest's order.
+    /// The failed tests, in libtest's order.
     failed: Vec<String>,
     outputs: Vec<StepFailure>,
-    /// The test whose output comes now.
+    /// The test of the output that is being read.
     test: Option<(String, Tail)>,
-    /// The list of names comes now.
+    /// True while the list of names is being read.
     in_list: bool,
 }
 
@@ -117,7 +117,7 @@ impl TargetLog {
         }
     }
 
-    /// Returns the tests that failed, and the target itself when none did or it did not come to its end.
+    /// Returns the failed tests, and the target itself if none failed or it did not end normally.
     fn failures(mut self) -> Vec<StepFailure> {
         self.end_test();
         if !self.has_failed {
@@ -136,14 +136,14 @@ impl TargetLog {
     }
 }
 
-/// Whether cargo says that it runs the next target.
+/// Returns true if cargo reports that it runs the next target.
 fn begins_target(line: &str) -> bool {
     let words = line.trim_start();
-    // Cargo puts its verbs to the right of twelve columns; what a test prints seldom begins there.
+    // Cargo right-aligns its verbs in twelve columns; the output of a test seldom begins like this.
     line.starts_with("   ") && (words.starts_with("Running ") || words.starts_with("Doc-tests "))
 }
 
-/// Returns the arguments by which cargo runs a target again that failed.
+/// Returns the arguments with which cargo runs a failed target again.
 fn rerun(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("error: ")?;
     let rest = rest.strip_prefix("test failed").or_else(|| rest.strip_prefix("doctest failed"))?;
@@ -151,16 +151,16 @@ fn rerun(line: &str) -> Option<&str> {
 }
 
 fn failed_test(line: &str, in_list: bool) -> Option<String> {
-    // Behind the verdict may come how long the test took.
+    // The verdict may be followed by the time of the test.
     let verdict = line.split_once(" <").map_or(line, |(verdict, _)| verdict);
     let ended = verdict.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
     let ended = ended.map(|name| name.strip_suffix(" - should panic").unwrap_or(name));
-    // A line of the first kind is broken when something else prints at the same moment; the list is not.
+    // A line of the first kind is broken if another thread prints at the same time; the list is not.
     let listed = line.strip_prefix("    ").filter(|name| in_list && !name.starts_with(' '));
     ended.or(listed).map(str::to_owned)
 }
 
-/// Leaves out what turns colours on and off.
+/// Removes the escape codes of colours.
 fn without_colours(line: &str) -> String {
     let mut parts = line.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();

@@ -1,13 +1,13 @@
-//! Runs a command and hands on what it prints, as it comes.
+//! Runs a command and forwards its output at once.
 
 use std::io::{self, IsTerminal, PipeReader, Read, Write};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-/// Pieces that may wait to be handed on; a terminal that is slow then slows the command, as without us.
+/// Limit of pieces that wait to be forwarded; beyond it a slow terminal slows the command, as it would without this program.
 const WAITING_MAX_PIECES: usize = 64;
-/// How long nothing may come after the command has ended: what it started may hold its output open for ever.
+/// Longest silence after the end of the command: a process that it started may hold its output open for ever.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// Runs a command: both of its outputs go to `out` as they come, and each whole line to `note`. Returns how it
@@ -17,12 +17,12 @@ pub(crate) fn forward(
     out: &mut impl Write,
     note: impl FnMut(&str),
 ) -> anyhow::Result<ExitStatus> {
-    // One pipe for both outputs: cargo names on one the target whose tests print on the other, and the order counts.
+    // One pipe for both outputs: cargo names the target on one, the target's tests print on the other, and their order matters.
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     command.env("CARGO_TERM_COLOR", if io::stdout().is_terminal() { "always" } else { "never" });
     let mut child = command.spawn()?;
-    // It holds the pipe's other end, and nobody would see the output's end.
+    // It holds the write end of the pipe, so that the reader would never see the end of the output.
     drop(command);
     let (sender, pieces) = mpsc::sync_channel(WAITING_MAX_PIECES);
     std::thread::spawn(move || read(reader, &sender));
@@ -36,7 +36,7 @@ pub(crate) fn forward(
     Ok(child.wait()?)
 }
 
-/// Reads until the end, or until nobody wants more.
+/// Reads until the end, or until the receiver is dropped.
 fn read(mut reader: PipeReader, pieces: &SyncSender<Vec<u8>>) {
     let mut buffer = vec![0; 64 * 1_024];
     while let Ok(count @ 1..) = reader.read(&mut buffer) {
@@ -46,7 +46,7 @@ fn read(mut reader: PipeReader, pieces: &SyncSender<Vec<u8>>) {
     }
 }
 
-/// Returns the next piece; `None` when there is none to come.
+/// Returns the next piece; `None` at the end.
 fn next(
     pieces: &Receiver<Vec<u8>>,
     mut has_ended: impl FnMut() -> anyhow::Result<bool>,
@@ -60,7 +60,7 @@ fn next(
     }
 }
 
-/// Makes lines of pieces.
+/// Splits pieces into lines.
 struct LineSplitter<F> {
     rest: Vec<u8>,
     note: F,
@@ -75,7 +75,7 @@ impl<F: FnMut(&str)> LineSplitter<F> {
         }
     }
 
-    /// Takes what came after the last end of a line as a line.
+    /// Reports the rest after the last line break as a line.
     fn end(&mut self) {
         if !self.rest.is_empty() {
             (self.note)(&String::from_utf8_lossy(&std::mem::take(&mut self.rest)));

@@ -52,7 +52,7 @@ impl TestProgram {
     }
 }
 
-/// Asks cargo for the test programs, which it builds where they are not built yet.
+/// Lists the test programs from cargo, which builds missing ones.
 pub(crate) fn find(workspace: &Workspace) -> anyhow::Result<Vec<TestProgram>> {
     let mut command = Command::new("cargo");
     command.args(BUILD).envs(LINTED).args(["--quiet", "--message-format", "json-render-diagnostics"]);

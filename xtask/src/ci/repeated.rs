@@ -1,23 +1,23 @@
-//! What failed, said again where a log ends.
+//! Failures, repeated at the end of a log.
 
 use super::failures::StepFailure;
 
-/// Most failures whose output is repeated; of the others there are names.
+/// Most failures with repeated output; the others are only named.
 const REPEATED_MAX_COUNT: usize = 20;
 /// Most lines of one failure.
 const ONE_MAX_LINES: usize = 60;
-/// Fewest lines of one failure: a panic's place and message, and what compares left and right.
+/// Fewest lines of one failure: a panic's place and message, and the values of left and right.
 const ONE_MIN_LINES: usize = 6;
-/// Lines of all failures together: with names and summary they stay within two hundred, which is what is often kept of a log.
+/// Limit of lines of all failures together: with names and summary they stay within two hundred, a usual limit for kept logs.
 const ALL_MAX_LINES: usize = 140;
-/// Most names of those whose output is not repeated.
+/// Most names of failures without output.
 const NAMED_MAX_COUNT: usize = 20;
 
-/// Returns each failure's name and the part of its output that says most.
+/// Returns each failure's name and the most informative part of its output.
 pub(crate) fn text(failures: &[StepFailure]) -> String {
     let repeated = &failures[..failures.len().min(REPEATED_MAX_COUNT)];
     let most = (ALL_MAX_LINES / repeated.len().max(1)).clamp(ONE_MIN_LINES, ONE_MAX_LINES);
-    let mut lines = vec!["== what failed ==".to_owned()];
+    let mut lines = vec!["== failures ==".to_owned()];
     for failure in repeated {
         lines.push(format!("-- {}", failure.name));
         lines.extend(excerpt(&failure.lines, most));
@@ -30,11 +30,11 @@ pub(crate) fn text(failures: &[StepFailure]) -> String {
     lines.join("\n")
 }
 
-/// Returns at most so many lines: the last ones, or those from a panic's message on where the last would leave it out.
+/// Returns at most `most` lines: the last ones, or those from a panic's message on if the last ones would omit it.
 fn excerpt(lines: &[String], most: usize) -> Vec<String> {
     let is_blank = |line: &String| line.trim().is_empty();
     let lines: Vec<&String> = lines.iter().filter(|line| !is_blank(line)).collect();
-    // Two lines say how many are left out before and after.
+    // Two lines give the numbers of lines left out before and after.
     let most = if lines.len() > most { most - 2 } else { most };
     let last = lines.len().saturating_sub(most);
     let panic = lines.iter().position(|line| line.contains("panicked at "));

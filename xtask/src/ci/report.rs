@@ -1,11 +1,11 @@
-//! What a run prints at its end: the slowest tests, the programs, what was left out, the steps, and the sum of tests.
+//! The report at the end of a run: the slowest tests, the programs, skipped tests, the steps, and the sum of tests.
 
 use super::suite::{EndedProgram, EndedSuite};
 use super::tally::TestCounts;
 use super::usage::Cost;
 use super::{EndedStep, StepVerdict};
 
-/// So many tests are listed as the slowest.
+/// Number of tests in the list of the slowest.
 const SLOWEST_COUNT: usize = 30;
 
 /// Returns the slowest tests, the slowest first.
@@ -31,7 +31,7 @@ pub(crate) fn programs(suite: &EndedSuite) -> String {
     joined(title, programs.iter().map(line))
 }
 
-/// Returns which tests did not run, and why.
+/// Returns the tests that did not run, with the reasons.
 pub(crate) fn skipped(suite: &EndedSuite) -> String {
     let left_out = suite.left_out.iter().map(|left_out| {
         format!("{:>5}  {}: {} (runs in --full)", left_out.count, left_out.row.name(), left_out.row.reason)
@@ -42,7 +42,7 @@ pub(crate) fn skipped(suite: &EndedSuite) -> String {
     joined("== skipped tests ==", left_out.chain(missing))
 }
 
-/// Returns a line for each step and their sum. `before` is what this process cost before the first step.
+/// Returns a line for each step and their sum. `before` is the cost of this process before the first step.
 pub(crate) fn steps(before: Cost, steps: &[EndedStep]) -> String {
     let mut sum = before;
     let mut lines = vec![format!("{}  passed   before the steps", costs(before))];
@@ -61,7 +61,7 @@ pub(crate) fn steps(before: Cost, steps: &[EndedStep]) -> String {
     )
 }
 
-/// Returns the last line: tests, to which each failed step counts that has none.
+/// Returns the last line: the counts of tests; a failed step without a failed test counts as one.
 pub(crate) fn last_line(steps: &[EndedStep]) -> String {
     let mut sum = TestCounts::default();
     for step in steps {
@@ -72,7 +72,7 @@ pub(crate) fn last_line(steps: &[EndedStep]) -> String {
     sum.to_string()
 }
 
-/// Returns whether no step failed.
+/// Returns true if no step failed.
 pub(crate) fn is_passed(steps: &[EndedStep]) -> bool {
     steps.iter().all(|step| step.verdict != StepVerdict::Failed)
 }

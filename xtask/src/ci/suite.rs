@@ -13,7 +13,7 @@ use super::usage::{Cost, Meter};
 use crate::tidy::PromisedTests;
 use crate::workspace::Workspace;
 
-/// How libtest ends when tests failed.
+/// Exit code of libtest if tests failed.
 const TESTS_FAILED_CODE: i32 = 101;
 
 /// One test program that was run.
@@ -23,7 +23,7 @@ pub(crate) struct EndedProgram {
     pub(crate) counts: TestCounts,
     pub(crate) cost: Cost,
     pub(crate) times: Vec<TestTime>,
-    /// What tests said that did not run because something is missing here.
+    /// Reasons of tests that did not run because something is missing here.
     pub(crate) reasons: Vec<String>,
 }
 
@@ -52,13 +52,13 @@ impl EndedSuite {
     }
 }
 
-/// Which tests of a program run.
+/// The tests of a program that run.
 struct TestChoice {
     wanted: usize,
     left_out: Vec<String>,
 }
 
-/// Runs all tests, or those of every run. `threads` tests of one program run at the same time.
+/// Runs all tests, or without `is_full` those of every run, with `threads` concurrent tests of one program.
 pub(crate) fn run(workspace: &Workspace, is_full: bool, threads: &str) -> anyhow::Result<EndedSuite> {
     let promised = PromisedTests::load(workspace)?;
     let mut suite = EndedSuite::default();
@@ -80,7 +80,7 @@ pub(crate) fn run(workspace: &Workspace, is_full: bool, threads: &str) -> anyhow
     Ok(suite)
 }
 
-/// Counts for each row of the table the tests that it takes.
+/// Chooses the tests of a program, and adds to `counts` the number of tests of each row of the table.
 fn choose(package: &str, tests: Vec<String>, promised: &PromisedTests, counts: &mut [usize]) -> TestChoice {
     let mut choice = TestChoice { wanted: 0, left_out: Vec::new() };
     for test in tests {

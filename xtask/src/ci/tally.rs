@@ -1,13 +1,13 @@
-//! Counts and times of tests, read from what a test program prints.
+//! Counts and times of tests, read from the output of a test program.
 
-/// How many tests ended in which way.
+/// Numbers of tests by their end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TestCounts {
     /// They ran and held.
     pub(crate) passed: usize,
     /// They ran and did not hold, or their program ended before they did.
     pub(crate) failed: usize,
-    /// They did not run: `--full` has them, or what they need is missing here.
+    /// They did not run: only `--full` runs them, or something that they need is missing here.
     pub(crate) skipped: usize,
 }
 
@@ -25,7 +25,7 @@ impl std::fmt::Display for TestCounts {
     }
 }
 
-/// One test and how long it took.
+/// One test with its duration.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TestTime {
     /// Its path within its program.
@@ -39,7 +39,7 @@ pub(crate) struct TestTime {
 pub(crate) struct HarnessLog {
     /// Tests that ended, in the order of their ends.
     pub(crate) times: Vec<TestTime>,
-    /// The reasons of tests that ran no further, because something is missing here.
+    /// The reasons of tests that stopped, because something is missing here.
     pub(crate) reasons: Vec<String>,
     /// Passed and failed, by the line with which a harness ends.
     result: Option<(usize, usize)>,
@@ -47,7 +47,7 @@ pub(crate) struct HarnessLog {
     passed_lines: usize,
 }
 
-/// What a test prints that does not run where something is missing.
+/// Prefix of the output of a test that stops because something is missing.
 const SKIPPED: &str = "skipped: ";
 
 impl HarnessLog {
@@ -64,7 +64,8 @@ impl HarnessLog {
         }
     }
 
-    /// Returns the counts of a program that was to run so many tests. Tests that a program's death leaves without a verdict have failed.
+    /// Returns the counts of a program that was to run `wanted` tests. Tests without a verdict, because the program ended early, have
+    /// failed.
     pub(crate) fn counts(&self, wanted: usize) -> TestCounts {
         let (passed, failed) =
             self.result.unwrap_or((self.passed_lines, wanted - self.passed_lines.min(wanted)));
@@ -73,7 +74,7 @@ impl HarnessLog {
     }
 }
 
-/// A test may print at the moment at which the harness writes a line.
+/// Returns true if a result line begins as the harness writes it: a test may print at the same time.
 fn is_own(before: &str) -> bool {
     before.is_empty() || before.starts_with("test ")
 }

@@ -9,10 +9,10 @@ use crate::tidy::PromisedTests;
 pub(crate) struct FullOnly {
     /// The package that has them.
     package: &'static str,
-    /// The beginning of their paths. A row that ends with `::` is a module, and spares the regressions and the tests that the page of
-    /// invariants names; any other row takes those too.
+    /// The beginning of their paths. A row that ends with `::` is a module, and does not take the regressions and the tests that the page
+    /// of invariants names; any other row takes those too.
     path: &'static str,
-    /// Why they are left out.
+    /// Reason for leaving them out.
     pub(crate) reason: &'static str,
 }
 
@@ -25,7 +25,7 @@ impl FullOnly {
         }
     }
 
-    /// Returns whether the row takes this test.
+    /// Returns true if the row takes this test.
     pub(crate) fn takes(&self, package: &str, test: &str, promised: &PromisedTests) -> bool {
         let is_spared = self.path.ends_with("::") && promised.contains(test);
         self.package == package && test.starts_with(self.path) && !is_spared

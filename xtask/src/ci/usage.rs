@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-/// Ticks a second in `/proc`: Linux shows a hundred to programs, whatever the kernel's own rate is.
+/// Ticks per second in `/proc`: Linux reports a hundred to programs, regardless of the kernel's own rate.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Fields of `/proc/self/stat` behind the name in brackets, counted from zero.
+/// Fields of `/proc/self/stat` after the name in brackets, counted from zero.
 const PROCESSOR_FIELDS: std::ops::Range<usize> = 11..15;
 const START_FIELD: usize = 19;
 
-/// What something cost.
+/// Cost of an activity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Cost {
     /// Seconds on the clock.
@@ -19,7 +19,7 @@ pub(crate) struct Cost {
     pub(crate) processor_seconds: f64,
 }
 
-/// Measures the cost of one thing.
+/// Measures the cost of one activity.
 pub(crate) struct Meter {
     began: Instant,
     processor_seconds: f64,
@@ -46,7 +46,7 @@ pub(crate) fn since_process_start() -> Cost {
     Cost { wall_seconds: (now - started).max(0.0), processor_seconds: processor_seconds() }
 }
 
-/// Zero where there is no `/proc`.
+/// Returns the processor time of this process; zero without `/proc`.
 fn processor_seconds() -> f64 {
     let fields = PROCESSOR_FIELDS.map(stat_field);
     fields.map(Result::unwrap_or_default).sum::<f64>() / TICKS_PER_SECOND

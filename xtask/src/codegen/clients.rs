@@ -1,4 +1,4 @@
-//! The clients under clients/: what is generated of them, from the OpenAPI description.
+//! The generated part of the clients under clients/, from the OpenAPI description.
 
 mod model;
 mod python;
@@ -8,9 +8,9 @@ mod typescript;
 use anyhow::Context as _;
 use model::ApiModel;
 
-/// A generated file of a client, and what writes it.
+/// A generated file of a client, with its generator.
 pub(super) struct ClientFile {
-    /// Where it is, from the root.
+    /// Path of the file, from the root.
     pub(super) path: &'static str,
     write: fn(&ApiModel) -> String,
 }

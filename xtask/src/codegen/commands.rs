@@ -15,7 +15,7 @@ struct DocumentedProgram {
     /// Its file, beside the product's.
     file: &'static str,
     folder: &'static str,
-    /// How many words stand before a group.
+    /// Number of words before a group.
     words: usize,
 }
 
@@ -24,7 +24,7 @@ const PROGRAMS: [DocumentedProgram; 2] = [
     DocumentedProgram { file: "stentor-lab", folder: "docs/commands/lab", words: 2 },
 ];
 
-/// Asks each program for its pages.
+/// Generates the pages of each program by running it.
 pub(super) fn texts(product: &Path) -> anyhow::Result<Vec<GeneratedText>> {
     let mut texts = Vec::new();
     for program in &PROGRAMS {
@@ -46,7 +46,7 @@ impl DocumentedProgram {
     }
 }
 
-/// Returns the word of each command that stands behind so many others, each once.
+/// Returns the word of each command after the first `words` words, each once.
 fn groups(list: &str, words: usize) -> anyhow::Result<BTreeSet<String>> {
     let list: serde_json::Value = serde_json::from_str(list).context("the list of commands is not JSON")?;
     let commands = list["commands"].as_array().context("there is no list of commands")?;

@@ -1,4 +1,4 @@
-//! The folder beside the binary: what the binary writes for tools, and the clients with their generated half.
+//! The folder beside the binary: the binary's descriptions for tools, and the clients with their generated half.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 /// The clients that are made from the OpenAPI description.
 const CLIENTS: [&str; 2] = ["clients/python/", "clients/typescript/"];
 
-/// Fills the folder, and returns its path. What a run before has left there is removed.
+/// Fills the folder, and returns its path. Files of an earlier run are removed.
 pub(super) fn write(workspace: &Workspace, binary: &Path) -> anyhow::Result<PathBuf> {
     let folder = binary.with_file_name("archive");
     if folder.exists() {

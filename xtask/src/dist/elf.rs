@@ -1,5 +1,4 @@
-//! What an executable asks of the system that starts it, read from its ELF headers (System V ABI, "Object Files" and
-//! "Program Loading").
+//! The run-time requirements of an executable, read from its ELF headers (System V ABI, "Object Files" and "Program Loading").
 
 use anyhow::{Context, ensure};
 
@@ -9,11 +8,11 @@ const PT_INTERP: u32 = 3;
 /// Tags of the dynamic section: its end, and a shared library by name.
 const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
-/// Magic number, 64 bits, little-endian: what we hand out is no other kind.
+/// Magic number, 64 bits, little-endian: the only kind of released executables.
 const IDENTITY: &[u8] = b"\x7fELF\x02\x01";
 const DYNAMIC_ENTRY_BYTES: usize = 16;
 
-/// Lists what a 64-bit little-endian executable needs at run time: nothing, when it is static.
+/// Lists the run-time requirements of a 64-bit little-endian executable; none if it is static.
 pub(super) fn needs(file: &[u8]) -> anyhow::Result<Vec<String>> {
     ensure!(file.starts_with(IDENTITY), "not a 64-bit little-endian ELF file");
     let headers = place(number(file, 0x20, 8)?)?;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// An executable of one program header of a kind, whose segment follows it.
+/// An executable with one program header of a kind, followed by its segment.
 fn executable(kind: u32, segment: &[u8]) -> Vec<u8> {
     let mut file = vec![0; 0x40 + 0x38];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -12,7 +12,7 @@ const DEMO_DEVICES: &str = "200";
 /// A server that ends with the trial.
 struct TrialServer {
     child: Child,
-    /// Where it listens, as `http://localhost:port`.
+    /// Its URL, as `http://localhost:port`.
     url: String,
 }
 
@@ -23,7 +23,7 @@ impl Drop for TrialServer {
     }
 }
 
-/// Tries the binary; the first thing that fails is the error.
+/// Tries the binary; the first failure is the error.
 pub(super) fn run(binary: &Path) -> anyhow::Result<()> {
     println!("dist: {}", succeed(binary, &["--version"])?.trim());
     let folder = scratch()?;

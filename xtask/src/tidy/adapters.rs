@@ -1,5 +1,5 @@
-//! Adapters: the folders that the registry of push services names. A macro declares them as modules, so whoever reads source text
-//! alone, such as rustfmt, has to be told of them.
+//! Adapters: the folders that the registry of push services names. A macro declares them as modules, so that tools which read source text
+//! alone, such as rustfmt, do not find them and need a list.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 /// The file with the registry.
 const REGISTRY: &str = "crates/stentor-core/src/provider.rs";
-/// Where the folders are.
+/// Parent of the folders.
 const HOME: &str = "crates/stentor-providers/src";
 
 /// Lists the files in which the adapters' folders begin.
@@ -29,7 +29,7 @@ fn folder(line: &str) -> Option<&str> {
     (is_word && kind.contains(" = ") && kind.ends_with(';')).then_some(folder)
 }
 
-/// Reports the files of adapters that rustfmt would write otherwise.
+/// Reports the files of adapters that rustfmt would change.
 pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<TidyFinding>> {
     let mut command = Command::new("rustfmt");
     command.args(["--check", "--files-with-diff", "--edition", "2024"]).args(roots(files));

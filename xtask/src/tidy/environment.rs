@@ -15,7 +15,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("Env", "raw"),
 ];
 
-/// Calls that read the wall clock. `Instant` is free: it measures a span and cannot tell the time.
+/// Calls that read the wall clock. `Instant` is permitted: it measures a span and does not know the time of day.
 const WALL_CLOCK: &[(&str, &str)] =
     &[("SystemTime", "now"), ("Timestamp", "now"), ("Zoned", "now"), ("Utc", "now"), ("Local", "now")];
 
@@ -64,7 +64,7 @@ fn is_call(window: &[SourceToken], (owner, function): (&str, &str)) -> bool {
     window[0].word == owner && window[1].word == ":" && window[2].word == ":" && window[3].word == function
 }
 
-/// Returns whether the file is `…/<name>.rs` or lies in a folder `<name>`.
+/// Returns true if the file is `…/<name>.rs` or lies in a folder `<name>`.
 fn is_named(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part.strip_suffix(".rs").unwrap_or(part) == name)
 }

@@ -24,11 +24,11 @@ pub(crate) struct Floors {
     pub(crate) module: &'static [&'static str],
     /// The modules, floor by floor.
     pub(crate) floors: &'static [&'static [&'static str]],
-    /// Uses that run back up, or along a floor: from, to, and why.
+    /// Permitted uses that run back up, or along a floor: from, to, and the reason.
     pub(crate) back: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// Every crate whose floors are held.
+/// Every crate with checked floors.
 const HOUSES: &[Floors] = &[
     core::CORE,
     core::CORE_LEDGER,
@@ -107,7 +107,7 @@ pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<TidyFinding> {
         let goes_up = *to != from && house.floor(to)? >= floor;
         let is_named = house.back.iter().any(|(a, b, _)| (*a, *b) == (from.as_str(), to.as_str()));
         (goes_up && !is_named).then(|| {
-            let sentence = format!("`{from}` uses `{to}`, which is not below it: move what both need down");
+            let sentence = format!("`{from}` uses `{to}`, which is not below it: move the shared part down");
             TidyFinding::new(&file.path, *line, sentence)
         })
     });

@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 /// The page with the words.
 const PAGE: &str = "GLOSSARY.md";
 
-/// Reports words of the glossary that stand there twice or that the code does not have.
+/// Reports words of the glossary that are there twice or are missing in the code.
 pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<TidyFinding>> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
     let identifiers: BTreeSet<String> =
@@ -22,7 +22,7 @@ pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result
     Ok(findings(&page, is_known))
 }
 
-/// Reads the rows of a page against what the code knows.
+/// Checks the rows of a page against the words of the code.
 pub(crate) fn findings(page: &str, is_known: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -62,7 +62,7 @@ fn prefixes(row: &str) -> impl Iterator<Item = &str> {
     row.split('`').skip(1).step_by(2).filter_map(|code| code.strip_suffix("_…"))
 }
 
-/// Returns a word without what sets identifiers apart from words.
+/// Returns a word in lower case with letters and digits only, so that an identifier and a word compare equal.
 fn plain(word: &str) -> String {
     word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -1,11 +1,11 @@
-//! Leftovers: what was meant to be temporary does not stay.
+//! Leftovers: no temporary code stays.
 
 use syn::visit::{self, Visit};
 
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
-/// Macros that mark unfinished work, and what to do about each.
+/// Macros that mark unfinished work, each with its fix.
 const UNFINISHED: &[(&str, &str)] = &[
     ("todo", "finish it or return an error"),
     ("unimplemented", "finish it or return an error"),
@@ -58,7 +58,7 @@ fn is_ignore(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("ignore") || conditional()
 }
 
-/// Returns what a `cfg_attr(condition, attribute)` applies: the text behind the last comma outside parentheses.
+/// Returns the attribute of a `cfg_attr(condition, attribute)`: the text after the last comma.
 fn last_part(tokens: &str) -> &str {
     tokens.rsplit(',').next().unwrap_or_default().trim()
 }

@@ -1,4 +1,4 @@
-//! Links: each page that a tracked file names is there, and so is the heading that a link leads to.
+//! Links: each page that a tracked file names exists, and so does the heading that a link leads to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     Ok(findings(&texts, &paths))
 }
 
-/// Reads the texts against the files and folders that there are.
+/// Checks the texts against the existing files and folders.
 pub(crate) fn findings(texts: &BTreeMap<String, String>, paths: &BTreeSet<PathBuf>) -> Vec<TidyFinding> {
     let pages = texts.iter().filter(|(path, _)| path.ends_with(".md"));
     let headings = pages.map(|(path, text)| (PathBuf::from(path), headings(text))).collect();
@@ -40,7 +40,7 @@ pub(crate) fn findings(texts: &BTreeMap<String, String>, paths: &BTreeSet<PathBu
     findings
 }
 
-/// Returns the lines of a text with their numbers; of a page without those of its blocks of code.
+/// Returns the lines of a text with their numbers; for a page without its blocks of code.
 fn prose<'a>(path: &str, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
     let is_page = path.ends_with(".md");
     let mut is_code = false;
@@ -73,7 +73,7 @@ fn broken_link(
     (!anchor.is_empty() && !has_heading).then(|| format!("the link {link} leads to no heading"))
 }
 
-/// Resolves a link beside the page that has it; a link that leaves the project is none of ours.
+/// Resolves a link relative to its page; `None` if the link leaves the project.
 fn resolved(path: &str, file: &str) -> Option<PathBuf> {
     let mut target = Path::new(path).parent()?.to_path_buf();
     for component in Path::new(file).components() {

@@ -1,7 +1,7 @@
-//! Text in the log: what comes from outside is logged as a text with marks, never as if it were part of the line.
+//! Text in the log: foreign text is logged with quotation marks, never as if it were part of the line.
 //!
-//! The log itself lets no value make another line. This rule keeps values apart from words within one: `%` is for ids, addresses and
-//! errors of our own; a text is logged by its name alone, or with `?`. A message is constant: what differs is in fields.
+//! The log itself lets no value make another line. This rule keeps values apart from words within one: `%` is for ids, addresses and errors
+//! of our own; a text is logged by its name alone, or with `?`. A message is constant: variable parts are in fields.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -23,7 +23,7 @@ const MACROS: [&str; 10] = [
     "trace_span",
 ];
 
-/// What may be shown with `%`: the last name of such an expression.
+/// The last names of expressions that may be shown with `%`.
 const OURS: [&str; 24] = [
     // Numbers and words of ours.
     "id",
@@ -38,11 +38,11 @@ const OURS: [&str; 24] = [
     "kind",
     "agent",
     "present",
-    // Where something is, as the operator has set it.
+    // Places, as the operator has set them.
     "address",
     "display",
     "shown",
-    // Errors of ours, which quote what they have from others.
+    // Errors of ours, which quote foreign text.
     "error",
     "fault",
     "why",
@@ -50,12 +50,12 @@ const OURS: [&str; 24] = [
     "problem",
     "invalid",
     "end",
-    // A pair of numbers: the app and the provider of a credential, behind a dot.
+    // A pair of numbers: the app and the provider of a credential, after a dot.
     "0",
     "1",
 ];
 
-/// Reports values that are shown as they are, and messages with values in them.
+/// Reports values that are logged without quotation marks, and messages with values in them.
 pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     let mut calls = LogCalls { file, findings: Vec::new() };
     calls.visit_file(&file.ast);
@@ -115,11 +115,11 @@ fn arguments(tokens: &TokenStream) -> Vec<Vec<TokenTree>> {
     all
 }
 
-/// Returns the last name of a value behind `%`.
+/// Returns the last name of a value after `%`.
 fn shown_as_it_is(argument: &[TokenTree]) -> Option<String> {
     let is_mark = |tree: &TokenTree, mark| matches!(tree, TokenTree::Punct(punct) if punct.as_char() == mark);
     let place = argument.iter().position(|tree| is_mark(tree, '%'))?;
-    // Elsewhere it is a remainder.
+    // At other places it is a remainder.
     if place > 0 && !is_mark(&argument[place - 1], '=') {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Outcomes: what a push service's answer means is decided in one room of the server, and nowhere else.
+//! Outcomes: one module of the server alone interprets a push service's outcome.
 
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
-/// The crate that must not read outcomes, and its one room that does.
+/// The crate that must not read outcomes, and its one module that does.
 const HOUSE: &str = "crates/stentor-server/src/";
 const ROOM: &str = "crates/stentor-server/src/pipeline/settle";
 
@@ -20,7 +20,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
         named.filter(|part| !file.is_test_line(part[0].line) && !file.path.contains("/tests"));
     outside_tests
         .map(|part| {
-            let sentence = "only pipeline::settle reads an outcome: ask it for what you need to know";
+            let sentence = "only pipeline::settle reads an outcome: get the needed facts from it";
             TidyFinding::new(&file.path, part[0].line, sentence)
         })
         .collect()

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 const PAGE: &str = "docs/invariants.md";
 /// Regressions that have a row each, from 1.
 const REGRESSIONS: u32 = 23;
-/// A name of so many words is that of a test.
+/// Smallest number of words of a name that counts as a test's.
 const TEST_NAME_MIN_WORDS: usize = 4;
 
 /// The tests that the tables name, and those of the regressions.
@@ -30,20 +30,20 @@ impl PromisedTests {
         Self(named.chain((1..=REGRESSIONS).map(|number| format!("r{number}_…"))).collect())
     }
 
-    /// Returns whether the test with this path is one of them.
+    /// Returns true if the test with this path is one of them.
     pub(crate) fn contains(&self, path: &str) -> bool {
         let name = path.rsplit("::").next().unwrap_or(path);
         self.0.iter().any(|one| one.strip_suffix('…').map_or(one == name, |start| name.starts_with(start)))
     }
 }
 
-/// Reports tests that are named and not there.
+/// Reports named tests that do not exist.
 pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<TidyFinding>> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
     Ok(findings(&page, &functions(files)))
 }
 
-/// Reads the rows of a page against the names of all functions.
+/// Checks the rows of a page against the names of all functions.
 pub(crate) fn findings(page: &str, known: &BTreeSet<String>) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (index, row) in rows(page) {
@@ -76,7 +76,7 @@ fn is_test_name(name: &str) -> bool {
     name.ends_with("_…") || (name.chars().all(letters) && name.split('_').count() >= TEST_NAME_MIN_WORDS)
 }
 
-/// A name that ends with `…` stands for all that begin so.
+/// Returns true if a test exists; a name that ends with `…` stands for all names with this beginning.
 fn is_there(name: &str, known: &BTreeSet<String>) -> bool {
     match name.strip_suffix('…') {
         Some(beginning) => known.iter().any(|one| one.starts_with(beginning)),
@@ -99,7 +99,7 @@ impl<'ast> Visit<'ast> for Names {
         visit::visit_item_fn(self, item);
     }
 
-    /// Tests of properties and conformance suites are made by macros: their names stand in the tokens.
+    /// Macros make the tests of properties and conformance suites: their names are among the tokens.
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
         let text = item.tokens.to_string();
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

@@ -1,4 +1,4 @@
-//! Sizes: no function and no file grows past what can be read at once, and the typical function stays small.
+//! Sizes: functions and files stay short enough to be read at once, and the typical function stays small.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,8 +39,7 @@ pub(crate) struct PackageSizes {
     package: String,
     /// The lengths of all functions outside tests, sorted.
     product: Vec<usize>,
-    /// The lengths of test functions, sorted: reported, not limited by statistics, since a test is a
-    /// story that is read once from top to bottom.
+    /// The lengths of test functions, sorted: reported, but not limited by statistics, since a test is read once from top to bottom.
     tests: Vec<usize>,
 }
 
@@ -85,7 +84,7 @@ pub(crate) fn measure(files: &[RustFile]) -> Vec<PackageSizes> {
     packages.into_values().map(sorted).collect()
 }
 
-/// Reports long functions, long files, and packages whose typical function is too long.
+/// Reports long functions, long files, and packages with a typical function that is too long.
 pub(crate) fn check(files: &[RustFile], sizes: &[PackageSizes]) -> Vec<TidyFinding> {
     let mut findings: Vec<TidyFinding> = files.iter().flat_map(check_file).collect();
     findings.extend(sizes.iter().flat_map(check_package));
@@ -99,7 +98,7 @@ pub(crate) fn functions(file: &RustFile) -> Vec<Function> {
     collector.functions
 }
 
-/// Reports what is too long in one file.
+/// Reports long functions and the length of one file.
 pub(crate) fn check_file(file: &RustFile) -> Vec<TidyFinding> {
     let long = functions(file)
         .into_iter()
@@ -124,7 +123,7 @@ pub(crate) fn check_file(file: &RustFile) -> Vec<TidyFinding> {
     findings
 }
 
-/// Reports a package whose typical function is too long.
+/// Reports a package with a typical function that is too long.
 pub(crate) fn check_package(sizes: &PackageSizes) -> Vec<TidyFinding> {
     if sizes.product.len() < STATISTICS_FUNCTIONS_MIN {
         return Vec::new();
@@ -155,7 +154,7 @@ fn percentile(sorted: &[usize], percent: usize) -> usize {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// Returns for each line whether it holds code, rather than being blank or a comment.
+/// Returns for each line true if it holds code, and false if it is blank or a comment.
 fn code_lines(text: &str) -> Vec<bool> {
     let mut in_comment = false;
     text.lines()

@@ -1,4 +1,4 @@
-//! Text: no tracked file knows where the project happens to be checked out.
+//! Text: no tracked file contains the path of the checkout.
 
 use crate::finding::TidyFinding;
 use crate::workspace::Workspace;
@@ -37,7 +37,7 @@ pub(crate) fn check_text(path: &str, text: &str, root: &str, forbidden: &[&str])
     findings
 }
 
-/// Returns whether a line holds `root` as a whole path; a root of one part, as in a container, says too little to be looked for.
+/// Returns true if a line holds `root` as a whole path. A root of one part, as in a container, is too common to be searched for.
 fn names_folder(line: &str, root: &str) -> bool {
     let continues = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
     let starts = |before: &str| !before.ends_with(continues);

@@ -1,4 +1,4 @@
-//! Vendors: what is said of one push service stands in its adapter's folder.
+//! Vendors: words of one push service are used in its adapter's folder only.
 
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
@@ -29,7 +29,7 @@ pub(crate) struct VendorPlace {
     pub(crate) path: &'static str,
     /// The words, each by its parts.
     pub(crate) words: &'static [&'static [&'static str]],
-    /// Why they stand there.
+    /// Reason for the exemption.
     #[expect(dead_code, reason = "written for the reader of the list")]
     pub(crate) reason: &'static str,
 }
@@ -64,7 +64,7 @@ const PLACES: &[VendorPlace] = &[
     VendorPlace {
         path: "crates/stentor-server/src/gateway/",
         words: &[&["fcm"]],
-        reason: "devices of a vendor ask at the paths that they have built in",
+        reason: "devices of a vendor call the paths that are built into them",
     },
     VendorPlace {
         path: "crates/stentor-core/src/audit.rs",
@@ -129,7 +129,7 @@ pub(crate) fn check_with(file: &RustFile, places: &[VendorPlace]) -> Vec<TidyFin
             let said = parts_of_line(line);
             let word = wrong.iter().find(|word| said.windows(word.len()).any(|parts| parts == ***word))?;
             let sentence = format!(
-                "\"{}\" is a vendor's word: ask the adapter's Descriptor (stentor-providers) instead",
+                "\"{}\" is a vendor's word: use the adapter's Descriptor (stentor-providers) instead",
                 word.join("_")
             );
             Some(TidyFinding::new(&file.path, number, sentence))

@@ -5,19 +5,19 @@ use cargo_metadata::{Dependency, DependencyKind, Metadata, Package};
 use crate::finding::TidyFinding;
 use crate::workspace::Workspace;
 
-/// What one room may lean on inside the house.
+/// Permitted dependencies of one crate of the workspace.
 struct CrateWalls {
     name: &'static str,
-    /// Rooms that it may depend on.
+    /// Crates that it may depend on.
     may: &'static [&'static str],
-    /// Further rooms that its tests may depend on.
+    /// Further crates that its tests may depend on.
     tests_may: &'static [&'static str],
 }
 
-/// Every room of the house; an edge that is not written here is forbidden.
+/// Every crate of the workspace; a dependency that is not listed here is forbidden.
 const ROOMS: &[CrateWalls] = &[
     CrateWalls { name: "stentor-core", may: &[], tests_may: &[] },
-    // What two RFCs say has no second reading, so the two sides of a connection share it.
+    // Two RFCs leave no room for interpretation, so that both sides of a connection share the codec.
     CrateWalls { name: "stentor-http2-codec", may: &[], tests_may: &[] },
     CrateWalls { name: "stentor-http2", may: &["stentor-http2-codec"], tests_may: &["stentor-emulators"] },
     CrateWalls { name: "stentor-storage", may: &["stentor-core"], tests_may: &[] },
@@ -26,14 +26,15 @@ const ROOMS: &[CrateWalls] = &[
         may: &["stentor-core", "stentor-http2"],
         tests_may: &["stentor-emulators"],
     },
-    // Open connections scale and fail unlike an API: they know the ports of core and formats, and nothing of who runs them.
+    // Open connections scale and fail unlike an API: this crate knows the ports of core and formats, and nothing of the programs that run
+    // it.
     CrateWalls {
         name: "stentor-gateway",
         may: &["stentor-core", "stentor-wire"],
         tests_may: &["stentor-storage"],
     },
     CrateWalls {
-        // The server knows ports. Its stories run over real engines, put together as the binary does.
+        // The server knows ports. Its tests run over real engines, composed as in the binary.
         name: "stentor-server",
         may: &["stentor-core", "stentor-providers", "stentor-gateway", "stentor-wire"],
         tests_may: &["stentor-emulators", "stentor-node", "stentor-storage"],
@@ -44,16 +45,16 @@ const ROOMS: &[CrateWalls] = &[
         may: &["stentor-core", "stentor-server", "stentor-storage"],
         tests_may: &[],
     },
-    // Facts of the machine belong to no side: the demo names them as the laboratory does.
+    // Facts about the machine belong to no side: the demo and the laboratory both use them.
     CrateWalls { name: "stentor-machine", may: &[], tests_may: &[] },
-    // Of what vendors say both sides keep a reading of their own: a mistake that both share would not be seen.
+    // Both sides interpret vendors' documents independently: a mistake in shared code would go unnoticed.
     CrateWalls { name: "stentor-emulators", may: &["stentor-http2-codec"], tests_may: &[] },
-    // Formats are bytes and values: whoever speaks one, a subject or a face of the server, brings its own sockets.
+    // Formats are bytes and values: the users of a format, a subject or a face of the server, bring their own sockets.
     CrateWalls { name: "stentor-wire", may: &[], tests_may: &[] },
-    // Namespaces, links, control groups and clocks know nothing of what runs between them.
+    // Namespaces, links, control groups and clocks know nothing of the processes between them.
     CrateWalls { name: "stentor-rig", may: &[], tests_may: &[] },
     CrateWalls {
-        // The laboratory measures the sender from within and everything else as a process; its own subjects speak formats.
+        // The laboratory measures the sender from within and all other programs as processes; its own subjects use the formats.
         name: "stentor-lab",
         may: &["stentor-http2", "stentor-machine", "stentor-wire", "stentor-rig"],
         tests_may: &["stentor-emulators"],
@@ -63,8 +64,8 @@ const ROOMS: &[CrateWalls] = &[
     // Both programs print reports of the stage.
     CrateWalls { name: "stentor-terminal", may: &["stentor-machine", "stentor-stage"], tests_may: &[] },
     CrateWalls {
-        // The laboratory's program runs the server within its own process where a study's subject is the server itself. It reads
-        // replies of faces by the formats. A device of a study speaks MCS by the gateway's own client.
+        // The laboratory's program runs the server within its own process if a study's subject is the server itself. It reads replies of
+        // faces by the formats. A device of a study speaks MCS by the gateway's own client.
         name: "stentor-lab-cli",
         may: &[
             "stentor-emulators",
@@ -81,8 +82,8 @@ const ROOMS: &[CrateWalls] = &[
         tests_may: &[],
     },
     CrateWalls {
-        // Its commands ask for what each push service needs, as its adapter describes it. A machine as a device opens messages by
-        // the room that seals them.
+        // Its commands request the credential fields of each push service, as its adapter describes them. A machine as a device opens
+        // messages with the crate that seals them.
         name: "stentor",
         may: &[
             "stentor-server",
@@ -93,7 +94,7 @@ const ROOMS: &[CrateWalls] = &[
             "stentor-stage",
             "stentor-terminal",
         ],
-        // A story with a device needs somebody who speaks MCS as one; those of the laboratory read its records.
+        // A test with a device needs a client of MCS; those of the laboratory read its records.
         tests_may: &[
             "stentor-core",
             "stentor-storage",
@@ -110,7 +111,7 @@ const ROOMS: &[CrateWalls] = &[
         may: &["stentor-emulators", "stentor-node", "stentor-server"],
         tests_may: &[],
     },
-    // Whatever reads foreign bytes is fuzzed.
+    // All parsers of foreign bytes are fuzzed.
     CrateWalls {
         name: "stentor-fuzz-targets",
         may: &[],
@@ -130,11 +131,11 @@ const ROOMS: &[CrateWalls] = &[
     CrateWalls { name: "xtask", may: &[], tests_may: &[] },
 ];
 
-/// A library that only some rooms may name.
+/// A library that only some crates may use.
 struct Owned {
     library: &'static str,
     by: &'static [&'static str],
-    /// Further rooms that may use it in their tests.
+    /// Further crates that may use it in their tests.
     tests_of: &'static [&'static str],
     why: &'static str,
 }
@@ -175,7 +176,7 @@ const OWNED: &[Owned] = &[
         library: "async-compression",
         by: &["stentor-server"],
         tests_of: &["stentor"],
-        why: "bodies are unpacked where what they unpack to is counted",
+        why: "bodies are decompressed where their decompressed size is counted",
     },
     Owned {
         library: "quick-xml",
@@ -217,7 +218,7 @@ const OWNED: &[Owned] = &[
         library: "mdns-sd",
         by: &["stentor-server"],
         tests_of: &[],
-        why: "what is announced and what is found are the two ends of one agreement",
+        why: "announcing and finding are the two ends of one agreement",
     },
     Owned {
         library: "clap",
@@ -227,7 +228,7 @@ const OWNED: &[Owned] = &[
     },
     Owned {
         library: "anyhow",
-        // Who fails on the stage fails for a person: a chain of sentences that a command prints.
+        // An error of the stage is for a person: a chain of sentences that a command prints.
         by: &["stentor", "stentor-lab-cli", "stentor-stage", "stentor-terminal", "stentor-judges", "xtask"],
         tests_of: &["stentor-server", "stentor-storage", "stentor-providers", "stentor-emulators"],
         why: "a library names its errors",
@@ -265,7 +266,7 @@ pub(crate) struct Edge {
     pub(crate) to: String,
     /// True for a dependency of tests only.
     pub(crate) tests_only: bool,
-    /// The manifest that says so, and the line of it.
+    /// The manifest with the dependency, and its line there.
     pub(crate) place: (String, usize),
 }
 
@@ -295,7 +296,7 @@ pub(crate) fn banned(is_built: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
     built
         .map(|(library, why)| {
             let sentence = format!(
-                "{library} is compiled in ({why}): find who brings it with `cargo tree -i {library}` and switch that feature off"
+                "{library} is compiled in ({why}): find its dependent with `cargo tree -i {library}` and switch that feature off"
             );
             TidyFinding::new("Cargo.lock", 1, sentence)
         })
@@ -332,7 +333,7 @@ fn owned_elsewhere(edge: &Edge) -> Option<String> {
     let allowed = owned.by.contains(&from) || (edge.tests_only && owned.tests_of.contains(&from));
     (!allowed).then(|| {
         format!(
-            "{} belongs to {} ({}): {from} must ask that room",
+            "{} belongs to {} ({}): {from} must call that crate",
             owned.library,
             owned.by.join(" and "),
             owned.why

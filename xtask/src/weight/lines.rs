@@ -1,4 +1,4 @@
-//! Lines of Rust, told apart into product and tests, and lines of generated files that git keeps.
+//! Lines of Rust, divided into product and tests, and lines of generated files that git keeps.
 
 use anyhow::{Context, bail};
 
@@ -52,7 +52,7 @@ pub(super) fn generated(workspace: &Workspace) -> anyhow::Result<usize> {
     Ok(lines)
 }
 
-/// Returns whether a program writes this text file.
+/// Returns true if a program writes this text file.
 pub(super) fn is_generated(path: &str) -> bool {
     let is_page = path.ends_with(".md") && path != WRITTEN_BY_HAND;
     codegen::writes(path)

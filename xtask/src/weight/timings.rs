@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-/// Stands in the report before the list of all compiled units.
+/// Text in the report before the list of all compiled units.
 const LIST: &str = "const UNIT_DATA = ";
 
-/// A crate, and how long all of its units took together: its library, its build script and the run of that.
+/// A crate, with the time of all its units together: its library, its build script and the run of that.
 #[derive(Debug, PartialEq)]
 pub(super) struct CrateTime {
     pub(super) name: String,
@@ -22,7 +22,7 @@ impl CrateTime {
     }
 }
 
-/// Returns the crates of the newest report below the target folder, the slowest first; none where there is no report.
+/// Returns the crates of the newest report below the target folder, the slowest first; empty without a report.
 pub(super) fn newest(target: &Path) -> anyhow::Result<Vec<CrateTime>> {
     let Some(report) = newest_report(&target.join("cargo-timings"))? else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(&report).with_context(|| report.display().to_string())?;
@@ -48,7 +48,7 @@ fn newest_report(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
 /// Reads the units of a report, and returns the crates with the slowest first.
 pub(super) fn slowest(report: &str) -> anyhow::Result<Vec<CrateTime>> {
     let (_, rest) = report.split_once(LIST).context("it has no list of units")?;
-    // The list is JSON within a script, which goes on behind it.
+    // The list is JSON within a script, which continues after it.
     let units = serde_json::Deserializer::from_str(rest).into_iter::<Vec<Value>>().next();
     let units = units.context("its list of units is empty")??;
     let mut seconds: BTreeMap<&str, f64> = BTreeMap::new();

@@ -77,7 +77,7 @@ class Folder:
         except FileNotFoundError:
             return None
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f"{file} cannot be read: remove it to register anew") from error
+            raise ValueError(f"{file} cannot be read: remove it to register again") from error
 
     def keep(self, memory: Memory) -> None:
         """Keeps it: on disk when this returns."""

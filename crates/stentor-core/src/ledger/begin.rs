@@ -1,4 +1,4 @@
-//! How a campaign begins, and how its audience is cut into chunks.
+//! The start of a campaign, and the division of its audience into chunks.
 
 use super::LedgerCache;
 use super::rows::{LedgerRows, NewChunk};
@@ -11,25 +11,25 @@ use crate::message::Message;
 use crate::ports::store::{Expanded, Expansion};
 use crate::time::Timestamp;
 
-/// Who is meant by a message, when it begins.
+/// The audience of a message at the start of its campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Audience {
-    /// Many, at the providers that the app's devices use or used: producers find them step by step.
+    /// A large audience at the providers that the app's devices use or used: producers expand it step by step.
     Wide(Vec<ProviderKind>),
-    /// These, by provider, each list ascending.
+    /// These devices by provider, each list ascending.
     Named(Vec<(ProviderKind, Vec<DeviceId>)>),
 }
 
-/// How the first chunks of a campaign are made.
+/// Parameters of the first chunks of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cutting {
     /// Most devices in one chunk.
     pub chunk_max_devices: usize,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Begins a campaign that waits: the bound of its audience is fixed, and its producers or its chunks are made. Returns the
+/// Begins a waiting campaign: fixes the upper bound of its audience and creates its producers or its chunks. Returns the tickets of the
 /// chunks.
 pub fn begin<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
@@ -42,13 +42,13 @@ pub fn begin<R: LedgerRows>(
     let lists = match audience {
         Audience::Named(lists) => lists,
         Audience::Wide(providers) => {
-            // Which of them have an audience is theirs to find out.
+            // The producers find out which of the providers have an audience.
             for provider in &providers {
                 ledger.rows.add_producer(message.app, id, *provider)?;
                 ledger.open_new(id, *provider);
             }
             if providers.is_empty() {
-                // No books of it are opened, so nothing else would have it ended at the close.
+                // No books are opened, so the campaign would not be finished at the close otherwise.
                 ledger.note_idle(id);
             }
             return Ok(Vec::new());
@@ -57,7 +57,7 @@ pub fn begin<R: LedgerRows>(
     let mut tickets = Vec::new();
     for (provider, devices) in lists {
         let lane = Lane { provider, app: message.app, class: message.spec.target.class() };
-        // Before `cut`, which would look for books that cannot be there yet.
+        // Before `cut`, which would query books that cannot exist yet.
         ledger.open_new(id, provider).set_complete(true);
         tickets.extend(cut(ledger, id, lane, &devices, cutting)?);
     }
@@ -67,7 +67,7 @@ pub fn begin<R: LedgerRows>(
     Ok(tickets)
 }
 
-/// Cuts devices new to a campaign into chunks.
+/// Divides devices that are new to a campaign into chunks.
 fn cut<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     campaign: CampaignId,
@@ -75,7 +75,7 @@ fn cut<R: LedgerRows>(
     devices: &[DeviceId],
     Cutting { chunk_max_devices, now }: Cutting,
 ) -> Result<Vec<Ticket>, R::Error> {
-    // Audience and queue grow in one transaction with the chunks, or sums would tell of nobody's deliveries.
+    // Audience and queue grow in the same transaction as the chunks; otherwise the sums would count deliveries without a chunk.
     ledger.open(campaign, lane.provider)?.expand(devices.len() as u64);
     let mut tickets = Vec::new();
     for devices in slices(devices, chunk_max_devices) {
@@ -87,15 +87,15 @@ fn cut<R: LedgerRows>(
     Ok(tickets)
 }
 
-/// Slices devices as they are cut into chunks.
+/// Divides devices into slices, one for each chunk.
 pub fn slices(devices: &[DeviceId], chunk_max_devices: usize) -> impl Iterator<Item = &[DeviceId]> {
     devices.chunks(chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES))
 }
 
-/// What a producer does next.
+/// The next step of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// It looks for more devices.
+    /// It queries more devices.
     Look,
     /// It waits: its campaign is paused.
     Wait,
@@ -103,7 +103,7 @@ pub enum NextStep {
     End,
 }
 
-/// Decides what a producer does next, given the state of its campaign if both are there and have begun.
+/// Decides the next step of a producer. `campaign` is the state of its campaign, if both exist and have begun.
 #[must_use]
 pub fn next_step(campaign: Option<CampaignState>) -> NextStep {
     match campaign {
@@ -114,7 +114,7 @@ pub fn next_step(campaign: Option<CampaignState>) -> NextStep {
 }
 
 impl Expansion {
-    /// Returns the most devices of one step.
+    /// Returns the maximal number of devices in one step.
     #[must_use]
     pub fn max_devices(&self) -> usize {
         self.chunk_max_devices.max(1).saturating_mul(self.max_chunks.max(1))
@@ -122,7 +122,7 @@ impl Expansion {
 }
 
 impl Expanded {
-    /// Returns what a step that expands nothing comes to.
+    /// Returns the result of a step that expands nothing.
     #[must_use]
     pub const fn nothing(step: NextStep) -> Self {
         let (done, paused) = (matches!(step, NextStep::End), matches!(step, NextStep::Wait));
@@ -130,7 +130,7 @@ impl Expanded {
     }
 }
 
-/// Makes chunks of the next devices of a producer, ascending. Fewer than the most that a step takes are the last: the
+/// Creates chunks of the next devices of a producer, which are ascending. Fewer devices than the maximum of a step are the last ones: the
 /// producer ends, and its campaign's audience at the provider is complete.
 pub fn expand<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,

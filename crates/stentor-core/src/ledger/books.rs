@@ -1,4 +1,4 @@
-//! The books of a campaign at a provider: every change of a delivery's state goes through these sums.
+//! The books of a campaign at a provider: every change of a delivery's state updates these sums.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::device::ProviderKind;
 use crate::outcome::Reason;
 use crate::ports::store::StoreError;
 
-/// The books hold fewer deliveries in a state than are to leave it: a bug, or a damaged row.
+/// The books hold fewer deliveries in a state than are to be moved: a bug, or a damaged row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the books hold too few deliveries")]
 pub struct TooFew;
@@ -19,7 +19,7 @@ impl From<TooFew> for StoreError {
     }
 }
 
-/// The books of one campaign at one provider, and what has ended since they were opened.
+/// The books of one campaign at one provider, and the deliveries that ended since they were opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Books {
     ledger: ProviderLedger,
@@ -27,7 +27,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// Starts empty books.
+    /// Creates empty books.
     #[must_use]
     pub fn new(provider: ProviderKind) -> Self {
         let ledger = ProviderLedger {
@@ -45,7 +45,7 @@ impl Books {
         Self::open(ledger)
     }
 
-    /// Opens books as they were kept.
+    /// Opens stored books.
     #[must_use]
     pub const fn open(ledger: ProviderLedger) -> Self {
         Self { ledger, ends: BTreeMap::new() }
@@ -57,25 +57,25 @@ impl Books {
         &self.ledger
     }
 
-    /// Returns what has ended since the books were opened, by state and reason.
+    /// Returns the deliveries that ended since the books were opened, by state and reason.
     pub fn ends(&self) -> impl Iterator<Item = ((DeliveryState, Reason), u64)> {
         self.ends.iter().map(|(end, count)| (*end, *count))
     }
 
-    /// Takes devices into the audience: they are queued.
+    /// Adds devices to the audience, as queued deliveries.
     pub const fn expand(&mut self, count: u64) {
         self.ledger.audience += count;
         self.ledger.tally.queued += count;
     }
 
-    /// Notes whether what was expanded is all that there will be.
+    /// Sets the flag that the expansion is complete.
     pub const fn set_complete(&mut self, is_complete: bool) {
         self.ledger.audience_complete = is_complete;
     }
 
-    /// Stops the campaign at this provider; nothing more is expanded. The first stop counts.
+    /// Stops the campaign at this provider; nothing more is expanded. Only the first stop is recorded.
     pub fn stop(&mut self, stop: Stop) {
-        // Callers read by it that the audience grows no more, though it was not expanded to its end.
+        // Callers conclude from it that the audience grows no more, although its expansion is incomplete.
         self.ledger.audience_complete = true;
         self.ledger.stop.get_or_insert(stop);
     }
@@ -85,19 +85,19 @@ impl Books {
         self.shift(DeliveryState::Queued, DeliveryState::Sending, count)
     }
 
-    /// Ends a lease without a settlement: its deliveries are queued again. `unsettled` says that some of them may have been
-    /// sent, so that as many duplicates are possible.
+    /// Ends a lease without a settlement: its deliveries are queued again. If `unsettled`, some of them may have been sent, and all are
+    /// added to the possible duplicates.
     pub fn release(&mut self, count: u64, unsettled: bool) -> Result<(), TooFew> {
         self.shift(DeliveryState::Sending, DeliveryState::Queued, count)?;
         self.ledger.duplicate_bound += if unsettled { count } else { 0 };
         Ok(())
     }
 
-    /// Settles leased deliveries, of which `awaited` stay leased though their records say queued.
+    /// Settles leased deliveries. `awaited` of them stay leased although their records are queued.
     pub fn settle(&mut self, records: &[Record], awaited: u64, attempts: u32) -> Result<(), TooFew> {
         let tally = self.ledger.tally.settled(records).ok_or(TooFew)?;
         self.ledger.tally =
-            // Their records say queued, which `settled` has counted: here they are put back on their way.
+            // Their records are queued and counted so by `settled`; this moves them back to sending.
             tally.moved(DeliveryState::Queued, DeliveryState::Sending, awaited).ok_or(TooFew)?;
         self.ledger.attempts += u64::from(attempts);
         for run in records.chunk_by(|a, b| a == b).filter(|run| run[0].state().is_final()) {
@@ -108,7 +108,7 @@ impl Books {
 
     /// Counts deliveries that their devices have confirmed; they stay accepted.
     pub fn confirm(&mut self, count: u64) -> Result<(), TooFew> {
-        // A device confirms only what the service accepted: more is a damaged row, and must not be kept.
+        // A device confirms only accepted deliveries: a larger count is a damaged row, and must not be stored.
         let delivered = self.ledger.delivered + count;
         if delivered > self.ledger.tally.accepted {
             return Err(TooFew);
@@ -124,13 +124,13 @@ impl Books {
         Ok(())
     }
 
-    /// Ends whatever is open as failed for damage: nothing is left that it could come from. What was on its way may have been sent, and is
-    /// marked so. What is counted is the audience.
+    /// Ends all open deliveries as failed with [`Reason::Damaged`], because no row is left to settle them. Deliveries in `sending` may have
+    /// been sent and are marked ambiguous. The audience is set to the sum of the tally.
     pub fn write_off(&mut self) {
         let tally = &mut self.ledger.tally;
         let (queued, sending) = (std::mem::take(&mut tally.queued), std::mem::take(&mut tally.sending));
         tally.failed += queued + sending;
-        // From the tally, not the other way round: after damage the audience may be what is wrong.
+        // From the tally, not the reverse: after damage the audience may be the wrong number.
         (self.ledger.audience, self.ledger.audience_complete) = (tally.sum(), true);
         for (count, ambiguous) in [(queued, false), (sending, true)] {
             if count > 0 {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Something that happens to the deliveries of a campaign.
+    /// An event of the deliveries of a campaign.
     #[derive(Debug, Clone)]
     enum Event {
         Expand(u64),
@@ -199,7 +199,7 @@ mod tests {
         Ok(())
     }
 
-    /// Lets something happen; what cannot be changes nothing, and the sums balance after it.
+    /// Applies an event; an impossible one changes nothing. Then checks that the sums balance.
     fn check(books: &mut Books, event: &Event) {
         let before = books.clone();
         if happen(books, event).is_err() {

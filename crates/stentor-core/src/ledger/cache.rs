@@ -1,4 +1,4 @@
-//! The books that one transaction has opened.
+//! The books opened by one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,22 @@ use crate::id::CampaignId;
 use crate::ports::store::StoreError;
 use crate::time::Timestamp;
 
-/// The rows of a transaction and the books that it has opened: these are written once, at its end.
+/// The rows of a transaction and its open books, which are written once, at the end.
 pub struct LedgerCache<'a, R: LedgerRows> {
     /// All other rows.
     pub rows: &'a mut R,
     books: BTreeMap<(CampaignId, ProviderKind), Books>,
-    /// Campaigns that may be over though no books of theirs were opened.
+    /// Campaigns that may be over although none of their books were opened.
     idle: BTreeSet<CampaignId>,
 }
 
 impl<'a, R: LedgerRows> LedgerCache<'a, R> {
-    /// Starts with no books open.
+    /// Creates a cache without open books.
     pub const fn new(rows: &'a mut R) -> Self {
         Self { rows, books: BTreeMap::new(), idle: BTreeSet::new() }
     }
 
-    /// Opens the books of a campaign at a provider; a campaign that has none yet gets empty ones.
+    /// Opens the books of a campaign at a provider; a campaign without stored books gets empty ones.
     pub fn open(&mut self, campaign: CampaignId, provider: ProviderKind) -> Result<&mut Books, R::Error> {
         let key = (campaign, provider);
         if !self.books.contains_key(&key) {
@@ -34,23 +34,23 @@ impl<'a, R: LedgerRows> LedgerCache<'a, R> {
         self.books.get_mut(&key).ok_or_else(|| StoreError::Damaged("books are missing".to_owned()).into())
     }
 
-    /// Opens the books of a campaign of which none is kept yet.
+    /// Opens the books of a campaign without stored books.
     pub fn open_new(&mut self, campaign: CampaignId, provider: ProviderKind) -> &mut Books {
         self.books.entry((campaign, provider)).or_insert_with(|| Books::new(provider))
     }
 
-    /// Returns how the deliveries of a chunk end that would wait; `None` while they may.
+    /// Returns the end of the chunk's deliveries that would otherwise wait; `None` while they may wait.
     pub fn ending(&mut self, chunk: &Chunk) -> Result<Option<Ending>, R::Error> {
         let stop = &self.open(chunk.campaign, chunk.lane.provider)?.ledger().stop;
         Ok(ending(chunk.campaign_state, stop.as_ref().map(|stop| stop.reason)))
     }
 
-    /// Notes a campaign that has nobody in its audience.
+    /// Notes a campaign with an empty audience.
     pub(super) fn note_idle(&mut self, campaign: CampaignId) {
         self.idle.insert(campaign);
     }
 
-    /// Writes all books, and ends campaigns of which nothing is open any more.
+    /// Writes all books, and ends campaigns without open deliveries.
     pub fn close(mut self, now: Timestamp) -> Result<(), R::Error> {
         for ((campaign, _), books) in &self.books {
             self.rows.save_books(*campaign, books)?;
@@ -64,7 +64,7 @@ impl<'a, R: LedgerRows> LedgerCache<'a, R> {
     }
 }
 
-/// Ends a campaign that is over. One that cannot be read is left as it is.
+/// Ends a campaign that is over. An unreadable campaign is left unchanged.
 pub fn finish_if_over<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<(), R::Error> {
     let standing = match rows.standing(id) {
         Err(error) if R::is_unreadable(&error) => {

@@ -1,24 +1,24 @@
-//! When a newer message takes the place of an older one with the same collapse key.
+//! The rules by which a newer message replaces an older one with the same collapse key.
 
 use crate::campaign::CampaignState;
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
 use crate::outcome::Reason;
 
-/// What a newer message is to a device.
+/// The effect of a newer message on older ones for the same device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// It waits, is on its way, or may have arrived: it takes the place of what is older.
+    /// It waits, is in flight, or may have arrived: it replaces older messages.
     Replaces,
     /// It was given up before anything was sent.
     Over,
-    /// It goes on in another chunk, which decides.
+    /// It continues in another chunk, which decides.
     GoesOn,
 }
 
 impl Precedence {
-    /// Returns what a message is to the devices of one of its chunks, if that is the same for all; `is_over` says that the
-    /// message is too late. Otherwise each device's record says it.
+    /// Returns the effect for all devices of a chunk. `is_over` is true if the message is too late. Returns `None` if it differs by device
+    /// and each device's record decides.
     #[must_use]
     pub const fn of_chunk(state: ChunkState, is_over: bool) -> Option<Self> {
         match state {
@@ -28,7 +28,7 @@ impl Precedence {
         }
     }
 
-    /// Returns what a message is to a device, by the record of a chunk that is settled.
+    /// Returns the effect for one device, from the record in a settled chunk.
     #[must_use]
     pub fn of_record(record: Record) -> Self {
         match record.state() {
@@ -40,7 +40,7 @@ impl Precedence {
     }
 }
 
-/// Returns whether a message may take the place of older ones at a provider: it was neither canceled nor stopped there.
+/// Returns true if a message may replace older ones at a provider: it was neither canceled nor stopped there.
 #[must_use]
 pub fn may_replace(state: CampaignState, stop: Option<Reason>) -> bool {
     state != CampaignState::Canceled && stop.is_none()

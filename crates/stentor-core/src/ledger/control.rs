@@ -1,4 +1,4 @@
-//! How a campaign, or its part at one provider, is ended, held and let go on.
+//! Cancels, pauses, resumes and stops campaigns, as a whole or at one provider.
 
 use super::cache::finish_if_over;
 use super::life::{Ending, ending};
@@ -14,13 +14,13 @@ use crate::outcome::Reason;
 use crate::ports::store::StoreError;
 use crate::time::Timestamp;
 
-/// How deliveries of a canceled campaign end that would wait.
+/// The end of waiting deliveries of a canceled campaign.
 const CANCELED: Ending = (DeliveryState::Canceled, Reason::CampaignCanceled);
-/// How often queued chunks are ended in one transaction.
+/// Most rounds of ending queued chunks in one transaction.
 const ROUNDS_MAX_COUNT: usize = 4;
 
-/// Does what the owner asks; returns the campaign as it is then. What is queued of a canceled one ends as far as a portion
-/// goes. One that cannot be read can be canceled all the same.
+/// Performs an action of the owner; returns the campaign after it. Canceling ends as many queued chunks as one portion of work allows; the
+/// rest follows later. An unreadable campaign can still be canceled.
 pub fn act<R: LedgerRows>(
     rows: &mut R,
     (app, id): (AppId, CampaignId),
@@ -37,7 +37,7 @@ pub fn act<R: LedgerRows>(
             let before = campaign.state;
             let refused = || StoreError::Conflict(format!("cannot {action} a campaign that is {before}"));
             let after = match (before, action) {
-                // What our own devices have not confirmed yet can still be held back, and let go again.
+                // Deliveries that our own devices have not confirmed yet can still be held back and released again.
                 (CampaignState::Finished, CampaignAction::Pause) if awaits_receipts(rows, id)? => {
                     Some(CampaignState::Paused)
                 }
@@ -57,23 +57,23 @@ pub fn act<R: LedgerRows>(
     Ok(rows.campaign(app, id)?.ok_or(StoreError::NotFound("message"))?.0)
 }
 
-/// Returns whether devices may still confirm deliveries of a campaign; what was dropped for them counts as well.
+/// Returns true if devices may still confirm deliveries of a campaign. Dropped deliveries count as unconfirmed.
 fn awaits_receipts<R: LedgerRows>(rows: &R, id: CampaignId) -> Result<bool, R::Error> {
     let sums = rows.sums(id)?.unwrap_or_default();
     Ok(sums.iter().any(|books| books.provider.has_receipts() && books.tally.accepted > books.delivered))
 }
 
 fn cancel<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<(), R::Error> {
-    // Before the books are closed: afterwards nothing tells where the expansion was.
+    // Before the books are closed: afterwards the state of the expansion is lost.
     let sums = rows.sums(id)?.unwrap_or_default();
-    // Before `wind_up`: what still expands does not end.
+    // Before `wind_up`: a campaign that still expands does not end.
     rows.end_producers(id, None)?;
     rows.complete_books(id)?;
     note_unexpanded(rows, id, &sums, now)?;
     wind_up(rows, id, now).map(drop)
 }
 
-/// Notes in the books of each provider whose audience was still being expanded that a cancel stopped that.
+/// Records in the books of each provider with an incomplete audience that a cancel stopped the expansion.
 fn note_unexpanded<R: LedgerRows>(
     rows: &mut R,
     id: CampaignId,
@@ -89,11 +89,11 @@ fn note_unexpanded<R: LedgerRows>(
     ledger.close(now)
 }
 
-/// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.
+/// Ends queued chunks of a canceled campaign within one portion of work; returns true if more are left.
 pub fn wind_up<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<bool, R::Error> {
     let mut is_more = true;
     for round in 0..ROUNDS_MAX_COUNT {
-        // After the first round, so that each portion gets on however slow the store is.
+        // After the first round, so that each portion makes progress however slow the store is.
         if !is_more || round > 0 && rows.is_portion_over() {
             break;
         }
@@ -107,8 +107,8 @@ pub fn wind_up<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> R
     Ok(is_more)
 }
 
-/// Stops a campaign at a provider: nothing more is expanded there, and what is queued there ends with it, some at once and
-/// the rest by [`end_some_at`].
+/// Stops a campaign at a provider: nothing more is expanded there, and its queued chunks there end with it, some at once and the rest by
+/// [`end_some_at`].
 pub fn stop_at<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     id: CampaignId,
@@ -119,12 +119,12 @@ pub fn stop_at<R: LedgerRows>(
     ledger.rows.end_producers(id, Some(provider))?;
     let books = ledger.open(id, provider)?;
     books.stop(stop);
-    // That of the first stop, which stays: all deliveries end for the same reason.
+    // The reason of the first stop, which stays: all deliveries end for the same reason.
     let reason = books.ledger().stop.as_ref().map_or(Reason::None, |stop| stop.reason);
     end_some_at(ledger, id, provider, reason, now).map(drop)
 }
 
-/// Ends some queued chunks of a campaign at a provider where it was stopped for a reason; returns how many.
+/// Ends some queued chunks of a campaign at a provider at which it was stopped; returns their number.
 pub fn end_some_at<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     id: CampaignId,
@@ -140,29 +140,29 @@ pub fn end_some_at<R: LedgerRows>(
                 end_chunk(ledger, &chunk, chunk.ambiguous, ending, now)?;
             }
             Err(error) if !R::is_unreadable(&error) => return Err(error),
-            // Out of the list: otherwise every portion would begin with it, and never reach the rest.
+            // Removed from the list: otherwise every portion would begin with it, and never reach the rest.
             Ok(None) | Err(_) => ledger.rows.write_quarantined(*chunk, now)?,
         }
     }
     Ok(queued.len())
 }
 
-/// Stops a campaign at a provider where its audience cannot be found out; where that cannot be done, its producer ends there
-/// and whatever else can be ended.
+/// Stops a campaign at a provider because its audience cannot be determined. If the stop itself fails on damage, ends the producer there
+/// and all chunks that can be ended.
 pub fn give_up_producer<R: LedgerRows>(
     rows: &mut R,
     id: CampaignId,
     provider: ProviderKind,
     now: Timestamp,
 ) -> Result<(), R::Error> {
-    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
+    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be determined".to_owned() };
     let done = rows.attempt(|rows| {
         let mut ledger = LedgerCache::new(rows);
         stop_at(&mut ledger, id, provider, stop.clone(), now)?;
         ledger.close(now)
     })?;
     let error = match done {
-        // What is not damage may do well the next time; nothing may end for it.
+        // Other errors than damage may be temporary; they must not end anything.
         Err(error) if !R::is_unreadable(&error) => return Err(error),
         Err(error) => error,
         Ok(()) => return Ok(()),
@@ -173,8 +173,8 @@ pub fn give_up_producer<R: LedgerRows>(
     write_off(rows, OrphanedBooks::OfCampaign(id, Some(provider)), now)
 }
 
-/// Notes the stop at a provider in whatever books there are, and in new ones where there are none: without it a campaign of which nobody was
-/// found would pass for one that is finished.
+/// Records the stop at a provider in all orphaned books, or in new books if there are none: without it a campaign with an empty audience
+/// would pass for a finished one.
 fn stop_without_books<R: LedgerRows>(
     rows: &mut R,
     (id, provider): (CampaignId, ProviderKind),
@@ -193,7 +193,7 @@ fn stop_without_books<R: LedgerRows>(
     Ok(())
 }
 
-/// Ends queued chunks, each in the same way; returns which.
+/// Ends queued chunks, each in the same way; returns their ids.
 pub(super) fn end_queued<R: LedgerRows>(
     rows: &mut R,
     ids: &[ChunkId],
@@ -205,7 +205,7 @@ pub(super) fn end_queued<R: LedgerRows>(
     })
 }
 
-/// Ends a queued chunk: each of its deliveries in the same way.
+/// Ends all deliveries of a queued chunk in the same way.
 pub(super) fn end_chunk<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     chunk: &Chunk,
@@ -218,8 +218,8 @@ pub(super) fn end_chunk<R: LedgerRows>(
     ledger.rows.write_settled(chunk.id, &vec![record; chunk.count], now)
 }
 
-/// Ends some of what is queued of a campaign that was canceled, or stopped at `only`, and quarantines it where it cannot be
-/// ended: it must not be tried for ever. Returns whether anything was done.
+/// Ends some queued chunks of a campaign that was canceled, or stopped at `only`. Chunks that cannot be ended are quarantined, so that they
+/// are not retried forever. Returns true if anything was done.
 pub fn end_or_quarantine<R: LedgerRows>(
     rows: &mut R,
     (id, only): (CampaignId, Option<(ProviderKind, Reason)>),

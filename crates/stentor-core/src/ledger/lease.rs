@@ -1,4 +1,4 @@
-//! How a chunk is leased, and queued again.
+//! Leasing and requeueing of chunks.
 
 use super::LedgerCache;
 use super::control::end_chunk;
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// The epoch of a chunk's first lease.
 pub const FIRST_EPOCH: u32 = 1;
 
-/// What becomes of a chunk that is to be leased.
+/// The result of a request to lease a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseDecision {
     /// It is leased.
@@ -23,11 +23,11 @@ pub enum LeaseDecision {
     Wait,
     /// It ends with its campaign.
     End(Ending),
-    /// It is nobody's to lease.
+    /// It cannot be leased.
     Void,
 }
 
-/// Decides about a lease of a chunk in this state, of a campaign in this state that was stopped at the provider or not.
+/// Decides whether a chunk can be leased, from its state, the state of its campaign and the campaign's stop at the provider.
 #[must_use]
 pub fn decide_lease(chunk: ChunkState, campaign: CampaignState, stop: Option<Reason>) -> LeaseDecision {
     match (chunk, ending(campaign, stop)) {
@@ -38,7 +38,7 @@ pub fn decide_lease(chunk: ChunkState, campaign: CampaignState, stop: Option<Rea
     }
 }
 
-/// Leases a chunk and reads what is needed to send it.
+/// Leases a chunk and reads the data needed to send it.
 pub fn lease<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     id: ChunkId,
@@ -65,7 +65,7 @@ fn take<R: LedgerRows>(
 ) -> Result<LeaseReply, R::Error> {
     let too_often = || StoreError::Damaged("a chunk leased too often".to_owned());
     let epoch = chunk.epoch.checked_add(1).ok_or_else(too_often)?;
-    // Read before the lease is written: a chunk that cannot be read must stay queued.
+    // Read before the lease is written: an unreadable chunk must stay queued.
     let Contents { message, devices, decisions, tokens } = ledger.rows.contents(chunk, terms.now)?;
     ledger.rows.write_lease(chunk, epoch, terms)?;
     let books = ledger.open(chunk.campaign, chunk.lane.provider)?;
@@ -84,8 +84,7 @@ fn take<R: LedgerRows>(
     })))
 }
 
-/// Releases a chunk of which nothing was sent, if it is leased under this epoch; returns its ticket if that may be
-/// published.
+/// Releases an unsent chunk if it is leased under this epoch; returns its ticket if it may be published.
 pub fn release<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     lease: Lease,
@@ -97,10 +96,9 @@ pub fn release<R: LedgerRows>(
     }
 }
 
-/// Ends a lease without a settlement: the chunk is queued again, or ends with its campaign. Returns its ticket if that may be
-/// published.
+/// Ends a lease without a settlement: the chunk is queued again, or ends with its campaign. Returns its ticket if it may be published.
 ///
-/// `unsettled` says that it may have been sent: it is ambiguous from then on and counted as a possible duplicate.
+/// If `unsettled`, the chunk may have been sent: it is ambiguous from then on and counted as a possible duplicate.
 pub fn queue_again<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     chunk: &R::Chunk,
@@ -109,7 +107,7 @@ pub fn queue_again<R: LedgerRows>(
 ) -> Result<Option<Ticket>, R::Error> {
     let ambiguous = chunk.ambiguous || unsettled;
     ledger.open(chunk.campaign, chunk.lane.provider)?.release(chunk.count as u64, unsettled)?;
-    // Queued first, in books and row: what ends is taken from what is queued.
+    // Queued first, in books and row: the end takes the deliveries from the queued ones.
     ledger.rows.write_queued(chunk.id, due_at, ambiguous)?;
     if let Some(ending) = ledger.ending(chunk)? {
         end_chunk(ledger, chunk, ambiguous, ending, due_at)?;

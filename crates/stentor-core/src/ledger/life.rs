@@ -1,15 +1,15 @@
-//! What ends with a campaign, and when it is over.
+//! The end of a campaign and of its deliveries.
 
 use crate::campaign::{CampaignState, ProviderLedger, Stop};
 use crate::delivery::DeliveryState;
 use crate::outcome::Reason;
 use crate::settlement::Settlement;
 
-/// How deliveries end that would wait.
+/// The final state and reason of deliveries that would otherwise wait.
 pub type Ending = (DeliveryState, Reason);
 
-/// Returns how deliveries of a campaign in this state end that would wait at a provider, at which it was stopped or not;
-/// `None` while they may wait.
+/// Returns the end of waiting deliveries, from the state of their campaign and its stop at the provider. Returns `None` while they may
+/// wait.
 #[must_use]
 pub fn ending(state: CampaignState, stop: Option<Reason>) -> Option<Ending> {
     match (state, stop) {
@@ -19,8 +19,8 @@ pub fn ending(state: CampaignState, stop: Option<Reason>) -> Option<Ending> {
     }
 }
 
-/// Returns what is written of a settlement, and the stop that begins with it. Retries of a campaign that has ended, or ends
-/// by this stop, end with it; what is awaited is past recall.
+/// Returns the settlement to be written, and the stop that begins with it. Retries of a campaign that has ended, or that ends by this stop,
+/// end with it; awaited deliveries cannot be recalled.
 #[must_use]
 pub fn decide(mut given: Settlement, ended: Option<Ending>) -> (Settlement, Option<Stop>) {
     let stop = given.stop.take().filter(|_| ended.is_none());
@@ -31,30 +31,30 @@ pub fn decide(mut given: Settlement, ended: Option<Ending>) -> (Settlement, Opti
     }
 }
 
-/// What is known of a campaign when it may be over.
+/// The facts that decide whether a campaign is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Where it is.
+    /// Its state.
     pub state: CampaignState,
-    /// Whether its audience was begun.
+    /// True if the expansion of its audience has begun.
     pub has_begun: bool,
-    /// Whether more of its audience may come.
+    /// True if its audience may still grow.
     pub is_expanding: bool,
-    /// Whether its end was written before.
+    /// True if its end was written before.
     pub has_ended: bool,
 }
 
-/// How a campaign ends.
+/// The end of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// Its last state.
+    /// Its final state.
     pub state: CampaignState,
-    /// Why it was stopped, if it was.
+    /// Cause of the stop, if it was stopped.
     pub stop: Option<Stop>,
 }
 
-/// Returns how a campaign ends of which nothing is open and nothing will come; `None` while it goes on. It ends stopped when
-/// a provider was stopped and nothing was accepted anywhere, for the reason of the first such provider in `books`.
+/// Returns the end of a campaign without open or future deliveries; `None` while it continues. The campaign ends stopped if a provider was
+/// stopped and nothing was accepted anywhere, for the reason of the first such provider in `books`.
 #[must_use]
 pub fn finish<'a>(
     standing: Standing,

@@ -1,4 +1,4 @@
-//! What must be done with chunks from time to time, and at start.
+//! Maintenance of chunks: periodic sweeps, and recovery at start.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::outcome::Reason;
 use crate::ports::store::{Recovery, Swept};
 use crate::time::Timestamp;
 
-/// How long after its due time a message with ttl 0 may wait for its one attempt before a sweep ends it.
+/// Time after its due time for which a message with ttl 0 may wait for its one attempt before a sweep ends it.
 pub const ZERO_TTL_GRACE: Duration = Duration::from_secs(60);
 
-/// How deliveries end that are too late.
+/// The end of deliveries that are too late.
 const TOO_LATE: Ending = (DeliveryState::Expired, Reason::TtlPassed);
 
-/// Returns whether a waiting delivery of a message that is due and expires at these instants will never be made at `now`.
-/// With ttl 0 it has a grace for its one attempt.
+/// Returns true if a waiting delivery of a message with these due and expiry times can no longer be sent at `now`. With ttl 0 it has a
+/// grace period for its one attempt.
 #[must_use]
 pub fn is_too_late(due_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> bool {
     let has_ttl = expires_at > due_at;
     if has_ttl { expires_at <= now } else { expires_at.plus(ZERO_TTL_GRACE) <= now }
 }
 
-/// Releases what every instance but this one had leased: it may have been sent. Returns the tickets of what may be published
-/// beside it.
+/// Releases the leases of all instances except this one; their chunks may have been sent. Returns their number, and the tickets that may be
+/// published.
 pub fn recover<R: LedgerRows>(
     rows: &mut R,
     instance: u64,
@@ -39,7 +39,7 @@ pub fn recover<R: LedgerRows>(
     release(rows, &ids, now, |rows, id| rows.is_leased_by(id, instance))
 }
 
-/// Releases chunks that nodes had leased which are dead; returns the tickets of those that may be published beside it.
+/// Releases chunks that dead nodes had leased; returns their number, and the tickets that may be published.
 pub fn release_dead<R: LedgerRows>(
     rows: &mut R,
     ids: &[ChunkId],
@@ -66,14 +66,14 @@ fn release<R: LedgerRows>(
     Ok((recovery, released.into_iter().filter_map(|(ticket, _)| ticket).collect()))
 }
 
-/// Releases leases that ran out, and ends what is too late, these included. Campaigns past their ttl, or canceled, that have
-/// nothing open any more end, though their books or producers say otherwise: what these counted on could not be read and was taken away.
+/// Releases expired leases, and ends chunks that are too late, including the released ones. Also ends campaigns past their ttl, or
+/// canceled, that have no open chunk although their books or producers indicate otherwise: their chunks were unreadable and were removed.
 pub fn sweep<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<Swept, R::Error> {
     let ids = rows.leases_over(now, max)?;
     let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
         queue_again(ledger, chunk, now, true)
     })?;
-    // After the leases: what they give back may be too late itself.
+    // After the leases: a released chunk may itself be too late.
     let expired = expire(rows, max, now)?;
     for campaign in rows.orphaned_campaigns(now.minus(ZERO_TTL_GRACE), max)? {
         rows.end_producers(campaign, None)?;

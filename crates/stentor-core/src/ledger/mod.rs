@@ -1,8 +1,9 @@
-//! The life of a campaign, as rules over values: how its deliveries move, what ends with it, and when it is over.
+//! The life cycle of a campaign, as rules over values: transitions of its deliveries, their end with the campaign, and the end of the
+//! campaign.
 //!
-//! An engine keeps rows ([`LedgerRows`]) and asks here what becomes of them, so that every engine decides alike. Nothing here
-//! knows how a row is kept, reads a clock or a configuration. What is decided is a function of values ([`ending`],
-//! [`decide`], [`decide_lease`], [`finish`], …); what follows from it is written row by row, in one order for all engines.
+//! An engine stores rows ([`LedgerRows`]) and applies these rules to them, so that every engine decides alike. This module is independent
+//! of storage, clock and configuration. Decisions are functions of values ([`ending`], [`decide`], [`decide_lease`], [`finish`], …); their
+//! consequences are written row by row, in one order for all engines.
 
 mod begin;
 mod books;

@@ -1,7 +1,6 @@
-//! Chunks that can be neither leased nor settled: quarantined, with what can be said of their deliveries.
+//! Quarantine: removes chunks that can be neither leased nor settled, and ends their deliveries as far as they are known.
 //!
-//! Damage of a row is met here: what cannot be done with many is done one by one, and the one that stands in the way is
-//! taken out of it.
+//! It handles damaged rows: an operation that fails for several chunks is repeated for each one, and the failing chunk is removed.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +14,18 @@ use crate::outcome::Reason;
 use crate::ports::store::StoreError;
 use crate::time::Timestamp;
 
-/// Takes an open chunk out of the way, whatever else is known of it: with its deliveries if its row and books make sense,
-/// otherwise what its books have open without any row is written off.
+/// Quarantines an open chunk, even if its row is damaged. If its row and books are consistent, its deliveries end with it; otherwise the
+/// open deliveries in its books that no row accounts for are written off.
 pub fn take_away<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Result<(), R::Error> {
     let failed = rows.attempt(|rows| fail_deliveries(rows, id, now))?;
-    // Also after a failure: the row must be out of the way whatever it says.
+    // Also after a failure: the row must be removed from processing in any case.
     rows.write_quarantined(id, now)?;
     let Err(error) = failed else { return Ok(()) };
     rows.note_damage(Damaged::Chunk(id), &error);
     write_off(rows, OrphanedBooks::OfChunk(id), now)
 }
 
-/// Writes off what books still have open though nothing is left that it could come from.
+/// Writes off the open deliveries of books for which no chunk or producer is left.
 pub(super) fn write_off<R: LedgerRows>(
     rows: &mut R,
     of: OrphanedBooks,
@@ -44,8 +43,8 @@ pub(super) fn write_off<R: LedgerRows>(
     campaigns.into_iter().try_for_each(|campaign| finish_if_over(rows, campaign, now))
 }
 
-/// Does something with chunks, together if that can be; otherwise one by one, and those of which it cannot be done are taken
-/// out of the way. Chunks that are no longer in `state` are passed over.
+/// Applies an operation to chunks, together if possible, otherwise one by one; chunks for which it fails are quarantined. Chunks that are
+/// no longer in `state` are skipped.
 pub fn with_each<R: LedgerRows, T>(
     rows: &mut R,
     (ids, state): (&[ChunkId], ChunkState),
@@ -92,14 +91,14 @@ fn with_some<R: LedgerRows, T>(
             done.push(work(&mut ledger, &chunk)?);
         }
     }
-    // The close writes books: where it fails, that is one chunk's fault only if it is alone.
+    // The close writes books: its failure can be attributed to a chunk only if there is just one.
     ledger.rows.touch(ids.first().copied().filter(|_| ids.len() == 1));
     ledger.close(now)?;
     rows.touch(None);
     Ok(done)
 }
 
-/// Ends the deliveries of an open chunk as failed, those of a leased one ambiguous.
+/// Ends the deliveries of an open chunk as failed; if the chunk is leased, as ambiguous.
 fn fail_deliveries<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Result<(), R::Error> {
     let chunk = rows.chunk(id)?.ok_or_else(without_campaign)?;
     let is_leased = chunk.state == ChunkState::Leased;

@@ -1,4 +1,4 @@
-//! What devices confirm of deliveries that were accepted.
+//! Receipts: confirmations by devices of accepted deliveries.
 
 use super::LedgerCache;
 use super::rows::{Damaged, LedgerRows};
@@ -8,8 +8,8 @@ use crate::id::{ChunkId, DeviceId};
 use crate::ports::store::{Receipt, ReceiptKind};
 use crate::time::Timestamp;
 
-/// Writes receipts of any chunks; returns for each whether it changed anything. One for a delivery that awaits none (confirmed
-/// before, replaced, never accepted, or of a device that the chunk has not) changes nothing.
+/// Writes receipts of any chunks; returns for each whether it changed anything. A receipt changes nothing if its delivery awaits none:
+/// confirmed before, replaced, never accepted, or of a device outside the chunk.
 pub fn receive<R: LedgerRows>(
     rows: &mut R,
     receipts: &[Receipt],
@@ -21,7 +21,7 @@ pub fn receive<R: LedgerRows>(
     Ok(replies)
 }
 
-/// Writes receipts as [`receive`] does, those of each chunk apart: what damage forbids of one chunk is done of all others.
+/// Writes receipts like [`receive`], but each chunk separately: damage of one chunk does not prevent the receipts of the others.
 pub fn receive_apart<R: LedgerRows>(
     rows: &mut R,
     receipts: &[Receipt],
@@ -36,8 +36,8 @@ pub fn receive_apart<R: LedgerRows>(
     })
 }
 
-/// Notes of a chunk whose books take no receipts that its devices need not be given the messages again: by its records alone, or, where
-/// these make no sense either, by taking it from what awaits receipts.
+/// Records the receipts of a chunk with damaged books, so that its devices do not get the messages again. Only its records are written or,
+/// if they are damaged as well, the chunk is unmarked as awaiting receipts.
 fn record_alone<R: LedgerRows>(rows: &mut R, id: ChunkId, some: &[Receipt]) -> Result<Vec<bool>, R::Error> {
     let recorded = rows.attempt(|rows| {
         let Some(mut settled) = SettledRecords::read(rows, some)? else { return Ok(()) };
@@ -50,13 +50,13 @@ fn record_alone<R: LedgerRows>(rows: &mut R, id: ChunkId, some: &[Receipt]) -> R
     Ok(vec![false; some.len()])
 }
 
-/// Passes the receipts of each chunk to `work`, and brings its replies into the order of the receipts.
+/// Passes the receipts of each chunk to `work`, and returns its replies in the order of the receipts.
 fn by_chunk<E>(
     receipts: &[Receipt],
     mut work: impl FnMut(ChunkId, &[Receipt]) -> Result<Vec<bool>, E>,
 ) -> Result<Vec<bool>, E> {
     let mut order: Vec<usize> = (0..receipts.len()).collect();
-    // Those of a chunk side by side: its records are then read and written once.
+    // Grouped by chunk: its records are then read and written once.
     order.sort_by_key(|at| receipts[*at].chunk);
     let mut replies = vec![false; receipts.len()];
     for same in order.chunk_by(|a, b| receipts[*a].chunk == receipts[*b].chunk) {
@@ -85,7 +85,7 @@ fn of_chunk<R: LedgerRows>(
     Ok(changed)
 }
 
-/// A settled chunk whose devices confirm what they get.
+/// A settled chunk for which devices may send receipts.
 struct SettledRecords<R: LedgerRows> {
     chunk: R::Chunk,
     devices: Vec<DeviceId>,
@@ -93,7 +93,7 @@ struct SettledRecords<R: LedgerRows> {
 }
 
 impl<R: LedgerRows> SettledRecords<R> {
-    /// Reads the chunk of some receipts; `None` where it awaits none.
+    /// Reads the chunk of some receipts; `None` if it awaits none.
     fn read(rows: &R, receipts: &[Receipt]) -> Result<Option<Self>, R::Error> {
         let Some(first) = receipts.first() else { return Ok(None) };
         let chunk = rows.chunk(first.chunk)?;
@@ -104,7 +104,7 @@ impl<R: LedgerRows> SettledRecords<R> {
         Ok(Some(Self { chunk, devices, records }))
     }
 
-    /// Changes the records; returns which receipts did, and how many were confirmed by them.
+    /// Updates the records; returns for each receipt whether it changed one, and the number of newly confirmed deliveries.
     fn note(&mut self, receipts: &[Receipt]) -> (Vec<bool>, u64) {
         let (mut changed, mut delivered) = (Vec::with_capacity(receipts.len()), 0);
         for receipt in receipts {
@@ -118,7 +118,7 @@ impl<R: LedgerRows> SettledRecords<R> {
 
     fn write(&self, rows: &mut R) -> Result<(), R::Error> {
         rows.write_records(&self.chunk, &self.records)?;
-        // Or every device that connects would look through this chunk until its campaign expires.
+        // Otherwise every device that connects would read this chunk until its campaign expires.
         if !self.records.iter().any(|record| record.awaits_receipt()) {
             rows.write_awaits_receipts(self.chunk.id, false)?;
         }
@@ -130,7 +130,7 @@ fn place<'a>(devices: &[DeviceId], records: &'a mut [Record], device: DeviceId) 
     records.get_mut(devices.binary_search(&device).ok()?)
 }
 
-/// Changes a record that awaits a receipt; returns it as it is then.
+/// Updates a record that awaits a receipt; returns the new record.
 fn write(record: &mut Record, kind: ReceiptKind) -> Option<Record> {
     if !record.awaits_receipt() {
         return None;

@@ -1,4 +1,4 @@
-//! How a settlement is written, once, under the lease that it belongs to.
+//! Writes a settlement, once, under its lease.
 
 use super::LedgerCache;
 use super::control::stop_at;
@@ -12,7 +12,7 @@ use crate::ports::store::{Awaited, Lease, SettleReply, StoreError};
 use crate::settlement::{Child, Settlement, TokenChange};
 use crate::time::Timestamp;
 
-/// Writes a settlement; one whose lease is lost changes nothing.
+/// Writes a settlement; a settlement with a lost lease changes nothing.
 pub fn settle<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     given: Settlement,
@@ -22,7 +22,7 @@ pub fn settle<R: LedgerRows>(
         let problem = format!("the settlement of {} is incoherent", given.chunk);
         return Err(StoreError::Conflict(problem).into());
     }
-    // Compared in the transaction that writes: the lease may have run out since it was sent.
+    // Compared in the writing transaction: the lease may have expired since the chunk was sent.
     if !chunk.is_leased_under(given.epoch) {
         return Ok(SettleReply::Stale);
     }
@@ -30,7 +30,7 @@ pub fn settle<R: LedgerRows>(
     let (given, stop) = decide(given, ended);
     let books = ledger.open(chunk.campaign, chunk.lane.provider)?;
     books.settle(&given.records, given.awaited.len() as u64, given.attempts)?;
-    // What is awaited takes the lease over: the parent's row must still have it.
+    // The awaited part takes over the lease: the parent's row must still hold it.
     let awaited = add_awaited(ledger.rows, &chunk, &given)?;
     ledger.rows.write_settled(chunk.id, &given.records, given.now)?;
     if chunk.lane.provider.has_receipts() && given.records.iter().any(|record| record.awaits_receipt()) {
@@ -44,12 +44,12 @@ pub fn settle<R: LedgerRows>(
     if let Some(stop) = stop {
         stop_at(ledger, chunk.campaign, chunk.lane.provider, stop, given.now)?;
     }
-    // Those of a paused campaign are published when it goes on.
+    // Tickets of a paused campaign are published when it is resumed.
     let tickets = if chunk.is_running() { tickets } else { Vec::new() };
     Ok(SettleReply::Settled { tickets, awaited })
 }
 
-/// Lets what is awaited go on under the lease of its parent.
+/// Continues the awaited deliveries in a chunk under the lease of its parent.
 fn add_awaited<R: LedgerRows>(
     rows: &mut R,
     parent: &R::Chunk,
@@ -118,7 +118,7 @@ fn change_token<R: LedgerRows>(
             rows.retire(chunk, *device, *reason, since, now)
         }
         TokenChange::Replace { device, token } => {
-            // A token registered since is newer than what the push service answered about.
+            // A token registered since then is newer than the push service's response.
             let is_renewed = rows.token_since(chunk, *device)?.is_none_or(|since| since > leased_at);
             if is_renewed || rows.move_token(chunk, *device, token, now)? {
                 return Ok(());

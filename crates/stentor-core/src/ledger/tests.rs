@@ -1,4 +1,4 @@
-//! Random events in the life of campaigns, on rows in maps: what must hold does so after each.
+//! Random events in the life of campaigns, on rows in maps: the invariants are checked after each.
 
 mod room;
 
@@ -23,11 +23,11 @@ use room::Room;
 const PROVIDERS: [ProviderKind; 2] = [ProviderKind::Fcm, ProviderKind::Gateway];
 /// Devices at each provider: ids are odd at one, even at the other.
 const DEVICES_COUNT: u64 = 20;
-/// Campaigns that go on at once; those that ended are forgotten.
+/// Most concurrent campaigns; ended ones are removed.
 const CAMPAIGNS_MAX_COUNT: usize = 3;
 const CUTTING_MAX_DEVICES: usize = 3;
 
-/// The rows, with time and what a process remembers of its leases.
+/// The rows, with the time and the leases that a process remembers.
 #[derive(Default)]
 struct World {
     room: Room,
@@ -35,7 +35,7 @@ struct World {
     instance: u64,
     messages: u64,
     held: Vec<(ChunkId, u32, usize)>,
-    /// What happened, to see that the events reach it.
+    /// Counts of events, to verify that the events reach each case.
     settled: u64,
     stale: u64,
     ended: u64,
@@ -54,7 +54,7 @@ impl World {
         done
     }
 
-    /// Lets one event happen, drawn from a number.
+    /// Executes one event, drawn from a number.
     fn step(&mut self, number: u64) {
         let (what, which, how) = (number % 17, (number >> 8) as usize, number >> 32);
         match what {
@@ -222,7 +222,7 @@ impl World {
             1..=3 => CampaignAction::Pause,
             _ => CampaignAction::Resume,
         };
-        // What makes no sense in its state is refused and changes nothing.
+        // An action that is invalid in its state is refused and changes nothing.
         let _ = act(&mut self.room, (AppId::from_raw(1), id), action, now);
     }
 
@@ -232,7 +232,7 @@ impl World {
         sweep(&mut self.room, 100, now).expect("swept");
     }
 
-    /// Goes on with what was begun: campaigns that were canceled, or stopped at a provider.
+    /// Continues unfinished work of campaigns that were canceled, or stopped at a provider.
     fn go_on(&mut self) {
         let now = self.now();
         let ids: Vec<_> = self.room.campaigns.keys().copied().collect();
@@ -262,7 +262,7 @@ impl World {
         assert!(self.room.leased().expect("listed").is_empty(), "what a dead process leased is released");
     }
 
-    /// Lets a device confirm what it got, or never got, or confirmed before; or lets it be dropped.
+    /// Confirms or drops a random delivery, whether or not it was accepted or confirmed before.
     fn confirm(&mut self, which: usize, how: u64) {
         let Some(row) = self.room.chunks.values().nth(which % (self.room.chunks.len().max(1))) else {
             return;
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// Checks what must hold, and forgets campaigns that have ended.
+    /// Checks the invariants, and removes ended campaigns.
     fn check(&mut self) {
         let room = &self.room;
         for (id, row) in &room.campaigns {
@@ -312,7 +312,7 @@ impl World {
             let open: u64 = row.books.values().map(|books| books.ledger().tally.open()).sum();
             let is_over = open == 0 && row.producers.is_empty() && row.as_of.is_some();
             assert_eq!(row.campaign.ended_at.is_some(), is_over, "{id}");
-            // What is accepted and not confirmed may be held back after the end.
+            // Deliveries that are accepted and not confirmed may be held back after the end.
             let state = row.campaign.state;
             assert!(!is_over || state.is_ended() || state == CampaignState::Paused);
         }
@@ -330,7 +330,7 @@ impl World {
         }
     }
 
-    /// Lets everything come to its end.
+    /// Runs all campaigns to their end.
     fn drain(&mut self) {
         for _ in 0..1_000 {
             if self.room.campaigns.is_empty() {
@@ -350,14 +350,14 @@ impl World {
     }
 }
 
-/// Lists the devices of a provider after one.
+/// Lists the devices of a provider after a given id.
 fn devices(provider: ProviderKind, after: u64) -> impl Iterator<Item = DeviceId> {
     let odd = u64::from(provider == PROVIDERS[0]);
     let all = (1..=2 * DEVICES_COUNT).filter(move |id| id % 2 == odd && *id > after);
     all.map(DeviceId::from_raw)
 }
 
-/// Counts what the chunks say is confirmed; checks that those are found which await more.
+/// Counts the confirmed deliveries in the chunks; checks that chunks awaiting receipts are marked.
 fn confirmed(room: &Room, id: CampaignId, provider: ProviderKind) -> u64 {
     let settled: Vec<_> = room.those(id, provider, ChunkState::Settled).collect();
     for row in &settled {
@@ -372,7 +372,7 @@ fn has_quarantined(room: &Room, id: CampaignId, provider: ProviderKind) -> bool 
     room.those(id, provider, ChunkState::Quarantined).next().is_some()
 }
 
-/// Counts what the chunks of a campaign say at a provider.
+/// Computes a campaign's tally at a provider from its chunks.
 fn counted(room: &Room, id: CampaignId, provider: ProviderKind) -> Tally {
     let count = |state| room.those(id, provider, state).map(|row| row.chunk.count as u64).sum();
     let (queued, sending) = (count(ChunkState::Queued), count(ChunkState::Leased));
@@ -393,7 +393,7 @@ fn a_million_random_events_keep_every_promise_of_the_ledger() {
         number ^= number >> 7;
         number ^= number << 17;
         world.step(number);
-        // Rarely enough that a million events take seconds, and often enough that nothing heals in between.
+        // Rarely enough for a million events to take seconds, and often enough that no error heals in between.
         if number & 3 == 0 {
             world.check();
         }

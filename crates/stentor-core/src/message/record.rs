@@ -1,4 +1,4 @@
-//! The stored record of what was asked for, in every version so far.
+//! The stored record of a message request, in every version so far.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::provider::ProviderKind;
 /// The newest version: overrides by provider.
 const VERSION: u32 = 2;
 
-/// Writes a record, with the lowest version that can hold it: without overrides an earlier server reads it too.
+/// Encodes a record with the lowest version that can hold it: without overrides an earlier server can read it too.
 pub(super) fn encode(spec: &MessageSpec) -> String {
     let v = if spec.content.overrides.is_empty() { 1 } else { VERSION };
     serde_json::to_string(&EncodedSpec { v, spec }).unwrap_or_default()
 }
 
-/// Reads a record of any version so far; `None` when it is none.
+/// Decodes a record of any version so far. Returns `None` if the text is not a record.
 pub(super) fn decode(text: &str) -> Option<MessageSpec> {
     let record: DecodedSpec = serde_json::from_str(text).ok()?;
     (1..=VERSION).contains(&record.v).then_some(record.spec)

@@ -1,5 +1,5 @@
-//! The addresses that the public internet does not lead to, as IANA's registries of special purposes list them
-//! (RFC 6890 and its successors), and what clouds have put at addresses of their own.
+//! The addresses outside the public internet: those in IANA's special-purpose registries (RFC 6890 and its successors), and addresses that
+//! clouds use for their own services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use super::AddressKind;
 use super::AddressKind::{LinkLocal, Loopback, Metadata, Multicast, Private, Reserved, Shared, Unspecified};
 
-/// In this order: the first that holds an address tells what it is.
+/// Networks with their kinds; the first network that contains an address determines its kind.
 const IPV4: &[(Ipv4Net, AddressKind)] = &[
     // AWS, Azure, Google, Oracle and others; AWS for containers; Alibaba; Azure; Oracle's former generation.
     (v4([169, 254, 169, 254], 32), Metadata),
@@ -31,11 +31,11 @@ const IPV4: &[(Ipv4Net, AddressKind)] = &[
     (v4([198, 51, 100, 0], 24), Reserved),
     (v4([203, 0, 113, 0], 24), Reserved),
     (v4([224, 0, 0, 0], 4), Multicast),
-    // The last of them is for all machines of a network.
+    // The last of them is the broadcast address of a network.
     (v4([240, 0, 0, 0], 4), Reserved),
 ];
 
-/// The same for IPv6; beside these, whatever is not in 2000::/3.
+/// The same for IPv6; addresses outside 2000::/3 count as reserved as well.
 const IPV6: &[(Ipv6Net, AddressKind)] = &[
     // AWS, also for containers; Google.
     (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128), Metadata),
@@ -43,10 +43,10 @@ const IPV6: &[(Ipv6Net, AddressKind)] = &[
     (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128), Metadata),
     (v6([0, 0, 0, 0, 0, 0, 0, 0], 128), Unspecified),
     (v6([0, 0, 0, 0, 0, 0, 0, 1], 128), Loopback),
-    // Assignments of protocols, Teredo and benchmarks among them.
+    // Protocol assignments, including Teredo and benchmarking.
     (v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), Reserved),
     (v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32), Reserved),
-    // 6to4, which any IPv4 address may hide in.
+    // 6to4, which can embed any IPv4 address.
     (v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), Reserved),
     (v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20), Reserved),
     (v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7), Private),
@@ -55,10 +55,10 @@ const IPV6: &[(Ipv6Net, AddressKind)] = &[
     (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), Multicast),
 ];
 
-/// All that is given out for single machines of the public internet.
+/// The range of global unicast addresses.
 const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// Addresses of IPv4 for networks of IPv6 alone, which translate them (RFC 6052).
+/// IPv4 addresses as used in IPv6-only networks, which translate them (RFC 6052).
 const TRANSLATED: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
 const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Ipv4Net {
@@ -69,7 +69,7 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix)
 }
 
-/// Returns the address that is reached in the end: the IPv4 address that an IPv6 address stands for, or itself.
+/// Returns the address that is actually reached: the embedded IPv4 address of an IPv6 address, or the address itself.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if TRANSLATED.contains(&v6) => {
@@ -80,7 +80,7 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns what an address is; `None` for one of the public internet.
+/// Returns the kind of an address, or `None` if it belongs to the public internet.
 pub(super) fn kind(address: IpAddr) -> Option<AddressKind> {
     match address {
         IpAddr::V4(v4) => IPV4.iter().find(|(network, _)| network.contains(&v4)).map(|(_, kind)| *kind),

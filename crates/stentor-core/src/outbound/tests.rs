@@ -13,7 +13,7 @@ fn kind(text: &str) -> Option<AddressKind> {
     AddressKind::of(text.parse().expect(text))
 }
 
-/// The first and the last address of everything special, and other ways to write it.
+/// The first and the last address of each special network, and alternative notations.
 const SPECIAL: &[(AddressKind, &[&str])] = &[
     (Unspecified, &["0.0.0.0", "0.0.0.1", "0.255.255.255", "::", "::ffff:0.0.0.0", "64:ff9b::"]),
     (Loopback, &["127.0.0.0", "127.0.0.1", "127.255.255.255", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"]),
@@ -69,7 +69,7 @@ const SPECIAL: &[(AddressKind, &[&str])] = &[
     ),
 ];
 
-/// The neighbours of everything special, and machines that are to be reached.
+/// The neighbours of the special networks, and hosts that must be reachable.
 const PUBLIC: &[&str] = &[
     "1.0.0.0",
     "9.255.255.255",
@@ -220,7 +220,7 @@ proptest! {
         let alone = AddressKind::of(v4.into());
         prop_assert_eq!(AddressKind::of(mapped.into()), alone);
         prop_assert_eq!(AddressKind::of(translated.into()), alone);
-        // Where none can be told apart from a private one, none is let through.
+        // Embedded addresses of these forms are all refused, because private ones cannot be distinguished.
         let siit = Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, tail[0], tail[1]);
         let to4 = Ipv6Addr::new(0x2002, tail[0], tail[1], 0, 0, 0, 0, 1);
         let teredo = Ipv6Addr::new(0x2001, 0, 0x4136, 0xe378, 0x8000, 0x63bf, !tail[0], !tail[1]);

@@ -1,4 +1,4 @@
-//! What the rules need from the outside: a store, a queue, providers and a clock.
+//! External dependencies of the rules: a store, a queue, providers and a clock.
 
 pub mod clock;
 pub mod provider;

@@ -18,62 +18,62 @@ use crate::time::Timestamp;
 /// Attempts of one message to many devices of one app through one provider.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// What to send.
+    /// The message.
     pub message: std::sync::Arc<Message>,
-    /// When the attempt begins; the remaining ttl counts from here.
+    /// Start of the attempt; the remaining ttl counts from here.
     pub now: Timestamp,
-    /// To whom; position i has token i.
+    /// The recipients; position i has token i.
     pub devices: Vec<DeviceId>,
-    /// Their addresses.
+    /// Their tokens.
     pub tokens: TokenList,
-    /// Whether all of these deliveries failed before: what fails again says little of the push service.
+    /// True if all of these deliveries failed before: another failure is weak evidence about the push service.
     pub repeated: bool,
 }
 
 impl Batch {
-    /// Returns the 128 bits that name one delivery, the same at every attempt, for push services that can tell a repeat.
+    /// Returns the 128 bits that identify one delivery, the same at every attempt, for push services that detect duplicates.
     #[must_use]
     pub fn delivery_bits(message: MessageId, device: DeviceId) -> u128 {
         u128::from(message.raw()) << 64 | u128::from(device.raw())
     }
 }
 
-/// Completes when nobody waits for a batch's outcomes any longer.
+/// Completes when the caller no longer waits for a batch's outcomes.
 pub type Cut<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Is told, at most once and before the rest has come, the outcomes of most attempts of a batch, when no more has come
-/// for a while: outcome i belongs to device i, and `None` is still awaited.
+/// Receives the outcomes of most attempts of a batch if no more arrived for a while: at most once, and before the batch is complete.
+/// Outcome i belongs to device i, and `None` is still awaited.
 pub type Early<'a> = Box<dyn FnOnce(Vec<Option<Outcome>>) + Send + 'a>;
 
-/// What a provider is doing right now, for metrics.
+/// The current activity of a provider, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProviderStats {
     /// Open connections.
     pub connections: u64,
     /// Requests written and not answered.
     pub inflight: u64,
-    /// Most requests it would have in flight now.
+    /// Current limit of requests in flight.
     pub inflight_limit: u64,
-    /// The shortest time that an answer took lately; zero before the first. The pipeline has twice the rate
-    /// times this in work: an adapter that tells neither is given little at a time.
+    /// The shortest recent response time; zero before the first response. The pipeline keeps twice the product of the rate and this time in
+    /// work; an adapter that reports neither gets little at a time.
     pub latency_floor: Duration,
-    /// The best rate at which answers came lately, a second; zero before it is known. Times the shortest latency it is
-    /// the work that keeps the push service busy.
+    /// The best recent rate of responses per second; zero before it is known. Multiplied by the shortest latency it is the amount of work
+    /// that keeps the push service busy.
     pub delivery_rate: u64,
-    /// Times so far that the push service asked to open another connection for what comes next.
+    /// Number of requests of the push service to open another connection for further requests.
     pub drains: u64,
-    /// Requests so far that the push service broke off.
+    /// Number of requests that the push service aborted.
     pub aborts: u64,
-    /// Connections that failed to open so far.
+    /// Number of connections that failed to open.
     pub connect_failures: u64,
 }
 
 /// The obstacle between a provider and its push service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderTrouble {
-    /// The address that it wanted to reach, as `host:port`.
+    /// The address of the failed connection, as `host:port`.
     pub host: String,
-    /// The cause, in words that name the host.
+    /// The cause, including the host.
     pub cause: String,
 }
 
@@ -83,21 +83,21 @@ impl std::fmt::Display for ProviderTrouble {
     }
 }
 
-/// A push service seen through one credential.
+/// A push service, as used with one credential.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Returns which adapter this is.
+    /// Returns the kind of the adapter.
     fn kind(&self) -> ProviderKind;
 
-    /// Sends every attempt and waits for all outcomes; outcome i belongs to device i, always as many as asked.
+    /// Sends every attempt and waits for all outcomes; outcome i belongs to device i, one for each device.
     ///
-    /// It never tries a request again that the push service may have processed: that decision is `settle`'s.
+    /// It never retries a request that the push service may have processed: that decision is `settle`'s.
     async fn send(&self, batch: Batch) -> Vec<Outcome>;
 
-    /// Sends as [`Provider::send`] does until `cut`, and then gives what is known: [`Outcome::Unknown`] is the rest. What was
-    /// told early is told again at the end.
+    /// Sends like [`Provider::send`] until `cut`, then returns the known outcomes, with [`Outcome::Unknown`] for the rest. Outcomes passed
+    /// to `early` are returned again at the end.
     ///
-    /// An adapter that does not say otherwise tells nothing early, and knows nothing when it is cut off.
+    /// The default implementation passes nothing to `early`, and knows no outcome when it is cut off.
     async fn send_until(&self, batch: Batch, early: Early<'_>, mut cut: Cut<'_>) -> Vec<Outcome> {
         drop(early);
         let count = batch.devices.len();
@@ -110,36 +110,36 @@ pub trait Provider: Send + Sync {
         .await
     }
 
-    /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell; returns why
-    /// nothing can be sent as long as the settings are as they are, if that shows already.
+    /// Prepares for sending: fetches a token, opens a connection. A failure is not an error, because it will recur when sending. Returns
+    /// the reason if nothing can be sent with the current settings, as far as this is known already.
     async fn warm(&self) -> Option<Reason> {
         None
     }
 
-    /// Tries what sending needs beside the message: an access token where there is one, and a connection whose certificate is good.
+    /// Checks the prerequisites of sending except the message: an access token if one is needed, and a connection with a valid certificate.
     async fn check(&self) -> Result<(), ProviderTrouble> {
         Ok(())
     }
 
-    /// Returns what kept it from its push service when it last tried to get there; `None` once it did.
+    /// Returns the obstacle met by the last attempt to reach the push service; `None` after a success.
     fn trouble(&self) -> Option<ProviderTrouble> {
         None
     }
 
-    /// Returns what it is doing.
+    /// Returns its current activity.
     fn stats(&self) -> ProviderStats;
 
-    /// Finishes what is in flight and closes its connections.
+    /// Finishes requests in flight and closes its connections.
     async fn close(&self) {}
 }
 
-/// Why a credential's JSON cannot be used.
+/// The reason why a credential's JSON cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// A field of it breaks a rule of form.
+    /// A field violates a rule of form.
     #[error("{0}")]
     Invalid(Invalid),
-    /// No key or certificate can be read from a field of it: no rule of form finds that.
+    /// No key or certificate can be read from a field, although its form is valid.
     #[error("{0}")]
     Unusable(Invalid),
 }

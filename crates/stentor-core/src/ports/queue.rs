@@ -8,10 +8,10 @@ use crate::chunk::{Lane, Ticket};
 use crate::id::ChunkId;
 use crate::time::Timestamp;
 
-/// Why a queue could not do as asked.
+/// The error of a queue operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// The engine failed; trying again later may help.
+    /// The engine failed; a later retry may succeed.
     #[error("the queue is unavailable: {0}")]
     Unavailable(String),
 }
@@ -19,13 +19,13 @@ pub enum QueueError {
 /// A right to work on a chunk for a while; settling it (ack, nack) consumes it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct QueueLease {
-    /// What was published.
+    /// The published ticket.
     pub ticket: Ticket,
-    /// Distinguishes this lease from earlier ones of the same ticket; the engine's own.
+    /// Distinguishes this lease from earlier ones of the same ticket; meaningful to the engine only.
     pub token: u64,
 }
 
-/// How full a lane is.
+/// Number of tickets in a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneDepth {
     /// The lane.
@@ -42,24 +42,24 @@ pub struct LaneDepth {
     pub next_due: Option<Timestamp>,
 }
 
-/// What an engine does beyond carrying tickets; whoever calls it makes up for what it does not, or does without.
+/// The abilities of an engine beyond carrying tickets; its caller makes up for missing ones, or does without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueAbilities {
-    /// No ticket is leased before it is due. To an engine without it only what is due is published and given back.
+    /// No ticket is leased before it is due. With an engine that lacks this ability, only due tickets are published and given back.
     pub holds_back: bool,
-    /// Tickets of a lane are leased in order of due time, then of chunk id; otherwise about as they were published.
+    /// Tickets of a lane are leased in order of due time, then of chunk id; otherwise roughly in order of publication.
     pub orders: bool,
 }
 
 impl QueueAbilities {
-    /// All that an engine can do.
+    /// All abilities.
     pub const ALL: Self = Self { holds_back: true, orders: true };
 }
 
 /// A queue of chunk ids. Every call takes `now` from the caller.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Returns what it does of what not every engine can do.
+    /// Returns its abilities.
     fn abilities(&self) -> QueueAbilities {
         QueueAbilities::ALL
     }
@@ -67,7 +67,7 @@ pub trait Queue: Send + Sync {
     /// Puts tickets into their lanes. Publishing a chunk that is already there, leased or not, changes nothing.
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError>;
 
-    /// Takes up to `max` due tickets of the lane; each is nobody else's until `now + lease_for`.
+    /// Leases up to `max` due tickets of the lane exclusively until `now + lease_for`.
     async fn lease(
         &self,
         lane: Lane,
@@ -76,7 +76,7 @@ pub trait Queue: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<QueueLease>, QueueError>;
 
-    /// Prolongs leases that are still held; tells for each whether it is.
+    /// Extends leases that are still held; returns for each whether it is held.
     async fn extend(
         &self,
         leases: &[QueueLease],
@@ -84,34 +84,32 @@ pub trait Queue: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<bool>, QueueError>;
 
-    /// Takes settled tickets out for good; a lease lost meanwhile is ignored.
+    /// Removes settled tickets for good; leases lost in the meantime are ignored.
     async fn ack(&self, leases: Vec<QueueLease>) -> Result<(), QueueError>;
 
-    /// Puts tickets of which nothing was sent back, due at `due_at`; a lease lost meanwhile is ignored.
+    /// Returns unsent tickets to the queue, due at `due_at`; leases lost in the meantime are ignored.
     async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError>;
 
-    /// Takes chunks out without a lease: their campaign has ended or holds, or who had leased them is dead.
+    /// Removes chunks without a lease: their campaign has ended or is paused, or the node that leased them is dead.
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError>;
 
-    /// Returns how full each lane is that holds anything.
+    /// Returns the depth of each non-empty lane.
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError>;
 
-    /// Returns whether tickets that are published now are taken: it was so within the last second, or a small write is tried
-    /// for it.
+    /// Fails if published tickets are not accepted now. It relies on a success within the last second, or tries a small write.
     async fn keeps(&self) -> Result<(), QueueError>;
 
-    /// Waits until the engine has lost a part without which it does nothing more before it is opened again, and returns what
-    /// became of that part.
+    /// Waits until the engine has lost a part that it needs and that only reopening restores; returns the cause.
     async fn broken(&self) -> String;
 
-    /// Waits until the engine has noticed that it lost what it held, as far as it can: what waits is to be published again.
+    /// Waits until the engine has noticed the loss of its content, as far as it can: waiting tickets must be published again.
     async fn emptied(&self) {
         std::future::pending().await
     }
 
-    /// Throws everything away.
+    /// Removes everything.
     async fn clear(&self) -> Result<(), QueueError>;
 
-    /// Waits until something may have become ready since the last call; may return early, for no reason.
+    /// Waits until a ticket may have become ready since the last call; may return early, without a reason.
     async fn changed(&self);
 }

@@ -1,25 +1,25 @@
-//! The port by which the pipeline tells what was settled, to whoever brings it to the devices.
+//! The port by which the pipeline hands settled deliveries to the component that brings them to the devices.
 
 use std::sync::Arc;
 
 use crate::id::{ChunkId, DeviceId};
 use crate::message::Message;
 
-/// A chunk of a provider with receipts whose deliveries are accepted, on disk.
+/// A chunk with accepted deliveries, on disk, of a provider with receipts.
 #[derive(Debug, Clone)]
 pub struct SettledChunk {
     /// The chunk.
     pub chunk: ChunkId,
-    /// What is to be delivered.
+    /// The message to be delivered.
     pub message: Arc<Message>,
-    /// To whom, ascending.
+    /// Its devices, ascending.
     pub devices: Vec<DeviceId>,
-    /// False when it is not known which of some chunks were settled: the ledger then says what waits.
+    /// False if some of several chunks were settled, but it is unknown which: the ledger then has the pending deliveries.
     pub is_certain: bool,
 }
 
-/// Takes what was settled to the devices that are connected. It never waits: what it cannot take is found in the ledger.
+/// Hands settled deliveries to connected devices. It never waits: deliveries that it cannot take are found in the ledger.
 pub trait SettledFeed: Send + Sync {
-    /// Is told of one chunk.
+    /// Receives one chunk.
     fn settled(&self, chunk: SettledChunk);
 }

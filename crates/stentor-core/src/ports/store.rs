@@ -1,7 +1,7 @@
 //! The port to the store: the ledger and everything that must not be lost.
 //!
-//! Every method is one transaction: it happens whole or not at all, and what it returns is on disk. Those that may have much
-//! to do say so: they do it in several, each whole, and what a crash leaves over is gone on with later.
+//! Every method is one transaction: it is atomic, and its result is on disk when it returns. Methods with potentially much work are
+//! documented as such: they use several transactions, each atomic, and work left over after a crash is continued later.
 
 mod apps;
 mod audit;
@@ -37,42 +37,42 @@ pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
 pub use upstream::{Channel, UpstreamChange, UpstreamStore};
 
-/// Why a store could not do as asked.
+/// The error of a store operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such thing in this app.
+    /// The thing does not exist in this app.
     #[error("{0} not found")]
     NotFound(&'static str),
     /// The thing is in a state that forbids it.
     #[error("conflict: {0}")]
     Conflict(String),
-    /// The thing is not as the precondition of its change says; nothing was changed.
+    /// The precondition of the change does not hold; nothing was changed.
     #[error("the precondition does not hold")]
     PreconditionFailed,
     /// A limit of the store is reached.
     #[error("limit reached: {0}")]
     LimitReached(String),
-    /// The engine cannot write now (disk full, busy): nothing was kept.
+    /// The engine cannot write now (disk full, busy): nothing was stored.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The disk does not give a part of what is kept; nothing was kept, and the rest may be well.
+    /// A part of the stored data cannot be read from the disk; nothing was stored, and the rest may be intact.
     #[error("the store cannot be read: {0}")]
     Unreadable(String),
-    /// What is kept does not make sense; a bug or a damaged file.
+    /// The stored data is inconsistent: a bug or a damaged file.
     #[error("the store is damaged: {0}")]
     Damaged(String),
 }
 
 impl StoreError {
-    /// Returns whether it is the engine that cannot read or write now: the same may be done later. Everything else is said of what was
-    /// asked, and is said again.
+    /// Returns true if the engine cannot read or write now, so that the same call may succeed later. All other errors are caused by the
+    /// request and would recur.
     #[must_use]
     pub const fn is_of_the_engine(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Unreadable(_))
     }
 }
 
-/// Everything a store does.
+/// All operations of a store.
 pub trait Store:
     AppStore
     + AuditStore

@@ -4,7 +4,7 @@ use super::*;
 
 const WINDOW_MS: i64 = 60_000;
 const CHUNK_MAX: u64 = 1_000;
-/// A warming bucket gets larger, so what fills it is refilled a few times more.
+/// Most requests until one is granted; a warming bucket grows, so that a few more refills are needed.
 const ASKED_MAX: usize = 20;
 
 fn at(millis: i64) -> Timestamp {
@@ -15,13 +15,13 @@ fn quota(per_minute: u32, ramp_ms: u64) -> Quota {
     Quota { per_minute, ramp: Duration::from_millis(ramp_ms), urgent_share_percent: 20 }
 }
 
-/// The burst as stated: a second's worth, or a chunk of each class where that is more; at least two messages.
+/// The documented burst: a second's worth, or a chunk of each class if that is more; at least two messages.
 fn stated_burst(per_minute: u32) -> u64 {
     let second = u64::from(per_minute) / 60 + 1;
     second.max(2) + 2 * CHUNK_MAX
 }
 
-/// A caller who asks for something and corrects it afterwards.
+/// A request and its later correction.
 #[derive(Debug, Clone)]
 struct Ask {
     after_ms: i64,
@@ -40,7 +40,7 @@ fn any_ask() -> impl Strategy<Value = Ask> {
     })
 }
 
-/// Plays the asks over a clock that goes on by `step`; returns the instants and sizes of what was granted, in true time.
+/// Replays the requests over a clock given by a function; returns the true times and sizes of the granted ones.
 fn play(bucket: &mut Bucket, asks: &[Ask], mut clock: impl FnMut(usize, i64) -> i64) -> Vec<(i64, u64)> {
     let (mut truth, mut granted) = (0, Vec::new());
     for (index, ask) in asks.iter().enumerate() {
@@ -86,12 +86,12 @@ fn who_needs_more_than_a_full_bucket_holds_gets_it_and_the_debt_is_paid_off() {
     assert_eq!(bucket.draw(TrafficClass::Bulk, (50, 50), at(60_000)), 50);
 }
 
-/// A node that draws, and when it spends what it drew.
+/// A draw of a node, and the time until it spends the tokens.
 #[derive(Debug, Clone)]
 struct Draw {
     after_ms: i64,
     class: TrafficClass,
-    /// The least that it can use, in percent of the most.
+    /// The smallest useful number, in percent of the largest.
     least: u64,
     kept_ms: i64,
 }
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// Takes chunks of audiences as soon as they are granted; returns the messages of each second.
+/// Takes chunks of audiences as soon as they are granted; returns the number of messages of each second.
 fn greedy(bucket: &mut Bucket, from_ms: i64, seconds: usize) -> Vec<u64> {
     let mut sums = vec![0; seconds];
     let (mut now, end) = (at(from_ms), at(from_ms + seconds as i64 * 1_000));

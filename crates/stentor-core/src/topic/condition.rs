@@ -13,11 +13,11 @@ use crate::name::TopicName;
 pub enum Expr {
     /// The device is subscribed to the topic.
     In(TopicName),
-    /// It is not so.
+    /// The inner expression does not hold.
     Not(Box<Expr>),
-    /// All of them.
+    /// All parts hold.
     All(Vec<Expr>),
-    /// At least one of them.
+    /// At least one part holds.
     Any(Vec<Expr>),
 }
 
@@ -30,7 +30,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Parses the text; the error says at which byte it stopped making sense.
+    /// Parses the text; the error names the byte at which parsing failed.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if text.len() > CONDITION_MAX_BYTES {
             return Err(Invalid::new("condition", format!("at most {CONDITION_MAX_BYTES} bytes")));
@@ -50,13 +50,13 @@ impl Condition {
         &self.expr
     }
 
-    /// Returns the text as it was written.
+    /// Returns the original text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Lists each topic named, once.
+    /// Lists the topics of the condition, without repeats.
     #[must_use]
     pub fn topics(&self) -> Vec<&TopicName> {
         let mut found = Vec::new();
@@ -68,7 +68,7 @@ impl Condition {
 }
 
 impl Expr {
-    /// Decides for a device, given which topics it has.
+    /// Returns true if the condition holds for a device; `has` returns true for the device's topics.
     pub fn holds(&self, has: &impl Fn(&TopicName) -> bool) -> bool {
         match self {
             Self::In(topic) => has(topic),
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
     }
 
     fn term(&mut self, depth: usize) -> Result<Expr, Invalid> {
-        // Before anything is read on: the text's depth is that of the recursion, and callers choose it.
+        // Before anything else is parsed: the depth of the text is that of the recursion, and callers choose it.
         if depth == CONDITION_DEPTH_MAX_LEVELS {
             return Err(Invalid::new(
                 "condition",

@@ -1,4 +1,4 @@
-//! The request headers of APNs and what is wrong with them.
+//! The request headers of APNs and their validation.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -29,7 +29,7 @@ const PUSH_TYPES: &[&str] = &[
     "widgets",
 ];
 
-/// What the headers of a request say.
+/// The validated headers of a request.
 #[derive(Debug)]
 pub(super) struct Headers<'a> {
     pub(super) topic: &'a str,
@@ -43,7 +43,7 @@ pub(super) struct Headers<'a> {
 impl<'a> Headers<'a> {
     /// Reads the headers; the error is the reason.
     pub(super) fn read(map: &'a HeaderMap) -> Result<Self, &'static str> {
-        // `keys_len` tells without a walk that no name stands twice, which is so in nearly every request.
+        // Comparing with `keys_len` rules out duplicate names without a scan, which is the case for nearly every request.
         if map.len() != map.keys_len() && has_duplicates(map) {
             return Err("DuplicateHeaders");
         }
@@ -65,7 +65,7 @@ fn has_duplicates(map: &HeaderMap) -> bool {
     map.keys().any(|name| name.as_str().starts_with("apns-") && map.get_all(name).iter().nth(1).is_some())
 }
 
-/// Returns whether this is a UUID as RFC 9562 writes it.
+/// Returns true if this is a UUID as RFC 9562 writes it.
 fn is_uuid(bytes: &[u8]) -> bool {
     bytes.len() == UUID_CHARS
         && bytes.iter().enumerate().all(|(at, byte)| match at {

@@ -1,4 +1,4 @@
-//! The words of APNs: every documented reason with its status.
+//! The error reasons of APNs: every documented reason with its status.
 
 use crate::policy::{Dialect, ServiceError, WeightedMix, WeightedRefusal};
 use bytes::Bytes;

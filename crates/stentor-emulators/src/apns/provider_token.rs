@@ -1,4 +1,4 @@
-//! Provider tokens: ES256 JWTs of a team, and how often a connection may change them.
+//! Provider tokens: ES256 JWTs of a team, and the limit on their changes per connection.
 
 use crate::error::EmulatorError;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, VerificationAlgorithm};
@@ -23,7 +23,7 @@ pub struct ApnsKey {
     pub team_id: String,
     /// The key (`kid`).
     pub key_id: String,
-    /// The public key as PEM (SubjectPublicKeyInfo, P-256); without it signatures are not checked.
+    /// The public key as PEM (SubjectPublicKeyInfo, P-256); if absent, signatures are not checked.
     #[serde(default)]
     pub public_key_pem: Option<String>,
 }
@@ -40,7 +40,7 @@ struct PresentedClaims {
     iat: u64,
 }
 
-/// A provider token whose signature and claims are in order; its age is not part of that.
+/// A provider token with a valid signature and valid claims. Its age is checked separately.
 pub(super) struct Verified {
     team_id: String,
     issued_at_s: u64,
@@ -53,7 +53,7 @@ pub(super) struct Verifier {
     min_renewal: Duration,
 }
 
-/// What a connection remembers of its provider tokens.
+/// The provider token state of a connection.
 #[derive(Default)]
 pub(super) struct TokenSession {
     current: Option<(HeaderValue, Arc<Verified>)>,
@@ -92,7 +92,7 @@ impl Verifier {
         }
         let token = bearer(header).ok_or("MissingProviderToken")?;
         let verified = Arc::new(self.decode(token).ok_or("InvalidProviderToken")?);
-        // A sender has a few tokens an hour: to forget all now and then is cheaper than to know the oldest.
+        // A sender has a few tokens an hour: clearing the cache now and then is cheaper than tracking the oldest token.
         if remembered.len() >= MAX_REMEMBERED_TOKENS {
             remembered.clear();
         }
@@ -151,7 +151,7 @@ impl Verified {
 }
 
 impl TokenSession {
-    /// Takes a new token for this connection: of the same team, and not too soon after the last change.
+    /// Accepts a new token for this connection, if it is of the same team and not too soon after the last change.
     fn change(
         &mut self,
         header: &HeaderValue,
@@ -173,8 +173,8 @@ impl TokenSession {
     }
 }
 
-/// Returns whether a token bears the key's signature in DER, as Java signs and Apple takes, instead of the 64 bytes of
-/// RFC 7518, section 3.4.
+/// Returns true if a token's signature by the key is in DER, as Java writes and Apple accepts, instead of the 64 bytes of RFC 7518, section
+/// 3.4.
 fn is_signed_in_der(token: &str, key: &DecodingKey) -> bool {
     let verify = || {
         let (signed, signature) = token.rsplit_once('.')?;

@@ -1,4 +1,4 @@
-//! The APNs protocol: reads a request, asks the policy, and words the answer.
+//! The APNs protocol: parses a request, consults the policy, and builds the response.
 
 use super::ApnsConfig;
 use super::headers::{APNS_ID, APNS_UNIQUE_ID, Headers};
@@ -36,7 +36,7 @@ pub(super) struct ApnsService {
     sessions: AtomicU64,
 }
 
-/// What a connection remembers.
+/// The state of a connection.
 pub(super) struct ApnsSession {
     tokens: TokenSession,
     wedged: bool,
@@ -55,7 +55,7 @@ impl ApnsService {
     }
 
     fn push(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> Result<ServiceReply, ApnsRefusal> {
-        // The path comes first: without a token there is nothing that a refusal could be counted for.
+        // The path comes first: without a token, a refusal could not be counted.
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
         let attempt = self.context.attempt(call.judge, hash, self.config.vendor.wedge_on_expired_token);
@@ -72,7 +72,7 @@ impl ApnsService {
             refusal,
             wait: Wait::None,
         })?;
-        // The policy decides last: what is wrong in itself is refused under every policy.
+        // The policy decides last: an invalid request is rejected under every policy.
         let decision = call.judge.decide(&token, hash, attempt.0, call.number);
         match decision.verdict {
             ScriptedAnswer::Error(refusal) => {
@@ -185,7 +185,7 @@ impl EmulatedService for ApnsService {
     const MAX_BODY_BYTES: usize = MAX_VOIP_PAYLOAD_BYTES;
 
     fn session(&self) -> ApnsSession {
-        // The number only has to be another for each connection: nothing is published by it.
+        // The number only has to differ between connections: it publishes no other memory.
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         ApnsSession {
             tokens: TokenSession::default(),
@@ -199,7 +199,7 @@ impl EmulatedService for ApnsService {
             Ok(reply) => reply,
             Err(refused) => self.refuse(session, &call, refused),
         };
-        // Whatever the answer is, a connection that is wedged gets it only when all stalls are released.
+        // A wedged connection gets every response, of any kind, only when all stalls are released.
         if session.wedged {
             reply.wait = Wait::Released;
         }
@@ -236,7 +236,7 @@ impl ApnsSession {
     }
 }
 
-/// Why a request is refused, and for which token that counts.
+/// The reason for rejecting a request, with the token that the rejection is counted for.
 struct ApnsRefusal {
     counted: Option<(u64, TokenAttempt)>,
     refusal: ServiceError,

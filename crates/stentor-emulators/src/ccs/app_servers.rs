@@ -1,4 +1,4 @@
-//! Who is connected: the app servers that have logged in.
+//! The registry of app servers that have logged in.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 pub struct AppServerConnection {
     /// The number of the connection.
     pub connection: u64,
-    /// Whose it is.
+    /// The sender id of the app server.
     pub sender_id: String,
-    /// Whether it was told that it is drained.
+    /// True after the app server was notified that the connection is draining.
     pub draining: bool,
     /// Messages for devices that have no answer yet.
     pub downstream_pending: u64,
@@ -46,7 +46,7 @@ impl AppServers {
         true
     }
 
-    /// Notes how a connection stands.
+    /// Updates the state of a connection.
     pub(super) fn note(&self, connection: u64, draining: bool, pending: usize, unacked: usize) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connection) = connections.get_mut(&connection) {
@@ -56,7 +56,7 @@ impl AppServers {
         }
     }
 
-    /// Takes a connection away.
+    /// Removes a connection.
     pub(super) fn leave(&self, connection: u64) {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
     }

@@ -1,4 +1,4 @@
-//! What the control port of CCS can be asked besides: to play a device that sends, and who is connected.
+//! The additional control routes of CCS: upstream messages on behalf of a device, and the list of connections.
 
 use super::{CcsService, InjectedMessage, UpstreamRefusal};
 use crate::control::{ControlAnswer, ControlRoutes};

@@ -1,4 +1,4 @@
-//! What an app server sends: messages for devices, and acknowledgements of what it got.
+//! Stanzas from an app server: messages for devices, and acknowledgements of upstream messages.
 
 use super::errors::{self, CONNECTION_DRAINING, INVALID_JSON, UNAVAILABLE};
 use super::{CcsService, CcsSession, stanza};
@@ -12,23 +12,23 @@ use tokio::time::Instant;
 /// An answer about one message, which may wait.
 pub(super) struct CcsReply {
     json: Value,
-    /// What is counted when the message is taken over, or refused; none once that is done.
+    /// The pending count of this message, taken when the message is accepted or rejected.
     count: Option<PendingCount>,
     /// The message's id and the token of a receipt that follows.
     receipt: Option<(String, String)>,
 }
 
-/// A message for devices, as far as its own fields go.
+/// The addressing fields of a message for devices.
 struct CcsEnvelope<'a> {
     id: &'a str,
-    /// What `from` of the answer is.
+    /// The value of `from` in the response.
     to: &'a str,
     address: Option<GcmAddress<'a>>,
     receipt: bool,
 }
 
 impl CcsSession {
-    /// Takes the JSON of one stanza.
+    /// Processes the JSON of one stanza.
     pub(super) fn take_gcm(&mut self, stanza_id: Option<&str>, json: &str, now: Instant) {
         let request = JsonNode::parse(json.trim().as_bytes()).filter(|request| request.entries().is_some());
         let Some(request) = request else {
@@ -44,7 +44,7 @@ impl CcsSession {
             Ok(None) => self.take_message(id, &request, now),
             Ok(Some("ack")) if self.acknowledge(id) => {}
             Ok(Some("ack")) => self.write_json(&CcsService::bad_ack(id, to.unwrap_or_default())),
-            // The service has no use for a refusal of what it sent, and waits for the acknowledgement.
+            // A nack from the app server is ignored: the service waits for the acknowledgement.
             Ok(Some("nack")) => {}
             _ => self.nack(id, to.unwrap_or_default(), INVALID_JSON, "InvalidJson: message_type".to_owned()),
         }
@@ -76,7 +76,7 @@ impl CcsSession {
             let sentence = errors::sentence(CONNECTION_DRAINING).unwrap_or_default().to_owned();
             return self.nack(id, envelope.to, CONNECTION_DRAINING, sentence);
         }
-        // Google's documentation allows a hundred messages without an answer: what comes beyond is refused, not queued.
+        // Google's documentation allows a hundred messages without a response. Messages beyond that are rejected, not queued.
         if self.pending() >= limit {
             WireTotals::add(&wire.refused);
             let sentence = format!("More than {limit} messages are pending on this connection");
@@ -88,7 +88,7 @@ impl CcsSession {
     }
 
     fn decide(&mut self, envelope: &CcsEnvelope<'_>, request: &JsonNode<'_>, now: Instant) {
-        // A handle of its own: the session is written to while the policy and the faults are read.
+        // A separate handle, because the session is modified while the policy and the faults are read.
         let service = std::sync::Arc::clone(&self.service);
         let context = &service.backend.context;
         if context.faults.take_reset().is_some() {
@@ -123,7 +123,7 @@ impl CcsSession {
             _ => None,
         };
         let mut reply = CcsReply { json, count: answer.count, receipt };
-        // As with the other services: what has arrived is not forgotten, unless it is stalled before it is taken over.
+        // As in the other services, a message that has arrived is counted, unless it is stalled before it is accepted.
         if wait != Wait::Released || judge.takes_over_stalled() {
             self.settle(&mut reply);
         }
@@ -141,7 +141,7 @@ impl CcsSession {
         }
     }
 
-    /// Words what became of a message; `None` when the connection is to be broken off.
+    /// Builds the response to a message. Returns `None` when the connection must be aborted.
     fn word(&self, envelope: &CcsEnvelope<'_>, verdict: &GcmVerdict) -> Option<Value> {
         match verdict {
             GcmVerdict::Sent { canonical, .. } => {
@@ -167,7 +167,7 @@ impl CcsSession {
 
     /// Sends an answer, and the receipt after it.
     pub(super) fn answer(&mut self, mut reply: CcsReply) {
-        // Counted before the answer can be read: whoever has read it finds it counted.
+        // Counted before the response is readable: a client that has read it finds it counted.
         self.settle(&mut reply);
         self.write_json(&reply.json);
         if let Some((message_id, token)) = reply.receipt {
@@ -191,7 +191,7 @@ impl<'a> CcsEnvelope<'a> {
     }
 }
 
-/// Returns a refusal; `from` is whom the message was for.
+/// Builds a nack. `from` is the address that the message was sent to.
 fn nack(id: &str, from: &str, code: &str, description: String) -> Value {
     let mut nack = json!({"message_id": id, "message_type": "nack", "error": code});
     nack["error_description"] = json!(description);

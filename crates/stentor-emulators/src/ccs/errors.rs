@@ -14,7 +14,7 @@ const INTERNAL: &str = "INTERNAL_SERVER_ERROR";
 const DEVICE_RATE: &str = "DEVICE_MESSAGE_RATE_EXCEEDED";
 const TOPICS_RATE: &str = "TOPICS_MESSAGE_RATE_EXCEEDED";
 
-/// The codes that a policy can answer, with what is said beside them.
+/// The codes that a policy can return, with their descriptions.
 const ROWS: &[(&str, &str)] = &[
     (INVALID_JSON, "InvalidJson: the message cannot be taken"),
     (BAD_REGISTRATION, "Invalid token on 'to' field"),
@@ -32,12 +32,12 @@ const ROWS: &[(&str, &str)] = &[
 pub(super) const DIALECT: Dialect =
     Dialect { knows: |code| sentence(code).is_some(), quota_code: DEVICE_RATE, realistic };
 
-/// Returns what is said beside a code; `None` when the service has no such code.
+/// Returns the description of a code, or `None` when the service has no such code.
 pub(super) fn sentence(code: &str) -> Option<&'static str> {
     ROWS.iter().find(|(known, _)| *known == code).map(|(_, sentence)| *sentence)
 }
 
-/// Returns the code and the sentence in XMPP for a code of the HTTP API, or for one that is XMPP's already.
+/// Returns the XMPP code and its description for a code of the HTTP API, or for one that is already of XMPP.
 pub(super) fn in_xmpp(code: &str, generation: CcsGeneration) -> (&str, String) {
     let xmpp = match code {
         "InvalidRegistration" => BAD_REGISTRATION,

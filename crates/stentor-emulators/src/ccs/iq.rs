@@ -1,4 +1,4 @@
-//! The questions that clients ask by themselves: none of them ends the connection.
+//! IQ requests of clients, such as binds and pings. None of them ends the connection.
 
 use super::stanza::{BIND, SESSION, iq_error, iq_result};
 use super::xml::{XmppElement, escaped};
@@ -10,7 +10,7 @@ const DISCO_ITEMS: &str = "http://jabber.org/protocol/disco#items";
 
 const MAX_RESOURCE_BYTES: usize = 1023;
 
-/// Who asks.
+/// The client that sent the request.
 pub(super) struct IqAsker<'a> {
     pub(super) sender_id: &'a str,
     pub(super) domain: &'a str,
@@ -18,7 +18,7 @@ pub(super) struct IqAsker<'a> {
     pub(super) resource: &'a str,
 }
 
-/// Answers a question; `None` for what is an answer itself.
+/// Answers an IQ request. Returns `None` for a stanza that is itself an answer.
 pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<String> {
     let (id, domain) = (element.attribute("id").unwrap_or_default(), asker.domain);
     // An answer gets no answer (RFC 6120, section 8.2.3).
@@ -37,7 +37,7 @@ pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<Strin
         (DISCO_INFO, "query") => result(&format!(
             "<query xmlns='{DISCO_INFO}'><identity category='server' type='im'/><feature var='{PING}'/></query>"
         )),
-        // What is not understood is answered all the same (RFC 6120, section 8.4).
+        // An unknown request is answered with an error (RFC 6120, section 8.4).
         _ => Some(iq_error(id, domain, "cancel", "service-unavailable")),
     }
 }

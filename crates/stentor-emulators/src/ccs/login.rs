@@ -1,4 +1,4 @@
-//! How an app server says who it is: SASL PLAIN (RFC 4616), with a sender id and a key.
+//! The login of an app server: SASL PLAIN (RFC 4616) with a sender id and a key.
 
 use super::CcsOptions;
 use super::stanza::SASL;
@@ -6,7 +6,7 @@ use super::xml::XmppElement;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// How long a sender id may be.
+/// The maximum length of a sender id.
 const MAX_SENDER_ID_BYTES: usize = 64;
 
 /// Returns the sender id of an `<auth>`, or the condition with which it is refused.
@@ -16,7 +16,7 @@ pub(super) fn sender_of(element: &XmppElement, options: &CcsOptions) -> Result<S
     }
     let decoded = STANDARD.decode(element.text.trim()).map_err(|_| "incorrect-encoding")?;
     let decoded = String::from_utf8(decoded).map_err(|_| "incorrect-encoding")?;
-    // The first part, the identity to act for, is left aside: a sender speaks for itself.
+    // The first part, the identity to act for, is ignored: a sender acts for itself.
     let mut parts = decoded.split('\0');
     let (Some(_), Some(name), Some(key), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {

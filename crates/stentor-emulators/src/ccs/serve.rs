@@ -1,4 +1,4 @@
-//! The connections of CCS: what moves bytes, time, faults and news between a socket and a session.
+//! The connection loop of CCS: it moves bytes, timers, faults and queue changes between a socket and a session.
 
 use super::{CcsService, CcsSession};
 use crate::faults::{Faults, InjectedFault};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 const READ_BYTES: usize = 16 * 1024;
-/// How long a client may take to read what is written to it.
+/// The write timeout: how long a client may take to read pending output.
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
 
 impl ConnectionHandler for CcsService {
@@ -30,7 +30,7 @@ async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
     let mut bytes = vec![0; READ_BYTES];
     loop {
         session.send_due(Instant::now());
-        // Written before the end is looked at: the last words of a session must still go out.
+        // Written before the end is checked: the last output of a session must still be sent.
         if !write_all(&mut writer, &session.take_out()).await || session.is_over() {
             break;
         }
@@ -38,7 +38,7 @@ async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
         tokio::select! {
             read = reader.read(&mut bytes) => match read {
                 Ok(count) if count > 0 => session.receive(&bytes[..count], Instant::now()),
-                // Whoever breaks off hears nothing more.
+                // A client that closes its side gets no further output.
                 _ => break,
             },
             Some(fault) = faults.recv() => {
@@ -54,7 +54,7 @@ async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
             () = until(due) => {}
         }
     }
-    // Before the socket's end: the next connection must find what was not acknowledged.
+    // Dropped before the socket is closed: the next connection must find the unacknowledged messages.
     drop(session);
     let _ = tokio::time::timeout(WRITE_LIMIT, writer.shutdown()).await;
 }

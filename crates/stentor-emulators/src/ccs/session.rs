@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a client may take to log in.
+/// The login timeout of a client.
 const LOGIN_LIMIT: Duration = Duration::from_secs(60);
-/// How often a client may try to log in on one connection.
+/// The maximum number of failed logins on one connection.
 const MAX_LOGIN_FAILURES: u32 = 5;
 
 /// A connection of an app server.
@@ -24,7 +24,7 @@ pub(crate) struct CcsSession {
     pub(super) service: Arc<CcsService>,
     connection: u64,
     reader: StreamReader,
-    /// Whether our root is open.
+    /// True while our root element is open.
     opened: bool,
     out: Vec<u8>,
     sender_id: Option<String>,
@@ -32,9 +32,9 @@ pub(crate) struct CcsSession {
     login_failures: u32,
     login_until: Instant,
     ended: bool,
-    /// What follows the announcement that the connection is drained.
+    /// The action that follows the announcement that the connection is draining.
     pub(super) draining: Option<AfterGoAway>,
-    /// How many messages for devices have come.
+    /// The number of messages for devices received.
     pub(super) seen: u64,
     written: u64,
     /// The answers that wait for their time, and those that wait for a release.
@@ -66,7 +66,7 @@ impl CcsSession {
         }
     }
 
-    /// Takes what has come; after the end everything is left aside.
+    /// Processes received bytes. Bytes after the end of the session are ignored.
     pub(crate) fn receive(&mut self, bytes: &[u8], now: Instant) {
         let mut rest = bytes;
         while !self.ended {
@@ -79,12 +79,12 @@ impl CcsSession {
         }
     }
 
-    /// Returns what is to be written, and forgets it.
+    /// Takes the pending output.
     pub(crate) fn take_out(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Returns whether the connection is to be closed once everything is written.
+    /// Returns true if the connection is to be closed once everything is written.
     pub(crate) fn is_over(&self) -> bool {
         self.ended
     }
@@ -96,7 +96,7 @@ impl CcsSession {
         answer.into_iter().chain(login).min()
     }
 
-    /// Sends the answers that are due by now, and what waits for the app server.
+    /// Sends the responses that are due, and the messages waiting for the app server.
     pub(crate) fn send_due(&mut self, now: Instant) {
         while let Some(entry) = self.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
             let reply = entry.remove();
@@ -106,7 +106,7 @@ impl CcsSession {
             self.fail("connection-timeout");
         }
         self.send_upstream(now);
-        // After the answers: the last of them may be what the end waited for.
+        // After the responses: the last of them may have been the one that the drain waited for.
         self.leave_when_drained();
         let pending = self.pending();
         self.service.app_servers.note(self.connection, self.draining.is_some(), pending, self.unacked.len());
@@ -119,7 +119,7 @@ impl CcsSession {
         }
     }
 
-    /// Announces that the connection is drained, and closes it as `goaway` says.
+    /// Announces that the connection is draining, and closes it as `goaway` specifies.
     pub(crate) fn drain(&mut self, goaway: &GoAway) {
         // A client that has no resource yet is sent no stanza (RFC 6120, section 7.1).
         if self.ended || self.draining.is_some() || !self.bound {
@@ -135,7 +135,7 @@ impl CcsSession {
         }
     }
 
-    /// Drains the connection when the policy says so.
+    /// Drains the connection if the policy requires it.
     pub(super) fn drain_as_planned(&mut self) {
         let judge = self.service.backend.context.policy.judge();
         let Some(goaway) = &judge.policy.goaway else { return };
@@ -145,7 +145,7 @@ impl CcsSession {
         }
     }
 
-    /// Returns how many messages for devices have no answer yet.
+    /// Returns the number of messages for devices that have no response yet.
     pub(super) fn pending(&self) -> usize {
         self.delayed.len() + self.stalled.len()
     }
@@ -156,7 +156,7 @@ impl CcsSession {
         self.ended = true;
     }
 
-    /// Breaks the connection off, without a word.
+    /// Aborts the connection without further output.
     pub(super) fn abort(&mut self) {
         self.ended = true;
     }
@@ -195,10 +195,10 @@ impl CcsSession {
         }
     }
 
-    /// Answers the root's start. To whom the client believes to speak is not looked at.
+    /// Answers the start of the root element. The name under which the client addresses the server is ignored.
     fn open(&mut self) {
         self.open_root();
-        // The root is opened again after the login, and then offers what comes next (RFC 6120, section 6.4.6).
+        // The root is opened again after the login, and then offers the next features (RFC 6120, section 6.4.6).
         let features = if self.sender_id.is_some() { stanza::features() } else { stanza::login_features() };
         self.write(&features);
     }
@@ -214,7 +214,7 @@ impl CcsSession {
             Ok(sender_id) if self.service.app_servers.join(self.connection, &sender_id) => {
                 self.sender_id = Some(sender_id);
                 self.write(&stanza::success());
-                // What follows is another document (RFC 6120, section 6.4.6).
+                // The client begins another document (RFC 6120, section 6.4.6).
                 self.reader = StreamReader::new();
                 self.opened = false;
             }
@@ -222,7 +222,7 @@ impl CcsSession {
             Err(condition) => {
                 self.login_failures += 1;
                 self.write(&stanza::failure(condition));
-                // RFC 6120, section 6.4.5, wants two to five tries.
+                // RFC 6120, section 6.4.5, recommends two to five tries.
                 if self.login_failures >= MAX_LOGIN_FAILURES {
                     self.end();
                 }
@@ -258,7 +258,7 @@ impl CcsSession {
         }
     }
 
-    /// Returns whose connection it is.
+    /// Returns the sender id of the connection.
     pub(super) fn sender_id(&self) -> &str {
         self.sender_id.as_deref().unwrap_or_default()
     }
@@ -272,10 +272,10 @@ impl CcsSession {
         true
     }
 
-    /// Sends what waits, as long as the app server acknowledges it.
+    /// Sends waiting upstream messages within the limit of unacknowledged ones.
     fn send_upstream(&mut self, now: Instant) {
         let most = self.service.options.max_upstream_in_flight as usize;
-        // A connection that is drained gets nothing new: its client was asked to connect again.
+        // A draining connection gets nothing new: its client was requested to connect again.
         while self.bound && !self.ended && self.draining.is_none() && self.unacked.len() < most {
             let Some(item) = self.service.upstream.take(self.sender_id.as_deref().unwrap_or_default(), now)
             else {

@@ -1,4 +1,4 @@
-//! What is written on a stream.
+//! The stanzas and stream elements written by the server.
 
 use super::xml::escaped;
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub(super) const STREAMS: &str = "http://etherx.jabber.org/streams";
 pub(super) const SASL: &str = "urn:ietf:params:xml:ns:xmpp-sasl";
 /// The namespace of binding a resource (RFC 6120, section 7).
 pub(super) const BIND: &str = "urn:ietf:params:xml:ns:xmpp-bind";
-/// The namespace of sessions (RFC 3921, section 3), which clients of the time ask for.
+/// The namespace of sessions (RFC 3921, section 3), which clients of the time request.
 pub(super) const SESSION: &str = "urn:ietf:params:xml:ns:xmpp-session";
 /// The namespace of GCM's payload.
 pub(super) const GCM: &str = "google:mobile:data";
@@ -34,51 +34,51 @@ pub(super) fn closing() -> &'static str {
     "</stream:stream>"
 }
 
-/// Returns what is offered before the login.
+/// Returns the stream features offered before the login.
 pub(super) fn login_features() -> String {
     let mechanisms: String =
         MECHANISMS.iter().map(|mechanism| format!("<mechanism>{mechanism}</mechanism>")).collect();
     format!("<stream:features><mechanisms xmlns='{SASL}'>{mechanisms}</mechanisms></stream:features>")
 }
 
-/// Returns what is offered after the login.
+/// Returns the stream features offered after the login.
 pub(super) fn features() -> String {
     format!("<stream:features><bind xmlns='{BIND}'/><session xmlns='{SESSION}'/></stream:features>")
 }
 
-/// Returns that a login has succeeded.
+/// Returns the element for a successful login.
 pub(super) fn success() -> String {
     format!("<success xmlns='{SASL}'/>")
 }
 
-/// Returns that a login has failed, with a condition of RFC 6120, section 6.5.
+/// Returns the element for a failed login, with a condition of RFC 6120, section 6.5.
 pub(super) fn failure(condition: &str) -> String {
     format!("<failure xmlns='{SASL}'><{condition}/></failure>")
 }
 
-/// Returns that the stream fails, with a condition of RFC 6120, section 4.9.3.
+/// Returns a stream error with a condition of RFC 6120, section 4.9.3.
 pub(super) fn stream_error(condition: &str) -> String {
     format!("<stream:error><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>")
 }
 
-/// Returns the result of a question.
+/// Returns the result of an IQ request.
 pub(super) fn iq_result(id: &str, from: &str, content: &str) -> String {
     format!("<iq type='result' id='{}' from='{from}'>{content}</iq>", escaped(id))
 }
 
-/// Returns that a question cannot be answered.
+/// Returns the error for an IQ request that cannot be served.
 pub(super) fn iq_error(id: &str, from: &str, kind: &str, condition: &str) -> String {
     let error = format!("<error type='{kind}'><{condition} xmlns='{STANZAS}'/></error>");
     format!("<iq type='error' id='{}' from='{from}'>{error}</iq>", escaped(id))
 }
 
-/// Returns a message that bears JSON. Its id is never empty: libraries refuse one that is.
+/// Returns a message that carries JSON. Its id is never empty, because libraries reject an empty one.
 pub(super) fn message(id: &str, json: &Value) -> String {
     let json = writable(&json.to_string());
     format!("<message id='{}'><gcm xmlns='{GCM}'>{}</gcm></message>", escaped(id), escaped(&json))
 }
 
-/// Returns that a message cannot be read, with what was sent.
+/// Builds the error for an unreadable message, with its original text.
 pub(super) fn message_error(id: Option<&str>, to: &str, json: &str, sentence: &str) -> String {
     let id = id.filter(|id| !id.is_empty()).map(|id| format!(" id='{}'", escaped(id))).unwrap_or_default();
     format!(

@@ -1,4 +1,4 @@
-//! What goes up to app servers: messages of devices, and receipts. Each waits until a connection has acknowledged it.
+//! The queue towards app servers: messages from devices, and receipts. Each waits until a connection has acknowledged it.
 
 use super::{CcsService, errors};
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How many messages may wait for all app servers together.
+/// The maximum number of waiting messages, for all app servers together.
 const MAX_WAITING: usize = 10_000;
-/// How many messages with a time to live a device may have on their way.
+/// The maximum number of pending messages with a time to live, per device.
 const MAX_PER_DEVICE: u32 = 20;
 const MAX_TTL_S: u64 = 2_419_200;
 
@@ -19,21 +19,21 @@ const MAX_TTL_S: u64 = 2_419_200;
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InjectedMessage {
-    /// Whose app server is to get it.
+    /// The sender id of the receiving app server.
     pub sender_id: String,
-    /// The token of the device; an invented one without it.
+    /// The token of the device; an invented one if absent.
     pub from: Option<String>,
-    /// The package of the app; the emulator's without it.
+    /// The package of the app; the emulator's if absent.
     pub category: Option<String>,
     /// The data: an object of strings.
     pub data: Map<String, Value>,
-    /// The id; a new one without it.
+    /// The id; a new one if absent.
     pub message_id: Option<String>,
-    /// How long it waits, in seconds; four weeks without it. With 0 it is sent once and never again.
+    /// The time to live in seconds; four weeks if absent. With 0 the message is sent once and never again.
     pub time_to_live: Option<u64>,
 }
 
-/// Shows whose it is, never a token or data.
+/// Shows the sender id and the message id, never a token or data.
 impl std::fmt::Debug for InjectedMessage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("InjectedMessage");
@@ -42,7 +42,7 @@ impl std::fmt::Debug for InjectedMessage {
     }
 }
 
-/// Why a message of a device is not taken.
+/// The reason for rejecting a message of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamRefusal {
     /// It names no sender.
@@ -59,7 +59,7 @@ pub enum UpstreamRefusal {
     DeviceFull,
 }
 
-/// What became of messages and receipts for app servers.
+/// Counts of messages and receipts for app servers, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamTotals {
     /// Waiting for a connection.
@@ -70,7 +70,7 @@ pub struct UpstreamTotals {
     pub acked: u64,
     /// Sent once more, because a connection ended before it acknowledged them.
     pub resent: u64,
-    /// Given up, because their time had passed.
+    /// Dropped, because their time to live had passed.
     pub expired: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct UpstreamItem {
     sent: bool,
 }
 
-/// What waits for app servers, by sender id.
+/// Messages waiting for app servers, by sender id.
 pub(super) struct UpstreamQueue {
     state: Mutex<UpstreamState>,
     changes: watch::Sender<()>,
@@ -103,7 +103,7 @@ impl Default for UpstreamQueue {
 }
 
 impl UpstreamQueue {
-    /// Returns what tells that something waits.
+    /// Returns a receiver that is notified when a message is queued.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
@@ -118,12 +118,12 @@ impl UpstreamQueue {
         Ok(())
     }
 
-    /// Takes what has waited longest for a sender, to be sent now.
+    /// Takes the oldest waiting message of a sender, to be sent now.
     pub(super) fn take(&self, sender_id: &str, now: Instant) -> Option<UpstreamItem> {
         self.state().take(sender_id, now)
     }
 
-    /// Ends what was acknowledged.
+    /// Removes an acknowledged message.
     pub(super) fn acknowledge(&self, item: &UpstreamItem) {
         let mut state = self.state();
         state.totals.unacked -= 1;
@@ -131,7 +131,7 @@ impl UpstreamQueue {
         state.forget(item);
     }
 
-    /// Takes back, in their order, what a connection has not acknowledged: the next one gets it.
+    /// Requeues, in order, the messages that a connection has not acknowledged, for the next connection.
     pub(super) fn give_back(&self, sender_id: &str, items: impl DoubleEndedIterator<Item = UpstreamItem>) {
         let mut state = self.state();
         for item in items.rev() {
@@ -139,7 +139,7 @@ impl UpstreamQueue {
             state.totals.waiting += 1;
             state.waiting.entry(sender_id.to_owned()).or_default().push_front(item);
         }
-        // The lock is free before the others are woken, who take it at once.
+        // The lock is released before the waiters are woken, because they take it at once.
         drop(state);
         self.changes.send_replace(());
     }
@@ -171,7 +171,7 @@ impl UpstreamState {
         let mut expired = Vec::new();
         let taken = loop {
             match queue.pop_front() {
-                // What counts for no device, a receipt or a message without a time to live, is sent once however late it is.
+                // Items without a device (receipts, and messages without a time to live) are sent once, however late.
                 Some(item) if item.until <= now && (item.sent || item.device.is_some()) => expired.push(item),
                 other => break other,
             }
@@ -205,7 +205,7 @@ impl UpstreamState {
 }
 
 impl CcsService {
-    /// Has a device send a message.
+    /// Sends a message from a device.
     pub(super) fn send_upstream(&self, message: InjectedMessage) -> Result<String, UpstreamRefusal> {
         if message.sender_id.is_empty() {
             return Err(UpstreamRefusal::NoSender);
@@ -219,7 +219,7 @@ impl CcsService {
         let from = message.from.unwrap_or_else(|| format!("device-{:016x}", self.backend.number()));
         let category = message.category.unwrap_or_else(|| self.options.package.clone());
         let json = json!({"category": category, "data": message.data, "message_id": id, "from": from});
-        // What lives for no time is sent once, and does not count for its device.
+        // A message with a time to live of 0 is sent once and does not count for its device.
         let device = (ttl_s > 0).then_some(from);
         let until = Instant::now() + Duration::from_secs(ttl_s);
         let item = UpstreamItem { id: id.clone(), json, device, until, sent: false };
@@ -245,7 +245,7 @@ impl CcsService {
         let _ = self.upstream.put(sender_id, UpstreamItem { id, json, device: None, until, sent: false });
     }
 
-    /// Returns what is said about an acknowledgement that nothing waits for.
+    /// Builds the nack for an acknowledgement that matches no pending message.
     pub(super) fn bad_ack(message_id: &str, from: &str) -> Value {
         json!({
             "message_type": "nack",

@@ -1,4 +1,4 @@
-//! The XML of a stream (RFC 6120, section 4), read as it comes: a root that stays open, and whole elements inside it.
+//! The XML of a stream (RFC 6120, section 4), parsed incrementally: a root that stays open, and whole elements inside it.
 
 #[cfg(test)]
 mod tests;
@@ -6,11 +6,11 @@ mod tests;
 use rxml::error::EndOrError;
 use rxml::{AttrMap, Event, Options, Parse, Parser, WithOptions};
 
-/// How much one element may have, markup included. CCS takes 4,096 bytes of data, which may be escaped.
+/// The maximum size of one element, markup included. CCS takes 4,096 bytes of data, which may be escaped.
 const MAX_ELEMENT_BYTES: usize = 128 * 1024;
-/// How deep elements may stand in each other, the root not counted.
+/// The maximum nesting depth of elements, the root not counted.
 const MAX_DEPTH: usize = 16;
-/// How long a name or the value of an attribute may be.
+/// The maximum length of a name or of an attribute's value.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
 /// An element with everything in it. Comments are refused; text between children is kept together.
@@ -23,18 +23,18 @@ pub(super) struct XmppElement {
     pub(super) text: String,
 }
 
-/// What has come on a stream.
+/// An event read from a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamEvent {
     /// The root has been opened.
     Opened(XmppElement),
-    /// An element has come whole.
+    /// A whole element.
     Element(XmppElement),
     /// The root has been closed.
     Closed,
 }
 
-/// Why a stream cannot be read any further.
+/// The reason why a stream cannot be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamFault {
     NotWellFormed,
@@ -63,7 +63,7 @@ impl XmppElement {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns whether this is the element.
+    /// Returns true if the element has this namespace and name.
     pub(super) fn is(&self, namespace: &str, name: &str) -> bool {
         self.namespace == namespace && self.name == name
     }
@@ -82,10 +82,10 @@ impl StreamReader {
         Self { parser, started: false, rooted: false, open: Vec::new(), element_bytes: 0 }
     }
 
-    /// Takes bytes until something has come whole; `None` when all are taken and more are needed.
+    /// Consumes bytes until an event is complete; `None` when all bytes are consumed and more are needed.
     pub(super) fn read(&mut self, bytes: &mut &[u8]) -> Result<Option<StreamEvent>, StreamFault> {
         if !self.started {
-            // What the end of a line leaves between two streams belongs to neither.
+            // Whitespace at a line's end between two streams belongs to neither of them.
             *bytes = bytes.trim_ascii_start();
             self.started = !bytes.is_empty();
             // The parser would wait for more of a text that can never be right.
@@ -152,7 +152,7 @@ impl StreamReader {
     }
 }
 
-/// Writes a text so that it may stand in XML, as content or as the value of an attribute.
+/// Escapes a text for XML, as content or as the value of an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + text.len() / 8);
     for letter in text.chars() {
@@ -162,7 +162,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => written.push_str("&gt;"),
             '"' => written.push_str("&quot;"),
             '\'' => written.push_str("&apos;"),
-            // Not even as a reference may these stand in XML 1.0 (section 2.2).
+            // XML 1.0 (section 2.2) does not allow these characters, not even as a reference.
             '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
                 written.push('\u{fffd}');
             }

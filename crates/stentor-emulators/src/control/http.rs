@@ -66,7 +66,7 @@ impl Drop for ControlPort {
 async fn accept_all(listener: TcpListener, control: Control, stop: CancellationToken, tasks: TaskTracker) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // An accept fails when its client has gone, or when there is no descriptor: others must get to run to give one back.
+            // An accept fails when its client has gone, or when there is no file descriptor: other tasks must run to release one.
             tokio::task::yield_now().await;
             continue;
         };
@@ -159,7 +159,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlRefusal> {
 }
 
 fn reply(value: &impl serde::Serialize) -> Response<ControlBody> {
-    // What is answered here can always be written as JSON.
+    // Every value of the control port serializes to JSON.
     let body = serde_json::to_vec(value).unwrap_or_default();
     typed(Full::new(Bytes::from(body)).boxed_unsync(), "application/json")
 }

@@ -1,4 +1,4 @@
-//! What a push service keeps for a device that is away.
+//! The messages stored for a device that is offline.
 
 use super::DeviceMessage;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const MAX_STORED_MESSAGES: usize = 100;
 const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Whether and how a message waits for a device that is away.
+/// The storage of a message for an offline device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
     /// Now or never.
@@ -47,7 +47,7 @@ impl Mailbox {
         let (sender, receiver) = unbounded_channel();
         for (storage, message) in self.stored.drain(..) {
             if storage.until_ms() > now_ms {
-                // The receiver is in our hand, so this cannot fail.
+                // The receiver is held here, so this cannot fail.
                 let _ = sender.send(message);
             }
         }
@@ -60,7 +60,7 @@ impl Mailbox {
             if listener.send(message.clone()).is_ok() {
                 return;
             }
-            // The listener has gone without a word: from now on the device is away.
+            // The listener was dropped: from now on the device is offline.
             self.listener = None;
         }
         if storage.until_ms() > now_ms {
@@ -70,7 +70,7 @@ impl Mailbox {
 
     fn store(&mut self, message: &DeviceMessage, storage: &Storage) {
         if let Storage::Replacing { key, .. } = storage {
-            // The newer one stands last, not in the place of the older.
+            // The newer one is appended at the end, not put in the older one's place.
             self.stored.retain(|(other, _)| !matches!(other, Storage::Replacing { key: k, .. } if k == key));
         } else if self.beside() >= MAX_STORED_MESSAGES {
             // FCM drops all messages without a key once a hundred wait and another comes, that one with them.

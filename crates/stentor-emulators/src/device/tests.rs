@@ -1,4 +1,4 @@
-//! What waits for a device, and what it gets when it comes.
+//! Tests of stored messages and of their delivery when the device connects.
 
 use super::*;
 

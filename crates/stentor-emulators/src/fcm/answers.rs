@@ -1,4 +1,4 @@
-//! How answers are put into HTTP.
+//! HTTP encoding of the responses.
 
 use super::errors::{self, violation_body};
 use crate::policy::ServiceError;
@@ -9,7 +9,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=UTF-8");
 
-/// Words one of FCM's errors.
+/// Builds the response for an FCM error.
 pub(super) fn error_answer(refusal: &ServiceError) -> WireAnswer {
     let Some(row) = errors::find(&refusal.code) else {
         // Never sent: a policy with a code that is unknown was refused when it was set.
@@ -22,7 +22,7 @@ pub(super) fn error_answer(refusal: &ServiceError) -> WireAnswer {
     answer
 }
 
-/// Words one of FCM's errors with another message.
+/// Builds the response for an FCM error with another message.
 pub(super) fn saying(code: &str, message: &str) -> WireAnswer {
     match errors::find(code) {
         Some(row) => json_answer(row.http, row.body_saying(message, None)),
@@ -30,7 +30,7 @@ pub(super) fn saying(code: &str, message: &str) -> WireAnswer {
     }
 }
 
-/// Words what is wrong with a request.
+/// Builds the response to a malformed request.
 pub(super) fn malformed_answer(field: &str, description: &str) -> WireAnswer {
     json_answer(StatusCode::BAD_REQUEST, violation_body(field, description))
 }

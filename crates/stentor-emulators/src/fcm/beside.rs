@@ -47,7 +47,7 @@ impl FcmService {
         else {
             return None;
         };
-        // Who may not ask learns nothing of tokens.
+        // The caller is checked first: an unauthorized caller learns nothing about tokens.
         if let Err(code) = self.check_caller(session, call, project) {
             return Some(error_answer(&ServiceError::new(code)));
         }

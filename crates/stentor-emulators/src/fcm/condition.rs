@@ -13,7 +13,7 @@ pub(crate) enum FcmCondition {
 }
 
 impl FcmCondition {
-    /// Parses a condition of at most five topics; `None` when it is not one.
+    /// Parses a condition of at most five topics; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parser = FcmConditionParser { rest: text, topics: 0 };
         let condition = parser.or(0)?;

@@ -1,4 +1,4 @@
-//! The words of FCM: its error codes, their statuses and their bodies.
+//! The errors of FCM: codes, statuses and bodies.
 
 use crate::policy::{Dialect, ServiceError, WeightedMix, WeightedRefusal};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ pub(super) struct Row {
     pub(super) http: StatusCode,
     pub(super) status: &'static str,
     message: &'static str,
-    /// Whether the body names the code in an `FcmError` detail, or only has the general status.
+    /// True if the body names the code in an `FcmError` detail; otherwise it only has the general status.
     detailed: bool,
 }
 
@@ -100,7 +100,7 @@ fn status_body(http: StatusCode, status: &str, message: &str, details: &[Value])
 
 fn realistic() -> WeightedMix {
     let row = |code, weight, per_token| WeightedRefusal { error: ServiceError::new(code), weight, per_token };
-    // A realistic sender's payload is in order, so what is invalid is the token.
+    // A realistic sender's payload is valid, so the invalid field is the token.
     let invalid_token =
         ServiceError { field: Some("message.token".to_owned()), ..ServiceError::new("INVALID_ARGUMENT") };
     WeightedMix {

@@ -1,4 +1,4 @@
-//! The send request: what FCM accepts in it, and which field is to blame when it does not.
+//! The send request: the fields that FCM accepts, and the field to blame for an invalid request.
 
 use crate::json::{JsonNode, is_name};
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ const ANDROID_FIELDS: &[&str] = &[
 const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
 const WEBPUSH_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions"];
 
-/// What is wrong with a request.
+/// A violation found in a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RequestViolation {
     /// The field, as a path.
@@ -50,7 +50,7 @@ pub(super) struct RequestViolation {
     pub(super) description: String,
 }
 
-/// Whom a message is for.
+/// The target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageTarget<'a> {
     /// A registration token or an installation id.
@@ -71,7 +71,7 @@ pub(super) struct SendRequest<'a> {
 
 type Checked<T = ()> = Result<T, RequestViolation>;
 
-/// Returns the device that a request names, whatever else is wrong with it.
+/// Returns the device that a request names, even if the request is otherwise invalid.
 pub(super) fn device_of<'a>(request: &'a JsonNode<'_>) -> Option<&'a str> {
     let message = request.field("message")?;
     message.field("token").or_else(|| message.field("fid"))?.text()
@@ -146,13 +146,13 @@ fn check_target<'a>(message: &'a JsonNode<'_>) -> Checked<MessageTarget<'a>> {
     }
 }
 
-/// Returns whether this could be a registration token or an installation id.
+/// Returns true if this could be a registration token or an installation id.
 pub(crate) fn is_token(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:.%~".contains(&byte);
     !text.is_empty() && text.len() <= MAX_TOKEN_CHARS && text.bytes().all(allowed)
 }
 
-/// Returns whether this is a topic name, without the old prefix.
+/// Returns true if this is a topic name, without the old prefix.
 pub(crate) fn is_topic(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~%".contains(&byte);
     !text.is_empty() && text.len() <= MAX_TOPIC_CHARS && text.bytes().all(allowed)
@@ -216,7 +216,7 @@ fn check_android<'a, 'b>(message: &'a JsonNode<'b>) -> Checked<Option<&'a JsonNo
     Ok(Some(android))
 }
 
-/// Reads a duration such as "3.5s"; whole seconds count.
+/// Parses a duration such as "3.5s", in whole seconds.
 fn parse_ttl(ttl: Option<&JsonNode<'_>>) -> Option<Duration> {
     let digits = ttl?.text()?.strip_suffix('s')?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -264,7 +264,7 @@ fn check_label(node: &JsonNode<'_>, path: &'static str) -> Checked {
     if label.text().is_some_and(sane) { Ok(()) } else { violation(path, "not a valid label") }
 }
 
-/// Counts keys and values of what reaches an Android device.
+/// Checks the size of the keys and values that reach an Android device.
 fn check_size(message: &JsonNode<'_>, target: MessageTarget<'_>) -> Checked {
     // The message's own data reaches an Android device only where the part for Android has none.
     let android = message.field("android");

@@ -18,17 +18,17 @@ const TOKEN_PREFIX: &str = "ya29.stentor-emulator";
 const MAX_ASSERTION_LIFE_S: u64 = 60 * 60;
 const MAX_CLOCK_SKEW_S: u64 = 5 * 60;
 
-/// Who may send, and how access tokens are given out.
+/// Authentication of senders and the issuing of access tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FcmAuth {
-    /// Whether sending needs an access token of this emulator.
+    /// Requires an access token of this emulator for sending.
     pub required: bool,
     /// The service accounts that exist; when empty, any well-formed assertion is taken unverified.
     pub accounts: Vec<ServiceAccount>,
-    /// How long an access token lives, in seconds.
+    /// The lifetime of an access token, in seconds.
     pub token_life_s: u64,
-    /// Audiences that assertions may have, besides any URL whose path is a token endpoint of this emulator.
+    /// Accepted audiences of assertions, besides any URL whose path is a token endpoint of this emulator.
     pub audiences: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ struct GrantReply {
     token_type: &'static str,
 }
 
-/// A refused grant, as RFC 6749 words it.
+/// A refused grant in the format of RFC 6749.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct GrantDenial {
     error: &'static str,
@@ -121,7 +121,7 @@ impl TokenIssuer {
         if header.alg != Algorithm::RS256 {
             return Err(denied("invalid_grant", "the assertion must be signed with RS256"));
         }
-        // Read unverified only to find whose signature it must bear.
+        // Read unverified only to find the account that must have signed it.
         let unverified = jsonwebtoken::dangerous::insecure_decode::<PresentedAssertion>(assertion)
             .map_err(invalid)?
             .claims;
@@ -162,7 +162,7 @@ impl TokenIssuer {
         URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &expires_s.to_le_bytes()))
     }
 
-    /// Returns whether a request may send.
+    /// Returns true if a request may send.
     pub(super) fn admits(&self, session: &mut BearerSession, header: Option<&HeaderValue>) -> bool {
         if !self.auth.required {
             return true;
@@ -201,7 +201,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Reads a form; what is not decodable is left out.
+/// Parses a form. Pairs that cannot be decoded are left out.
 fn parse_form(form: &[u8]) -> Vec<(String, String)> {
     form.split(|byte| *byte == b'&')
         .filter_map(|pair| {

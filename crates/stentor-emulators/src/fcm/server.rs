@@ -1,4 +1,4 @@
-//! The FCM protocol: finds out what a request wants, asks the policy, and words the answer.
+//! The FCM protocol: routes a request, consults the policy, and builds the response.
 
 use super::FcmConfig;
 use super::answers::{error_answer, json_answer, malformed_answer};
@@ -35,15 +35,15 @@ pub(super) struct FcmService {
     sessions: AtomicU64,
 }
 
-/// What a connection remembers.
+/// The state of a connection.
 pub(super) struct FcmSession {
     pub(super) bearer: BearerSession,
     next_id: u64,
 }
 
-/// Why a message is refused.
+/// The reason for rejecting a message.
 enum FcmRefusal {
-    /// With one of FCM's errors.
+    /// One of FCM's errors.
     Error(ServiceError),
     /// Because the request is malformed.
     Malformed(RequestViolation),
@@ -73,7 +73,7 @@ impl FcmService {
         if let Err(code) = self.check_caller(session, call, project) {
             return ServiceReply::now(error_answer(&ServiceError::new(code)));
         }
-        // A body that was cut off at the limit is refused even if what has come of it parses.
+        // A body cut off at the limit is rejected even if its received part parses.
         let request = match JsonNode::parse(call.body).filter(|_| !call.body_too_large) {
             Some(request) => request,
             None => return ServiceReply::now(malformed_answer("", "the body is not JSON or too large")),
@@ -81,7 +81,7 @@ impl FcmService {
         let checked = SendRequest::check(&request);
         let name = match &checked {
             Ok(sent) => target_name(sent.target),
-            // What is malformed is counted where it names a device: attempts are compared by token.
+            // A malformed request is counted if it names a device: attempts are compared by token.
             Err(violation) => match message::device_of(&request) {
                 Some(device) => Cow::Borrowed(device),
                 None => return ServiceReply::now(malformed_answer(&violation.field, &violation.description)),
@@ -154,7 +154,7 @@ impl FcmService {
     ) -> ServiceReply {
         let project = sending.project;
         let (name, tally) = if sent.validate_only {
-            // `fake_message_id` is what FCM answers to a dry run.
+            // FCM returns `fake_message_id` for a dry run.
             (format!("projects/{project}/messages/fake_message_id"), AnswerTally::ValidateOnly)
         } else {
             (format!("projects/{project}/messages/0:{id:016x}"), AnswerTally::Accepted)
@@ -173,7 +173,7 @@ impl FcmService {
         message_id: String,
     ) -> Option<Box<Delivery>> {
         let is_followed = self.devices.is_followed();
-        // For a token that nobody watches nothing is copied.
+        // Nothing is copied for a token without a listener or follower.
         let tokens = match sent.target {
             MessageTarget::Device(_) if !is_followed && !self.devices.is_registered(sending.hash) => {
                 return None;

@@ -1,4 +1,4 @@
-//! Who is in which topic, and the two interfaces that change it: the v1 resource and the older iid service.
+//! Topic memberships, and the two interfaces that change them: the v1 resource and the older iid service.
 
 use super::condition::FcmCondition;
 use super::message::{is_token, is_topic};
@@ -20,10 +20,10 @@ const MAX_PAGE_SIZE: usize = 2000;
 #[derive(Default)]
 pub(crate) struct Topics(RwLock<HashMap<String, BTreeMap<String, u64>>>);
 
-/// A failure of the v1 interface: the error code and what to say.
+/// A failure of the v1 interface: the error code and its description.
 pub(crate) type TopicRefusal = (&'static str, String);
 
-/// What became of adding a membership.
+/// The result of adding a membership.
 enum Added {
     New,
     Known,
@@ -117,7 +117,7 @@ impl Topics {
         let topics = self.of(&parent.token);
         let mut rest = topics.into_keys().filter(|topic| topic.as_str() > after);
         let page: Vec<String> = rest.by_ref().take(size).collect();
-        // One more is looked for: a next page is promised only where there is one.
+        // One more entry is looked up, so that a next page is announced only if it exists.
         let more = rest.next().is_some();
         let subscriptions: Vec<Value> = page.iter().map(|topic| parent.subscription(topic)).collect();
         let mut list = json!({ "topicSubscriptions": subscriptions });
@@ -127,7 +127,7 @@ impl Topics {
         list
     }
 
-    /// Answers `batchAdd` and `batchRemove`; `is_live` tells whether a token exists.
+    /// Handles `batchAdd` and `batchRemove`. `is_live` returns true for tokens that exist.
     pub(crate) fn batch(
         &self,
         add: bool,
@@ -163,7 +163,7 @@ impl Topics {
             return json!({"error": "NOT_FOUND"});
         }
         if !add {
-            // Whether the token was subscribed makes no difference to the older service.
+            // The older service returns the same result for a token that was not subscribed.
             self.remove(token, topic);
             return json!({});
         }
@@ -190,7 +190,7 @@ impl Topics {
     }
 }
 
-/// The registration that subscriptions belong to.
+/// The parent registration of subscriptions.
 pub(crate) struct Parent {
     pub(crate) project: String,
     pub(crate) token: String,

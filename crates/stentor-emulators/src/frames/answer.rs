@@ -1,17 +1,17 @@
-//! What a host hands back for one request.
+//! The encoded response of a host to one request.
 
 use stentor_http2_codec::frame::ErrorCode;
 use stentor_http2_codec::hpack::{write_literal, write_status};
 use tokio::time::Instant;
 
-/// A response, coded as far as it can be before its turn; its buffers are used again.
+/// A response, encoded as far as possible before its turn. Its buffers are reused.
 #[derive(Default)]
 pub(crate) struct EncodedAnswer {
     pub(super) block: Vec<u8>,
     pub(super) body: Vec<u8>,
 }
 
-/// When an answer leaves.
+/// The time at which a response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     /// With the other answers of the same read.
@@ -35,7 +35,7 @@ impl EncodedAnswer {
         write_literal(name, value, &mut self.block);
     }
 
-    /// Returns the body to be appended to; an empty one means headers only.
+    /// Returns the body for appending; an empty one means headers only.
     pub(crate) fn body(&mut self) -> &mut Vec<u8> {
         &mut self.body
     }

@@ -25,10 +25,10 @@ use tokio::time::Instant;
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 /// The largest header block that is put together from several frames, in bytes.
 const MAX_BLOCK_BYTES: usize = 64 * 1024;
-/// How many streams that we have reset are remembered, so that what was under way for them is no breach.
+/// The number of streams reset by us that are remembered. Frames in flight for them are no breach.
 const MAX_RESET_STREAMS: usize = 1024;
 
-/// What a connection announces.
+/// The limits that a connection announces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionLimits {
     pub(crate) max_concurrent_streams: u32,
@@ -44,13 +44,13 @@ pub(crate) struct Connection<H: Host> {
     limit: Limit,
     max_header_list_bytes: usize,
     greeting: Greeting,
-    /// The stream and flags of a header block that is not whole yet, and its bytes so far.
+    /// The stream and flags of an incomplete header block, and its bytes so far.
     unfinished: Option<(u32, u8)>,
     block: Vec<u8>,
     last_stream: u32,
     last_taken: u32,
     reset: VecDeque<u32>,
-    /// Streams whose answers are written but not sent: the peer must take them for open.
+    /// Streams with a written but unsent response. The peer must count them as open.
     unsent: usize,
     receive_window: u32,
     sending: SendWindows,
@@ -60,7 +60,7 @@ pub(crate) struct Connection<H: Host> {
     end: End,
 }
 
-/// What the peer has said of what it must say first.
+/// Progress of the peer's connection preface.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Greeting {
     Nothing,
@@ -68,14 +68,14 @@ enum Greeting {
     Settings,
 }
 
-/// How far the connection has come to its end.
+/// The closing state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It goes on.
+    /// The connection continues.
     Open,
-    /// It ends when all streams are closed.
+    /// The connection ends when all streams are closed.
     Draining,
-    /// Nothing is read any more: what is written goes out, then it is closed.
+    /// Nothing more is read. Pending output is sent, then the connection is closed.
     Closing,
 }
 
@@ -85,13 +85,13 @@ struct SendWindows {
     first_window: i64,
     /// The streams that wait for a window, in their order.
     blocked: VecDeque<u32>,
-    /// Whether the next header block has to begin by giving the dynamic table up, and whether one did.
+    /// True if the next header block must begin by shrinking the dynamic table to zero, and true once one did.
     gives_up_table: bool,
     gave_up_table: bool,
 }
 
 impl<H: Host> Connection<H> {
-    /// Starts a connection; what it says first is ready to be sent.
+    /// Starts a connection, with its first frames ready to be sent.
     pub(crate) fn new(host: H, limits: ConnectionLimits) -> Self {
         let mut out = Vec::with_capacity(PAYLOAD_DEFAULT_MAX_BYTES);
         let settings = [
@@ -125,7 +125,7 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Takes what was read and returns how much of it was used; the rest is the start of a frame.
+    /// Processes received bytes and returns the number consumed. The rest is the start of a frame.
     pub(crate) fn receive(&mut self, bytes: &[u8], now: Instant) -> usize {
         self.host.begin_batch(now);
         let mut rest = bytes;
@@ -142,7 +142,7 @@ impl<H: Host> Connection<H> {
         bytes.len() - rest.len()
     }
 
-    /// Takes the preface or one frame; `None` when it is not there whole.
+    /// Processes the preface or one frame; `None` if it is incomplete.
     fn step<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, Breach> {
         if self.greeting == Greeting::Nothing {
             return self.take_preface(bytes);
@@ -165,7 +165,7 @@ impl<H: Host> Connection<H> {
     }
 
     fn take(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        // Nothing may stand inside a header block (RFC 9113, section 6.10).
+        // No other frame may occur inside a header block (RFC 9113, section 6.10).
         if self.unfinished.is_some() && frame.header.kind != kind::CONTINUATION {
             return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a frame inside a header block"));
         }
@@ -196,7 +196,7 @@ impl<H: Host> Connection<H> {
     fn punish(&mut self, breach: Breach, stream: u32) {
         match breach {
             Breach::Connection(code, text) => {
-                // Only what was taken counts: the peer may send the rest elsewhere.
+                // Reports only processed streams: the peer may send the others elsewhere.
                 frame::write_goaway(self.last_taken, code, text.as_bytes(), &mut self.out);
                 self.end = End::Closing;
             }
@@ -204,7 +204,7 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Returns the bytes to be sent; whoever sends them calls [`Self::sent`] afterwards.
+    /// Returns the bytes to be sent. The caller sends them and then calls [`Self::sent`].
     pub(crate) fn out(&self) -> &[u8] {
         &self.out
     }
@@ -219,7 +219,7 @@ impl<H: Host> Connection<H> {
         if self.end == End::Draining && self.open_streams() == 0 { End::Closing } else { self.end }
     }
 
-    /// Counts the streams that are open, whatever they wait for.
+    /// Counts the open streams, in any phase.
     fn open_streams(&self) -> usize {
         self.streams.len() + self.delayed.len()
     }

@@ -1,19 +1,19 @@
-//! Answers that wait for their time: what is left of a request by then, closely packed in the order in which they were delayed.
+//! Delayed responses: the remains of their requests, packed densely in the order in which they were delayed.
 //!
-//! A busy connection delays a thousand of them for many milliseconds, far more than a processor's cache holds of open
-//! streams; so what comes in order is laid down in order, and read back in order.
+//! A busy connection delays a thousand responses for many milliseconds, and as open streams they would far exceed a processor's cache.
+//! Responses that arrive in order are therefore stored in order, and read back in order.
 
 use super::answer::EncodedAnswer;
 use std::collections::VecDeque;
 use tokio::time::Instant;
 
-/// How many bytes of answers lie in one piece, unless a single one is longer.
+/// The size of a page of responses, unless a single response is longer.
 const PAGE_BYTES: usize = 16 * 1024;
 
 /// One answer that waits.
 pub(super) struct DelayedAnswer<W> {
     pub(super) id: u32,
-    /// By how much the peer has widened the stream's window beyond the first one, in bytes.
+    /// The number of bytes by which the peer has widened the stream's window beyond the initial one.
     pub(super) widened: u32,
     pub(super) span: Span,
     pub(super) hosts: W,
@@ -60,7 +60,7 @@ impl<W> DelayedAnswers<W> {
         self.unreleased.pop_front()
     }
 
-    /// Takes the answer of a stream that is given up, which is mostly one of the latest.
+    /// Removes the response of a reset stream, which is mostly one of the latest.
     pub(super) fn take(&mut self, id: u32) -> Option<DelayedAnswer<W>> {
         [&mut self.timed, &mut self.unreleased].into_iter().find_map(|answers| {
             let place = answers.iter().rposition(|waiting| waiting.id == id)?;
@@ -72,13 +72,13 @@ impl<W> DelayedAnswers<W> {
         self.timed.iter_mut().rev().chain(&mut self.unreleased).find(|waiting| waiting.id == id)
     }
 
-    /// Returns by how much the widest window has been widened, in bytes.
+    /// Returns the widest extension of a window, in bytes.
     pub(super) fn widest(&self) -> u32 {
         self.timed.iter().chain(&self.unreleased).map(|waiting| waiting.widened).max().unwrap_or(0)
     }
 }
 
-/// Where an answer lies in the arena.
+/// The position of a response in the arena.
 pub(super) struct Span {
     page: u32,
     start: u32,
@@ -125,7 +125,7 @@ impl AnswerArena {
         page.answers -= 1;
         if page.answers == 0 {
             page.bytes.clear();
-            // The current page goes on to be filled: it is not for others.
+            // The current page is still being filled, so it is not reused.
             if number != self.current {
                 self.empty.push(number);
             }

@@ -1,4 +1,4 @@
-//! Header fields as an emulator knows them: what each is about, and whether it can be one at all.
+//! Header fields as an emulator classifies them: the kind of each, and its validity.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ pub(crate) type Field<'a> = hpack::Field<'a, HeaderKind>;
 /// The decoder of one connection.
 pub(crate) type Decoder = hpack::Decoder<HeaderKind>;
 
-/// What a header field is about, as far as framing or a service wants to know it quickly.
+/// The kind of a header field, as far as framing or a service needs it quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderKind {
     Method,
@@ -65,7 +65,7 @@ impl FieldKind for HeaderKind {
     }
 }
 
-/// Returns whether a field can have this name (RFC 9113, section 8.2.1, and RFC 9110, section 5.6.2).
+/// Returns true if a field can have this name (RFC 9113, section 8.2.1, and RFC 9110, section 5.6.2).
 fn is_name(name: &[u8]) -> bool {
     let allowed =
         |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(byte);

@@ -1,10 +1,10 @@
-//! Frames as a server reads them: cut off the front of what was read, or refused.
+//! Frames on the server side: cut from the front of the received bytes, or rejected.
 
 use stentor_http2_codec::frame::{
     ErrorCode, FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_DEFAULT_MAX_BYTES, number, unpadded,
 };
 
-/// What a peer did wrong, and how far the damage goes.
+/// A protocol violation by the peer, with its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
     /// The connection ends with GOAWAY; the text is its debug data.
@@ -21,7 +21,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Cuts the first frame off; `None` when it is not there whole.
+    /// Cuts the first frame off; `None` if it is incomplete.
     #[inline]
     pub(crate) fn cut(bytes: &'a [u8]) -> Result<Option<(Self, &'a [u8])>, Breach> {
         let Some(header) = FrameHeader::read(bytes) else { return Ok(None) };

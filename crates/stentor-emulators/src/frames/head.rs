@@ -1,4 +1,4 @@
-//! What is checked about every request's header fields, whatever they ask for (RFC 9113, section 8).
+//! The validation of every request's header fields, independent of the service (RFC 9113, section 8).
 
 use super::field::{Field, HeaderKind};
 use stentor_http2_codec::hpack::ENTRY_OVERHEAD_BYTES;
@@ -9,7 +9,7 @@ const PATH: u8 = 4;
 const AUTHORITY: u8 = 8;
 const REQUIRED: u8 = METHOD | SCHEME | PATH;
 
-/// What has been seen of a request's header fields.
+/// The state of validating a request's header fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pseudo: u8,
@@ -64,7 +64,7 @@ impl Head {
         self.malformed || self.pseudo & REQUIRED != REQUIRED
     }
 
-    /// Returns whether the body is as long as the request says.
+    /// Returns true if the body has the length that the request states.
     pub(crate) fn fits(&self, body_bytes: u64) -> bool {
         self.content_length.is_none_or(|length| length == body_bytes)
     }

@@ -1,4 +1,4 @@
-//! The seam between framing and meaning: what a connection asks of whoever answers its requests.
+//! The interface between framing and meaning: the calls of a connection to the host that answers its requests.
 
 use super::answer::{EncodedAnswer, When};
 use super::field::Field;
@@ -8,34 +8,34 @@ use tokio::time::Instant;
 
 /// Answers the requests of one connection.
 pub(crate) trait Host {
-    /// What is gathered of a request while it is read; used again for later requests.
+    /// The state of a request while it is read; reused for later requests.
     type Draft: Default;
 
-    /// What is kept of a request whose answer has to wait; dropped when the peer gives the stream up before.
+    /// The state kept for a request with a delayed response. Dropped if the peer gives up the stream before.
     type Waiting;
 
-    /// The largest body that is kept, in bytes; of a larger one nothing is.
+    /// The largest body that is kept, in bytes. Nothing is kept of a larger one.
     const MAX_BODY_BYTES: usize;
 
-    /// Starts on what was read at one time.
+    /// Begins a batch of requests that were read together.
     fn begin_batch(&mut self, _now: Instant) {}
 
-    /// Decides about a stream that is opened while others are open; the draft is cleared for it.
+    /// Decides on a stream that is opened while others are open. The draft is cleared for it.
     fn admit(&mut self, draft: &mut Self::Draft, in_excess: bool) -> Admission;
 
-    /// Takes a header field.
+    /// Receives a header field.
     fn field(&mut self, draft: &mut Self::Draft, field: &Field<'_>);
 
     /// Answers a whole request.
     fn answer(&mut self, draft: &mut Self::Draft, body: RequestBody<'_>, answer: &mut EncodedAnswer) -> When;
 
-    /// Notes that the answer just given has to wait, and that the draft is needed no more.
+    /// Called when the response just given must wait. The draft is needed no longer.
     fn waits(&mut self, draft: &mut Self::Draft) -> Self::Waiting;
 
-    /// Notes that an answer that had to wait is about to leave.
+    /// Called when a delayed response is about to be sent.
     fn leaves(&mut self, waiting: Self::Waiting);
 
-    /// Ends what was read at one time, before any of its answers is written.
+    /// Ends a batch of requests that were read together, before any of their responses is written.
     fn end_batch(&mut self) {}
 
     /// Returns the next order for the connection.
@@ -51,16 +51,16 @@ pub(crate) enum RequestBody<'a> {
     TooLarge,
 }
 
-/// What becomes of a stream that is opened.
+/// The decision on a stream that is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Take,
     Reset(ErrorCode),
-    /// It is above a GOAWAY's last stream id: nothing is said about it any more.
+    /// The stream is above a GOAWAY's last stream id and gets no response.
     Ignore,
 }
 
-/// What a host wants of its connection.
+/// An order from a host to its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Announces another stream limit.
@@ -71,7 +71,7 @@ pub(crate) enum Order {
     Leave { code: ErrorCode, debug: Vec<u8>, then: GoAwayEnd },
 }
 
-/// What follows a GOAWAY.
+/// The behaviour after a GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GoAwayEnd {
     /// Streams that are open are answered, then the connection is closed.

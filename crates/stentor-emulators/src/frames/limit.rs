@@ -1,4 +1,4 @@
-//! The stream limit: what was announced, and what the peer has acknowledged and is held to.
+//! The stream limit: the announced value, and the value that the peer has acknowledged and is held to.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ impl Limit {
         Self { announced: [first].into(), latest: first, in_force: u32::MAX }
     }
 
-    /// Takes note of a new limit; returns whether it has to be announced.
+    /// Sets a new limit. Returns true if it must be announced.
     pub(super) fn announce(&mut self, limit: u32) -> bool {
         if limit == self.latest {
             return false;

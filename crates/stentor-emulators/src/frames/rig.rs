@@ -1,4 +1,4 @@
-//! What the tests of frames share: a host that remembers, and frames as a peer writes and reads them.
+//! Shared parts of the frame tests: a recording host, and the frames of a peer, written and read.
 
 use super::{Admission, Connection, ConnectionLimits, EncodedAnswer, Field, Host, RequestBody, When};
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,12 @@ pub(super) struct Seen {
     pub(super) body: Option<Vec<u8>>,
 }
 
-/// Answers everything alike and remembers what it was asked.
+/// Gives every request the same response and records the requests.
 #[derive(Clone, Default)]
 pub(super) struct Recorder {
     pub(super) seen: Arc<Mutex<Vec<Seen>>>,
     pub(super) reply: Vec<u8>,
-    /// When the answers leave, from the last on; at once when there is none.
+    /// The times of the responses, from the last on; at once when the list is empty.
     pub(super) whens: Vec<When>,
 }
 
@@ -64,7 +64,7 @@ impl Host for Recorder {
 pub(super) const LIMITS: ConnectionLimits =
     ConnectionLimits { max_concurrent_streams: 3, max_header_list_bytes: 16 * 1024 };
 
-/// A connection whose greetings are over; what it said so far is taken away.
+/// A connection with a completed handshake and its output drained.
 pub(super) fn greeted(host: Recorder) -> Connection<Recorder> {
     let mut connection = Connection::new(host, LIMITS);
     let hello = [PREFACE.as_slice(), &raw(kind::SETTINGS, 0, 0, &[])].concat();
@@ -73,13 +73,13 @@ pub(super) fn greeted(host: Recorder) -> Connection<Recorder> {
     connection
 }
 
-/// Hands bytes in and takes what is said about them.
+/// Feeds bytes and takes the frames written in return.
 pub(super) fn exchange(connection: &mut Connection<Recorder>, bytes: &[u8]) -> Vec<WrittenFrame> {
     connection.receive(bytes, Instant::now());
     said(connection)
 }
 
-/// Takes what a connection has said.
+/// Takes the frames that a connection has written.
 pub(super) fn said(connection: &mut Connection<Recorder>) -> Vec<WrittenFrame> {
     let frames = read_frames(connection.out());
     connection.sent();
@@ -135,7 +135,7 @@ pub(super) fn request(stream: u32) -> Vec<u8> {
     raw(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, &post(&[]))
 }
 
-/// A request whose body is still to come.
+/// A request with its body still to come.
 pub(super) fn opening(stream: u32) -> Vec<u8> {
     raw(kind::HEADERS, flag::END_HEADERS, stream, &post(&[]))
 }

@@ -1,4 +1,4 @@
-//! The bytes of a connection: large reads, and one write for everything that was answered meanwhile.
+//! The I/O of a connection: large reads, and one write for all responses since the last one.
 
 use super::connection::{Connection, End};
 use super::host::{GoAwayEnd, Host, Order};
@@ -13,14 +13,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How much is read at a time, in bytes.
+/// The size of a read, in bytes.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 const GREETING_LIMIT: Duration = Duration::from_secs(10);
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const CLOSE_READ_BYTES: usize = 8 * 1024;
 
-/// Serves a connection to its end, or until it is told to stop.
+/// Serves a connection to its end, or until it is stopped.
 pub(crate) async fn serve<H: Host>(
     mut connection: Connection<H>,
     mut io: impl AsyncRead + AsyncWrite + Unpin,
@@ -30,7 +30,7 @@ pub(crate) async fn serve<H: Host>(
     let _ = exchange(&mut connection, &mut io, stop).await;
 }
 
-/// What happens next on a connection.
+/// The next event on a connection.
 enum Event {
     /// Something was read and taken.
     Read,
@@ -123,7 +123,7 @@ async fn flush<H: Host>(
     Ok(())
 }
 
-/// Closes our half and reads the peer out, so that what was sent is not lost to a reset.
+/// Closes our half and reads the peer's remaining bytes, so that a reset does not discard our last output.
 async fn close(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
     io.shutdown().await?;
     let drain = async {
@@ -135,18 +135,18 @@ async fn close(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()>
 }
 
 thread_local! {
-    /// What is read is taken at once, so all connections of a thread read into the same bytes, which stay in its cache.
+    /// The read buffer shared by all connections of a thread. It stays in the cache, because its bytes are consumed at once.
     static BYTES: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// What was read and not taken yet: the start of a frame.
+/// Bytes read and not yet consumed: the start of a frame.
 #[derive(Default)]
 struct Inbox {
     rest: Vec<u8>,
 }
 
 impl Inbox {
-    /// Reads until nothing more is there at once or the bytes are full, and has them taken; 0 is the end.
+    /// Reads until no more bytes are available or the buffer is full, and passes the bytes to `take`. Returns 0 at the end of the stream.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -154,7 +154,7 @@ impl Inbox {
         take: impl FnOnce(&[u8]) -> usize,
     ) -> Poll<io::Result<usize>> {
         BYTES.with_borrow_mut(|bytes| {
-            // What is left over is the start of one frame, which always fits.
+            // The leftover is the start of one frame, which always fits.
             let before = self.rest.len();
             bytes[..before].copy_from_slice(&self.rest);
             let filled = ready!(poll_fill(cx, io, bytes, before))?;
@@ -168,7 +168,7 @@ impl Inbox {
     }
 }
 
-/// Reads on behind `before` until nothing more is there at once; returns up to where.
+/// Appends bytes after `before` until no more are available. Returns the end of the filled part.
 fn poll_fill(
     cx: &mut Context<'_>,
     io: &mut (impl AsyncRead + Unpin),

@@ -13,16 +13,16 @@ pub(super) struct OpenStream<D> {
     pub(super) head: Head,
     pub(super) body: Vec<u8>,
     pub(super) body_bytes: u64,
-    /// What the peer may still send, in bytes.
+    /// Bytes that the peer may still send.
     pub(super) receive_window: u32,
-    /// What we may still send, in bytes; negative after the peer has made windows smaller.
+    /// Bytes that we may still send; negative after the peer has shrunk the windows.
     pub(super) send_window: i64,
     pub(super) phase: StreamPhase,
-    /// What no window has allowed yet of the answer's body.
+    /// The part of the response's body that no window has allowed yet.
     pub(super) rest: Vec<u8>,
 }
 
-/// What a stream waits for.
+/// The event that a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamPhase {
     /// The rest of the request.
@@ -102,7 +102,7 @@ impl<D: Default> StreamTable<D> {
         Some(&mut self.places[place])
     }
 
-    /// Closes a stream; returns whether it was open.
+    /// Closes a stream. Returns true if it was open.
     #[inline]
     pub(super) fn close(&mut self, id: u32) -> bool {
         let place = match self.latest {

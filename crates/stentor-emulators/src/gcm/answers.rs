@@ -1,4 +1,4 @@
-//! How answers are put into HTTP.
+//! HTTP encoding of the responses.
 
 use super::backend::{GcmAnswer, GcmVerdict};
 use super::errors::{self, INTERNAL, UNAVAILABLE};
@@ -14,7 +14,7 @@ use stentor_http2_codec::frame::ErrorCode;
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=UTF-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=UTF-8");
 
-/// What became of all addresses of one request.
+/// The results for all addresses of one request.
 #[derive(Default)]
 pub(super) struct GcmResults {
     pub(super) verdicts: Vec<GcmVerdict>,
@@ -23,7 +23,7 @@ pub(super) struct GcmResults {
 }
 
 impl GcmResults {
-    /// Adds the next address; the whole answer waits as long as the latest of them.
+    /// Adds the next address. The whole response waits as long as the latest of them.
     pub(super) fn push(&mut self, answer: GcmAnswer) {
         self.verdicts.push(answer.verdict);
         self.counts.extend(answer.count);
@@ -34,10 +34,10 @@ impl GcmResults {
         });
     }
 
-    /// Makes the reply; `word` writes the answer of a request that is not refused as a whole.
+    /// Builds the reply. `word` encodes the response of a request that is not rejected as a whole.
     pub(super) fn reply(self, word: impl FnOnce(&[GcmVerdict]) -> WireAnswer) -> ServiceReply {
         let wait = self.wait.unwrap_or(Wait::None);
-        // One reset takes the whole request with it, and nothing of it is counted.
+        // One reset resets the whole request, and nothing of it is counted.
         if let Some(code) = self.reset() {
             return ServiceReply::new(WireAnswer::Reset(code), wait, None);
         }
@@ -48,7 +48,7 @@ impl GcmResults {
         if let (WireAnswer::Response(response, _), Some(seconds)) = (&mut answer, self.retry_after_s()) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        // A request that is refused as a whole has reached nobody, whatever was decided about its addresses.
+        // A request that is rejected as a whole has reached no device, in spite of the decisions about its addresses.
         let counts = match self.refused_whole() {
             Some(_) => self.counts.into_iter().map(PendingCount::rejected).collect(),
             None => self.counts,
@@ -70,7 +70,7 @@ impl GcmResults {
         })
     }
 
-    /// Returns the status with which the policy refuses the whole request.
+    /// Returns the status with which the policy rejects the whole request.
     fn refused_whole(&self) -> Option<(StatusCode, &ServiceError)> {
         self.refusals().find_map(|refusal| Some((errors::status(&refusal.code)?, refusal)))
     }
@@ -80,7 +80,7 @@ impl GcmResults {
     }
 }
 
-/// Words the results of tokens: in request order, with a number of the request.
+/// Encodes the results of tokens, in request order, with a number of the request.
 pub(super) fn multicast(verdicts: &[GcmVerdict], multicast_id: u64) -> WireAnswer {
     let is_sent = |verdict: &&GcmVerdict| matches!(verdict, GcmVerdict::Sent { .. });
     let is_replaced = |verdict: &&GcmVerdict| matches!(verdict, GcmVerdict::Sent { canonical: Some(_), .. });
@@ -105,10 +105,10 @@ fn result(verdict: &GcmVerdict) -> Value {
     }
 }
 
-/// Words the result of a topic or condition, whose id is a number.
+/// Encodes the result of a topic or condition, with a number as its id.
 pub(super) fn wide(verdicts: &[GcmVerdict]) -> WireAnswer {
     json_answer(&match verdicts.first() {
-        // The id is a number in JSON; that of a dry run is a word.
+        // The id is a number in JSON; a dry run has a word as its id.
         Some(GcmVerdict::Sent { id, .. }) => match id.parse::<u64>() {
             Ok(number) => json!({"message_id": number}),
             Err(_) => json!({"message_id": id}),
@@ -118,7 +118,7 @@ pub(super) fn wide(verdicts: &[GcmVerdict]) -> WireAnswer {
     })
 }
 
-/// Words the result of a device group.
+/// Encodes the result of a device group.
 pub(super) fn group(verdicts: &[GcmVerdict], members: &[String]) -> WireAnswer {
     let pairs = verdicts.iter().zip(members);
     let failed: Vec<&String> = pairs
@@ -132,7 +132,7 @@ pub(super) fn group(verdicts: &[GcmVerdict], members: &[String]) -> WireAnswer {
     json_answer(&body)
 }
 
-/// Words the result of one token as plain text, which never says that the service is unavailable or failed.
+/// Encodes the result of one token as plain text, which never reports that the service is unavailable or failed.
 pub(super) fn plain(verdicts: &[GcmVerdict]) -> WireAnswer {
     match verdicts.first() {
         Some(GcmVerdict::Sent { id, canonical: None }) => text_answer(StatusCode::OK, &format!("id={id}\n")),
@@ -151,7 +151,7 @@ fn plain_error(code: &str) -> WireAnswer {
     text_answer(StatusCode::OK, &format!("Error={code}\n"))
 }
 
-/// Words a code that is about no address at all.
+/// Encodes a code that concerns no address.
 pub(super) fn without_address(form: GcmForm, code: &'static str, multicast_id: u64) -> WireAnswer {
     match form {
         GcmForm::Json => multicast(&[GcmVerdict::Refused(ServiceError::new(code))], multicast_id),
@@ -164,7 +164,7 @@ pub(super) fn json_answer(value: &Value) -> WireAnswer {
     with_body(StatusCode::OK, JSON, value.to_string())
 }
 
-/// Returns a response with a JSON body that says what is wrong.
+/// Returns a response with a JSON body that names the error.
 pub(super) fn json_error(status: StatusCode, error: &str) -> WireAnswer {
     with_body(status, JSON, json!({ "error": error }).to_string())
 }

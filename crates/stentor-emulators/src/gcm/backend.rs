@@ -1,4 +1,4 @@
-//! What HTTP and XMPP have in common: one message for one address is checked, judged, counted and delivered.
+//! The common part of HTTP and XMPP: one message for one address is checked, judged, counted and delivered.
 
 use super::errors::{INVALID_PACKAGE_NAME, INVALID_REGISTRATION, NOT_REGISTERED};
 use super::message::{GcmAddress, GcmMessage};
@@ -22,22 +22,22 @@ pub(crate) struct GcmBackend {
     ids: AtomicU64,
 }
 
-/// Who decides about a message, and which one it is on its connection.
+/// The judge that decides on a message, and the number of the message on its connection.
 #[derive(Clone, Copy)]
 pub(crate) struct GcmJudge<'a> {
     pub(crate) judge: &'a Judge,
     pub(crate) number: u64,
 }
 
-/// What became of one message for one address.
+/// The result of one message for one address.
 pub(crate) struct GcmAnswer {
     pub(crate) verdict: GcmVerdict,
     pub(crate) wait: Wait,
-    /// What is to be counted.
+    /// The pending count, if there is one.
     pub(crate) count: Option<PendingCount>,
 }
 
-/// What is answered about one address.
+/// The response for one address.
 pub(crate) enum GcmVerdict {
     /// Taken over, under an id; the token to use from now on, when it was replaced.
     Sent { id: String, canonical: Option<String> },
@@ -66,7 +66,7 @@ impl GcmBackend {
         Self { context, devices, topics: Topics::default(), strict_tokens, seed, ids }
     }
 
-    /// Decides about one message; `message` is what it says, or the code with which it is refused.
+    /// Decides on one message. `message` is its content, or the code with which it is rejected.
     pub(crate) fn send(
         &self,
         judge: GcmJudge<'_>,
@@ -91,7 +91,7 @@ impl GcmBackend {
         }
     }
 
-    /// Finds what GCM refuses whatever the policy.
+    /// Checks for errors that GCM rejects under any policy.
     fn check<'m>(
         &self,
         sending: &GcmAttempt<'_>,
@@ -133,7 +133,7 @@ impl GcmBackend {
         sending.take(id, canonical, wait, AnswerTally::Accepted, delivery)
     }
 
-    /// Makes an id in the service's form: a time and a number for a device, a number for a topic.
+    /// Builds an id in the service's form: a time and a number for a device, a number for a topic.
     fn message_id(&self, address: GcmAddress<'_>) -> String {
         let number = self.number();
         match address {
@@ -184,7 +184,7 @@ impl GcmBackend {
         }
     }
 
-    /// Returns whether a token may be subscribed.
+    /// Returns true if a token may be subscribed.
     pub(crate) fn is_live(&self, token: &str) -> bool {
         self.check_device(token_hash(token.as_bytes()), None).is_ok()
     }

@@ -9,7 +9,7 @@ pub(crate) const MISSING_REGISTRATION: &str = "MissingRegistration";
 pub(crate) const INVALID_REGISTRATION: &str = "InvalidRegistration";
 /// The token is dead.
 pub(crate) const NOT_REGISTERED: &str = "NotRegistered";
-/// The token belongs to another app than the message is restricted to.
+/// The token belongs to another app than the one that the message is restricted to.
 pub(crate) const INVALID_PACKAGE_NAME: &str = "InvalidPackageName";
 /// Keys and values of the data exceed the limit.
 pub(crate) const MESSAGE_TOO_BIG: &str = "MessageTooBig";
@@ -42,12 +42,12 @@ const CODES: &[&str] = &[
 
 pub(super) const DIALECT: Dialect = Dialect { knows, quota_code: "DeviceMessageRateExceeded", realistic };
 
-/// Returns whether the HTTP API can answer this code: one of a result, or the status of a whole request.
+/// Returns true if the HTTP API has this code, as the code of a result or as the status of a whole request.
 fn knows(code: &str) -> bool {
     CODES.contains(&code) || status(code).is_some()
 }
 
-/// Returns the HTTP status that a code of three digits from 400 on stands for.
+/// Returns the HTTP status of a code of three digits from 400 on.
 pub(super) fn status(code: &str) -> Option<StatusCode> {
     let status = StatusCode::from_bytes(code.as_bytes()).ok()?;
     (status.is_client_error() || status.is_server_error()).then_some(status)

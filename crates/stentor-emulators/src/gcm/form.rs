@@ -7,7 +7,7 @@ use std::borrow::Cow;
 const MAX_PAIRS: usize = 1024;
 const DATA_PREFIX: &str = "data.";
 
-/// Reads a form into what the same message would be in JSON. Fails with a sentence.
+/// Parses a form into the JSON of the same message. Fails with a sentence.
 pub(super) fn parse(body: &[u8]) -> Result<JsonNode<'static>, &'static str> {
     let (mut fields, mut data) = (Vec::new(), Vec::new());
     for (count, pair) in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).enumerate() {
@@ -32,7 +32,7 @@ fn decode(pair: &[u8]) -> Option<(String, String)> {
     Some((percent_decode(&pair[..at], true)?, percent_decode(value, true)?))
 }
 
-/// Returns a field under its name in JSON; what is a boolean there is written as a word or a digit here.
+/// Returns a field under its name in JSON. Booleans are written here as a word or a digit.
 fn field(key: String, value: String) -> (Cow<'static, str>, JsonNode<'static>) {
     let is_switch = matches!(key.as_str(), "delay_while_idle" | "dry_run" | "content_available");
     let node = match value.as_str() {

@@ -19,13 +19,13 @@ pub(super) struct DeviceGroups {
     members: RwLock<HashMap<String, Vec<String>>>,
 }
 
-/// What is asked of a group.
+/// An operation on a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GroupOperation {
     Create,
     Add,
     Remove,
-    /// Adds, and creates what is not there: how the client library does it.
+    /// Adds members and creates a missing group, as the client library does.
     Ensure,
 }
 
@@ -54,13 +54,13 @@ impl DeviceGroups {
         self.members(&key).map(|_| key)
     }
 
-    /// Does what an app server asks and returns the notification key. Fails with the service's text.
+    /// Performs the operation of an app server and returns the notification key. Fails with the service's text.
     pub(super) fn manage(&self, project: &str, request: &JsonNode<'_>) -> Result<String, String> {
         let request = GroupRequest::read(request, false)?;
         self.change(project, &request)
     }
 
-    /// Adds tokens for a client that shows an identity; creates the group when it is not there.
+    /// Adds tokens for a client that presents an identity. Creates a missing group.
     pub(super) fn manage_by_client(&self, project: &str, request: &JsonNode<'_>) -> Result<String, String> {
         if text(request, "id_token").ok().flatten().is_none_or(str::is_empty) {
             return Err("id_token is missing".to_owned());
@@ -79,14 +79,14 @@ impl DeviceGroups {
         let mut members = groups.remove(&key).unwrap_or_default();
         // A change that fails leaves the members as they were: they are put back all the same.
         let applied = request.apply(&mut members);
-        // A group without members is none.
+        // A group without members does not exist.
         if !members.is_empty() {
             groups.insert(key.clone(), members);
         }
         applied.map(|()| key)
     }
 
-    /// Makes the notification key of a name: the same name of a project always has the same one.
+    /// Derives the notification key of a name: the same name of a project always has the same key.
     fn key(&self, project: &str, name: &str) -> String {
         let start = mix(self.seed ^ token_hash(project.as_bytes())) ^ token_hash(name.as_bytes());
         let bytes: Vec<u8> = (0..12_u64).flat_map(|word| mix(start ^ mix(word)).to_le_bytes()).collect();
@@ -117,7 +117,7 @@ impl<'a> GroupRequest<'a> {
         Ok(Self { operation, name, key: given("notification_key")?, tokens })
     }
 
-    /// Checks whether this may be asked of a group that is known or not.
+    /// Checks that the operation is valid for a group that exists (`known`) or does not.
     fn check(&self, key: &str, known: bool) -> Result<(), String> {
         match (self.operation, known) {
             (GroupOperation::Create, true) => Err("notification_key already exists".to_owned()),
@@ -131,7 +131,7 @@ impl<'a> GroupRequest<'a> {
         }
     }
 
-    /// Changes the members; leaves them as they are when there would be too many.
+    /// Changes the members, unless there would be too many.
     fn apply(&self, members: &mut Vec<String>) -> Result<(), String> {
         if self.operation == GroupOperation::Remove {
             members.retain(|member| !self.tokens.contains(&member.as_str()));

@@ -1,4 +1,4 @@
-//! What a message of the legacy API may hold, beside whom it is for.
+//! The content of a message of the legacy API, apart from its address.
 
 use super::errors::{INVALID_DATA_KEY, INVALID_TTL, MESSAGE_TOO_BIG};
 use crate::json::JsonNode;
@@ -10,19 +10,19 @@ const MAX_DATA_BYTES: usize = 4096;
 const MAX_TOPIC_DATA_BYTES: usize = 2048;
 /// Four weeks, which is the default as well.
 const MAX_TTL: Duration = Duration::from_secs(2_419_200);
-/// The fields that name whom a message is for.
+/// The fields that address a message.
 const ADDRESS_FIELDS: &[&str] = &["to", "registration_ids", "condition", "notification_key"];
 
-/// Why a message is refused before anybody is asked.
+/// The reason for rejecting a message before the policy is consulted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GcmRefusal {
     /// It cannot be read as a message: HTTP 400, or a stanza error.
     Malformed(String),
-    /// With a code of the API.
+    /// The rejection has a code of the API.
     Code(&'static str),
 }
 
-/// Whom one message is for.
+/// The address of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GcmAddress<'a> {
     Token(&'a str),
@@ -32,7 +32,7 @@ pub(crate) enum GcmAddress<'a> {
 }
 
 impl<'a> GcmAddress<'a> {
-    /// Understands the field `to`.
+    /// Parses the field `to`.
     pub(crate) fn to(text: &'a str) -> Self {
         text.strip_prefix("/topics/").map_or(Self::Token(text), Self::Topic)
     }
@@ -78,7 +78,7 @@ impl<'a> GcmMessage<'a> {
         Ok(Self { collapse_key, ttl, high_priority, dry_run, package, data_bytes, request })
     }
 
-    /// Checks the size, whose limit depends on whom the message is for.
+    /// Checks the size. The limit depends on the address.
     pub(crate) fn check_size(&self, address: GcmAddress<'_>) -> Result<(), &'static str> {
         let limit = match address {
             GcmAddress::Token(_) => MAX_DATA_BYTES,
@@ -87,7 +87,7 @@ impl<'a> GcmMessage<'a> {
         if self.data_bytes > limit { Err(MESSAGE_TOO_BIG) } else { Ok(()) }
     }
 
-    /// Returns what a device sees: everything but whom it is for.
+    /// Returns the payload that a device sees: everything but the address fields.
     pub(crate) fn payload(&self) -> Value {
         let entries = self.request.entries().unwrap_or_default().iter();
         let seen = entries.filter(|(key, _)| !ADDRESS_FIELDS.contains(&key.as_ref()));
@@ -110,7 +110,7 @@ pub(crate) fn text<'a>(request: &'a JsonNode<'a>, name: &str) -> Result<Option<&
     }
 }
 
-/// Returns a field that must be true or false; false without it.
+/// Returns a boolean field; false if absent.
 pub(crate) fn switch(request: &JsonNode<'_>, name: &str) -> Result<bool, GcmRefusal> {
     match field(request, name) {
         None => Ok(false),
@@ -151,7 +151,7 @@ fn pair_bytes(node: Option<&JsonNode<'_>>) -> usize {
     entries.iter().map(|(key, value)| key.len() + value_bytes(value)).sum()
 }
 
-/// Counts a value as the text that a device gets: what is no text is turned into JSON.
+/// Counts a value as the text that a device gets. Other values are converted to JSON.
 fn value_bytes(value: &JsonNode<'_>) -> usize {
     match value.text() {
         Some(text) => text.len(),

@@ -1,4 +1,4 @@
-//! A request to send: which form it has, and whom it is for.
+//! A send request: its encoding and its audience.
 
 use super::errors::MISSING_REGISTRATION;
 use super::form;
@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 
 const MAX_TOKENS: usize = 1000;
 
-/// How a request is written, and its answer with it.
+/// The encoding of a request and of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GcmForm {
     Json,
@@ -17,7 +17,7 @@ pub(super) enum GcmForm {
 }
 
 impl GcmForm {
-    /// Finds the form by the content type; without one it is plain text. `None` is another type.
+    /// Reads the form from the content type; plain text if absent, `None` for any other type.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let Some(kind) = headers.get(CONTENT_TYPE) else { return Some(Self::PlainText) };
         let kind = kind.to_str().ok()?.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -40,7 +40,7 @@ impl GcmForm {
     }
 }
 
-/// Whom a request is for.
+/// The audience of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GcmAudience<'a> {
     /// Some tokens, in the request's order; the answer has a result for each.
@@ -52,7 +52,7 @@ pub(super) enum GcmAudience<'a> {
 }
 
 impl<'a> GcmAudience<'a> {
-    /// Finds whom a request is for; `is_group` knows notification keys.
+    /// Reads the audience of a request. `is_group` recognizes notification keys.
     pub(super) fn of(request: &'a JsonNode<'a>, is_group: impl Fn(&str) -> bool) -> Result<Self, GcmRefusal> {
         let to = text(request, "to")?;
         let condition = text(request, "condition")?;

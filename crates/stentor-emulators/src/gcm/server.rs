@@ -1,4 +1,4 @@
-//! The HTTP protocol of GCM: finds out what a request wants, asks the backend, and words the answer.
+//! The HTTP protocol of GCM: routes a request, calls the backend, and builds the response.
 
 use super::GcmConfig;
 use super::answers::{self, GcmResults, json_answer, json_error, text_answer};
@@ -36,7 +36,7 @@ impl GcmService {
         }
     }
 
-    /// Returns whether the request bears an API key that exists.
+    /// Returns true if the request bears an API key that exists.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok()).unwrap_or_default();
         let key = header.strip_prefix("key=").unwrap_or_default().trim();
@@ -67,7 +67,7 @@ impl GcmService {
             }
         };
         let message = match GcmMessage::check(request, self.overhead_bytes) {
-            // What is malformed is refused as a whole; a code of the API is answered for each address.
+            // A malformed request is rejected as a whole; a code of the API is returned for each address.
             Err(GcmRefusal::Malformed(sentence)) => return malformed(&sentence),
             Err(GcmRefusal::Code(code)) => Err(code),
             Ok(message) => Ok(message),
@@ -103,7 +103,7 @@ impl GcmService {
                 })
             }
             GcmAudience::Group(key) => {
-                // The members of this moment: the answer names them, whatever changes meanwhile.
+                // The members at this moment: the response names them, even if the group changes later.
                 let members = self.groups.members(key).unwrap_or_default();
                 members.iter().for_each(|member| results.push(send(GcmAddress::Token(member))));
                 results.reply(|verdicts| answers::group(verdicts, &members))
@@ -116,7 +116,7 @@ impl GcmService {
         self.backend.number() >> 1
     }
 
-    /// Answers what app servers and clients ask about device groups.
+    /// Handles requests of app servers and clients about device groups.
     fn group(&self, call: &ServiceCall<'_>, by_client: bool) -> WireAnswer {
         let project = call.head.headers.get(PROJECT_HEADER).and_then(|project| project.to_str().ok());
         let Some(project) = project.filter(|project| !project.is_empty()) else {
@@ -139,7 +139,7 @@ impl GcmService {
         }
     }
 
-    /// Answers the instance id service: memberships of topics, and what is known of a token.
+    /// Handles the instance id service: memberships of topics, and information on a token.
     fn iid(&self, call: &ServiceCall<'_>, path: &str) -> WireAnswer {
         let is_live = |token: &str| self.backend.is_live(token);
         let add = match (call.head.method.as_str(), path) {

@@ -18,7 +18,7 @@ const MANY_SHARDS: u64 = 16;
 const MANY_TOKENS: u64 = 50_000;
 const MAX_CAPACITY_TOKENS: u64 = 1 << 32;
 
-/// How many shards there are and how many slots each has.
+/// The number of shards and of slots per shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
     shards: u64,
@@ -35,7 +35,7 @@ impl Geometry {
         Self { shards, slots_per_shard, capacity_tokens }
     }
 
-    /// Returns how many tokens a shard takes before it overflows (with room for an uneven spread).
+    /// Returns the number of tokens that a shard takes before it overflows (with room for an uneven spread).
     pub(super) fn tokens_per_shard(self) -> u64 {
         if self.shards == 1 { self.capacity_tokens } else { self.slots_per_shard * 9 / 10 }
     }
@@ -129,9 +129,9 @@ pub(super) fn open(path: &Path, wanted: Geometry) -> Result<OpenedObserver, Emul
     file.try_lock().map_err(|_| fail("in use by another emulator".to_owned()))?;
     let geometry = settle_geometry(&mut file, wanted).map_err(&fail)?;
     if geometry.capacity_tokens < wanted.capacity_tokens {
-        let (has, asked) = (geometry.capacity_tokens, wanted.capacity_tokens);
+        let (has, wanted_tokens) = (geometry.capacity_tokens, wanted.capacity_tokens);
         return Err(fail(format!(
-            "made for {has} tokens, {asked} are asked for: remove it or ask for fewer"
+            "made for {has} tokens, but {wanted_tokens} are needed: remove the file or request fewer"
         )));
     }
     let mappings = (0..geometry.shards as usize)
@@ -141,7 +141,7 @@ pub(super) fn open(path: &Path, wanted: Geometry) -> Result<OpenedObserver, Emul
     Ok((geometry, Some(file), mappings))
 }
 
-/// Makes the same shards in memory only.
+/// Creates the same shards in memory only.
 pub(super) fn anonymous(geometry: Geometry) -> Result<Vec<Mapping>, EmulatorError> {
     let map = |_| Ok(Mapping::new(MmapMut::map_anon(geometry.shard_bytes())?, geometry));
     (0..geometry.shards)

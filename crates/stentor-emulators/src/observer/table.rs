@@ -5,7 +5,7 @@ use super::Counts;
 /// One slot: the hash (8 bytes), then four counters of 4 bytes, all little-endian; hash 0 means free.
 pub(super) const SLOT_BYTES: usize = 24;
 
-/// Changes the counts of a hash and returns them before and after; `None` when it is new and there is no room.
+/// Changes the counts of a hash and returns them before and after; `None` if it is new and the table is full.
 pub(super) fn update(
     slots: &mut [u8],
     hash: u64,

@@ -1,4 +1,4 @@
-//! Counts are kept, survive, and say so when they do not fit.
+//! Counts are kept, survive, and are reported when they do not fit.
 
 use super::*;
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 const LATENCY_SALT: u64 = 0x6c61_7465_6e63_7921;
 
-/// What is particular to one push service.
+/// The characteristics of one push service.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
-    /// Returns whether the service has such an error.
+    /// Returns true if the service has such an error.
     pub(crate) knows: fn(&str) -> bool,
     /// The service's own error above the quota.
     pub(crate) quota_code: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Dialect {
     pub(crate) realistic: fn() -> WeightedMix,
 }
 
-/// When the answer leaves.
+/// The time at which the response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// At once.
@@ -59,7 +59,7 @@ impl Judge {
             Mix::Named(NamedMix::Realistic) => (dialect.realistic)(),
             Mix::Weighted(mix) => mix.clone(),
         });
-        // What only speaks of connections decides about no message.
+        // Parts that only concern connections decide about no message.
         let connection_only =
             Policy { goaway: policy.goaway.clone(), streams: policy.streams.clone(), ..Policy::default() };
         Ok(Self {
@@ -74,12 +74,12 @@ impl Judge {
         })
     }
 
-    /// Returns whether every message is accepted at once.
+    /// Returns true if every message is accepted at once.
     pub(crate) fn is_trivial(&self) -> bool {
         self.trivial
     }
 
-    /// Returns whether stalled messages are counted and delivered on arrival.
+    /// Returns true if stalled messages are counted and delivered on arrival.
     pub(crate) fn takes_over_stalled(&self) -> bool {
         self.policy.stall.as_ref().is_some_and(|stall| stall.taken_over)
     }
@@ -100,7 +100,7 @@ impl Judge {
         if verdict == ScriptedAnswer::Stall {
             return PolicyDecision { verdict: ScriptedAnswer::Accept, wait: Wait::Released };
         }
-        // What stalls has its verdict already, and only its answer waits.
+        // A stalled request has its verdict already; only its response waits.
         if self.policy.stall.as_ref().is_some_and(|stall| stalls(stall, token, request_number)) {
             return PolicyDecision { verdict, wait: Wait::Released };
         }
@@ -149,13 +149,13 @@ impl Judge {
 
     fn mixed(&self, token_hash: u64, attempt: u32) -> Option<ScriptedAnswer> {
         let mix = self.mix.as_ref()?;
-        // Attempt 0 is the token's own draw: what belongs to it is the same at every attempt.
+        // Attempt 0 is the token's own draw: its result is the same at every attempt.
         let lasting = pick(mix, true, &mut RequestRng::new(self.seed, token_hash, 0));
         lasting.or_else(|| pick(mix, false, &mut RequestRng::new(self.seed, token_hash, attempt)))
     }
 
     fn delay(&self, latency: &AnswerLatency, token_hash: u64, attempt: u32) -> Wait {
-        // With a salt, or what is slow and what fails would be drawn together.
+        // Salted, because otherwise slowness and failure would be drawn together.
         let delay = latency.draw(&mut RequestRng::new(self.seed ^ LATENCY_SALT, token_hash, attempt));
         if delay.is_zero() { Wait::None } else { Wait::For(delay) }
     }
@@ -237,7 +237,7 @@ impl LivePolicy {
         // Checked before it is in force: a policy that is wrong changes nothing.
         let judge = Arc::new(Judge::new(policy, self.seed, self.dialect)?);
         *self.judge.write().unwrap_or_else(PoisonError::into_inner) = judge;
-        // Raised when the judge is there: whoever sees the new version finds the new judge.
+        // Raised after the judge is replaced: a reader of the new version finds the new judge.
         self.version.fetch_add(1, Ordering::Release);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How long an answer takes.
+//! The latency of responses.
 
 use crate::dice::RequestRng;
 use serde::{Deserialize, Serialize};

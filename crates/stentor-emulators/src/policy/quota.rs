@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// So many messages per window; the window is refilled in full at its end.
+/// A limit of messages per window. The window is refilled in full at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaPolicy {
@@ -24,7 +24,7 @@ pub struct QuotaPolicy {
 pub struct Bursts {
     /// The period, in requests.
     pub every: u64,
-    /// How many requests of each period fail.
+    /// The number of failing requests per period.
     pub length: u64,
     /// The answer.
     pub error: ServiceError,
@@ -37,7 +37,7 @@ pub(super) struct QuotaWindow {
     fill: Mutex<QuotaFill>,
 }
 
-/// How much is taken in the newest window.
+/// Messages taken in the newest window.
 #[derive(Debug, Default)]
 struct QuotaFill {
     window: u64,
@@ -49,7 +49,7 @@ impl QuotaWindow {
         Self { started: Instant::now(), fill: Mutex::default() }
     }
 
-    /// Takes one message out; the error is the rest of the window in whole seconds, at least 1.
+    /// Takes one message out of the quota. The error is the rest of the window in whole seconds, at least 1.
     pub(super) fn take(&self, quota: &QuotaPolicy) -> Result<(), u32> {
         // Read under the lock: a clock that was read before another window had begun would open the old one again.
         let mut fill = self.fill.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 const SHARDS: usize = 16;
 const SHARE_SALT: u64 = 0x7368_6172_6520_6f66;
-/// What a share of the tokens is counted in.
+/// The denominator of a share of tokens.
 pub(super) const MILLION: u64 = 1_000_000;
 
 /// A list of answers for one token or for every token with a prefix, each token at its own place in the list.
@@ -19,9 +19,9 @@ pub(super) const MILLION: u64 = 1_000_000;
 pub struct Script {
     /// The token, exactly.
     pub token: Option<String>,
-    /// How the token begins; an empty prefix means every token.
+    /// A prefix of the token; an empty prefix means every token.
     pub prefix: Option<String>,
-    /// Of the tokens that fit, only so many in a million, chosen by the token itself; all of them without it.
+    /// The share of matching tokens, per million, chosen by the token itself; all of them if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_million: Option<u32>,
     /// The answers in their order.
@@ -36,7 +36,7 @@ pub struct Script {
 pub struct ScriptStep {
     /// The answer.
     pub answer: ScriptedAnswer,
-    /// How often in a row.
+    /// The number of times in a row.
     #[serde(default = "once")]
     pub times: u32,
 }
@@ -54,8 +54,8 @@ impl fmt::Debug for Script {
 }
 
 impl Script {
-    /// Returns whether the script is about a token; the same token is always in or out, whatever the seed, and those of a
-    /// smaller share are among those of a larger one. APNs tokens are told in lower case.
+    /// Returns true if the script applies to a token. The result for a token is independent of the seed, and the tokens of a smaller share
+    /// are among those of a larger one. APNs tokens are passed in lower case.
     #[must_use]
     pub fn is_about(&self, token: &str) -> bool {
         self.fits(token) && self.tokens_per_million.is_none_or(|share| place(token) < u64::from(share))
@@ -90,7 +90,7 @@ fn place(token: &str) -> u64 {
     mix(token_hash(token.as_bytes()) ^ SHARE_SALT) % MILLION
 }
 
-/// How far each token has come in its script.
+/// The position of each token in its script.
 #[derive(Debug, Default)]
 pub(super) struct ScriptPlaces([Mutex<HashMap<u64, u32>>; SHARDS]);
 

@@ -32,7 +32,7 @@ pub(super) struct ServiceHost<S: EmulatedService> {
     now: Instant,
 }
 
-/// A request while it is read, and what was decided about it while its answer waits.
+/// A request while it is read, and the decision about it while its response waits.
 #[derive(Default)]
 pub(super) struct ServiceDraft {
     number: u64,
@@ -125,7 +125,7 @@ impl<S: EmulatedService> ServiceHost<S> {
         self.orders.push_back(Order::Leave { code: ErrorCode(goaway.code), debug, then });
     }
 
-    /// Leaves when a planned GOAWAY says so: `taken` of the requests so far are below its last stream id.
+    /// Queues a planned GOAWAY if `due` holds for it and the number of requests seen so far.
     fn leave_as_planned(&mut self, due: impl FnOnce(&GoAway, u64) -> bool) {
         let seen = self.seen;
         if let Some(goaway) = self.planned_goaway().filter(|goaway| due(goaway, seen)).cloned() {
@@ -156,10 +156,10 @@ impl<S: EmulatedService> ServiceHost<S> {
         Some(Admission::Reset(code))
     }
 
-    /// Has a request answered and counted; `None` when it is none.
+    /// Answers and counts a request; `None` if it is not a valid request.
     fn decide(&mut self, draft: &mut ServiceDraft, body: RequestBody<'_>) -> Option<ServiceReply> {
         let head = draft.take_head()?;
-        // A body may come long after its head: by a policy that is no more in force it would stall, with no release to come.
+        // A body may arrive long after its head. Under a policy that is no longer in force it could stall without a later release.
         self.refresh_judge();
         let (body, body_too_large) = match body {
             RequestBody::Whole(body) => (body, false),
@@ -203,7 +203,7 @@ impl<S: EmulatedService> Host for ServiceHost<S> {
         if let Some(turned_away) = self.turn_away(in_excess) {
             return turned_away;
         }
-        // With none unprocessed the GOAWAY leaves behind the last request that is taken.
+        // With none unprocessed, the GOAWAY is sent after the last accepted request.
         self.leave_as_planned(|goaway, seen| goaway.unprocessed == 0 && seen >= goaway.after_requests);
         draft.clear(self.seen);
         Admission::Take
@@ -230,7 +230,7 @@ impl<S: EmulatedService> Host for ServiceHost<S> {
         write(&reply.answer, answer);
         let when = match reply.wait {
             Wait::None => When::Now,
-            // From the read on, not from now: what came together is due together.
+            // Counted from the read, not from now: requests that arrived together are due together.
             Wait::For(delay) => When::At(self.now + delay),
             Wait::Released => When::Released,
         };
@@ -305,7 +305,7 @@ impl ServiceDraft {
         }
     }
 
-    /// Makes a head of what was gathered; `None` when scheme, method or path are none.
+    /// Builds the head of a request; `None` when scheme, method or path is invalid.
     fn take_head(&mut self) -> Option<http::request::Parts> {
         if self.malformed {
             return None;
@@ -318,7 +318,7 @@ impl ServiceDraft {
     }
 }
 
-/// Returns whether this is a scheme (RFC 3986, section 3.1).
+/// Returns true if this is a scheme (RFC 3986, section 3.1).
 fn is_scheme(text: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(allowed)

@@ -1,4 +1,4 @@
-//! HTTP/1.1 for the services that speak it: the same answers, one request after the other.
+//! HTTP/1.1 for the services that offer it: the same responses, one request after the other.
 
 use super::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
 use crate::faults::Faults;
@@ -40,7 +40,7 @@ where
     let _ = connection.await;
 }
 
-/// The connection is to be broken off: HTTP/1.1 has no other way to reset a request.
+/// The connection must be aborted: HTTP/1.1 has no other way to reset a request.
 #[derive(Debug, thiserror::Error)]
 #[error("reset by policy")]
 struct BrokenOff;
@@ -59,7 +59,7 @@ async fn answer<S: EmulatedService>(
         WireTotals::add(&context.wire.resets);
         return Err(BrokenOff);
     }
-    // Too large or broken off; of what was broken off nobody reads the answer.
+    // The body was too large or cut off. In the latter case the client does not read the response.
     let body_too_large = body.is_err();
     let body = body.unwrap_or_default();
     // Registered before the policy and the faults are looked at: a release that follows them must not be missed.

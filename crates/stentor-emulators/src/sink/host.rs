@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use stentor_http2_codec::frame::ErrorCode;
 use tokio::time::Instant;
 
-/// The longest `apns-id` that is echoed, in bytes; it is 36 long when it is one.
+/// The longest `apns-id` that is echoed, in bytes; a valid one has 36.
 const MAX_APNS_ID_BYTES: usize = 256;
 
 /// One connection's face of a sink.
@@ -25,17 +25,17 @@ pub(crate) struct SinkHost {
     counted: u64,
     first_id: u64,
     log: Option<Arc<SinkLogWriter>>,
-    /// Tokens whose answers are to be noted.
+    /// Tokens with a response to be logged.
     noted: Vec<Vec<u8>>,
 }
 
-/// What is kept of a request while it is read.
+/// The state of a request while it is read.
 #[derive(Default)]
 pub(crate) struct SinkDraft {
     route: Route,
     project: Vec<u8>,
     apns_id: Vec<u8>,
-    /// Empty for one whose answer is not noted.
+    /// Empty if the response is not logged.
     token: Vec<u8>,
 }
 
@@ -168,7 +168,7 @@ impl Host for SinkHost {
     fn end_batch(&mut self) {
         self.context.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);
         self.counted = self.requests;
-        // Before any answer of this read is written: whoever has read one finds it counted.
+        // Before any response of this read is written: a client that has read one finds it counted.
         if let (Some(batch), Some(observer)) = (&mut self.batch, &self.context.observer) {
             observer.settle_batch(batch, AnswerTally::Accepted);
         }

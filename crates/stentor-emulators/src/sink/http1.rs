@@ -1,4 +1,4 @@
-//! The sink over HTTP/1.1: the same answers, for clients that ask for access tokens and for trying out.
+//! The sink over HTTP/1.1: the same responses, for clients that request access tokens and for manual tests.
 
 use super::request::{GRANT, NO_TARGET, Route, SinkTarget, apns_id, write_message_name};
 use crate::observer::AnswerTally;

@@ -1,4 +1,4 @@
-//! Notes of when some devices' requests were answered, for whoever asks how long single messages take.
+//! A log of response times for some devices, to measure the latency of single messages.
 
 use super::request::APNS_PATH;
 use crate::error::EmulatorError;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Which answers of APNs' kind are noted, and where.
+/// The selection of APNs responses to log, and the log's file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SinkLogConfig {
-    /// The file; a line for each answer: the token, a space, microseconds since 1970. One that is there is emptied.
+    /// The file. It has a line per response: the token, a space, microseconds since 1970. An existing file is emptied.
     pub path: PathBuf,
-    /// Tokens that begin so are noted, others are not.
+    /// The prefix of the tokens to log.
     pub token_prefix: String,
 }
 
@@ -26,18 +26,18 @@ pub(crate) struct SinkLogWriter {
 }
 
 impl SinkLogWriter {
-    /// Makes the file.
+    /// Creates the file.
     pub(super) fn open(config: &SinkLogConfig) -> Result<Self, EmulatorError> {
         let file = File::create(&config.path).map_err(|source| EmulatorError::file(&config.path, source))?;
         Ok(Self { prefix: config.token_prefix.clone().into_bytes(), file: Mutex::new(file) })
     }
 
-    /// Returns the token in a path, if its answer is to be noted.
+    /// Returns the token in a path if its response is to be logged.
     pub(super) fn wanted<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         path.strip_prefix(APNS_PATH).filter(|token| token.starts_with(&self.prefix))
     }
 
-    /// Notes that these tokens are answered now, and forgets them.
+    /// Logs these tokens as answered now, and clears the list.
     pub(super) fn note(&self, tokens: &mut Vec<Vec<u8>>) {
         if tokens.is_empty() {
             return;
@@ -50,7 +50,7 @@ impl SinkLogWriter {
             lines.extend_from_slice(format!(" {now}\n").as_bytes());
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever reads the file misses what could not be written; the answers themselves do not depend on it.
+        // The log misses lines that could not be written; the responses do not depend on it.
         let _ = file.write_all(&lines);
     }
 }

@@ -1,28 +1,28 @@
-//! What a sink understands of a request, and the little that it says.
+//! The parts of a request that a sink understands, and its few responses.
 
 use crate::json::JsonNode;
 use crate::observer::token_hash;
 
-/// How an FCM message begins when its token is the first thing in it.
+/// The start of an FCM message that begins with its token.
 const TOKEN_FIRST: &[u8] = br#"{"message":{"token":""#;
 pub(super) const APNS_PATH: &[u8] = b"/3/device/";
 const PROJECTS_PATH: &[u8] = b"/v1/projects/";
 const SEND_SUFFIX: &[u8] = b"/messages:send";
 const TOKEN_PATHS: &[&[u8]] = &[b"/token", b"/oauth2/v4/token", b"/oauth2/v3/token", b"/o/oauth2/token"];
 
-/// What every access token is exchanged for.
+/// The response to every request for an access token.
 pub(super) const GRANT: &[u8] =
     br#"{"access_token":"ya29.stentor-sink","expires_in":3599,"token_type":"Bearer"}"#;
 /// The answer to an FCM request in which no token, topic or condition can be found.
 pub(super) const NO_TARGET: &[u8] =
     br#"{"error":{"code":400,"message":"a message with a target is missing","status":"INVALID_ARGUMENT"}}"#;
 
-/// What a path asks for.
+/// The route of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Route {
     /// A push to this device, by the hash of its token.
     Apns { token_hash: u64 },
-    /// A message, whose token is in the body.
+    /// A message, with its token in the body.
     Fcm,
     /// An access token.
     Grant,
@@ -32,7 +32,7 @@ pub(super) enum Route {
 }
 
 impl Route {
-    /// Finds what a path asks for; a project goes into the given space.
+    /// Routes a path. A project's name is copied into the given buffer.
     pub(super) fn of(path: &[u8], project: &mut Vec<u8>) -> Self {
         if let Some(token) = path.strip_prefix(APNS_PATH) {
             return Self::Apns { token_hash: apns_hash(token) };
@@ -55,22 +55,22 @@ fn apns_hash(token: &[u8]) -> u64 {
     if upper { token_hash(&token.to_ascii_lowercase()) } else { token_hash(token) }
 }
 
-/// Whom an FCM message is for.
+/// The target of an FCM message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SinkTarget {
     /// A device, by the hash of its token.
     Device(u64),
     /// Something that is not counted.
     Uncounted,
-    /// Nobody: the body is not a message.
+    /// No target: the body is not a message.
     Nobody,
 }
 
 impl SinkTarget {
     /// Finds the target in a body.
     ///
-    /// A token that comes first and has no escapes is taken as it stands, without a look at the rest: that is what a
-    /// sink is for. Everything else is parsed, and of equal names the last one counts.
+    /// A token that comes first and has no escapes is taken without parsing the rest, because a sink must be fast. Every other body is
+    /// parsed, and of equal names the last one counts.
     pub(super) fn of(body: &[u8]) -> Self {
         first_token(body).map_or_else(|| Self::parse(body), |token| Self::Device(token_hash(token)))
     }
@@ -95,7 +95,7 @@ fn first_token(body: &[u8]) -> Option<&[u8]> {
 
 /// Counts the bytes before the first one that ends or escapes a text, or is not ASCII.
 ///
-/// 16 are looked at together, without a branch for each: that is what lets the compiler use wide registers.
+/// The loop examines 16 bytes together, without a branch for each, so that the compiler can use wide registers.
 fn plain_bytes(text: &[u8]) -> usize {
     let ends = |byte: u8| (byte == b'"') | (byte == b'\\') | !(0x20..0x80).contains(&byte);
     let is_plain = |chunk: &&[u8; 16]| chunk.map(|byte| u8::from(ends(byte))) == [0; 16];
@@ -112,7 +112,7 @@ pub(super) fn write_message_name(body: &mut Vec<u8>, project: &[u8], id: u64) {
     body.extend_from_slice(br#""}"#);
 }
 
-/// Makes an `apns-id` of two numbers.
+/// Builds an `apns-id` from two numbers.
 pub(super) fn apns_id(high: u64, low: u64) -> [u8; 36] {
     let (high, low) = (hex(high), hex(low));
     let mut id = [b'-'; 36];

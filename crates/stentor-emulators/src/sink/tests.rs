@@ -1,4 +1,4 @@
-//! What a sink reads out of requests.
+//! Tests of the sink's request parsing.
 
 use super::request::{Route, SinkTarget, apns_id, write_message_name};
 use crate::observer::token_hash;

@@ -51,7 +51,7 @@ impl AppServer {
         self.until("</stream:features>").await;
     }
 
-    /// Logs in and returns what is said about it.
+    /// Logs in and returns the server's answer.
     pub(crate) async fn log_in(&mut self, name: &str, key: &str) -> String {
         let secret = STANDARD.encode(format!("\0{name}\0{key}"));
         self.auth("PLAIN", &secret).await
@@ -113,7 +113,7 @@ impl AppServer {
         self.until_any(&[end]).await
     }
 
-    /// Reads up to the first of these, and returns it with what came before.
+    /// Reads up to the first of these ends, and returns the text up to and including it.
     pub(crate) async fn until_any(&mut self, ends: &[&str]) -> String {
         loop {
             let found = ends.iter().filter_map(|end| self.heard.find(end).map(|at| at + end.len())).min();

@@ -1,4 +1,4 @@
-//! A message is counted and delivered when it is taken over, not when its answer leaves.
+//! A message is counted and delivered when it is accepted, not when its response is sent.
 
 use crate::frames::{RST_STREAM, Raw};
 use crate::rig::{self, ALERT, Client, hex, to_token};
@@ -11,7 +11,7 @@ fn slow() -> Value {
     json!({"latency": {"kind": "fixed", "ms": 60_000.0}})
 }
 
-/// Waits until a push has arrived, and returns how often it is counted as accepted and as rejected by then.
+/// Waits until a push has arrived, and returns its accepted and rejected counts at that time.
 async fn arrived(apns: &RunningApns, token: &str) -> (u32, u32) {
     while apns.counts(token).attempts == 0 {
         tokio::task::yield_now().await;

@@ -305,8 +305,8 @@ async fn a_connection_is_drained_answers_what_it_took_and_ends() {
     server.ping().await;
     let control = ccs.running.control_addr().unwrap();
     assert_eq!(post(control, "/fault", &json!({"fault": "goaway"})).await.0, 200);
-    let told = server.hear().await;
-    assert_eq!(told, json!({"message_type": "control", "control_type": "CONNECTION_DRAINING"}));
+    let frame = server.hear().await;
+    assert_eq!(frame, json!({"message_type": "control", "control_type": "CONNECTION_DRAINING"}));
     let nack = server.deliver("abc", "m-2").await;
     assert_eq!((&nack["error"], &nack["from"]), (&json!("CONNECTION_DRAINING"), &json!("abc")));
     ccs.upstream(from_phone("u-1")).unwrap();

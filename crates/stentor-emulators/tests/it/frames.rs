@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2 frame by frame, to see what a library would hide.
+//! A client that speaks HTTP/2 frame by frame, to see details that a library would hide.
 
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,4 @@
-//! What an emulator counted survives `kill -9`: it runs in a process of its own here, and is really killed.
+//! An emulator's counts survive `kill -9`: it runs in a process of its own here, and is really killed.
 
 use crate::rig::{self, Client, hex};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use stentor_emulators::{ApnsConfig, ApnsOptions, ObserverConfig, ObserverFile};
 
-/// Makes the test that starts itself be the emulator; holds the path of the observer's file.
+/// Makes the test that starts itself act as the emulator; holds the path of the observer's file.
 const OBSERVER: &str = "STENTOR_EMULATORS_OBSERVER";
 const READY: &str = "emulator at ";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An emulator in a process of its own. It ends with its input, so also when the test dies first.
+/// An emulator in a process of its own. It ends with its input, and so also when the test dies first.
 struct Process {
     child: Child,
     push: SocketAddr,
@@ -45,7 +45,7 @@ impl Process {
         assert_eq!(reqwest::Client::new().put(url).json(&policy).send().await.unwrap().status(), 200);
     }
 
-    /// Waits until the emulator itself says that it has taken a push over.
+    /// Waits until the emulator itself reports that it has accepted a push.
     async fn has_taken_over(&self, token: &str) {
         let url = format!("http://{}/tokens/{token}", self.control);
         let taken_over = async {
@@ -57,7 +57,7 @@ impl Process {
     }
 }
 
-/// Is the emulator, when this process was started to be one; true when it has been.
+/// Runs the emulator if this process was started for that. Returns true if it did.
 #[expect(clippy::print_stdout, reason = "the process that started this one reads its addresses there")]
 async fn was_the_emulator() -> bool {
     let Some(path) = std::env::var_os(OBSERVER) else { return false };

@@ -1,4 +1,4 @@
-//! The observer's file: what an emulator counted is there for the next one and for readers.
+//! The observer's file: an emulator's counts are available to the next emulator and to readers.
 
 use crate::rig::{self, Client, hex};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Provider tokens: signature, age, team, and how often a connection may change them.
+//! Provider tokens: signature, age, team, and the limit on their changes per connection.
 
 use crate::rig::{self, ALERT, Client, hex};
 use aws_lc_rs::rand::SystemRandom;
@@ -49,7 +49,7 @@ impl Signer {
     }
 }
 
-/// Pushes with a provider token and returns the reason, or "" when it is accepted.
+/// Pushes with a provider token and returns the error reason, or "" if it is accepted.
 async fn push(client: &mut Client, jwt: &str) -> String {
     let mut request = client.push_request(&hex(1));
     request.headers_mut().insert("authorization", format!("bearer {jwt}").parse().unwrap());

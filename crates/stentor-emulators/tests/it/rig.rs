@@ -1,4 +1,4 @@
-//! What the tests share: clients, and emulators that are quick to start.
+//! Shared parts of the tests: clients, and emulators that are quick to start.
 
 use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
@@ -54,7 +54,7 @@ pub(crate) struct Client {
     authority: String,
 }
 
-/// A response with its body and how it was framed.
+/// A response with its body and its framing.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -75,7 +75,7 @@ impl Reply {
 impl Client {
     pub(crate) async fn connect(address: std::net::SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
-        // Otherwise the end of each large body waits until what went before is acknowledged, 40 ms later.
+        // Otherwise the end of each large body waits until the bytes before it are acknowledged, 40 ms later.
         stream.set_nodelay(true).unwrap();
         let (send, connection): (_, Connection<_, Bytes>) = h2::client::handshake(stream).await.unwrap();
         let connection = tokio::spawn(connection);

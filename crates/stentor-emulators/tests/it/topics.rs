@@ -1,4 +1,4 @@
-//! Topics by both interfaces, and what subscribed devices see.
+//! Topics by both interfaces, and the messages that subscribed devices receive.
 
 use crate::rig::{self, post};
 use serde_json::{Value, json};

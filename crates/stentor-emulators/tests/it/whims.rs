@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 /// Different tokens; the same one comes more than once.
 const TOKENS: u32 = 8;
 
-/// What a client says first.
+/// The settings that a client sends first.
 #[derive(Clone, Debug)]
 struct Greeting {
     window_bytes: u32,
-    /// Whether streams have no window until the heads of all answers have come.
+    /// True if streams have no window until the heads of all responses have arrived.
     opens_late: bool,
     connection_window_bytes: u32,
     frame_bytes: u32,
@@ -39,7 +39,7 @@ struct Push {
     /// Bytes of the pieces in which its body goes, in turn.
     pieces: Vec<usize>,
     trailers: bool,
-    /// Whether it is reset before its end.
+    /// True if the request is reset before its end.
     canceled: bool,
     header_bytes: usize,
 }
@@ -95,7 +95,7 @@ impl Push {
         request.header("x-long", "v".repeat(self.header_bytes)).body(()).unwrap()
     }
 
-    /// The token stands behind all of the padding.
+    /// Builds the body, with the token after all of the padding.
     fn body(&self) -> Bytes {
         let (padding, token) = ("x".repeat(self.padding_bytes), self.token());
         format!(r#"{{"message":{{"data":{{"padding":"{padding}"}},"token":"{token}"}}}}"#).into()
@@ -127,7 +127,7 @@ impl Push {
     }
 }
 
-/// Drives a connection, whose streams get their window when `opened` tells it.
+/// Drives a connection. Its streams get a window when `opened` resolves.
 async fn drive(mut connection: Connection<TcpStream, Bytes>, opened: oneshot::Receiver<u32>) {
     tokio::select! {
         Ok(bytes) = opened => connection.set_initial_window_size(bytes).unwrap(),

@@ -9,7 +9,7 @@ use super::*;
 
 const APP: AppId = AppId::from_raw(1);
 
-/// A store that counts how often it is read, and answers when it may.
+/// A store that counts its reads, and answers on permission.
 #[derive(Default)]
 struct CountedStore {
     reads: AtomicUsize,

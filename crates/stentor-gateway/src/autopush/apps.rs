@@ -1,4 +1,4 @@
-//! Which apps let anybody register, and which key stands for which app.
+//! Apps with open registration, and the mapping from VAPID keys to apps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,26 +13,26 @@ use stentor_core::time::Timestamp;
 
 use crate::web_push::VapidKey;
 
-/// How long the keys of apps are remembered: reading them opens every credential.
+/// Lifetime of the cached keys of apps: reading them opens every credential.
 const KEYS_VALID: Duration = Duration::from_secs(10);
 
-/// The keys of apps, when they were read.
+/// The keys of apps, with the time at which they were read.
 type AppKeys = (Timestamp, HashMap<[u8; 65], AppId>);
 
-/// What the gateway credentials of apps say about registrations: `open_registration`, and `vapid_key` for devices that name no app.
+/// The registration settings in the gateway credentials of apps: `open_registration`, and `vapid_key` for devices that name no app.
 pub struct OpenApps {
     store: Arc<dyn Store>,
     keys: Mutex<Option<AppKeys>>,
 }
 
 impl OpenApps {
-    /// Reads from a store.
+    /// Creates a reader of a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, keys: Mutex::default() }
     }
 
-    /// Returns whether anybody may register a device of an app.
+    /// Returns true if any client may register a device of an app.
     pub async fn is_open(&self, app: AppId) -> Result<bool, StoreError> {
         match self.store.credential(app, ProviderKind::Gateway).await {
             Ok(credential) => Ok(fields(&credential.secret)["open_registration"] == true),
@@ -41,10 +41,10 @@ impl OpenApps {
         }
     }
 
-    /// Finds the app whose senders have a key.
+    /// Finds the app to which a sender's key belongs.
     pub async fn app_of(&self, key: &VapidKey, now: Timestamp) -> Result<Option<AppId>, StoreError> {
         if let Some((read_at, keys)) = &*self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-            // A clock that went back must not keep them until it has caught up.
+            // After the clock went back, cached keys must not stay valid until it has caught up.
             && *read_at <= now
             && now.since(*read_at) < KEYS_VALID
         {
@@ -57,19 +57,19 @@ impl OpenApps {
     }
 }
 
-/// A key of senders that an app's credential names. It is public, so that everybody can name it.
+/// An app's claim to a VAPID key, made in its credential. The key is public, so any app can claim it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VapidClaim {
     /// The app.
     pub app: AppId,
     /// The key.
     pub key: VapidKey,
-    /// Whether the holder of the key has signed that it is this app's.
+    /// True if the holder of the key has signed that it belongs to this app.
     pub is_proven: bool,
 }
 
 impl VapidClaim {
-    /// Reads what a credential claims; `None` where it names no key.
+    /// Reads the claim of a credential; `None` if it names no key.
     #[must_use]
     pub fn of(credential: &Credential) -> Option<Self> {
         if credential.provider != ProviderKind::Gateway {
@@ -81,15 +81,16 @@ impl VapidClaim {
         Some(Self { app, key, is_proven })
     }
 
-    /// Returns whether another app's claim keeps this one out: the first has the key, until its holder says otherwise.
+    /// Returns true if another app's claim takes precedence over this one. The first claim has the key, unless the holder of the key has
+    /// proved otherwise.
     #[must_use]
     pub fn is_kept_out_by(&self, other: &Self) -> bool {
         other.app != self.app && other.key == self.key && (other.is_proven || !self.is_proven)
     }
 }
 
-/// Returns whose each key is: his who has proved it, else his who alone claims it. What several claim and none has proved, as in a store
-/// from before that was refused, is nobody's: to guess would be to give one app's subscribers to another.
+/// Returns the owner of each key: the app that has proved it, otherwise the only app that claims it. A key claimed by several apps without
+/// a proof, as in a store from before such claims were rejected, has no owner. A guess could give one app's subscribers to another.
 fn owners(credentials: &[Credential]) -> HashMap<[u8; 65], AppId> {
     let claims: Vec<VapidClaim> = credentials.iter().filter_map(VapidClaim::of).collect();
     let mut owners = HashMap::new();
@@ -145,7 +146,7 @@ mod tests {
         for both in [[proven.clone(), claimed(OTHER)], [claimed(OTHER), proven.clone()]] {
             assert_eq!(owner(&both), [OWNER]);
         }
-        // A proof for one app, and a token for a push service, say nothing of another app.
+        // A proof for one app, or a token for a push service, is no proof for another app.
         for stolen in [OWNER.to_string(), "https://push.example".to_owned()] {
             let thief = credential(OTHER, &pair, Some(proof(&pair, &stolen)));
             assert_eq!(owner(&[thief, proven.clone()]), [OWNER], "{stolen}");

@@ -1,4 +1,4 @@
-//! One connection: frames in, frames out, and what waits for the agent's devices.
+//! One connection: reads and writes frames, and delivers messages to the agent's devices.
 
 use std::future::pending;
 use std::pin::pin;
@@ -26,60 +26,60 @@ use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
 use crate::web_push::{PushCapability, PushRates, VapidKey};
 
-/// A frame of a WebSocket, as far as this protocol knows frames.
+/// A WebSocket frame, as far as the protocol distinguishes frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AutopushFrame {
-    /// A text.
+    /// A text frame.
     Text(String),
-    /// A frame that the protocol does not use; whoever sends it is told so.
+    /// A binary frame. The protocol does not use it and closes the connection with an error.
     Binary,
-    /// Asks whether the other side is there.
+    /// A ping frame.
     Ping,
-    /// The answer to a ping.
+    /// A pong frame.
     Pong,
-    /// Ends the connection, with the code.
+    /// A close frame with its code.
     Close(u16),
 }
 
-/// What a connection needs to be served.
+/// The services and settings for serving a connection.
 #[derive(Clone)]
 pub struct AutopushServing {
     /// The gateway.
     pub gateway: Gateway,
-    /// Which apps are open.
+    /// The apps with open registration.
     pub apps: Arc<OpenApps>,
-    /// How often devices may be registered, for each app.
+    /// The rate limit of registrations per app.
     pub registrations: Arc<PushRates<AppId>>,
-    /// What stands before a capability in the URL of a subscription, with a slash at its end.
+    /// The part of a subscription's URL before its capability, with a trailing slash.
     pub endpoint_base: String,
-    /// The app that the connection's address names.
+    /// The app named in the connection's URL.
     pub app: Option<AppId>,
-    /// How long is waited.
+    /// The timeouts of the connection.
     pub timeouts: AutopushTimeouts,
 }
 
 impl AutopushServing {
-    /// Finds the app to register at, and whether anybody may.
+    /// Determines the app of a registration. Fails if its registration is not open.
     async fn permitted(&self, key: Option<&VapidKey>) -> Result<AppId, (u16, String)> {
         let (apps, now) = (&self.apps, self.gateway.clock().now());
         let by_key = match (self.app, key) {
-            // Only an address that names no app leaves it to the key.
+            // The key decides only if the URL names no app.
             (None, Some(key)) => apps.app_of(key, now).await.map_err(|error| unavailable(&error))?,
             _ => None,
         };
         let app = self.app.or(by_key);
         let app = app.ok_or_else(|| (403, "neither the address nor the key names an app".to_owned()))?;
         if !apps.is_open(app).await.map_err(|error| unavailable(&error))? {
-            return Err((403, "the app lets nobody register by itself: open_registration".to_owned()));
+            return Err((403, "the app does not let devices register by themselves: open_registration".to_owned()));
         }
-        // Taken last: who is refused for another reason uses nothing up.
+        // Checked last, so that a registration rejected for another reason does not count.
         let taken = self.registrations.take(&app, now);
         taken.map_err(|seconds| (429, format!("too many registrations: come back in {seconds} s")))?;
         Ok(app)
     }
 }
 
-/// A channel whose device is connected.
+/// A channel with a connected device.
 struct OpenChannel {
     channel: AgentChannel,
     session: DeviceSession,
@@ -87,7 +87,7 @@ struct OpenChannel {
 }
 
 impl OpenChannel {
-    /// Takes out what was only for a device that was connected when it came (RFC 8030, 5.2), and this one was not.
+    /// Separates the messages that were only for a device connected at their time (RFC 8030, 5.2), which this one was not.
     fn without_missed(&self, messages: Vec<PendingMessage>) -> (Vec<MessageId>, Vec<PendingMessage>) {
         let is_missed =
             |message: &Message| message.spec.ttl.as_seconds() == 0 && message.due_at < self.opened_at;
@@ -96,7 +96,7 @@ impl OpenChannel {
         (missed.iter().map(|one| one.message.id).collect(), others)
     }
 
-    /// Notes what the device did with a message. One that it dropped is not delivered, and comes no more.
+    /// Records a device's result for a message. A dropped message does not count as delivered and is not sent again.
     fn end(&self, message: MessageId, result: AutopushResult) {
         match result {
             AutopushResult::Delivered => self.session.confirm(&[message]),
@@ -106,7 +106,7 @@ impl OpenChannel {
     }
 }
 
-/// A connection while it is served.
+/// A connection being served.
 struct AutopushConnection<'a, S> {
     serving: &'a AutopushServing,
     socket: S,
@@ -117,8 +117,8 @@ struct AutopushConnection<'a, S> {
     admitted: CancellationToken,
 }
 
-/// Serves one connection until it ends; what was not confirmed waits in the ledger. `admitted` is cancelled when the agent has a
-/// channel: `hello` proves nothing, and anybody may say it.
+/// Serves one connection until it ends. Unconfirmed messages wait in the ledger. `admitted` is cancelled once the agent has a channel,
+/// because any client can send `hello`, which proves nothing.
 pub async fn serve<S, E>(
     serving: AutopushServing,
     socket: S,
@@ -137,13 +137,13 @@ pub async fn serve<S, E>(
         admitted,
     };
     if let Err(Some(close)) = connection.run(&stopping).await {
-        // Sessions end first: nothing more is given to them while the frame is written.
+        // Sessions end first, so that they receive nothing more while the frame is written.
         connection.channels.clear();
         let _gone_is_as_good = connection.write(AutopushFrame::Close(close.code())).await;
     }
 }
 
-/// Why a connection ends; `None` when the other side is gone.
+/// The reason for the end of a connection; `None` if the peer is gone.
 type AutopushEnd = Option<AutopushClose>;
 
 impl<S, E> AutopushConnection<'_, S>
@@ -155,7 +155,7 @@ where
         let (mut alarm, mut awaits_pong) = (pin!(sleep_until(Instant::now() + timeouts.hello)), false);
         let mut lonely_since = None;
         loop {
-            // A wake-up says only that there may be something: each turn looks at all channels.
+            // A wake-up only indicates possible work: each iteration checks all channels.
             self.deliver().await?;
             lonely_since = self.channels.is_empty().then(|| lonely_since.unwrap_or_else(Instant::now));
             let wake = Arc::clone(&self.wake);
@@ -164,7 +164,7 @@ where
                     let frame = frame.ok_or(None)?.map_err(|_| None)?;
                     self.take(frame).await?;
                     if self.state.has_greeted() {
-                        // Whatever comes shows that the device is there.
+                        // Any frame shows that the device is alive.
                         awaits_pong = false;
                         alarm.as_mut().reset(Instant::now() + timeouts.ping_interval);
                     }
@@ -190,7 +190,7 @@ where
         let text = match frame {
             AutopushFrame::Text(text) => text,
             AutopushFrame::Binary => return Err(Some(AutopushClose::Protocol)),
-            // The library answers pings.
+            // The WebSocket library answers pings.
             AutopushFrame::Ping | AutopushFrame::Pong => return Ok(()),
             AutopushFrame::Close(_) => return Err(None),
         };
@@ -228,7 +228,7 @@ where
         }
     }
 
-    /// Greets an agent. One that has no channels here gets another name, by which it knows that its subscriptions are gone.
+    /// Answers `hello`. An agent without channels here gets a new name, from which it learns that its subscriptions are gone.
     async fn identify(&mut self, named: Option<String>) -> Result<(), AutopushEnd> {
         let mut known = Vec::new();
         if let Some(agent) = &named {
@@ -236,7 +236,7 @@ where
             known = found.map_err(|_| Some(AutopushClose::Failed))?;
         }
         self.agent = named.filter(|_| !known.is_empty()).unwrap_or_else(handshake::new_agent);
-        // The greeting goes before any delivery: sessions are opened behind it.
+        // The greeting precedes all deliveries: sessions are opened after it.
         self.write(AutopushFrame::Text(frames::hello(&self.agent))).await?;
         known.into_iter().for_each(|channel| self.open(channel));
         Ok(())
@@ -251,7 +251,7 @@ where
         self.admitted.cancel();
     }
 
-    /// Makes a subscription; returns its URL. One that was made with the same key already is the same still.
+    /// Creates a subscription; returns its URL. A subscription that exists with the same key is returned again.
     async fn register(&mut self, name: &str, key: Option<&VapidKey>) -> Result<String, (u16, String)> {
         let app = self.serving.permitted(key).await?;
         let is_this = |open: &&OpenChannel| open.channel.name == name;
@@ -259,7 +259,7 @@ where
             if open.channel.is_of(app, key) {
                 return Ok(self.endpoint(&open.channel, key));
             }
-            // Under another key or app the name is another subscription, and the former one ends.
+            // With another key or app the name denotes another subscription, and the former one ends.
             self.unregister(name).await.map_err(|error| unavailable(&error))?;
         }
         let added = handshake::add_channel(&self.serving.gateway, &self.agent, (name, app, key)).await;
@@ -274,19 +274,19 @@ where
         format!("{}{}", self.serving.endpoint_base, capability.text(self.serving.gateway.key()))
     }
 
-    /// Ends a subscription; one that is unknown has ended already.
+    /// Ends a subscription. An unknown one counts as ended.
     async fn unregister(&mut self, name: &str) -> Result<(), StoreError> {
         let Some(place) = self.channels.iter().position(|open| open.channel.name == name) else {
             return Ok(());
         };
         let channel = self.channels[place].channel.clone();
-        // It is removed here when it is in the store: after a failure the device is told 503 and goes on with it.
+        // Removed here only after the store: after a failure the device gets a 503 and keeps the subscription.
         handshake::end_channel(&self.serving.gateway, &self.agent, &channel).await?;
         self.channels.remove(place);
         Ok(())
     }
 
-    /// Writes what there is for the agent's devices.
+    /// Writes the pending deliveries of the agent's devices.
     async fn deliver(&mut self) -> Result<(), AutopushEnd> {
         let mut place = 0;
         while let Some(open) = self.channels.get(place) {
@@ -312,8 +312,8 @@ where
         Ok(())
     }
 
-    /// Ends all subscriptions of an agent for which too much waited and was dropped. At its return it gets another name, so that
-    /// it makes them anew and asks its senders for what it missed.
+    /// Ends all subscriptions of an agent whose messages were dropped because too many were waiting. When it reconnects it gets a new name,
+    /// so that it subscribes again and fetches missed content from its senders.
     async fn reset(&mut self) -> AutopushEnd {
         for open in std::mem::take(&mut self.channels) {
             let ended = handshake::end_channel(&self.serving.gateway, &self.agent, &open.channel).await;
@@ -324,7 +324,7 @@ where
         Some(AutopushClose::Normal)
     }
 
-    /// Forgets a channel whose device was removed.
+    /// Removes the channel of a deleted device.
     async fn forget(&mut self, place: usize) -> Result<(), AutopushEnd> {
         let open = self.channels.remove(place);
         let ended = handshake::end_channel(&self.serving.gateway, &self.agent, &open.channel).await;
@@ -340,7 +340,7 @@ where
     }
 }
 
-/// Waits until an instant, for ever where there is none.
+/// Waits until an instant; for ever without one.
 async fn at(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,

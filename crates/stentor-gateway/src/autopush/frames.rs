@@ -1,4 +1,4 @@
-//! The messages of both sides, as JSON.
+//! The JSON messages of both sides.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,30 +9,30 @@ use stentor_core::message::Message;
 use super::{FRAME_MAX_BYTES, UPDATES_MAX_COUNT};
 use crate::stats::AutopushFailure;
 
-/// Longest name of an agent that is looked up (Firefox takes 1 to 128 characters).
+/// Longest agent name that is looked up (Firefox takes 1 to 128 characters).
 const AGENT_MAX_BYTES: usize = 128;
 /// Longest name of a channel: a UUID in braces has 38.
 const CHANNEL_MAX_BYTES: usize = 64;
 
-/// One delivery that a device tells of.
+/// A device's report on one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutopushUpdate {
     /// Its channel.
     pub channel: String,
     /// The message's id.
     pub version: String,
-    /// What became of it.
+    /// The result of the delivery.
     pub result: AutopushResult,
 }
 
-/// What a device did with a delivery, as Firefox codes it; autopush-rs, too, takes any other code for delivered.
+/// A device's result for a delivery, with Firefox's codes. Any other code counts as delivered, as in autopush-rs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutopushResult {
-    /// It has handed it on (100).
+    /// Passed on to its handler (100).
     Delivered,
-    /// It could not decrypt it, and has dropped it (101).
+    /// Dropped because it could not be decrypted (101).
     NotDecrypted,
-    /// It could not hand it on, and has dropped it (102).
+    /// Dropped because it could not be passed on (102).
     NotDelivered,
 }
 
@@ -46,31 +46,31 @@ impl AutopushResult {
     }
 }
 
-/// What a device asks for.
+/// A request of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AutopushRequest {
-    /// The first message; the name that it was given before.
+    /// The first message, with the name that the agent was given before.
     Hello(Option<String>),
-    /// A new subscription, for holders of a key only where one is given.
+    /// A new subscription. With a key, only its holder may send to it.
     Register {
-        /// The name that the device gives it.
+        /// The device's name for the subscription.
         channel: String,
         /// The sender's public key.
         key: Option<String>,
     },
     /// The end of a subscription.
     Unregister(String),
-    /// What became of deliveries.
+    /// Results of deliveries.
     Ack(Vec<AutopushUpdate>),
-    /// A delivery whose handler failed later; it counts as delivered all the same.
+    /// The failure of a delivery's handler after its confirmation; the delivery still counts as delivered.
     Nack(AutopushFailure),
-    /// News of the browser's maker, of which we have none.
+    /// A subscription to announcements of the browser's vendor, of which this server has none.
     Announcements,
-    /// Whether we are there.
+    /// A ping.
     Ping,
 }
 
-/// Why a text is no message.
+/// The defect of an unreadable message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// It has too many bytes.
@@ -79,10 +79,10 @@ pub enum FrameError {
     /// It is no JSON object.
     #[error("a message is a JSON object")]
     NoObject,
-    /// Its type is none that a device sends.
+    /// It has a type that devices do not send.
     #[error("the messageType is unknown")]
     UnknownType,
-    /// A field is missing or of another type, or has too many letters.
+    /// A field is missing, too long, or of another type.
     #[error("the field {0} is missing or wrong")]
     WrongField(&'static str),
 }
@@ -94,7 +94,7 @@ impl AutopushRequest {
             return Err(FrameError::TooLarge);
         }
         let Ok(Value::Object(fields)) = serde_json::from_str(text) else { return Err(FrameError::NoObject) };
-        // An empty object is the ping of this protocol, and its answer.
+        // An empty object is the ping of this protocol, and its reply.
         if fields.is_empty() {
             return Ok(Self::Ping);
         }
@@ -128,7 +128,7 @@ fn optional(
     }
 }
 
-/// Reads a channel's name: letters of a UUID, and those that others use for names.
+/// Reads a channel's name. It may consist of the characters of a UUID and other common characters of names.
 fn channel(fields: &Map<String, Value>) -> Result<String, FrameError> {
     let wrong = FrameError::WrongField("channelID");
     let text = optional(fields, "channelID", CHANNEL_MAX_BYTES)?.ok_or(wrong)?;
@@ -151,34 +151,34 @@ fn updates(fields: &Map<String, Value>) -> Result<Vec<AutopushUpdate>, FrameErro
     listed.iter().map(|update| one(update).ok_or(wrong)).collect()
 }
 
-/// Writes the answer to the first message.
+/// Writes the reply to the first message.
 pub(super) fn hello(agent: &str) -> String {
     json!({"messageType": "hello", "uaid": agent, "status": 200, "use_webpush": true, "broadcasts": {}})
         .to_string()
 }
 
-/// Writes the answer to a registration that was made.
+/// Writes the reply to a successful registration.
 pub(super) fn registered(channel: &str, endpoint: &str) -> String {
     json!({"messageType": "register", "channelID": channel, "status": 200, "pushEndpoint": endpoint})
         .to_string()
 }
 
-/// Writes the answer to a registration that was refused.
+/// Writes the reply to a rejected registration.
 pub(super) fn not_registered(channel: &str, status: u16, why: &str) -> String {
     json!({"messageType": "register", "channelID": channel, "status": status, "error": why}).to_string()
 }
 
-/// Writes the answer to the end of a subscription.
+/// Writes the reply to the end of a subscription.
 pub(super) fn unregistered(channel: &str, status: u16) -> String {
     json!({"messageType": "unregister", "channelID": channel, "status": status}).to_string()
 }
 
-/// Writes the answer to a ping.
+/// Writes the reply to a ping.
 pub(super) fn pong() -> String {
     "{}".to_owned()
 }
 
-/// Writes a delivery. A message of Web Push goes as its sender sealed it; any other as JSON, with the encoding `json`.
+/// Writes a delivery. A Web Push message is passed on as its sender sealed it; any other becomes JSON with the encoding `json`.
 pub(super) fn notification(channel: &str, message: &Message) -> String {
     let mut frame =
         json!({"messageType": "notification", "channelID": channel, "version": message.id.to_string()});
@@ -189,7 +189,7 @@ pub(super) fn notification(channel: &str, message: &Message) -> String {
     frame.to_string()
 }
 
-/// Returns what a message holds and the headers that say how to read it; `None` for one that only wakes.
+/// Returns a message's content, with the headers for decoding it; `None` for a message that only wakes the device.
 fn content(message: &Message) -> Option<(Vec<u8>, Map<String, Value>)> {
     let content = &message.spec.content;
     let own = content.overrides.get(&ProviderKind::Gateway);

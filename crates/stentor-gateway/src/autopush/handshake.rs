@@ -1,4 +1,4 @@
-//! Who a connection is: the agent that it names, and the channels that the store has for it.
+//! The identity of a connection: its agent, and the agent's channels in the store.
 
 use rand::Rng;
 use stentor_core::device::Platform;
@@ -11,14 +11,14 @@ use crate::identity::DeviceIdentity;
 use crate::registration::DeviceDetails;
 use crate::web_push::{VapidKey, VapidKeyHash};
 
-/// Random bytes of an agent's name: whoever knows it is the agent.
+/// Random bytes of an agent's name. Knowledge of the name is the agent's only proof of identity.
 const AGENT_BYTES: usize = 16;
-/// Before an agent's name in the store, where programs that speak other protocols have theirs.
+/// Prefix of an agent's name in the store, which also holds the programs of other protocols.
 const STORED_PREFIX: &str = "autopush:";
-/// Between a channel's name and its key's hash in the store.
+/// Separator between a channel's name and its key's hash in the store.
 const SEPARATOR: char = '/';
 
-/// Makes a new name for an agent.
+/// Generates a name for an agent.
 pub(super) fn new_agent() -> String {
     let mut bytes = [0_u8; AGENT_BYTES];
     rand::rng().fill_bytes(&mut bytes);
@@ -28,9 +28,9 @@ pub(super) fn new_agent() -> String {
 /// A subscription of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AgentChannel {
-    /// The name that the device gave it.
+    /// The device's name for the channel.
     pub(super) name: String,
-    /// The hash of the only key that may send to it.
+    /// The hash of the only key that may send to the channel.
     pub(super) key: Option<String>,
     /// Its device.
     pub(super) identity: DeviceIdentity,
@@ -49,7 +49,7 @@ impl AgentChannel {
         self.key.as_ref().map_or(self.name.clone(), |key| format!("{}{SEPARATOR}{key}", self.name))
     }
 
-    /// Returns whether it was made with this key, or with none.
+    /// Returns true if the channel was created for this app and with this key, or without one.
     pub(super) fn is_of(&self, app: AppId, key: Option<&VapidKey>) -> bool {
         self.identity.app == app && self.key == key.map(|key| VapidKeyHash::of(key).text())
     }
@@ -75,20 +75,20 @@ pub(super) async fn add_channel(
     let channel = AgentChannel { name: name.to_owned(), key, identity };
     let stored = Channel { name: channel.stored_name(), app, device: identity.device };
     if let Err(error) = gateway.store().put_channel(&stored_agent(agent), &stored).await {
-        // Nobody would ever name the device that was registered for it.
+        // No client would ever name the device that was registered for it.
         gateway.withdraw(identity).await?;
         return Err(error);
     }
     Ok(channel)
 }
 
-/// Ends a channel: its device is gone, and whoever sends to it is told so.
+/// Ends a channel. Its device is deleted, and its senders get an error.
 pub(super) async fn end_channel(
     gateway: &Gateway,
     agent: &str,
     channel: &AgentChannel,
 ) -> Result<(), StoreError> {
-    // The channel goes last, so that what breaks off in between is found by it and ended again.
+    // The channel goes last, so that an interrupted call can be repeated.
     match gateway.withdraw(channel.identity).await {
         Ok(()) | Err(StoreError::NotFound(_)) => {}
         Err(error) => return Err(error),

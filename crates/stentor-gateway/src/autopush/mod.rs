@@ -1,4 +1,4 @@
-//! The WebSocket that Firefox speaks to its push service, and UnifiedPush distributors after it: JSON in text frames.
+//! The WebSocket protocol between Firefox and its push service, also used by UnifiedPush distributors: JSON in text frames.
 //!
 //! [`AutopushState`] is the protocol without IO, [`serve`] one connection over any stream of frames.
 
@@ -17,32 +17,32 @@ use std::time::Duration;
 
 /// The subprotocol of the WebSocket.
 pub const SUBPROTOCOL: &str = "push-notification";
-/// Largest frame that a device may send: an acknowledgement of a whole window fits.
+/// Largest frame of a device: an acknowledgement of a whole window fits.
 pub const FRAME_MAX_BYTES: usize = 32 * 1_024;
-/// Deliveries that a channel may have unconfirmed; autopush stores 150 for an agent.
+/// Most unconfirmed deliveries of a channel; autopush stores 150 for an agent.
 const WINDOW_COUNT: usize = 50;
-/// Updates that one acknowledgement may hold.
+/// Most updates in one acknowledgement.
 const UPDATES_MAX_COUNT: usize = 256;
-/// Registrations that one connection may make.
+/// Most registrations over one connection.
 const REGISTRATIONS_MAX_COUNT: usize = 1_000;
 
-/// How long a connection waits for what.
+/// Timeouts of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutopushTimeouts {
-    /// For the first message.
+    /// Wait for the first message.
     pub hello: Duration,
-    /// Between pings of ours.
+    /// Interval of the server's pings.
     pub ping_interval: Duration,
-    /// For the answer to a ping.
+    /// Wait for the reply to a ping.
     pub pong: Duration,
-    /// For a frame to be written.
+    /// Longest write of a frame.
     pub write: Duration,
-    /// For a subscription: whoever has none waits for nothing.
+    /// Wait for a subscription. An agent without one has nothing to receive.
     pub subscription: Duration,
 }
 
 impl Default for AutopushTimeouts {
-    /// As autopush has them, and one of our own: there an agent without a subscription may stay.
+    /// The values of autopush, except `subscription`: there an agent without a subscription may stay.
     fn default() -> Self {
         Self {
             hello: Duration::from_secs(5),

@@ -1,4 +1,4 @@
-//! The protocol without IO: what a connection does for each text that comes.
+//! The protocol without IO: maps each text received to steps of the connection.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::frames::{self, AutopushRequest, AutopushResult, AutopushUpdate, Frame
 use crate::stats::AutopushFailure;
 use crate::web_push::VapidKey;
 
-/// Shortest time between two pings of a device (autopush ends connections that ask sooner).
+/// Shortest interval between two pings of a device (autopush closes connections that ping sooner).
 const PING_INTERVAL_MIN: Duration = Duration::from_secs(45);
 
-/// Why a connection is ended from our side.
+/// The reason for which the server closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutopushClose {
-    /// It may come again: another connection has its place, or its subscriptions are to be made anew.
+    /// The agent may reconnect: another connection has its place, or it must subscribe again.
     Normal,
     /// The server stops.
     GoingAway,
-    /// It does not keep to the protocol.
+    /// The agent violated the protocol.
     Protocol,
-    /// It asks too often, or too much.
+    /// The agent sent too many requests.
     Policy,
     /// A frame is too large.
     TooLarge,
@@ -31,7 +31,7 @@ pub enum AutopushClose {
 }
 
 impl AutopushClose {
-    /// Returns the code of the WebSocket (RFC 6455, 7.4.1).
+    /// Returns the close code of the WebSocket (RFC 6455, 7.4.1).
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
@@ -45,38 +45,38 @@ impl AutopushClose {
     }
 }
 
-/// What a connection does next.
+/// A step of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AutopushStep {
     /// Writes a text.
     Write(String),
-    /// Finds out whether an agent is known, and greets it.
+    /// Looks the agent up, and greets it.
     Identify(Option<String>),
-    /// Makes a subscription.
+    /// Creates a subscription.
     Register {
         /// Its name.
         channel: String,
-        /// The only key that may send to it.
+        /// The only key that may send to the subscription.
         key: Option<VapidKey>,
     },
     /// Ends a subscription.
     Unregister(String),
-    /// Notes what a device did with a message of a channel. It does not want it again, whatever that was.
+    /// Records a device's result for a message of a channel. The message is not sent again, independent of the result.
     End {
         /// The channel.
         channel: String,
         /// The message.
         message: MessageId,
-        /// What it did.
+        /// The result.
         result: AutopushResult,
     },
-    /// Counts a delivery whose handler failed after it was confirmed.
+    /// Counts a delivery whose handler failed after the confirmation.
     Count(AutopushFailure),
     /// Ends the connection.
     Close(AutopushClose),
 }
 
-/// Where a connection is in the protocol.
+/// The protocol state of a connection.
 #[derive(Debug, Default)]
 pub struct AutopushState {
     has_greeted: bool,
@@ -85,13 +85,13 @@ pub struct AutopushState {
 }
 
 impl AutopushState {
-    /// Returns whether the first message has come.
+    /// Returns true if the first message has come.
     #[must_use]
     pub const fn has_greeted(&self) -> bool {
         self.has_greeted
     }
 
-    /// Takes a text frame; returns what is to be done, in order.
+    /// Processes a text frame; returns the next steps, in order.
     pub fn take(&mut self, text: &str, now: Timestamp) -> Vec<AutopushStep> {
         let request = match AutopushRequest::read(text) {
             Ok(request) => request,
@@ -103,7 +103,7 @@ impl AutopushState {
                 self.has_greeted = true;
                 vec![AutopushStep::Identify(agent)]
             }
-            // Nothing before the first message, and that once.
+            // `hello` must be the first message, and must not be repeated.
             (false, _) | (true, AutopushRequest::Hello(_)) => {
                 vec![AutopushStep::Close(AutopushClose::Protocol)]
             }
@@ -138,7 +138,7 @@ impl AutopushState {
     }
 
     fn ping(&mut self, now: Timestamp) -> AutopushStep {
-        // After a clock went back nobody knows how long ago the last one was.
+        // After the clock went back, the time since the last ping is unknown.
         let is_soon = |before| before <= now && now.since(before) < PING_INTERVAL_MIN;
         let is_too_soon = self.pinged_at.is_some_and(is_soon);
         self.pinged_at = Some(now);
@@ -149,7 +149,7 @@ impl AutopushState {
     }
 }
 
-/// A version that is none of ours is passed over.
+/// Maps an update to its step. A version that is no message id is ignored.
 fn ended(AutopushUpdate { channel, version, result }: AutopushUpdate) -> Option<AutopushStep> {
     Some(AutopushStep::End { channel, message: version.parse().ok()?, result })
 }

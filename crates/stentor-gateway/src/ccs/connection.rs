@@ -1,4 +1,4 @@
-//! An app server that has logged in: its messages go to devices, and what devices send goes to it.
+//! The connection of an app server after its login: its messages go to devices, and devices' messages go to it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::limits::{
 };
 use crate::sender_receipts::original_id;
 
-/// What is asked of an idle client, once in half its time: any answer keeps the connection.
+/// Request to an idle client, sent after half its idle time: any reply keeps the connection.
 const PING: &str = "<iq type='get' id='alive'><ping xmlns='urn:xmpp:ping'/></iq>";
 
 /// The connection of one app server.
@@ -39,12 +39,12 @@ pub(super) struct CcsConnection<S> {
     /// The client's address, without its resource.
     user: String,
     generation: CcsEra,
-    /// Messages on their way to the disk; each ends as the stanza that answers it.
+    /// Messages being written to disk; each future yields the stanza that answers its message.
     sends: FuturesUnordered<BoxFuture<'static, String>>,
-    /// What devices sent and this client has not acknowledged, and until when it may, by device and key; receipts stand under no device.
+    /// Messages of devices that this client has not acknowledged, with their expiry, by device and key. Receipts have an empty device.
     handed: HashMap<(String, String), (UpstreamId, Timestamp)>,
     is_bound: bool,
-    /// Until when what is under way may end, once the server stops.
+    /// The deadline of work in progress, once the server stops.
     draining: Option<Instant>,
     received_at: Instant,
     was_pinged: bool,
@@ -68,14 +68,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         }
     }
 
-    /// Serves it until it ends, then closes the stream.
+    /// Serves the connection until it ends, then closes the stream.
     pub(super) async fn run(mut self, stopping: CancellationToken) {
         let end = loop {
             if let Err(end) = self.serve(&stopping).await {
                 break end;
             }
         };
-        // What was accepted is on disk: its answer is still worth a try.
+        // Accepted messages are on disk; their replies are still worth a try.
         while let Some(answer) = self.sends.next().await {
             if self.stream.write(&answer).await.is_err() {
                 break;
@@ -84,9 +84,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         self.stream.close(&end).await;
     }
 
-    /// Serves until the client may be handed what devices sent, or has to be no more.
+    /// Serves until the client is bound or a drain begins.
     async fn serve(&mut self, stopping: &CancellationToken) -> Result<(), CcsEnd> {
-        // Nothing is handed over before the client has its address, nor when it has to go.
+        // Nothing is handed over before the client has its address, nor during a drain.
         let mut arrivals = if self.is_bound && self.draining.is_none() {
             Some(pump(&self.server, self.session.app()))
         } else {
@@ -102,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                 }
             };
             tokio::select! {
-                // With as many under way as may be, what else comes stays in the socket and slows its client down.
+                // While the maximum is in progress, further stanzas stay in the socket and slow their client down.
                 event = self.stream.next(), if self.sends.len() < CCS_SENDS_MAX_COUNT => self.take(event?).await?,
                 Some(answer) = self.sends.next(), if !self.sends.is_empty() => self.stream.write(&answer).await?,
                 found = found => self.hand_over(found.ok_or(CcsEnd::Gone)?).await?,
@@ -121,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         }
     }
 
-    /// Does what is due: the end of a drain, a ping, or the end of a client that says nothing.
+    /// Performs the due action: the end of a drain, a ping, or the end of a silent client.
     async fn wake(&mut self) -> Result<(), CcsEnd> {
         if self.draining.is_some() {
             return Err(CcsEnd::Gone);
@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         self.stream.write(PING).await
     }
 
-    /// Announces that the connection is going to end, and leaves what is under way a little time.
+    /// Announces the end of the connection, and grants some time to work in progress.
     async fn drain(&mut self) -> Result<(), CcsEnd> {
         self.draining = Some(Instant::now() + CCS_DRAIN);
         self.stream.write(&payload::stanza(&payload::draining())).await
@@ -149,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                 "iq" => self.ask(&stanza).await,
                 "message" if self.is_bound => self.receive(&stanza).await,
                 "message" => Err(CcsEnd::Refused("not-authorized")),
-                // Clients announce that they are there, which is nobody's concern here.
+                // Clients announce their presence, which has no use here.
                 "presence" => Ok(()),
                 _ => Err(CcsEnd::Refused("unsupported-stanza-type")),
             },
@@ -157,11 +157,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     }
 
     async fn ask(&mut self, stanza: &CcsElement) -> Result<(), CcsEnd> {
-        // A client that goes on asking is never asked by us.
+        // Checked here too, because an active client is never pinged.
         ask_key(self.session.as_ref()).await?;
         let (kind, answer) = iq::answer(stanza, &self.user);
         if let Some(answer) = answer {
-            // The answer goes first: what is handed over comes to an address that the client knows.
+            // The reply goes first, so that the client knows the address to which messages are handed over.
             self.stream.write(&answer).await?;
         }
         self.is_bound |= kind == IqKind::Bind;
@@ -169,12 +169,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     }
 
     async fn receive(&mut self, stanza: &CcsElement) -> Result<(), CcsEnd> {
-        // Anything else in a message, such as a body, is for people.
+        // Anything else in a message, such as a body, is meant for people.
         let Some(payload) = stanza.child("gcm", PAYLOAD_NAMESPACE) else { return Ok(()) };
         match CcsPayload::read(&payload.text) {
             Ok(CcsPayload::Send { message_id, to, fields }) => self.send(message_id, to, fields).await,
             Ok(CcsPayload::Ack { message_id, to }) => self.acknowledged(message_id, to).await,
-            // It stays with this client until it ends, and is handed to the next one.
+            // The message stays assigned to this client until it ends, and then goes to the next one.
             Ok(CcsPayload::Nack { .. }) => Ok(()),
             Err(problem) => self.stream.write(&unreadable(stanza, &payload.text, &problem)).await,
         }
@@ -187,11 +187,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         fields: Map<String, Value>,
     ) -> Result<(), CcsEnd> {
         if self.draining.is_some() {
-            let refusal = CcsRefusal::new("CONNECTION_DRAINING", "connect anew and send it there");
+            let refusal = CcsRefusal::new("CONNECTION_DRAINING", "open a new connection and send the message there");
             return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
         }
         let (session, generation) = (Arc::clone(&self.session), self.generation);
-        // Answers come as messages reach the disk, in any order: each names its message.
+        // Replies come as messages reach the disk, in any order: each names its message.
         self.sends.push(Box::pin(async move {
             payload::stanza(&match session.send(fields).await {
                 Ok(()) => payload::ack(&to, &message_id),
@@ -211,14 +211,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
             return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
         };
         if let Err(error) = self.server.broker.settle(self.session.app(), &[id]).await {
-            // It is handed out again, which its id tells.
-            tracing::warn!(%error, %id, "what an app server has taken over is not noted");
+            // The message is handed out again, which its id reveals.
+            tracing::warn!(%error, %id, "an app server's acknowledgement could not be stored");
         }
         Ok(())
     }
 
     async fn hand_over(&mut self, messages: Vec<UpstreamMessage>) -> Result<(), CcsEnd> {
-        // Not known is not enough here: what is not handed over waits for the next connection.
+        // The key must be confirmed here. Otherwise the messages wait for the next connection.
         match self.session.still_allowed().await {
             Ok(()) => {}
             Err(CcsLoginError::Refused) => return Err(CcsEnd::Refused("not-authorized")),
@@ -226,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         }
         for message in messages {
             let found = self.server.gateway.store().device(message.app, message.device).await;
-            // A device that is gone has no token any more, and what it said counts all the same.
+            // A deleted device has no token any more, but its message is still valid.
             let token = found.map_or_else(
                 |_| message.device.to_string(),
                 |device| device.registration.token.expose().to_owned(),
@@ -239,7 +239,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                     (payload, (String::new(), payload::receipt_id(&original_id(&message))))
                 }
             };
-            // Written first, so that only what the client may have seen can be acknowledged.
+            // Recorded after the write, so that only messages that the client may have seen can be acknowledged.
             self.stream.write(&payload::stanza(&payload)).await?;
             self.handed.insert(name, (message.id, message.expires_at));
         }
@@ -249,7 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
 }
 
 impl<S> CcsConnection<S> {
-    /// Forgets what nobody acknowledges any more: a client that never does must not fill the memory.
+    /// Removes expired entries, so that a client that never acknowledges does not fill the memory.
     fn forget_expired(&mut self) {
         if self.handed.len() > 2 * UPSTREAM_WINDOW_MAX_COUNT {
             let now = self.server.gateway.clock().now();
@@ -258,7 +258,7 @@ impl<S> CcsConnection<S> {
     }
 }
 
-/// Fetches what devices send; what it holds is free again when the handle is dropped.
+/// Fetches messages of devices. Dropping the handle releases those it holds.
 fn pump(
     server: &CcsServer,
     app: stentor_core::id::AppId,
@@ -274,7 +274,7 @@ fn pump(
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, %app, "what devices sent cannot be read");
+                    tracing::warn!(%error, %app, "the messages of devices cannot be read");
                     tokio::time::sleep(UPSTREAM_LOOK_INTERVAL).await;
                 }
             }
@@ -283,7 +283,7 @@ fn pump(
     (arrivals, AbortOnDropHandle::new(task))
 }
 
-/// Ends a client whose key is no key any more. Where that cannot be told now it goes on.
+/// Ends a client with an invalid key. If the key cannot be checked now, the client stays.
 async fn ask_key(session: &dyn CcsAppSession) -> Result<(), CcsEnd> {
     match session.still_allowed().await {
         Err(CcsLoginError::Refused) => Err(CcsEnd::Refused("not-authorized")),
@@ -291,7 +291,7 @@ async fn ask_key(session: &dyn CcsAppSession) -> Result<(), CcsEnd> {
     }
 }
 
-/// Before the newer generation a token of another sender was no registration at all.
+/// Translates a refusal for a generation. In the older one, a token of another sender was an invalid registration.
 fn in_words_of(generation: CcsEra, refusal: CcsRefusal) -> CcsRefusal {
     match (generation, refusal.error) {
         (CcsEra::Gcm, "SENDER_ID_MISMATCH") => CcsRefusal { error: "BAD_REGISTRATION", ..refusal },
@@ -299,7 +299,7 @@ fn in_words_of(generation: CcsEra, refusal: CcsRefusal) -> CcsRefusal {
     }
 }
 
-/// Refuses a stanza whose payload cannot be read, and shows it.
+/// Rejects a stanza with an unreadable payload, and quotes it.
 pub(super) fn unreadable(stanza: &CcsElement, text: &str, problem: &str) -> String {
     let (id, text) = (escaped(stanza.attribute("id")), escaped(text));
     let problem = escaped(&format!("InvalidJson: {problem}"));

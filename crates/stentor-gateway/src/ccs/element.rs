@@ -1,8 +1,8 @@
-//! Elements of XML, and how they are written.
+//! XML elements, and their escaping.
 
 use std::fmt::Write as _;
 
-/// An element with its attributes, text and children; text between children is kept together.
+/// An element with its attributes, text and children. The texts between its children are concatenated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CcsElement {
     /// Its local name.
@@ -18,18 +18,18 @@ pub(super) struct CcsElement {
 }
 
 impl CcsElement {
-    /// Returns an attribute's value; the empty text where there is none.
+    /// Returns an attribute's value; empty if it is absent.
     pub(super) fn attribute(&self, name: &str) -> &str {
         self.attributes.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
     }
 
-    /// Returns the first child of a name in a namespace.
+    /// Returns the first child with this name and namespace.
     pub(super) fn child(&self, name: &str, namespace: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name && child.namespace == namespace)
     }
 }
 
-/// Writes a text so that it may stand between tags or in quotes; what XML cannot hold becomes U+FFFD.
+/// Escapes a text for use between tags or in quotes. Characters outside of XML become U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
@@ -39,7 +39,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
-            // Written out: in an attribute a reader would take them for spaces (XML 1.0, section 3.3.3).
+            // Escaped, because an XML reader would normalize them to spaces in an attribute (XML 1.0, section 3.3.3).
             '\t' | '\n' | '\r' => _ = write!(out, "&#{};", letter as u32),
             '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             _ => out.push(letter),

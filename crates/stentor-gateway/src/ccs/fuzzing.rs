@@ -1,4 +1,4 @@
-//! The reading of foreign bytes, for the fuzzer.
+//! Entry points for the fuzzer: parsing of untrusted bytes.
 
 use super::connection::unreadable;
 use super::element::CcsElement;
@@ -8,15 +8,15 @@ use super::{iq, login};
 
 const HEAD: &str = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
 
-/// What a stream of an app server came to.
+/// The result of parsing an app server's stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CcsReading {
-    /// Whether it can be read to its last byte.
+    /// True if it can be parsed to its last byte.
     pub is_well_formed: bool,
     events: Vec<XmppEvent>,
 }
 
-/// Reads what a connection says, cut into pieces.
+/// Parses the bytes of a connection, cut into pieces.
 #[must_use]
 pub fn read(bytes: &[u8], piece_bytes: usize) -> CcsReading {
     let mut reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
@@ -33,7 +33,7 @@ pub fn read(bytes: &[u8], piece_bytes: usize) -> CcsReading {
 }
 
 impl CcsReading {
-    /// Returns what is answered to its stanzas, as far as that takes no app.
+    /// Returns the replies to its stanzas, as far as they require no app.
     #[must_use]
     pub fn answers(&self) -> Vec<String> {
         let stanza = |event: &XmppEvent| match event {
@@ -44,7 +44,7 @@ impl CcsReading {
     }
 }
 
-/// Returns whether a text is one well-formed stanza.
+/// Returns true if a text is one well-formed stanza.
 #[must_use]
 pub fn is_stanza(text: &str) -> bool {
     let reading = read(format!("{HEAD}{text}").as_bytes(), usize::MAX);
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Parts of what app servers say, and what they should not.
+    /// Fragments of streams of app servers, valid and invalid.
     fn part() -> impl Strategy<Value = &'static str> {
         prop::sample::select(vec![
             HEAD,

@@ -1,4 +1,4 @@
-//! What clients ask beside messages (RFC 6120, 8.2.3): they give up where nothing answers.
+//! Requests of clients beside messages (RFC 6120, 8.2.3). Clients give up if they get no reply.
 
 use super::element::{CcsElement, escaped};
 
@@ -9,25 +9,25 @@ const ROSTER: &str = "jabber:iq:roster";
 const DISCO_INFO: &str = "http://jabber.org/protocol/disco#info";
 const DISCO_ITEMS: &str = "http://jabber.org/protocol/disco#items";
 
-/// What a question is, as far as the connection must know.
+/// The kind of a request, as far as the connection distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IqKind {
-    /// The client wants its address.
+    /// Binds a resource: the client requests its address.
     Bind,
-    /// The client has its address and goes on.
+    /// Opens the session of a client that has its address.
     Session,
     /// Anything else.
     Other,
 }
 
-/// Returns what a question is, and the answer to it; none where an answer was answered. `user` is the client's address without
-/// its resource.
+/// Returns the kind of a request and its reply; `None` if the stanza is itself a reply. `user` is the client's address without its
+/// resource.
 pub(super) fn answer(iq: &CcsElement, user: &str) -> (IqKind, Option<String>) {
     let id = escaped(iq.attribute("id"));
     if !["get", "set"].contains(&iq.attribute("type")) {
         return (IqKind::Other, None);
     }
-    // Clients take an answer from whom they have asked only.
+    // Clients accept a reply only from the address of their request.
     let from = from(iq);
     let result = |inside: &str| Some(format!("<iq type='result' id='{id}'{from}>{inside}</iq>"));
     let query = iq.children.first();
@@ -49,7 +49,7 @@ pub(super) fn answer(iq: &CcsElement, user: &str) -> (IqKind, Option<String>) {
     }
 }
 
-/// Returns whom a question was for as an attribute of the answer; nothing where it named nobody.
+/// Returns the addressee of a request as the `from` attribute of the reply; empty if the request has none.
 fn from(iq: &CcsElement) -> String {
     match iq.attribute("to") {
         "" => String::new(),

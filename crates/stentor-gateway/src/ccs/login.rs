@@ -1,4 +1,4 @@
-//! How an app server logs in: SASL PLAIN (RFC 4616) with an app's number and a key of the app.
+//! The login of an app server: SASL PLAIN (RFC 4616) with an app's number and a key of the app.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const AFTER_LOGIN: &str = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>\
 const GCM_DOMAIN: &str = "gcm.googleapis.com";
 const FCM_DOMAIN: &str = "fcm.googleapis.com";
 
-/// Which generation of the protocol a client speaks.
+/// The generation of the protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CcsEra {
     Gcm,
@@ -31,7 +31,7 @@ pub(super) enum CcsEra {
 }
 
 impl CcsEra {
-    /// Returns it by what a client calls the server; what says neither is taken for the older one.
+    /// Derives the generation from the client's name for the server. Other names mean the older one.
     fn of(name: &str) -> Self {
         if name.starts_with("fcm") { Self::Fcm } else { Self::Gcm }
     }
@@ -52,7 +52,7 @@ pub(super) struct CcsLogin {
     pub(super) generation: CcsEra,
 }
 
-/// A name and a password.
+/// A name and a password from SASL PLAIN.
 #[derive(Debug)]
 pub(super) struct PlainCredentials {
     user: String,
@@ -60,7 +60,7 @@ pub(super) struct PlainCredentials {
     password: SecretString,
 }
 
-/// Has an app server log in and open its stream anew.
+/// Logs an app server in and restarts its stream.
 pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut XmppStream<S>,
     port: &dyn CcsPort,
@@ -68,7 +68,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     let called = opened(stream).await?;
     let mut generation = CcsEra::of(&called);
     stream.open(generation.domain(), MECHANISMS).await?;
-    // Some attempts are allowed, and then the stream ends (RFC 6120, section 6.4.5).
+    // Some attempts are allowed before the stream ends (RFC 6120, section 6.4.5).
     for _ in 0..CCS_LOGIN_ATTEMPTS_MAX_COUNT {
         let credentials = match stanza(stream).await.map(|stanza| plain(&stanza))? {
             Ok(credentials) => credentials,
@@ -78,13 +78,13 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
             }
         };
         if !credentials.domain.is_empty() {
-            // The name in the login is surer than the stream's, which may be anything.
+            // The domain in the login is more reliable than the stream's, which may be anything.
             generation = CcsEra::of(&credentials.domain);
         }
         match session(port, &credentials).await {
             Ok(session) => {
                 stream.write(&format!("<success xmlns='{SASL}'/>")).await?;
-                // After a login both sides begin a new stream (RFC 6120, section 6.4.6).
+                // After a login both sides start a new stream (RFC 6120, section 6.4.6).
                 stream.restart();
                 opened(stream).await?;
                 stream.open(generation.domain(), AFTER_LOGIN).await?;
@@ -105,7 +105,7 @@ async fn session(
     port.log_in(app, &credentials.password).await
 }
 
-/// Waits for the peer's stream; returns what it calls us, which may be anything.
+/// Waits for the peer's stream; returns its name for this server, which may be anything.
 async fn opened<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut XmppStream<S>) -> Result<String, CcsEnd> {
     match stream.next().await? {
         XmppEvent::Opened(element) if element.name == "stream" => Ok(element.attribute("to").to_owned()),
@@ -137,7 +137,7 @@ pub(super) fn plain(stanza: &CcsElement) -> Result<PlainCredentials, &'static st
     }
     let bytes = STANDARD.decode(stanza.text.trim()).map_err(|_| "incorrect-encoding")?;
     let text = String::from_utf8(bytes).map_err(|_| "malformed-request")?;
-    // The first part is whom to act for, and an app server acts for itself (RFC 4616, section 2).
+    // The first part is the authorization identity. An app server always acts for itself (RFC 4616, section 2).
     let mut parts = text.splitn(3, '\0').skip(1);
     let (Some(name), Some(password)) = (parts.next(), parts.next()) else { return Err("malformed-request") };
     // Smack writes the name with its domain, slixmpp without.

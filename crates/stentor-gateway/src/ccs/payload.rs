@@ -1,4 +1,4 @@
-//! What app servers and we say to each other: JSON in `<gcm>`.
+//! The payloads of both sides: JSON in `<gcm>`.
 
 use serde_json::{Map, Value, json};
 use stentor_core::upstream::UpstreamMessage;
@@ -9,48 +9,48 @@ use crate::sender_receipts::original_id;
 
 /// The namespace of the payload, in both generations.
 pub(super) const PAYLOAD_NAMESPACE: &str = "google:mobile:data";
-/// What the id of a delivery receipt begins with.
+/// Prefix of the id of a delivery receipt.
 pub(super) const RECEIPT_PREFIX: &str = "dr2:";
 
-/// Why a message of an app server is not taken over, in the words of the protocol.
+/// The reason for rejecting a message of an app server, in the terms of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CcsRefusal {
     /// The code: `BAD_REGISTRATION`, `INVALID_JSON`, `SERVICE_UNAVAILABLE` and others.
     pub error: &'static str,
-    /// What is wrong, for people.
+    /// A description for people.
     pub description: String,
 }
 
 impl CcsRefusal {
-    /// Refuses with a code and a sentence.
+    /// Creates a refusal from a code and a sentence.
     #[must_use]
     pub fn new(error: &'static str, description: impl Into<String>) -> Self {
         Self { error, description: description.into() }
     }
 }
 
-/// What an app server says in one stanza.
+/// The payload of a stanza of an app server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CcsPayload {
     /// A message for a device, a topic or a condition.
     Send {
-        /// The app server's name for it.
+        /// The app server's id of the message.
         message_id: String,
-        /// To whom; empty for a condition.
+        /// The target; empty for a condition.
         to: String,
         /// All its fields.
         fields: Map<String, Value>,
     },
-    /// It has taken over what a device sent, or has seen a receipt.
+    /// The acknowledgement of a device's message or of a receipt.
     Ack {
-        /// The name of what it has taken over.
+        /// The id of the acknowledged message.
         message_id: String,
         /// The device it came from.
         to: String,
     },
-    /// It has not.
+    /// The rejection of a device's message.
     Nack {
-        /// The name of what it has not taken over.
+        /// The id of the rejected message.
         message_id: String,
         /// The device it came from.
         to: String,
@@ -58,9 +58,9 @@ pub(super) enum CcsPayload {
 }
 
 impl CcsPayload {
-    /// Reads a payload; the error says what is wrong as the protocol writes it.
+    /// Parses a payload. The error describes the defect in the protocol's words.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        // The values of `data` are texts to the devices.
+        // Devices receive the values of `data` as texts.
         let text = numbers_as_texts(text.as_bytes(), "data");
         let fields: Map<String, Value> =
             serde_json::from_slice(&text).map_err(|error| format!("JSON_PARSING_ERROR : {error}"))?;
@@ -81,18 +81,18 @@ impl CcsPayload {
     }
 }
 
-/// Writes the stanza that holds a payload.
+/// Writes a payload as a stanza.
 pub(super) fn stanza(payload: &Value) -> String {
     let text = escaped(&payload.to_string());
     format!("<message><gcm xmlns=\"{PAYLOAD_NAMESPACE}\">{text}</gcm></message>")
 }
 
-/// Returns the stanza by which a message is on disk.
+/// Returns the payload that confirms that a message is on disk.
 pub(super) fn ack(to: &str, message_id: &str) -> Value {
     json!({"from": to, "message_id": message_id, "message_type": "ack"})
 }
 
-/// Returns the stanza by which a message was not taken over.
+/// Returns the payload that rejects a message.
 pub(super) fn nack(to: &str, message_id: &str, refusal: &CcsRefusal) -> Value {
     json!({
         "from": to, "message_id": message_id, "message_type": "nack",
@@ -100,19 +100,19 @@ pub(super) fn nack(to: &str, message_id: &str, refusal: &CcsRefusal) -> Value {
     })
 }
 
-/// Returns the stanza by which the connection is going to end.
+/// Returns the payload that announces the end of the connection.
 pub(super) fn draining() -> Value {
     json!({"message_type": "control", "control_type": "CONNECTION_DRAINING"})
 }
 
-/// Hands over what a device sent; `token` is the device's own.
+/// Returns the payload of a device's message; `token` is the device's own.
 pub(super) fn upstream(message: &UpstreamMessage, token: &str) -> Value {
     let data: Value = serde_json::from_str(&message.body).unwrap_or_default();
     let payload = json!({"category": message.app, "data": data, "message_id": message.key, "from": token});
     marked(payload, message)
 }
 
-/// Marks what was handed over before, in a field that the protocol does not have and clients pass over.
+/// Marks a message that was handed over before, in an additional field that clients ignore.
 fn marked(mut payload: Value, message: &UpstreamMessage) -> Value {
     if message.attempts > 0 {
         payload["again"] = true.into();
@@ -120,12 +120,12 @@ fn marked(mut payload: Value, message: &UpstreamMessage) -> Value {
     payload
 }
 
-/// Returns the id under which a receipt for a message of the app server is sent.
+/// Returns the id of the receipt for a message of the app server.
 pub(super) fn receipt_id(original_id: &str) -> String {
     format!("{RECEIPT_PREFIX}{original_id}")
 }
 
-/// Returns the stanza by which a device has confirmed a message; `token` is the device's own.
+/// Returns the payload that reports a device's confirmation of a message; `token` is the device's own.
 pub(super) fn receipt(receipt: &UpstreamMessage, token: &str, domain: &str) -> Value {
     let original_id = original_id(receipt);
     let payload = json!({

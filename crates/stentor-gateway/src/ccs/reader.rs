@@ -1,4 +1,4 @@
-//! Reads a stream of XML (RFC 6120) piece by piece into whole stanzas, with limits on all that it keeps.
+//! An incremental reader of XML streams (RFC 6120). It yields whole stanzas and limits its memory.
 
 use rxml::error::EndOrError;
 use rxml::{AttrMap, Event, Options, Parse as _, Parser, QName, WithOptions as _};
@@ -9,39 +9,39 @@ use crate::limits::{
     CCS_STANZA_MAX_BYTES, CCS_STANZA_MAX_DEPTH, CCS_TOKEN_MAX_BYTES,
 };
 
-/// What a peer has said.
+/// An event in a peer's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum XmppEvent {
-    /// The stream begins; its element has no children yet.
+    /// The start of the stream; its element has no children yet.
     Opened(CcsElement),
     /// A whole stanza.
     Stanza(CcsElement),
-    /// The stream ends.
+    /// The end of the stream.
     Closed,
 }
 
-/// Why a stream cannot be read on.
+/// The reason for which a stream is unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum XmppReadError {
-    /// It is no well-formed XML, or has what XMPP forbids: comments, processing instructions, a document type.
+    /// It is not well-formed XML, or has a construct that XMPP forbids: a comment, a processing instruction, a document type.
     #[error("not-well-formed")]
     Malformed,
-    /// A stanza is larger or deeper than may be.
+    /// A stanza exceeds the limits of size or depth.
     #[error("policy-violation")]
     TooLarge,
 }
 
-/// Reads one stream.
+/// A reader of one stream.
 pub(super) struct XmppReader {
     parser: Parser,
-    /// The elements that are open, the stream's own among them.
+    /// The open elements, including the stream's own.
     open: Vec<CcsElement>,
-    /// Bytes of the stanza that is open.
+    /// Bytes of the open stanza.
     stanza_bytes: usize,
-    /// Elements of the stanza that is open: each takes far more memory than its four bytes.
+    /// Elements of the open stanza: each takes far more memory than its four bytes.
     stanza_elements: usize,
     limits: XmppLimits,
-    /// Whether nothing but spaces has come.
+    /// True while nothing but white space has come.
     is_fresh: bool,
 }
 
@@ -53,10 +53,10 @@ pub(super) struct XmppLimits {
 }
 
 impl XmppLimits {
-    /// For whoever has not logged in: a login has one element.
+    /// Limits before the login, which has one element.
     pub(super) const BEFORE_LOGIN: Self =
         Self { bytes: CCS_LOGIN_STANZA_MAX_BYTES, elements: CCS_LOGIN_ELEMENTS_MAX_COUNT };
-    /// For an app server.
+    /// Limits for an app server.
     pub(super) const AFTER_LOGIN: Self =
         Self { bytes: CCS_STANZA_MAX_BYTES, elements: CCS_STANZA_ELEMENTS_MAX_COUNT };
 }
@@ -69,10 +69,10 @@ impl XmppReader {
         Self { parser, open, stanza_bytes, stanza_elements, limits, is_fresh: true }
     }
 
-    /// Takes bytes as they come and returns what is whole with them.
+    /// Parses received bytes and returns the events they complete.
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<Vec<XmppEvent>, XmppReadError> {
         if self.is_fresh {
-            // Between two streams a client may send spaces, which must not stand before a declaration.
+            // Between two streams a client may send white space, which must not precede a declaration.
             bytes = bytes.trim_ascii_start();
         }
         let mut events = Vec::new();
@@ -93,7 +93,7 @@ impl XmppReader {
             Event::XmlDeclaration(..) => Ok(None),
             Event::StartElement(_, name, attributes) => self.begin(&name, &attributes),
             Event::Text(_, text) => {
-                // Between stanzas only spaces come, to keep the connection.
+                // Between stanzas there is only white space, which keeps the connection alive.
                 if let Some(element) = self.open.get_mut(1..).and_then(<[_]>::last_mut) {
                     element.text.push_str(&text);
                 }
@@ -104,7 +104,7 @@ impl XmppReader {
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), XmppReadError> {
-        // Between stanzas each piece stands alone, because the stream itself may last for ever.
+        // Between stanzas each token counts alone, because the stream itself has no limit.
         self.stanza_bytes = if self.open.len() > 1 { self.stanza_bytes + bytes } else { bytes };
         if self.stanza_bytes > self.limits.bytes { Err(XmppReadError::TooLarge) } else { Ok(()) }
     }

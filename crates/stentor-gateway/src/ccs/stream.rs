@@ -1,4 +1,4 @@
-//! One stream over a connection: events in, text out.
+//! One XMPP stream over a connection: reads events, writes text.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use crate::limits::{CCS_READ_BUFFER_BYTES, CCS_WRITE_TIMEOUT};
 const STREAMS: &str = "http://etherx.jabber.org/streams";
 const STREAM_ERRORS: &str = "urn:ietf:params:xml:ns:xmpp-streams";
 
-/// Why a connection ends.
+/// The reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CcsEnd {
-    /// The peer closed it, or it broke.
+    /// The peer closed the connection, or it broke.
     #[error("the connection is closed")]
     Gone,
-    /// The peer is told by a stream error (RFC 6120, 4.9.3).
+    /// Rejected with a stream error (RFC 6120, 4.9.3).
     #[error("stream error {0}")]
     Refused(&'static str),
 }
@@ -31,7 +31,7 @@ impl From<XmppReadError> for CcsEnd {
     }
 }
 
-/// A stream over a connection.
+/// An XMPP stream over a connection.
 pub(super) struct XmppStream<S> {
     connection: S,
     reader: XmppReader,
@@ -40,7 +40,7 @@ pub(super) struct XmppStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
-    /// Begins with a peer that has not logged in.
+    /// Creates a stream with the limits before a login.
     pub(super) fn new(connection: S) -> Self {
         let buffer = vec![0; CCS_READ_BUFFER_BYTES];
         Self {
@@ -51,7 +51,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
         }
     }
 
-    /// Waits for what the peer says next. Nothing is lost when the call is dropped before it ends.
+    /// Waits for the peer's next event. The call may be dropped without losing any.
     pub(super) async fn next(&mut self) -> Result<XmppEvent, CcsEnd> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -65,7 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
         }
     }
 
-    /// Writes text; a peer that does not read for long is given up.
+    /// Writes text; fails if the peer does not read for too long.
     pub(super) async fn write(&mut self, text: &str) -> Result<(), CcsEnd> {
         let written = async {
             self.connection.write_all(text.as_bytes()).await?;
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
         }
     }
 
-    /// Begins our side of a stream.
+    /// Starts this side of a stream.
     pub(super) async fn open(&mut self, domain: &str, features: &str) -> Result<(), CcsEnd> {
         let id = rand::random::<u64>();
         let head = format!(
@@ -87,14 +87,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
         self.write(&head).await
     }
 
-    /// Expects a new stream of the peer, as after a login.
+    /// Prepares for a new stream of the peer, as after a login.
     pub(super) fn restart(&mut self) {
         self.reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
-        // What was sent before the login must not count as said after it.
+        // Stanzas sent before the login must not count as sent after it.
         self.events.clear();
     }
 
-    /// Sends the reason, if there is one, and ends our side.
+    /// Sends the reason, if there is one, and ends this side of the stream.
     pub(super) async fn close(mut self, end: &CcsEnd) {
         let text = match end {
             CcsEnd::Gone => "</stream:stream>".to_owned(),

@@ -1,4 +1,4 @@
-//! A device that speaks MCS. It says that it has received only what its caller has acknowledged.
+//! An MCS client. It reports a message as received only after its caller has acknowledged it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,77 +15,77 @@ use tokio::net::{TcpStream, ToSocketAddrs};
 
 use crate::mcs::{McsReadError, McsReader};
 
-/// Largest stanza of a server, in bytes.
+/// Largest stanza accepted from a server, in bytes.
 const STANZA_MAX_BYTES: usize = 1 << 20;
-/// The way by which a device proves who it is: by its android id.
+/// The authentication service of devices: by android id.
 const BY_ANDROID_ID: i32 = 2;
 
-/// What a device proves itself with, and what it has.
+/// The credentials and state with which a device logs in.
 #[derive(Debug, Clone)]
 pub struct McsClientLogin {
     /// Its android id, from the check-in.
     pub android_id: u64,
     /// Its security token in decimal, from the check-in.
     pub security_token: SecretString,
-    /// Persistent ids of messages that it got through an earlier connection and whose acknowledgement may be lost.
+    /// Persistent ids of messages that it received over an earlier connection, whose acknowledgement may be lost.
     pub received: Vec<String>,
-    /// How often the server is to ask whether it is there; `None` leaves that to the server.
+    /// The heartbeat interval to request; `None` for the server's own.
     pub heartbeat: Option<Duration>,
 }
 
 /// A message to an app.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct McsUpstream {
-    /// The device's name for it, by which it is acknowledged and a repeat is recognised.
+    /// The device's id of the message, used for its acknowledgement and to detect repeats.
     pub id: String,
     /// The sender that the device has registered for: an app's id in decimal.
     pub to: String,
     /// The program.
     pub category: String,
-    /// What it says.
+    /// The key-value pairs of the message.
     pub data: Vec<(String, String)>,
-    /// How long it may wait.
+    /// Time to live.
     pub ttl: Duration,
 }
 
-/// What a device learns.
+/// An event for a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum McsClientEvent {
     /// A message, to be acknowledged by its persistent id.
     Message(Box<McsData>),
-    /// So many messages were deleted because too many waited.
+    /// The number of messages that were deleted because too many waited.
     Deleted(usize),
-    /// A message of the device was not taken: its id, and why.
+    /// A message of the device was rejected.
     Refused {
-        /// The device's name for it.
+        /// The device's id of the message.
         id: String,
-        /// A word for the reason.
+        /// The error word.
         error: String,
     },
-    /// Messages of the device are on the server's disk.
+    /// Messages of the device that are on the server's disk.
     Kept(Vec<String>),
-    /// The server is there.
+    /// A heartbeat reply of the server.
     Alive,
 }
 
-/// Why a connection ends.
+/// The reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum McsClientError {
     /// The server does not know the device.
     #[error("the server refuses the login: {code} {message}")]
     Refused {
-        /// A number as HTTP has them.
+        /// A status code as in HTTP.
         code: i32,
-        /// In words.
+        /// A description.
         message: String,
     },
-    /// The server has ended the connection, with a word for the reason if it gave one.
+    /// The server has ended the connection, with the error word if it gave one.
     #[error("the server has ended the connection: {0}")]
     Closed(String),
     /// The connection broke.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What the server says is not in order.
+    /// The server's bytes are malformed.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
@@ -100,7 +100,7 @@ impl From<McsReadError> for McsClientError {
     }
 }
 
-/// A device's connection. Its methods may be cut off at any moment: what was not written yet is written by the next call.
+/// A device's connection. Its methods may be cancelled at any point: the next call writes the remaining bytes.
 #[derive(Debug)]
 pub struct McsClient<S> {
     stream: S,
@@ -120,7 +120,7 @@ impl McsClient<TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
-    /// Logs in over a connection, which may be one of TLS.
+    /// Logs in over a connection, with or without TLS.
     pub async fn log_in(stream: S, login: McsClientLogin) -> Result<Self, McsClientError> {
         let (reader, out) = (McsReader::new(STANZA_MAX_BYTES), vec![VERSION]);
         let mut client = Self { stream, reader, out, received: 0, unacknowledged: VecDeque::new() };
@@ -140,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
         }
     }
 
-    /// Waits for what the server says next; its heartbeats are answered.
+    /// Waits for the server's next event; answers heartbeats itself.
     pub async fn next(&mut self) -> Result<McsClientEvent, McsClientError> {
         loop {
             self.flush().await?;
@@ -171,19 +171,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
         self.flush().await
     }
 
-    /// Acknowledges all messages so far, by the number of the last one, as Chromium does.
+    /// Acknowledges all messages so far by the number of the last one, as Chromium does.
     pub async fn acknowledge_all(&mut self) -> Result<(), McsClientError> {
         self.unacknowledged.clear();
         self.put(McsStanza::Iq(McsIq::stream_ack()));
         self.flush().await
     }
 
-    /// Counts all messages so far as taken over: what is said next acknowledges them, whatever it is.
+    /// Marks all messages so far as processed; the next stanza of any kind acknowledges them.
     pub fn confirm_with_next(&mut self) {
         self.unacknowledged.clear();
     }
 
-    /// Sends a message to an app; [`McsClientEvent::Kept`] says that it is on disk.
+    /// Sends a message to an app; [`McsClientEvent::Kept`] confirms that it is on disk.
     pub async fn send(&mut self, message: McsUpstream) -> Result<(), McsClientError> {
         let entry = |(key, value)| McsAppData { key, value };
         let data = McsData {
@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
         self.flush().await
     }
 
-    /// Asks whether the server is there; [`McsClientEvent::Alive`] says so.
+    /// Sends a heartbeat; the reply yields [`McsClientEvent::Alive`].
     pub async fn ping(&mut self) -> Result<(), McsClientError> {
         self.put(McsStanza::HeartbeatPing(McsHeartbeat::default()));
         self.flush().await
@@ -232,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
     }
 
     fn put(&mut self, mut stanza: McsStanza) {
-        // All before the first message that the caller has not taken over.
+        // All stanzas before the first message that the caller has not acknowledged.
         let acknowledged = self.unacknowledged.front().map_or(self.received, |(stanza, _)| stanza - 1);
         if acknowledged > 0 {
             stanza.say_received(acknowledged);
@@ -246,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
             if count == 0 {
                 return Err(io::Error::from(io::ErrorKind::WriteZero).into());
             }
-            // Taken out as it is written: a call that is dropped loses nothing and repeats nothing.
+            // Drained as it is written: a cancelled call loses and repeats nothing.
             self.out.drain(..count);
         }
         Ok(self.stream.flush().await?)
@@ -275,7 +275,7 @@ fn request(login: McsClientLogin) -> McsLoginRequest {
     }
 }
 
-/// Returns the error that a stanza means which ends the connection.
+/// Returns the error of a stanza that ends the connection.
 fn ended(stanza: &McsStanza) -> Option<McsClientError> {
     match stanza {
         McsStanza::Close => Some(McsClientError::Closed("close".to_owned())),

@@ -1,4 +1,4 @@
-//! The device's side of the protocols, for tests, for the command line and for measuring. Nothing here is used to serve.
+//! The device's side of the protocols, for tests, the command line and measurements. The server does not use it.
 
 mod mcs;
 

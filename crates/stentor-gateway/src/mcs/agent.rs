@@ -1,4 +1,4 @@
-//! A program that holds registrations: its android id, and the security token that proves it.
+//! A program with registrations: its android id, and the security token that authenticates it.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::identity::GatewayKey;
 pub struct McsAgent(u64);
 
 impl McsAgent {
-    /// Makes a new one.
+    /// Generates an android id.
     #[must_use]
     pub fn draw() -> Self {
         Self((rand::rng().next_u64() >> 1).max(1))
     }
 
-    /// Takes an android id; `None` where it cannot be one.
+    /// Accepts an android id; `None` if it is out of range.
     #[must_use]
     pub const fn of(android_id: u64) -> Option<Self> {
         if android_id == 0 || android_id > i64::MAX.unsigned_abs() { None } else { Some(Self(android_id)) }
     }
 
-    /// Reads an android id in decimal.
+    /// Parses an android id in decimal.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::of(text.parse().ok()?)
@@ -37,23 +37,23 @@ impl McsAgent {
         self.0
     }
 
-    /// Returns the security token that belongs to it. It is derived from the installation's key: none is kept.
+    /// Returns the security token of this android id. It is derived from the installation's key and not stored.
     #[must_use]
     pub fn security_token(self, key: &GatewayKey) -> u64 {
-        // No token of a device begins like this, so that nothing that is derived for one fits the other.
+        // No device token begins like this, so no derived value fits both.
         let secret = key.secret(&format!("mcs-agent:{}", self.0));
         let hash = blake3::hash(secret.expose_secret().as_bytes());
         let (first, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
         (u64::from_le_bytes(*first) >> 1).max(1)
     }
 
-    /// Returns whether a security token belongs to it, in a time that does not depend on where it differs.
+    /// Returns true if a security token belongs to this android id, in constant time.
     #[must_use]
     pub fn fits(self, security_token: u64, key: &GatewayKey) -> bool {
         self.security_token(key).to_le_bytes().ct_eq(&security_token.to_le_bytes()).into()
     }
 
-    /// Reads `AidLogin {android id}:{security token}`, and returns the program if the token is its.
+    /// Parses `AidLogin {android id}:{security token}`, and returns the program if the token is valid.
     #[must_use]
     pub fn authorized(header: &str, key: &GatewayKey) -> Option<Self> {
         let (android_id, security_token) = header.trim().strip_prefix("AidLogin ")?.split_once(':')?;

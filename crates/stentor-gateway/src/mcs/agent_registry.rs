@@ -1,4 +1,4 @@
-//! Programs that are connected to this process: a registration over HTTP must reach the connection that serves it.
+//! Programs connected to this process. A registration over HTTP must reach the connection that serves the program.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,7 +11,7 @@ use super::agent::McsAgent;
 const CHANGED: u8 = 1;
 const REPLACED: u8 = 2;
 
-/// What a connection is told.
+/// Notifications for a connection.
 #[derive(Debug)]
 pub(crate) struct McsAgentSignal {
     flags: AtomicU8,
@@ -20,31 +20,31 @@ pub(crate) struct McsAgentSignal {
 
 impl McsAgentSignal {
     fn raise(&self, flag: u8) {
-        // Before the wake-up, which leaves a permit: the connection that takes it finds the flag.
+        // Set before the wake-up, which stores a permit: the connection that takes it finds the flag.
         self.flags.fetch_or(flag, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
-    /// Returns whether the registrations have changed since the last call.
+    /// Returns true if the registrations have changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
-        // Cleared before the registrations are read: a change that comes meanwhile raises it again.
+        // Cleared before the registrations are read: a concurrent change sets it again.
         self.flags.fetch_and(!CHANGED, Ordering::AcqRel) & CHANGED != 0
     }
 
-    /// Returns whether another connection of the same program has come.
+    /// Returns true if another connection of the same program has replaced this one.
     pub(super) fn is_replaced(&self) -> bool {
         self.flags.load(Ordering::Acquire) & REPLACED != 0
     }
 }
 
-/// The programs that are connected; the newest connection of each.
+/// The connected programs, with the newest connection of each.
 #[derive(Debug, Default)]
 pub(crate) struct McsAgentRegistry {
     connected: Mutex<HashMap<McsAgent, Arc<McsAgentSignal>>>,
 }
 
 impl McsAgentRegistry {
-    /// Adds a connection, which is woken through `wake`; an older one of the same program is told that it is replaced.
+    /// Adds a connection, which is woken through `wake`. An older one of the same program is notified of its replacement.
     pub(super) fn add(&self, agent: McsAgent, wake: Arc<Notify>) -> Arc<McsAgentSignal> {
         let signal = Arc::new(McsAgentSignal { flags: AtomicU8::new(0), wake });
         if let Some(before) = self.lock().insert(agent, Arc::clone(&signal)) {
@@ -53,7 +53,7 @@ impl McsAgentRegistry {
         signal
     }
 
-    /// Takes a connection out, unless another has taken its place.
+    /// Removes a connection, unless another has taken its place.
     pub(super) fn remove(&self, agent: McsAgent, signal: &Arc<McsAgentSignal>) {
         let mut connected = self.lock();
         if connected.get(&agent).is_some_and(|known| Arc::ptr_eq(known, signal)) {

@@ -1,4 +1,4 @@
-//! One registration of a program: for which sender, and how the program tells it from its others.
+//! A registration of a program: its sender, and its name among the program's registrations.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use stentor_core::ports::store::Channel;
 
 use crate::identity::DeviceIdentity;
 
-/// Stands for what a registration does not have.
+/// Placeholder for an absent part of a name.
 const NONE: &str = "-";
 
-/// The keys for which a web client wants its messages encrypted, as base64url (RFC 8291).
+/// The public keys of a web client that wants encrypted messages, as base64url (RFC 8291).
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct McsWebKeys {
     pub(super) p256dh: String,
@@ -23,32 +23,32 @@ impl fmt::Debug for McsWebKeys {
     }
 }
 
-/// What a registration is known by. The name of a [`Channel`] says all of it, so that the store need not know what it means.
+/// The identity of a registration. The name of a [`Channel`] encodes all of it, so that the store need not understand it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct McsChannelName {
-    /// The program, `org.chromium.linux` for one.
+    /// The program, for example `org.chromium.linux`.
     pub(super) category: String,
-    /// Which of the program's own.
+    /// The program's own subdivision.
     pub(super) subtype: Option<String>,
-    /// Whom messages come from: an app's id in decimal, or an application server's key.
+    /// The sender of messages: an app's id in decimal, or an application server's key.
     pub(super) sender: String,
-    /// For whom messages are encrypted.
+    /// The keys for which messages are encrypted.
     pub(super) keys: Option<McsWebKeys>,
 }
 
 impl McsChannelName {
-    /// Returns whether another is the same registration, whatever its keys.
+    /// Returns true if another one is the same registration; keys are ignored.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (&self.category, &self.subtype, &self.sender) == (&other.category, &other.subtype, &other.sender)
     }
 
-    /// Writes it as a channel's name; `None` where a part cannot stand in one.
+    /// Formats it as a channel's name; `None` if a part is not representable.
     pub(super) fn text(&self) -> Option<String> {
         let keys = self.keys.as_ref();
         let (p256dh, auth) = keys.map_or((NONE, NONE), |keys| (&keys.p256dh, &keys.auth));
         let parts = [&self.category, self.subtype.as_deref().unwrap_or(NONE), &self.sender, p256dh, auth];
         let is_part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
-        // One that is spelled like none would be read as none.
+        // A subtype equal to the placeholder would be read as absent.
         if self.subtype.as_deref() == Some(NONE) {
             return None;
         }
@@ -56,7 +56,7 @@ impl McsChannelName {
         (parts.iter().all(|part| is_part(part)) && text.len() <= CHANNEL_NAME_MAX_BYTES).then_some(text)
     }
 
-    /// Reads a channel's name; `None` where it is not ours.
+    /// Parses a channel's name; `None` if it belongs to another protocol.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(' ');
         let (category, subtype, sender) = (parts.next()?, parts.next()?, parts.next()?);
@@ -65,7 +65,7 @@ impl McsChannelName {
         let keys = match (some(p256dh), some(auth)) {
             (Some(p256dh), Some(auth)) => Some(McsWebKeys { p256dh, auth }),
             (None, None) => None,
-            // Half a pair is none of ours: taken for no keys, it would have content given in clear.
+            // Half a pair is invalid. Read as no keys, it would cause delivery in clear.
             _ => return None,
         };
         let (category, sender) = (category.to_owned(), sender.to_owned());
@@ -73,7 +73,7 @@ impl McsChannelName {
     }
 }
 
-/// A registration with the device that it is to us.
+/// A registration with its device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct McsChannel {
     pub(super) name: McsChannelName,

@@ -1,4 +1,4 @@
-//! A message of ours as its device gets it.
+//! Messages as MCS data stanzas.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -12,8 +12,8 @@ use super::channel::McsChannelName;
 use super::persistent_id::McsPersistentId;
 use super::sealed::{McsSealed, seal};
 
-/// Makes the stanza of a message for one registration; `None` where it has keys and the content cannot be sealed for them: it is given
-/// sealed or not at all.
+/// Creates the stanza of a message for one registration. Returns `None` if the registration has keys and the content cannot be sealed for
+/// them, because such content is never sent in clear.
 pub(super) fn message_stanza(
     channel: &McsChannelName,
     message: &Message,
@@ -33,7 +33,7 @@ pub(super) fn message_stanza(
     };
     let content = &message.spec.content;
     match content.overrides.get(&ProviderKind::Gateway) {
-        // What the app server has encrypted itself goes first: it knows its client.
+        // Content encrypted by the app server takes precedence: the app server knows its client.
         Some(own) if put_raw(own, &mut stanza) => {}
         _ => match &channel.keys {
             Some(keys) => put_sealed(seal(keys, &web_payload(channel, message))?, &mut stanza),
@@ -43,7 +43,7 @@ pub(super) fn message_stanza(
     Some(stanza)
 }
 
-/// Makes the stanza that says that messages were deleted because too many waited.
+/// Creates the stanza that reports messages deleted because too many waited.
 pub(super) fn deleted_stanza(channel: &McsChannelName, count: usize) -> McsData {
     let mut stanza = addressed(channel);
     put(&mut stanza, "message_type", "deleted_messages");
@@ -51,7 +51,7 @@ pub(super) fn deleted_stanza(channel: &McsChannelName, count: usize) -> McsData 
     stanza
 }
 
-/// Makes the stanza that says that a message of the device was not taken.
+/// Creates the stanza that rejects a message of the device.
 pub(super) fn send_error_stanza(channel: &McsChannelName, id: &str, error: &str) -> McsData {
     let mut stanza = addressed(channel);
     put(&mut stanza, "message_type", "send_error");
@@ -74,7 +74,7 @@ fn put_plain(content: &Content, stanza: &mut McsData) {
         put(stanza, key, value);
     }
     let Some(shown) = &content.notification else { return };
-    // FCM's SDK takes a message for a notification by this mark.
+    // FCM's SDK recognizes a notification by this field.
     put(stanza, "gcm.notification.e", "1");
     let parts = [("title", &shown.title), ("body", &shown.body), ("image", &shown.image)];
     for (name, value) in parts {
@@ -84,7 +84,7 @@ fn put_plain(content: &Content, stanza: &mut McsData) {
     }
 }
 
-/// Puts encrypted content.
+/// Adds encrypted content.
 fn put_sealed(sealed: McsSealed, stanza: &mut McsData) {
     stanza.raw_data = Some(sealed.body);
     put(stanza, "content-encoding", "aesgcm");
@@ -92,7 +92,7 @@ fn put_sealed(sealed: McsSealed, stanza: &mut McsData) {
     put(stanza, "encryption", &format!("salt={}", URL_SAFE.encode(sealed.salt)));
 }
 
-/// Writes what FCM's web clients find inside: data and notification apart, as one JSON object.
+/// Writes the payload in the format of FCM's web clients: data and notification as separate fields of one JSON object.
 fn web_payload(channel: &McsChannelName, message: &Message) -> Vec<u8> {
     let content = &message.spec.content;
     let mut payload = Map::new();
@@ -111,7 +111,7 @@ fn web_payload(channel: &McsChannelName, message: &Message) -> Vec<u8> {
     Value::Object(payload).to_string().into_bytes()
 }
 
-/// Puts bytes that the app server has encrypted; returns whether there are any.
+/// Adds bytes encrypted by the app server; returns false if there are none.
 fn put_raw(own: &Map<String, Value>, stanza: &mut McsData) -> bool {
     let text = |names: &[&str]| names.iter().find_map(|name| own.get(*name)?.as_str());
     let Some(raw) = text(&["raw"]).and_then(unbase64) else { return false };
@@ -119,7 +119,7 @@ fn put_raw(own: &Map<String, Value>, stanza: &mut McsData) -> bool {
     if let Some(encoding) = text(&["encoding", "content-encoding"]) {
         put(stanza, "content-encoding", encoding);
     }
-    // Clients of FCM cut off "dh=" and "salt=" and want the padding: what else an app server puts there is left out.
+    // Clients of FCM strip "dh=" and "salt=" and require the padding, so other parameters of the app server are left out.
     if let Some(key) = text(&["crypto_key", "crypto-key"]).and_then(|header| parameter(header, "dh")) {
         put(stanza, "crypto-key", &format!("dh={key}"));
     }
@@ -136,7 +136,7 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     named.next().and_then(|(_, value)| unbase64(value.trim_matches('"'))).map(|bytes| URL_SAFE.encode(bytes))
 }
 
-/// Reads either alphabet of base64, padded or not.
+/// Decodes either alphabet of base64, padded or not.
 pub(super) fn unbase64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     URL_SAFE_NO_PAD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text)).ok()

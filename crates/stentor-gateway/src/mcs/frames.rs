@@ -1,4 +1,4 @@
-//! Stanzas from the bytes of a connection. Between two stanzas no memory is held.
+//! Parsing of stanzas from a connection. Between two stanzas it holds no memory.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use stentor_wire::WireError;
 use stentor_wire::mcs::{McsStanza, VERSION, find_frame};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 4 << 10;
 
-/// Why no more stanzas come.
+/// The reason for which no more stanzas can be read.
 #[derive(Debug, thiserror::Error)]
 pub enum McsReadError {
     /// The other side has ended the connection.
@@ -23,13 +23,13 @@ pub enum McsReadError {
     Wire(#[from] WireError),
 }
 
-/// Finds stanzas in bytes that arrive in pieces of any size.
+/// An incremental parser of stanzas.
 #[derive(Debug)]
 pub struct McsReader {
     buffer: Vec<u8>,
-    /// Bytes of the buffer that belong to stanzas already given.
+    /// Bytes of the buffer that belong to stanzas already returned.
     read: usize,
-    /// Whether the version was seen, which comes once, before the first stanza.
+    /// True if the version has been read, which precedes the first stanza.
     has_version: bool,
     stanza_max_bytes: usize,
 }
@@ -47,7 +47,7 @@ impl McsReader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next stanza; `None` until it is whole. After an error no stanza can be found any more.
+    /// Returns the next stanza; `None` if it is incomplete. No further stanza can be found after an error.
     pub fn stanza(&mut self) -> Result<Option<McsStanza>, WireError> {
         if !self.has_version {
             let Some(version) = self.buffer.get(self.read) else { return Ok(None) };
@@ -64,7 +64,7 @@ impl McsReader {
         Ok(Some(stanza))
     }
 
-    /// Waits for the next stanza. It may be cut off at any moment and called again: nothing is lost by that.
+    /// Waits for the next stanza. The call may be cancelled without losing data.
     pub async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<McsStanza, McsReadError> {
         loop {
             if let Some(stanza) = self.stanza()? {
@@ -88,13 +88,13 @@ impl McsReader {
         }
     }
 
-    /// Returns whether nothing has come that was not given.
+    /// Returns true if all received bytes belong to returned stanzas.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.read == self.buffer.len()
     }
 
-    /// Counts the bytes that were not given yet.
+    /// Returns the number of bytes not yet returned as stanzas.
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.buffer.len() - self.read

@@ -1,4 +1,4 @@
-//! The beginning of a connection: who it is.
+//! The login of a connection.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use super::agent::McsAgent;
 use super::limits::McsLimits;
 use crate::gateway::Gateway;
 
-/// A device whose login was in order.
+/// A valid login of a device.
 pub(super) struct McsLogin {
     pub(super) agent: McsAgent,
-    /// Silence before it is asked whether it is there.
+    /// Silence after which the server sends a heartbeat.
     pub(super) heartbeat: Duration,
-    /// What it got through an earlier connection.
+    /// Persistent ids received over an earlier connection.
     pub(super) received: Vec<String>,
-    /// What it calls itself, which the reply repeats.
+    /// The device's id of the login request, which the reply repeats.
     pub(super) id: String,
 }
 
-/// Reads a login; `Err` is the reply that refuses it.
+/// Checks a login. The error is the reply that rejects it.
 pub(super) fn check(
     gateway: &Gateway,
     request: McsLoginRequest,
@@ -35,7 +35,7 @@ pub(super) fn check(
         return Err(Box::new(refusal(request.id, 401, why)));
     };
     let wanted = request.heartbeat_stat.as_ref().map_or(0, |stat| stat.interval_ms.max(0).unsigned_abs());
-    // Oftener is the device's to choose; more rarely, networks would have dropped the line.
+    // A device may choose a shorter interval. With a longer one, networks would drop the connection.
     let heartbeat = match wanted {
         0 => limits.heartbeat,
         wanted => Duration::from_millis(wanted.into()).max(limits.heartbeat_min).min(limits.heartbeat),
@@ -43,7 +43,7 @@ pub(super) fn check(
     Ok(McsLogin { agent, heartbeat, received: request.received_persistent_ids, id: request.id })
 }
 
-/// Makes the reply that lets a device in.
+/// Creates the reply to a successful login.
 pub(super) fn accepted(gateway: &Gateway, login: &McsLogin) -> McsLoginReply {
     let interval_ms = i32::try_from(login.heartbeat.as_millis()).ok();
     McsLoginReply {
@@ -54,7 +54,7 @@ pub(super) fn accepted(gateway: &Gateway, login: &McsLogin) -> McsLoginReply {
     }
 }
 
-/// Makes the reply that does not.
+/// Creates the reply to a rejected login.
 pub(super) fn refusal(id: String, code: i32, message: &str) -> McsLoginReply {
     let error = McsErrorInfo { code, message: Some(message.to_owned()), ..McsErrorInfo::default() };
     McsLoginReply { id, error: Some(error), ..McsLoginReply::default() }

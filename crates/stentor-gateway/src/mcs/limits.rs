@@ -1,30 +1,30 @@
-//! Bounds of an MCS connection.
+//! Limits of an MCS connection.
 
 use std::time::Duration;
 
-/// How long an MCS connection may take, and how much it may hold.
+/// Timeouts and size limits of an MCS connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McsLimits {
-    /// From the first byte to the whole login.
+    /// Timeout from the first byte to the complete login.
     pub login_timeout: Duration,
-    /// Silence of a device before it is asked whether it is there; a device may ask for less.
+    /// Silence of a device after which the server sends a heartbeat; a device may request a shorter interval.
     pub heartbeat: Duration,
-    /// The least that a device may ask for.
+    /// Shortest heartbeat interval that a device may request.
     pub heartbeat_min: Duration,
-    /// How long the answer to a heartbeat may take.
+    /// Timeout of the reply to a heartbeat.
     pub heartbeat_ack_timeout: Duration,
     /// Longest connection of a program without a registration.
     pub lonely_max: Duration,
-    /// How long a device may leave what is written to it unread.
+    /// Timeout of a write to a device.
     pub write_timeout: Duration,
     /// Largest stanza of a device, in bytes.
     pub stanza_max_bytes: usize,
-    /// Deliveries of one channel that may be unacknowledged.
+    /// Most unacknowledged deliveries of one channel.
     pub window_max_count: usize,
 }
 
 impl Default for McsLimits {
-    /// Heartbeats every four minutes, as mobile networks need them; stanzas of 64 KiB, which are some 2,000 persistent ids.
+    /// Heartbeats every four minutes, as mobile networks require; stanzas of 64 KiB, enough for some 2,000 persistent ids.
     fn default() -> Self {
         Self {
             login_timeout: Duration::from_secs(15),
@@ -39,7 +39,7 @@ impl Default for McsLimits {
     }
 }
 
-/// Bytes that are gathered before they are written.
+/// Bytes gathered before a write.
 pub(super) const FLUSH_BYTES: usize = 16 << 10;
-/// Messages of a device that are acknowledged together, as Chromium does it.
+/// Messages of a device that are acknowledged together, as in Chromium.
 pub(super) const UPSTREAM_ACK_MAX_COUNT: usize = 10;

@@ -1,4 +1,4 @@
-//! The bytes of a connection, what both sides have counted, and how it ends.
+//! The byte stream of a connection, the stanza counters of both sides, and the end of the connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,18 +14,18 @@ use tokio::time::timeout;
 use super::frames::{McsReadError, McsReader};
 use super::limits::McsLimits;
 
-/// How long the last words may take.
+/// Timeout of the final stanzas.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
-/// Bytes that are read at once while something is written.
+/// Bytes read at once during a write.
 const READ_BESIDE_BYTES: usize = 1 << 10;
 
-/// Which way bytes went, and how many.
+/// The direction and number of transferred bytes.
 enum Moved {
     Written(usize),
     Read(usize),
 }
 
-/// Why a connection ends.
+/// The reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum McsEnd {
     #[error("the device is gone")]
@@ -42,7 +42,7 @@ pub(super) enum McsEnd {
     Lonely,
     #[error("the device may not connect")]
     Refused,
-    #[error("what it says is not in order: {0}")]
+    #[error("the device sent malformed data: {0}")]
     Malformed(String),
     #[error("the store cannot serve it now: {0}")]
     Store(#[from] StoreError),
@@ -58,7 +58,7 @@ impl From<McsReadError> for McsEnd {
 }
 
 impl McsEnd {
-    /// Returns what the device is told last.
+    /// Returns the final stanzas for the device.
     fn last_words(&self) -> Vec<McsStanza> {
         let error = |kind: &str| {
             let (kind, text) = (kind.to_owned(), Some(self.to_string()));
@@ -74,18 +74,18 @@ impl McsEnd {
     }
 }
 
-/// The bytes of a connection, and what both sides have counted.
+/// The byte stream of a connection, with the stanza counters of both sides.
 pub(super) struct McsLink<S> {
     stream: S,
     reader: McsReader,
     limits: McsLimits,
-    /// What is written with the next flush.
+    /// Bytes for the next flush.
     out: Vec<u8>,
-    /// Stanzas that were received, each of which has the next number.
+    /// Number of received stanzas.
     received: u32,
-    /// The last number that the device was told.
+    /// The last received number that was reported to the device.
     acknowledged: u32,
-    /// Stanzas that were written.
+    /// Number of written stanzas.
     sent: u32,
 }
 
@@ -99,30 +99,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         &self.limits
     }
 
-    /// Returns whether nothing has come that was not given.
+    /// Returns true if all received bytes belong to returned stanzas.
     pub(super) const fn has_read_all(&self) -> bool {
         self.reader.is_empty()
     }
 
-    /// Counts the bytes that are written with the next flush.
+    /// Returns the number of bytes for the next flush.
     pub(super) const fn waiting_bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// Waits for a stanza; it may be cut off and called again.
+    /// Waits for a stanza. The call may be cancelled and repeated.
     pub(super) async fn next(&mut self) -> Result<McsStanza, McsReadError> {
         let stanza = self.reader.next(&mut self.stream).await?;
         self.received = self.received.saturating_add(1);
         Ok(stanza)
     }
 
-    /// Puts a stanza behind those that are to be written; returns its number.
+    /// Appends a stanza to the output; returns its number.
     pub(super) fn put(&mut self, mut stanza: McsStanza) -> u32 {
-        // The version stands once, before the first stanza of a side.
+        // The version precedes the first stanza of each side.
         if self.sent == 0 {
             self.out.push(VERSION);
         }
-        // What was received is told by whatever is sent next and has room for it.
+        // The receive counter is reported by the next stanza that has a field for it.
         if self.acknowledged < self.received && stanza.say_received(self.received) {
             self.acknowledged = self.received;
         }
@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         self.sent
     }
 
-    /// Writes what was put. Who does not read for long is cut off: what it has not acknowledged waits in the ledger.
+    /// Writes the output. A device that does not read for too long is disconnected; its unacknowledged messages wait in the ledger.
     pub(super) async fn flush(&mut self) -> Result<(), McsEnd> {
         if self.out.is_empty() {
             return Ok(());
@@ -141,7 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         timeout(self.limits.write_timeout, self.write(&out)).await.unwrap_or(Err(McsEnd::Silent))
     }
 
-    /// Writes bytes, and reads meanwhile: a device that writes as well must not wait for us while we wait for it.
+    /// Writes bytes, and reads at the same time, because two sides that only write would wait for each other.
     async fn write(&mut self, mut bytes: &[u8]) -> Result<(), McsEnd> {
         while !bytes.is_empty() {
             match poll_fn(|context| self.poll_either(context, bytes)).await.map_err(|_| McsEnd::Gone)? {
@@ -154,15 +154,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
     }
 
     fn poll_either(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<Moved>> {
-        // Writing goes first: what a device sends meanwhile must not keep it from being served.
+        // Writing goes first, so that a device that keeps sending is still served.
         if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) {
             return Poll::Ready(written.map(Moved::Written));
         }
-        // Whoever floods us while it does not read is not read any further.
+        // A device that sends without reading is not read beyond this limit.
         if self.reader.waiting_bytes() >= self.limits.stanza_max_bytes {
             return Poll::Pending;
         }
-        // Here and not in the caller: what lives across an await is memory of every connection.
+        // Here and not in the caller, because values that live across an await take memory in every connection.
         let mut read = [0; READ_BESIDE_BYTES];
         let mut buffer = ReadBuf::new(&mut read);
         match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
@@ -175,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         }
     }
 
-    /// Sends what ends the connection, as far as the device still reads.
+    /// Sends the final stanzas, as far as the device still reads.
     pub(super) async fn finish(mut self, end: &McsEnd) {
         end.last_words().into_iter().for_each(|stanza| {
             self.put(stanza);

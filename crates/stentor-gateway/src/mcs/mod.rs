@@ -1,10 +1,8 @@
-//! MCS: the protocol of GCM's and FCM's devices, of which we are the server. Facts of it are in Chromium's `mcs.proto` and
-//! `google_apis/gcm`.
+//! A server of MCS, the protocol of GCM's and FCM's devices. The protocol is described by Chromium's `mcs.proto` and `google_apis/gcm`.
 //!
-//! A program checks in ([`check_in`]) and is given an android id with a security token; it registers for senders
-//! ([`register`], [`register_web`]) and gets a token for each, which is one device of ours; then it connects ([`serve`]) once for
-//! all of them. What a program has registered are channels in the store; the security token is derived from the android id, and
-//! kept nowhere.
+//! A program checks in ([`check_in`]) and gets an android id with a security token. It registers for senders ([`register`],
+//! [`register_web`]) and gets a token for each registration, which is one device of Stentor. Then it connects ([`serve`]) once for all of
+//! them. The store keeps a program's registrations as channels. The security token is derived from the android id and not stored.
 
 mod agent;
 mod agent_registry;

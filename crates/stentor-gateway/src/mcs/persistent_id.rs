@@ -1,4 +1,4 @@
-//! Persistent ids, by which a device acknowledges messages: the message's id, and the device's where a program has several.
+//! Persistent ids, by which a device acknowledges messages: the message's id, and also the device's if a program has several.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use stentor_core::id::{DeviceId, MessageId};
 
 const SEPARATOR: char = ':';
 
-/// What a delivery is acknowledged by.
+/// The id by which a delivery is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct McsPersistentId {
     pub(super) message: MessageId,
-    /// Which registration it is for; `None` where the program had but one.
+    /// The device of the registration; `None` if the program had only one.
     pub(super) device: Option<DeviceId>,
 }
 

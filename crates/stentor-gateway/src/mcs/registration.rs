@@ -1,4 +1,4 @@
-//! What a program has registered.
+//! Registrations of programs.
 
 use stentor_core::device::{Device, Platform};
 use stentor_core::id::AppId;
@@ -12,11 +12,11 @@ use crate::identity::DeviceIdentity;
 use crate::registration::DeviceDetails;
 
 impl Gateway {
-    /// Lists what a program has registered and may still be sent to, each device once.
+    /// Lists a program's active registrations, each device once.
     pub(super) async fn mcs_channels(&self, agent: McsAgent) -> Result<Vec<McsChannel>, StoreError> {
         let mut channels: Vec<McsChannel> = Vec::new();
         for kept in self.store().channels(&agent.to_string()).await? {
-            // Programs that speak other protocols have their names beside these.
+            // Skips the names of other protocols, which use the same table.
             let Some(channel) = McsChannel::read(&kept) else { continue };
             let device = channel.identity.device;
             if channels.iter().any(|known| known.identity.device == device) {
@@ -24,7 +24,7 @@ impl Gateway {
             }
             match self.mcs_device(&channel).await? {
                 Some(_) => channels.push(channel),
-                // The device was removed by its app: the program learns it when it registers again.
+                // The app removed the device: the program learns it when it registers again.
                 None => drop(self.store().remove_channel(&agent.to_string(), &kept.name).await?),
             }
         }
@@ -39,8 +39,8 @@ impl Gateway {
         }
     }
 
-    /// Registers a program for an app, and returns the token; the same registration again has the same one. `None` where its name
-    /// cannot be kept.
+    /// Registers a program for an app, and returns the token; a repeated registration returns the same one. Returns `None` if its name
+    /// cannot be stored.
     pub(super) async fn register_mcs(
         &self,
         agent: McsAgent,
@@ -58,7 +58,7 @@ impl Gateway {
         let is_new = before.is_none();
         let (device, token) = match before {
             Some(device) => (device.id, device.registration.token),
-            // Before there is a device that nobody could ever reach.
+            // Checked before a device is created that no program could ever reach.
             None if is_full => {
                 let why = format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} registrations of one program");
                 return Err(StoreError::LimitReached(why));
@@ -72,21 +72,21 @@ impl Gateway {
         let channel = Channel { name: text.clone(), app, device };
         if let Err(error) = self.store().put_channel(&agent.to_string(), &channel).await {
             if is_new {
-                // Nobody would ever name the device that was registered for it.
+                // No program would ever name the device that was registered for it.
                 self.withdraw(DeviceIdentity { app, device }).await?;
             }
             return Err(error);
         }
-        // After the new one is kept: a crash between the two leaves one too many, not one too few.
+        // After the new one is stored: a crash between the two leaves one too many, not one too few.
         if let Some(old) = same.and_then(|same| same.name.text()).filter(|old| *old != text) {
             self.store().remove_channel(&agent.to_string(), &old).await?;
         }
-        // When the store has it: the connection reads it there.
+        // Only after it is in the store, where the connection reads it.
         self.mcs_agents().note_change(agent);
         Ok(Some(token.expose().to_owned()))
     }
 
-    /// Ends the registrations of a program that fit; returns how many they were.
+    /// Ends the registrations of a program that match `fits`; returns their number.
     pub(super) async fn unregister_mcs(
         &self,
         agent: McsAgent,

@@ -1,5 +1,5 @@
-//! Content encrypted for a web client, as FCM does it for whoever sends through it: content coding `aesgcm`
-//! (draft-ietf-httpbis-encryption-encoding-03, draft-ietf-webpush-encryption-04), which FCM's clients read.
+//! Encryption of content for web clients, as FCM does it on behalf of its senders: content coding `aesgcm`
+//! (draft-ietf-httpbis-encryption-encoding-03, draft-ietf-webpush-encryption-04), which FCM's clients decode.
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
@@ -10,26 +10,26 @@ use super::channel::McsWebKeys;
 use super::data_stanza::unbase64;
 use crate::web_push::{SALT_BYTES, SealingSecret};
 
-/// Bytes of a record before it is encrypted, padding and its length included.
+/// Bytes of a record before encryption, padding and its length included.
 const RECORD_BYTES: usize = 4_096;
-/// Bytes of the length of the padding.
+/// Bytes of the padding length.
 const PAD_LENGTH_BYTES: usize = 2;
-/// What the secret, the key and the nonce are derived for.
+/// Info strings for the derivation of the secret, the key and the nonce.
 const SECRET_INFO: &[u8] = b"Content-Encoding: auth\0";
 const KEY_INFO: &[u8] = b"Content-Encoding: aesgcm\0";
 const NONCE_INFO: &[u8] = b"Content-Encoding: nonce\0";
 
-/// Encrypted content, and what its reader needs beside its own keys.
+/// Encrypted content, with the parameters that its reader needs beside its own keys.
 pub(super) struct McsSealed {
     pub(super) body: Vec<u8>,
     pub(super) salt: [u8; SALT_BYTES],
     pub(super) public_key: Vec<u8>,
 }
 
-/// Encrypts content for a client; `None` where its public key is no point of the curve.
+/// Encrypts content for a client; `None` if its public key is not a point of the curve.
 pub(super) fn seal(keys: &McsWebKeys, content: &[u8]) -> Option<McsSealed> {
     let (theirs, auth) = (unbase64(&keys.p256dh)?, unbase64(&keys.auth)?);
-    // A pair of keys for this message alone: what is derived from it encrypts once.
+    // A key pair for this message alone, so that each derived key encrypts only once.
     let mine = PrivateKey::generate(&ECDH_P256).ok()?;
     let public_key = mine.compute_public_key().ok()?.as_ref().to_vec();
     let mut salt = [0; SALT_BYTES];
@@ -40,7 +40,7 @@ pub(super) fn seal(keys: &McsWebKeys, content: &[u8]) -> Option<McsSealed> {
     Some(McsSealed { body: records(&key, nonce, content).ok()?, salt, public_key })
 }
 
-/// Returns what key and nonce are derived for, beside their names: both public keys, the device's first.
+/// Returns the context of the key derivation: both public keys, the device's first.
 fn context(theirs: &[u8], own: &[u8]) -> Vec<u8> {
     [b"P-256\0", &length(theirs)[..], theirs, &length(own)[..], own].concat()
 }
@@ -48,7 +48,7 @@ fn context(theirs: &[u8], own: &[u8]) -> Vec<u8> {
 fn records(key: &LessSafeKey, nonce: [u8; NONCE_LEN], content: &[u8]) -> Result<Vec<u8>, Unspecified> {
     const CONTENT_BYTES: usize = RECORD_BYTES - PAD_LENGTH_BYTES;
     let mut body = Vec::with_capacity(content.len() + 64);
-    // The last record must be shorter than the others: content that fills them is followed by an empty one.
+    // The last record must be shorter than the others, so content that fills them is followed by an empty one.
     for number in 0..=content.len() / CONTENT_BYTES {
         let rest = content.get(number * CONTENT_BYTES..).unwrap_or_default();
         let mut record = vec![0; PAD_LENGTH_BYTES];
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Opens what was sealed, as the drafts say it.
+    /// Decrypts sealed content as the drafts describe it.
     fn opened(content: &[u8]) -> Vec<u8> {
         let mine = PrivateKey::generate(&ECDH_P256).expect("a key");
         let public = mine.compute_public_key().expect("a point").as_ref().to_vec();

@@ -1,4 +1,4 @@
-//! One connection of a program, which serves all that it has registered.
+//! One connection of a program, which serves all its registrations.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
 use crate::upstream::UpstreamError;
 
-/// Serves one connection of a device until either side ends it. `admitted` is cancelled when its program has a registration: anybody may
-/// check in, and be a program of nobody's.
+/// Serves one connection of a device until either side ends it. `admitted` is cancelled once its program has a registration, because any
+/// client can check in.
 pub async fn serve<S>(
     gateway: Gateway,
     stream: S,
@@ -82,13 +82,13 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// One registration that is served.
+/// One served registration.
 struct McsSession {
     channel: McsChannel,
     session: DeviceSession,
 }
 
-/// A delivery that was written and not acknowledged.
+/// A written and unacknowledged delivery.
 #[derive(Clone, Copy)]
 struct McsFlight {
     stanza: u32,
@@ -96,7 +96,7 @@ struct McsFlight {
     message: MessageId,
 }
 
-/// A connection whose device is known.
+/// A connection after its login.
 struct McsConnection<S> {
     gateway: Gateway,
     link: McsLink<S>,
@@ -105,23 +105,23 @@ struct McsConnection<S> {
     wake: Arc<Notify>,
     sessions: Vec<McsSession>,
     flights: VecDeque<McsFlight>,
-    /// Messages of the device that are on disk, and of which it was not told.
+    /// Messages of the device that are on disk and not yet acknowledged.
     kept: Vec<String>,
     heartbeat: Duration,
     received_at: Instant,
-    /// Set while the answer to a heartbeat is awaited.
+    /// Time of an unanswered heartbeat.
     asked_at: Option<Instant>,
-    /// When the registrations were read.
+    /// Time at which the registrations were read.
     loaded_at: Instant,
-    /// Since when the program has no registration.
+    /// Start of the time without a registration.
     lonely_since: Option<Instant>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
-    /// Opens the sessions of a program that has logged in, and says so; gives the link back where it cannot.
+    /// Opens the sessions of a program after its login, and accepts the login; returns the link on failure.
     async fn open(gateway: Gateway, link: McsLink<S>, login: McsLogin) -> Result<Self, (McsLink<S>, McsEnd)> {
         let wake = Arc::new(Notify::new());
-        // Before the registrations are read: one that changes meanwhile raises the flag, and they are read again.
+        // Added before the registrations are read: a concurrent change sets the flag, and they are read again.
         let signal = gateway.mcs_agents().add(login.agent, Arc::clone(&wake));
         let mut connection = Self {
             gateway,
@@ -156,15 +156,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             )));
             return Err(error.into());
         }
-        // Before the reply, and so before anything is given: what it got through its last connection would be given
-        // once more.
+        // Before the reply, and so before any delivery: messages received over the last connection would be delivered again.
         self.confirm_earlier(&login.received).await?;
         let reply = handshake::accepted(&self.gateway, login);
         self.link.put(McsStanza::LoginReply(reply));
         Ok(())
     }
 
-    /// Ends the sessions, before the device hears the last words: what it does then is another connection's.
+    /// Ends the sessions before the final stanzas, after which the device may open another connection.
     fn close(&mut self) {
         self.sessions.clear();
         self.gateway.mcs_agents().remove(self.agent, &self.signal);
@@ -185,7 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
     ) -> Result<(), McsEnd> {
         self.give().await?;
         self.note_loneliness()?;
-        // Before it waits, which may take minutes: a program with a registration has its place from now on.
+        // Before the wait, which may take minutes: a program with a registration is admitted from now on.
         if self.lonely_since.is_none() {
             admitted.cancel();
         }
@@ -201,7 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         }
     }
 
-    /// Notes whether the program has a registration; one that has none for long ends, and gives its place to others.
+    /// Records if the program has a registration. A program without one for too long is disconnected, which frees its place.
     fn note_loneliness(&mut self) -> Result<(), McsEnd> {
         if !self.sessions.is_empty() {
             self.lonely_since = None;
@@ -212,8 +211,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
     }
 
     fn due_at(&self) -> Instant {
-        let due = self.asked_at.map_or(self.received_at + self.heartbeat, |asked| {
-            asked + self.link.limits().heartbeat_ack_timeout
+        let due = self.asked_at.map_or(self.received_at + self.heartbeat, |asked_at| {
+            asked_at + self.link.limits().heartbeat_ack_timeout
         });
         self.lonely_since.map_or(due, |since| due.min(since + self.link.limits().lonely_max))
     }
@@ -223,7 +222,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         self.ask().await
     }
 
-    /// Asks a silent device whether it is there.
+    /// Sends a heartbeat to a silent device.
     async fn ask(&mut self) -> Result<(), McsEnd> {
         if self.asked_at.is_some() {
             return Err(McsEnd::Silent);
@@ -234,9 +233,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         Ok(())
     }
 
-    /// Writes all that there is for the device.
+    /// Writes everything that is pending for the device.
     async fn give(&mut self) -> Result<(), McsEnd> {
-        // Before anything is given: the device reads the other connection.
+        // Checked before any delivery: the device reads the other connection.
         if self.signal.is_replaced() {
             return Err(McsEnd::TakenOver);
         }
@@ -244,15 +243,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             self.load_or_log().await;
         }
         while self.give_some().await? {}
-        // While something of the device is unread, more may be acknowledged by the same stanza.
+        // While input of the device is unread, the same stanza may acknowledge more.
         if !self.kept.is_empty() && (self.link.has_read_all() || self.kept.len() >= UPSTREAM_ACK_MAX_COUNT) {
-            let kept = std::mem::take(&mut self.kept);
-            self.link.put(McsStanza::Iq(McsIq::acknowledging(kept)));
+            let pending = std::mem::take(&mut self.kept);
+            self.link.put(McsStanza::Iq(McsIq::acknowledging(pending)));
         }
         self.link.flush().await
     }
 
-    /// Lets each registration have its turn; returns whether there may be more.
+    /// Serves each registration once; returns true if there may be more.
     async fn give_some(&mut self) -> Result<bool, McsEnd> {
         let (mut has_more, mut cut) = (false, Vec::new());
         for index in 0..self.sessions.len() {
@@ -275,7 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             }
         }
         if !cut.is_empty() {
-            // One with another token may still connect, and is opened again; one that was removed is not.
+            // A device with a new token may still connect, and is opened again; a removed one is not.
             self.sessions.retain(|one| !cut.contains(&one.channel.identity.device));
             self.load_or_log().await;
         }
@@ -303,9 +302,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         self.link.put(McsStanza::Data(Box::new(stanza)))
     }
 
-    /// Takes what the device says.
+    /// Processes a stanza of the device.
     async fn hear(&mut self, stanza: McsStanza) -> Result<(), McsEnd> {
-        // Whatever comes shows that the device is there.
+        // Any stanza shows that the device is alive.
         (self.received_at, self.asked_at) = (Instant::now(), None);
         if let Some(last) = stanza.last_received() {
             self.confirm_up_to(last);
@@ -330,7 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         Ok(())
     }
 
-    /// Confirms what the device has received by the numbers of our stanzas.
+    /// Confirms the deliveries in the stanzas that the device reports as received, by their numbers.
     fn confirm_up_to(&mut self, last: u32) {
         let mut confirmed: BTreeMap<DeviceId, Vec<MessageId>> = BTreeMap::new();
         let count = self.flights.partition_point(|flight| flight.stanza <= last);
@@ -361,9 +360,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         }
     }
 
-    /// Confirms what the device says to have received through an earlier connection. An id without a device is from a time when the
-    /// program had one registration; with several, nobody knows whose it is, and the message is given again.
-    // Exclusive, though it changes nothing here: a shared borrow across a wait would ask the stream to be shared between threads.
+    /// Confirms the deliveries that the device received over an earlier connection. An id without a device was assigned while the program
+    /// had one registration. If it now has several, the device of that id is unknown, and the message is delivered again.
+    // `&mut` although it changes nothing: a shared borrow across an await would require the stream to be `Sync`.
     async fn confirm_earlier(&mut self, received: &[String]) -> Result<(), StoreError> {
         let received: Vec<McsPersistentId> =
             received.iter().filter_map(|id| McsPersistentId::parse(id)).collect();
@@ -379,8 +378,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         Ok(())
     }
 
-    /// Keeps a message of the device; it is acknowledged when it is on disk. Where the store cannot keep it now the connection ends, so
-    /// that the device sends it again.
+    /// Stores a message of the device, and acknowledges it once it is on disk. If the store fails, the connection ends, so that the device
+    /// sends the message again.
     async fn keep(&mut self, stanza: &McsData) -> Result<(), McsEnd> {
         let channels = self.sessions.iter().map(|one| &one.channel);
         let Some(channel) = channel_of(stanza, channels).cloned() else {
@@ -407,14 +406,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         }
     }
 
-    /// Answers the device that its message was not taken, and that it need not send it again.
+    /// Rejects a message of the device permanently, so that the device does not send it again.
     fn refuse(&mut self, channel: &McsChannelName, stanza: &McsData, word: &str) {
         self.note_kept(stanza);
         self.put_data(send_error_stanza(channel, key_of(stanza), word));
     }
 
-    /// Reads the registrations with the heartbeats, but not with each of one who sends many: another process may have taken a
-    /// registration of this program.
+    /// Reads the registrations on heartbeats, at a limited rate: another process may have added a registration of this program.
     async fn load_again(&mut self) {
         if self.loaded_at.elapsed() >= self.link.limits().heartbeat_min {
             self.load_or_log().await;
@@ -427,9 +425,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         }
     }
 
-    /// Reads what the program has registered: opens sessions for what is new, and ends those of what is gone.
+    /// Reads the program's registrations. Opens sessions for new ones, and ends those of removed ones.
     async fn load(&mut self) -> Result<(), StoreError> {
-        // Noted first: a store that fails is not asked again with each heartbeat.
+        // Set first, so that a failing store is not read again on each heartbeat.
         self.loaded_at = Instant::now();
         let channels = self.gateway.mcs_channels(self.agent).await?;
         self.sessions.retain(|one| channels.contains(&one.channel));

@@ -1,4 +1,4 @@
-//! What a device sends to its app.
+//! Upstream messages of devices to their apps.
 
 use std::time::Duration;
 
@@ -12,11 +12,10 @@ use super::channel::McsChannel;
 use crate::limits::UPSTREAM_TTL_MAX;
 use crate::upstream::{UpstreamDraft, UpstreamError};
 
-/// How long a message waits that is wanted now or never: as long as its app needs to take it.
+/// Lifetime of a message with a time to live of zero: enough for its app to take it.
 const NOW: Duration = Duration::from_secs(10);
 
-/// Finds the registration that a message belongs to: `to` names the sender, as `12@gcm.googleapis.com` or alone, the category
-/// the program.
+/// Finds the registration of a message: `to` names the sender, as `12@gcm.googleapis.com` or alone, the category names the program.
 pub(super) fn channel_of<'a>(
     stanza: &McsData,
     channels: impl Iterator<Item = &'a McsChannel>,
@@ -37,13 +36,13 @@ pub(super) fn channel_of<'a>(
     of_sender.iter().find(is_of_program).or_else(|| of_sender.first()).copied()
 }
 
-/// Returns the device's name for its message, which is what tells a repeat.
+/// Returns the device's id of its message, by which a repeat is detected.
 pub(super) fn key_of(stanza: &McsData) -> &str {
     let ids = [&stanza.id, &stanza.persistent_id];
     ids.into_iter().flatten().find(|id| !id.is_empty()).map_or("", String::as_str)
 }
 
-/// Returns what is acknowledged to the device; empty where it cannot be named.
+/// Returns the id to acknowledge to the device; empty if there is none.
 pub(super) fn acknowledged_by(stanza: &McsData) -> &str {
     let ids = [&stanza.persistent_id, &stanza.id];
     ids.into_iter().flatten().find(|id| !id.is_empty()).map_or("", String::as_str)
@@ -63,7 +62,7 @@ pub(super) fn draft(stanza: &McsData) -> UpstreamDraft {
     UpstreamDraft { key: key_of(stanza).to_owned(), data, ttl }
 }
 
-/// Returns the word by which a device is told why its message was not kept; `None` where it is to try again later.
+/// Returns the error word for a message that was not stored; `None` if the device should try again later.
 pub(super) const fn refusal_word(error: &UpstreamError) -> Option<&'static str> {
     match error {
         UpstreamError::Invalid(_) => Some("invalid_parameters"),

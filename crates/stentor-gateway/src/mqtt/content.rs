@@ -1,4 +1,4 @@
-//! A message of the app, as a device of MQTT gets it.
+//! Messages of the app in the format for MQTT devices.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,30 +15,30 @@ use crate::web_push::{PushKeys, SealingError};
 
 use super::subscriptions::{DELETED_TOPIC, DEVICE_TOPIC, TOPIC_PREFIX};
 
-/// What a payload is, for MQTT 5.
+/// The kind of a payload, for MQTT 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MqttPayloadKind {
     /// A JSON object.
     Json,
-    /// Bytes of the app's own.
+    /// The app's own bytes.
     Raw,
-    /// Bytes that only the device can read.
+    /// Bytes that only the device can decrypt.
     Sealed(SealedBy),
 }
 
-/// One PUBLISH to a device, but for its QoS.
+/// A PUBLISH to a device, without its QoS.
 #[derive(Debug)]
 pub(super) struct MqttDelivery {
     pub(super) topic: String,
     pub(super) payload: Vec<u8>,
     pub(super) kind: MqttPayloadKind,
-    /// The life that is left, in seconds; `None` for what has no end.
+    /// Remaining lifetime in seconds; `None` for unlimited.
     pub(super) expiry_seconds: Option<u32>,
     /// The message's id.
     pub(super) message_id: Option<String>,
 }
 
-/// The payload of a message that is not raw.
+/// The JSON payload of a message without raw bytes.
 #[derive(Serialize)]
 struct MqttMessageRecord<'a> {
     id: String,
@@ -53,7 +53,7 @@ struct MqttMessageRecord<'a> {
     sent_at: i64,
 }
 
-/// Returns the topic on which a message comes.
+/// Returns the MQTT topic of a message.
 pub(super) fn topic_of(message: &Message) -> Cow<'static, str> {
     match &message.spec.target {
         Target::Topic(name) => format!("{TOPIC_PREFIX}{}", name.as_str()).into(),
@@ -61,12 +61,12 @@ pub(super) fn topic_of(message: &Message) -> Cow<'static, str> {
     }
 }
 
-/// Returns the life that is left of a message, in seconds; `None` for what has no end.
+/// Returns the remaining lifetime of a message in seconds; `None` for unlimited.
 pub(super) fn expiry_seconds_of(message: &Message, now: Timestamp) -> Option<u32> {
     u32::try_from(message.remaining_ttl(now).as_seconds()).ok()
 }
 
-/// Writes a message as it is given to a device, sealed where that has keys.
+/// Formats a message for a device, sealed if the device has keys.
 pub(super) fn delivery_of(
     message: &Message,
     now: Timestamp,
@@ -92,7 +92,7 @@ fn clear_payload(message: &Message) -> (Vec<u8>, MqttPayloadKind) {
     }
 }
 
-/// Writes that so many messages were deleted.
+/// Formats the notice that `count` messages were deleted.
 pub(super) fn deletion_of(count: usize) -> MqttDelivery {
     MqttDelivery {
         topic: DELETED_TOPIC.to_owned(),
@@ -118,6 +118,6 @@ fn json_of(message: &Message) -> Vec<u8> {
         priority: spec.priority,
         sent_at: message.created_at.as_millis(),
     };
-    // Text under text: that can always be written.
+    // Maps with text keys always serialize.
     serde_json::to_vec(&record).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Deliveries as they are written, made once for all devices that get the same.
+//! A cache of encoded deliveries, shared by devices that get the same bytes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use super::content::{delivery_of, expiry_seconds_of};
 use super::request::MqttVersion;
 use super::writer::EncodedDelivery;
 
-/// Messages that are given to many devices at the same time; with more of them each is made more often.
+/// Size of the cache: messages delivered to many devices at the same time. With more messages each is encoded more often.
 const KEPT_MAX_COUNT: usize = 32;
 
 thread_local! {
-    /// Of each thread its own: connections on other threads are not waited for.
+    /// One per thread, so that connections on other threads need no lock.
     static LATELY: RefCell<EncodedDeliveries> = const { RefCell::new(EncodedDeliveries::new()) };
 }
 
-/// What makes the bytes of one delivery differ from those of another, but for the packet identifier.
+/// The properties that determine the bytes of a delivery, except the packet identifier.
 struct DeliveryKey {
-    /// Held here, so that no other message is ever found in its place.
+    /// Held here, so that no other message can reuse its address.
     message: Arc<Message>,
     version: MqttVersion,
     is_numbered: bool,
-    /// MQTT 3.1.1 does not tell it.
+    /// `None` for MQTT 3.1.1, which does not transmit it.
     expiry_seconds: Option<u32>,
 }
 
-/// The deliveries that were made last.
+/// The most recently encoded deliveries.
 struct EncodedDeliveries {
     kept: Vec<(DeliveryKey, EncodedDelivery)>,
-    /// Whose place the next one takes.
+    /// Index of the next entry to replace.
     oldest: usize,
 }
 
-/// Hands over a message as a device of this version without keys is given it; `None` when it cannot be written.
+/// Calls `write` with a message as encoded for devices of this version without keys; `None` if it cannot be encoded.
 pub(super) fn with_encoded<T>(
     message: &Arc<Message>,
     version: MqttVersion,

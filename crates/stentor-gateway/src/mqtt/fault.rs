@@ -1,15 +1,15 @@
-//! Why a connection ends.
+//! Reasons for the end of a connection.
 
 use mqtt_protocol_core::mqtt::result_code::{DisconnectReasonCode, MqttError};
 
 use crate::session_state::Closed;
 
-/// What a device did that it may not do, or what keeps us from serving it; MQTT 5 tells it (chapter 2.4).
+/// A violation by a device, or a failure to serve it. MQTT 5 reports it to the device (chapter 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MqttFault {
-    /// What the device is told.
+    /// The reason code sent to the device.
     pub(super) code: DisconnectReasonCode,
-    /// The same for people.
+    /// A description for people.
     pub(super) text: &'static str,
 }
 
@@ -18,12 +18,12 @@ impl MqttFault {
         Self { code, text }
     }
 
-    /// Returns the fault of a packet that breaks the rules of the protocol.
+    /// Creates the fault of a packet that breaks the rules of the protocol.
     pub(super) const fn protocol(text: &'static str) -> Self {
         Self::new(DisconnectReasonCode::ProtocolError, text)
     }
 
-    /// Returns the fault of a packet that cannot be read.
+    /// Creates the fault of an unreadable packet.
     pub(super) const fn unreadable(error: MqttError) -> Self {
         match error {
             MqttError::PacketTooLarge => {
@@ -35,22 +35,22 @@ impl MqttFault {
     }
 }
 
-/// How a connection ends.
+/// The end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MqttEnd {
-    /// The other side is gone, or takes nothing any more.
+    /// The peer is gone, or no longer reads.
     Gone,
-    /// The device has said so; `with_will` when it wants its will to be sent, and how long its session is to go on where
-    /// that has changed.
+    /// The device disconnected. `with_will` is set if it wants its will to be sent; the other field is the changed session expiry, if it
+    /// sent one.
     Left { with_will: bool, session_expiry_seconds: Option<u32> },
-    /// The device did something that it may not do.
+    /// The device violated a rule.
     Fault(MqttFault),
-    /// The session ended from our side.
+    /// The server ended the session.
     Closed(Closed),
 }
 
 impl MqttEnd {
-    /// Returns what the device is told, if it can be told anything.
+    /// Returns the fault to report to the device, if there is one.
     pub(super) const fn fault(self) -> Option<MqttFault> {
         match self {
             Self::Gone | Self::Left { .. } => None,
@@ -77,7 +77,7 @@ impl MqttEnd {
         }
     }
 
-    /// Returns how long the session is to go on, where the device has said that anew at the end.
+    /// Returns the session expiry, if the device changed it at the end.
     pub(super) const fn session_expiry(self) -> Option<u32> {
         match self {
             Self::Left { session_expiry_seconds, .. } => session_expiry_seconds,
@@ -85,7 +85,7 @@ impl MqttEnd {
         }
     }
 
-    /// Returns whether the device's will is to be sent. A server that stops says nothing of its devices.
+    /// Returns true if the device's will must be sent. A server that stops sends no wills.
     pub(super) const fn leaves_will(self) -> bool {
         match self {
             Self::Left { with_will, .. } => with_will,

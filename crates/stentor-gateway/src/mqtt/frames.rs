@@ -1,4 +1,4 @@
-//! Packets out of bytes, and what they ask for.
+//! Parsing of packets into requests.
 
 mod form;
 mod v3;
@@ -14,21 +14,21 @@ use super::request::{MqttRequest, MqttVersion};
 const CONNECT: u8 = 1;
 const PUBLISH: u8 = 3;
 const PUBACK: u8 = 4;
-/// How a PUBACK begins that says nothing but the number: most of what devices send.
+/// First bytes of a PUBACK with only a packet identifier: most packets of devices are of this kind.
 const SHORT_PUBACK: [u8; 2] = [PUBACK << 4, 2];
 const PUBREL: u8 = 6;
 const SUBSCRIBE: u8 = 8;
 const UNSUBSCRIBE: u8 = 10;
 const PINGREQ: u8 = 12;
 const DISCONNECT: u8 = 14;
-/// Where the version is in a CONNECT whose protocol's name is `MQTT`.
+/// Offset of the version in a CONNECT with the protocol name `MQTT`.
 const VERSION_AT_BYTE: usize = 6;
-/// The place of its flags.
+/// Offset of its flags.
 const CONNECT_FLAGS_AT_BYTE: usize = 7;
 
-/// Makes requests of bytes that come in any pieces. It holds no more than one packet and what came behind it.
+/// An incremental parser of requests. It holds at most one packet and the bytes received after it.
 pub(super) struct MqttReader {
-    /// Has a part of a packet; there is none between two packets.
+    /// Holds a partial packet; `None` between two packets.
     builder: Option<Box<PacketBuilder>>,
     packet_max_bytes: u32,
     version: Option<MqttVersion>,
@@ -37,30 +37,30 @@ pub(super) struct MqttReader {
 }
 
 impl MqttReader {
-    /// Starts before the first packet, which may have so many bytes.
+    /// Starts before the first packet, with its size limit.
     pub(super) fn new(packet_max_bytes: u32) -> Self {
         Self { builder: None, packet_max_bytes, version: None, input: Vec::new(), read_bytes: 0 }
     }
 
-    /// Sets how many bytes the packets from the next one on may have.
+    /// Sets the size limit from the next packet on.
     pub(super) const fn set_packet_max_bytes(&mut self, packet_max_bytes: u32) {
         self.packet_max_bytes = packet_max_bytes;
     }
 
-    /// Returns the version; `None` before a CONNECT told it.
+    /// Returns the version; `None` before a CONNECT.
     pub(super) const fn version(&self) -> Option<MqttVersion> {
         self.version
     }
 
-    /// Takes what came.
+    /// Adds received bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Returns the next request; `None` when more bytes are needed.
+    /// Returns the next request; `None` if more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
         while let Some(rest) = self.input.get(self.read_bytes..).filter(|rest| !rest.is_empty()) {
-            // Only between two packets, and after the login, can these bytes be nothing else.
+            // These bytes are unambiguous only between two packets, and after the login.
             let is_between = self.version.is_some() && self.builder.is_none();
             if let Some(packet_id) = is_between.then(|| short_puback(rest)).flatten() {
                 self.read_bytes += SHORT_PUBACK.len() + size_of_val(&packet_id);
@@ -79,7 +79,7 @@ impl MqttReader {
                 PacketBuildResult::Incomplete => {}
             }
         }
-        // A connection that is idle has no buffer.
+        // An idle connection has no buffer.
         (self.input, self.read_bytes) = (Vec::new(), 0);
         Ok(None)
     }
@@ -106,7 +106,7 @@ impl MqttReader {
     }
 }
 
-/// Returns the number in a PUBACK that says nothing else; `None` for everything else, which the library reads.
+/// Returns the packet identifier of a PUBACK without other content; `None` for any other packet, which the library parses.
 fn short_puback(bytes: &[u8]) -> Option<u16> {
     let (number, _) = bytes.strip_prefix(&SHORT_PUBACK)?.split_first_chunk::<2>()?;
     Some(u16::from_be_bytes(*number)).filter(|number| *number > 0)
@@ -136,7 +136,7 @@ fn version_of(packet: &RawPacket) -> Result<MqttVersion, MqttFault> {
     }
 }
 
-/// The bytes of a PUBLISH, which the library shares instead of copying.
+/// Returns the bytes of a PUBLISH, which the library shares instead of copying.
 fn shared(packet: &RawPacket) -> Result<mqtt_protocol_core::mqtt::Arc<[u8]>, MqttError> {
     match &packet.data {
         PacketData::Publish(bytes) => Ok(bytes.clone()),
@@ -144,7 +144,7 @@ fn shared(packet: &RawPacket) -> Result<mqtt_protocol_core::mqtt::Arc<[u8]>, Mqt
     }
 }
 
-/// Returns the number that a packet is acknowledged by, which is never zero.
+/// Returns a packet identifier. Fails if it is zero.
 fn numbered(packet_id: u16) -> Result<u16, MqttError> {
     if packet_id == 0 { Err(MqttError::ProtocolError) } else { Ok(packet_id) }
 }

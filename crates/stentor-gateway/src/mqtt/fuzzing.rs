@@ -1,10 +1,10 @@
-//! The reading of foreign bytes, for the fuzzer.
+//! Entry points for the fuzzer: parsing of untrusted bytes.
 
 use super::frames::MqttReader;
 use super::request::MqttRequest;
 use super::upstream::draft_of;
 
-/// Reads what a connection says, cut into pieces; returns how many requests it is before its first fault.
+/// Parses the bytes of a connection, cut into pieces; returns the number of requests before the first fault.
 #[must_use]
 pub fn read(bytes: &[u8], piece_bytes: usize, packet_max_bytes: u32) -> usize {
     let mut reader = MqttReader::new(packet_max_bytes);

@@ -19,26 +19,26 @@ use super::writer::MqttAdmission;
 use crate::gateway::{Gateway, LoginError};
 use crate::identity::DeviceIdentity;
 
-/// Random bytes of a client id that we assign.
+/// Random bytes of a client id assigned by the server.
 const CLIENT_ID_BYTES: usize = 12;
 
-/// What a login is refused with.
+/// The reason code and description of a rejected login.
 type ConnectRefusal = (ConnectReasonCode, &'static str);
 
-/// A device that is let in.
+/// A successful login.
 pub(super) struct MqttLogin {
     pub(super) identity: DeviceIdentity,
-    /// The record of its session, where that goes on after this connection.
+    /// The record of its session, if the session outlives this connection.
     pub(super) record: Option<Box<str>>,
     pub(super) is_resumed: bool,
-    /// Apart: few have one.
+    /// Boxed, because few devices have one.
     pub(super) will: Option<Box<WaitingWill>>,
     pub(super) window: u16,
-    /// After so much silence the device counts as gone.
+    /// Silence after which the device counts as gone.
     pub(super) silence_max: Duration,
 }
 
-/// Waits for the login and answers it; `None` when the connection is over.
+/// Waits for the login and answers it; `None` if the connection has ended.
 pub(super) async fn enter<S: AsyncRead + AsyncWrite + Unpin>(
     gateway: &Gateway,
     link: &mut MqttLink<S>,
@@ -48,12 +48,12 @@ pub(super) async fn enter<S: AsyncRead + AsyncWrite + Unpin>(
     let login = async {
         tokio::select! {
             biased;
-            // First, so that a server that stops lets nobody in.
+            // First, so that a stopping server accepts no login.
             () = stopping.cancelled() => None,
             login = answer(gateway, link, limits) => login,
         }
     };
-    // Also what the store and the answer take counts, so that no connection without a login lasts.
+    // The timeout includes the store and the reply, so that no connection without a login lasts.
     let login: std::pin::Pin<Box<_>> = Box::pin(tokio::time::timeout(limits.login_timeout, login));
     login.await.ok().flatten()
 }
@@ -65,7 +65,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Option<Box<MqttLogin>> {
     let admitted = match link.request().await {
         Ok(MqttRequest::Connect(connect)) => {
-            // The answer is in the version of the question.
+            // The reply has the version of the request.
             link.writer.set_version(connect.version);
             link.writer.set_packet_max_bytes(connect.packet_max_bytes);
             admit(gateway, link, *connect, limits).await
@@ -81,12 +81,12 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
         link.writer.refuse(*code, text);
     }
     link.flush().await.ok()?;
-    // Only now: before its login a device may send no more than a login takes.
+    // Only now: before its login a device may send only small packets.
     link.reader.set_packet_max_bytes(limits.packet_max_bytes);
     admitted.ok().map(Box::new)
 }
 
-/// Answers what is no login, as far as the versions have an answer.
+/// Answers an unreadable login, as far as the version provides a reply.
 fn refuse_unreadable<S: AsyncRead + AsyncWrite + Unpin>(link: &mut MqttLink<S>, end: MqttEnd) {
     let MqttEnd::Fault(MqttFault { code, text }) = end else { return };
     match link.reader.version() {
@@ -114,7 +114,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     let identity = login(gateway, &connect).await?;
     let assigned = connect.client_id.is_empty().then(new_client_id);
     let client_id = assigned.clone().unwrap_or_else(|| connect.client_id.clone());
-    // A will does not wait longer than its session goes on (3.1.3.2.2 of MQTT 5).
+    // The delay of a will ends with its session at the latest (3.1.3.2.2 of MQTT 5).
     let delay_seconds = connect.will.as_ref().map_or(0, |will| will.delay_seconds);
     let will_delay = limits.will_delay_max.min(Duration::from_secs(delay_seconds.into()));
     let wanted = WantedSession {
@@ -146,20 +146,20 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
-/// Checks what needs no look-up.
+/// Checks everything that needs no look-up.
 fn check(connect: &MqttConnect) -> Result<(), ConnectRefusal> {
     if connect.has_method {
         let text = "log in with the device's token as user name and its secret as password";
         return Err((ConnectReasonCode::BadAuthenticationMethod, text));
     }
-    // A session without a name could not be found again (3.1.3-8 of MQTT 3.1.1).
+    // A session without a client id could not be found again (3.1.3-8 of MQTT 3.1.1).
     let is_nameless = connect.client_id.is_empty() && connect.version == MqttVersion::V3 && connect.is_kept();
-    // 1.5.3 of 3.1.1, 1.5.4 of MQTT 5: a name should have no control characters.
+    // A client id should have no control characters (1.5.3 of 3.1.1, 1.5.4 of MQTT 5).
     let is_readable = !connect.client_id.contains(SEPARATOR);
     if is_nameless || !is_readable || connect.client_id.len() > CLIENT_ID_MAX_BYTES {
         return Err((ConnectReasonCode::ClientIdentifierNotValid, "a client id has 1 to 256 bytes"));
     }
-    // 3.2.2.3.4 of MQTT 5; 3.1.1 has no maximum that could be told.
+    // 3.2.2.3.4 of MQTT 5; 3.1.1 cannot announce a maximum.
     if connect.will.as_ref().is_some_and(|will| will.publish.qos > 1) {
         return Err((ConnectReasonCode::QosNotSupported, "QoS 0 and 1 are supported"));
     }
@@ -184,8 +184,8 @@ async fn login(gateway: &Gateway, connect: &MqttConnect) -> Result<DeviceIdentit
     }
 }
 
-/// Returns the keep alive that the device is told in place of its own, and how long it may be silent: one and a half times the
-/// keep alive (3.1.2.10 of both versions).
+/// Returns the keep alive to announce in place of the device's own, and the longest silence: one and a half times the keep alive (3.1.2.10
+/// of both versions).
 fn keep_alive(connect: &MqttConnect, limits: &MqttLimits) -> (Option<u16>, Duration) {
     let wanted = connect.keep_alive_seconds;
     let is_too_long = wanted == 0 || wanted > limits.keep_alive_max_seconds;

@@ -1,25 +1,25 @@
-//! Bounds of a connection.
+//! Limits of a connection.
 
 use std::time::Duration;
 
-/// Bounds of one connection; the defaults suit devices.
+/// Limits of one connection; the defaults suit devices.
 #[derive(Debug, Clone, Copy)]
 pub struct MqttLimits {
-    /// Largest packet that a device may send.
+    /// Largest packet of a device.
     pub packet_max_bytes: u32,
     /// Largest packet of a device that has not logged in.
     pub login_packet_max_bytes: u32,
-    /// Longest time from the connection to the end of the login.
+    /// Timeout from the connection to the end of the login.
     pub login_timeout: Duration,
-    /// Longest time that a device may take nothing of what is written to it.
+    /// Timeout of a write to a device.
     pub write_timeout: Duration,
-    /// Longest keep alive in seconds, which a device of MQTT 5 is told; zero counts as too long.
+    /// Longest keep alive in seconds, which is announced to a device of MQTT 5; zero counts as too long.
     pub keep_alive_max_seconds: u16,
-    /// Longest silence of a device of MQTT 3.1.1 that wants no keep alive.
+    /// Longest silence of a device of MQTT 3.1.1 without keep alive.
     pub silence_max: Duration,
-    /// Deliveries that a device may have unconfirmed.
+    /// Most unconfirmed deliveries of a device.
     pub window_max_count: u16,
-    /// Filters that open the mailbox of one connection.
+    /// Most filters of one connection.
     pub filters_max_count: u16,
     /// Longest delay of a will.
     pub will_delay_max: Duration,
@@ -41,11 +41,11 @@ impl Default for MqttLimits {
     }
 }
 
-/// Longest name that a client may give itself.
+/// Longest client id.
 pub(super) const CLIENT_ID_MAX_BYTES: usize = 256;
-/// Filters of one SUBSCRIBE or UNSUBSCRIBE that are looked at; each one may cost a transaction.
+/// Filters of one SUBSCRIBE or UNSUBSCRIBE that are processed; each one may cost a transaction.
 pub(super) const FILTERS_PER_PACKET_MAX_COUNT: usize = 64;
-/// What is read at once; it lies on the stack, so that an idle connection has no buffer.
+/// Bytes read at once, into a buffer on the stack, so that an idle connection has no buffer.
 pub(super) const READ_BYTES: usize = 4_096;
-/// What is gathered before it is written.
+/// Bytes gathered before a write.
 pub(super) const WRITE_BYTES: usize = 16 * 1_024;

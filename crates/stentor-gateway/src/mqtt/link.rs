@@ -1,4 +1,4 @@
-//! The bytes of a connection.
+//! The byte stream of a connection.
 
 use std::future::poll_fn;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use super::limits::{MqttLimits, READ_BYTES};
 use super::request::MqttRequest;
 use super::writer::MqttWriter;
 
-/// One connection with what was read and what is to be written; both are empty while it is idle.
+/// One connection with its input and output, which are both empty while it is idle.
 pub(super) struct MqttLink<S> {
     stream: S,
     pub(super) reader: MqttReader,
@@ -24,10 +24,10 @@ pub(super) struct MqttLink<S> {
     write_timeout_ms: u32,
 }
 
-/// How much found room at once.
+/// The result of a write without waiting.
 enum WrittenNow {
     Whole,
-    /// So many bytes, or all of them and the connection holds some back.
+    /// This number of bytes was written; if it is all of them, the flush is still pending.
     Part(usize),
 }
 
@@ -38,14 +38,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
         Self { stream, reader, writer: MqttWriter::new(), stopping, write_timeout_ms }
     }
 
-    /// Waits for bytes and hands them to the reader. It may be cut off: what came is in the reader.
+    /// Waits for bytes and passes them to the reader. The call may be cancelled without losing data.
     pub(super) async fn fill(&mut self) -> Result<(), MqttEnd> {
         poll_fn(|context| self.poll_fill(context)).await
     }
 
-    /// Waits for bytes and hands them to the reader.
+    /// Waits for bytes and passes them to the reader.
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), MqttEnd>> {
-        // On the stack: between two polls there is no buffer. Most polls bring little or nothing, so that it is not zeroed.
+        // On the stack, so that there is no buffer between two polls. Not zeroed, because most polls bring little or nothing.
         let mut space = [MaybeUninit::<u8>::uninit(); READ_BYTES];
         let mut space = ReadBuf::uninit(&mut space);
         match Pin::new(&mut self.stream).poll_read(context, &mut space) {
@@ -68,16 +68,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the output.
     pub(super) async fn flush(&mut self) -> Result<(), MqttEnd> {
-        // Most of what is written finds room at once, and needs neither a timer nor memory of its own.
+        // Most writes complete at once, and need neither a timer nor memory of their own.
         match poll_fn(|context| Poll::Ready(self.flush_now(context))).await? {
             None => Ok(()),
             Some(rest) => Box::pin(self.write_rest(rest)).await,
         }
     }
 
-    /// Writes of what was gathered what finds room at once; returns the rest.
+    /// Writes the output as far as possible without waiting; returns the rest.
     fn flush_now(&mut self, context: &mut Context<'_>) -> Result<Option<Vec<u8>>, MqttEnd> {
         if self.writer.waiting_bytes() == 0 {
             return Ok(None);
@@ -89,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
         })
     }
 
-    /// Writes what finds room at once.
+    /// Writes as many bytes as possible without waiting.
     fn write_now(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<WrittenNow, MqttEnd> {
         let mut stream = Pin::new(&mut self.stream);
         match stream.as_mut().poll_write(context, bytes) {
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
         }
     }
 
-    /// Waits until all is written. Whoever takes nothing for too long is cut off.
+    /// Waits until all bytes are written. A device that does not read for too long is disconnected.
     async fn write_rest(&mut self, bytes: Vec<u8>) -> Result<(), MqttEnd> {
         let (timeout, stream) = (self.write_timeout(), &mut self.stream);
         let writing = async {
@@ -115,12 +115,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
             written = tokio::time::timeout(timeout, writing) => {
                 written.map_err(|_| MqttEnd::Gone)?.map_err(|_| MqttEnd::Gone)
             }
-            // A packet may have been written in part: no word of farewell could be read behind it.
+            // A packet may have been written in part: no final packet could be parsed after it.
             () = self.stopping.cancelled() => Err(MqttEnd::Gone),
         }
     }
 
-    /// Writes the last words and closes; whoever does not listen is left.
+    /// Writes the final packets and closes, within the write timeout.
     pub(super) async fn close(mut self) {
         let bytes = self.writer.take();
         let (timeout, stream) = (self.write_timeout(), &mut self.stream);

@@ -1,7 +1,7 @@
-//! MQTT 3.1.1 and 5: a device that connects as it would to a broker.
+//! A server of MQTT 3.1.1 and 5, to which devices connect as to a broker.
 //!
-//! The ledger is the session: what waits for the device is given whoever asks for it, and what its acknowledgements confirm waits
-//! no more. Topics of MQTT are three rooms: `messages/device` and `topics/NAME` lead to the device, `upstream/...` from it.
+//! The ledger is the session: waiting messages are delivered on subscription, and the device's acknowledgements remove them. There are
+//! three spaces of topics: `messages/device` and `topics/NAME` lead to the device, `upstream/...` from it.
 
 mod content;
 mod encoded_deliveries;
@@ -29,9 +29,8 @@ use crate::gateway::Gateway;
 use link::MqttLink;
 use session::MqttSession;
 
-/// Serves one connection to its end: the login, then messages both ways, until either side leaves or [`Gateway::stop`] ends all
-/// sessions. `admitted` is cancelled when the device has logged in; `stopping` ends what is no session yet, and whoever waits for
-/// a device that does not read.
+/// Serves one connection to its end: the login, then messages both ways, until either side leaves or [`Gateway::stop`] ends all sessions.
+/// `admitted` is cancelled after the login. `stopping` ends connections that have no session yet, and waits for devices that do not read.
 pub fn serve<S>(
     gateway: Gateway,
     stream: S,
@@ -42,7 +41,7 @@ pub fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    // What happens once, or now and then, has memory of its own: an idle connection holds what it waits with.
+    // Rare steps are boxed, so that an idle connection holds only its waiting state.
     let entering = Box::pin(enter(gateway, stream, stopping, admitted, limits));
     async move {
         if let Some(session) = entering.await {

@@ -1,10 +1,10 @@
-//! What a device asks for, in whichever version it says it.
+//! Requests of a device, independent of the protocol version.
 
 use secrecy::SecretString;
 
 use super::fault::MqttFault;
 
-/// The version that a connection speaks.
+/// The protocol version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MqttVersion {
     /// 3.1.1 (OASIS, 2014).
@@ -13,69 +13,69 @@ pub(super) enum MqttVersion {
     V5,
 }
 
-/// One packet of a device.
+/// A packet of a device.
 #[derive(Debug)]
 pub(super) enum MqttRequest {
-    /// The first one.
+    /// The login.
     Connect(Box<MqttConnect>),
     /// A message to the app.
     Publish(Box<MqttPublish>),
-    /// The device has got a delivery.
+    /// The acknowledgement of a delivery.
     Puback(u16),
-    /// Filters, each with what is wanted of it.
+    /// A subscription to filters, each with its options.
     Subscribe { packet_id: u16, filters: Vec<(String, MqttFilterOptions)> },
-    /// The device leaves these filters.
+    /// The end of subscriptions to filters.
     Unsubscribe { packet_id: u16, filters: Vec<String> },
-    /// Asks whether we are there.
+    /// A ping.
     Ping,
-    /// The last one; MQTT 5 may say anew how long the session is to go on.
+    /// The end of the connection; MQTT 5 may change the session expiry.
     Disconnect { with_will: bool, session_expiry_seconds: Option<u32> },
 }
 
 /// The options of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MqttFilterOptions {
-    /// The best QoS that is wanted, 0 to 2.
+    /// The highest QoS requested, 0 to 2.
     pub(super) qos: u8,
-    /// Whether the retain flag comes as the app has sent it (3.8.3.1 of MQTT 5).
+    /// True if the retain flag must be passed on as published (3.8.3.1 of MQTT 5).
     pub(super) is_as_published: bool,
-    /// When the last states of topics are wanted.
+    /// The condition for sending the last states of topics.
     pub(super) last_states: WantedLastStates,
 }
 
-/// When a subscription wants the last states of its topics: the retain handling of MQTT 5; in 3.1.1 always.
+/// The condition for sending the last states of topics to a subscription: the retain handling of MQTT 5; always in 3.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedLastStates {
-    /// Whenever it is made.
+    /// At each subscription.
     Always,
-    /// When it was not there before.
+    /// Only if the subscription is new.
     WhenNew,
     /// Not at all.
     Never,
 }
 
-/// How a device introduces itself.
+/// The contents of a CONNECT.
 #[derive(Debug)]
 pub(super) struct MqttConnect {
     pub(super) version: MqttVersion,
     pub(super) client_id: String,
-    /// Whether it wants a new session.
+    /// True if it requests a new session.
     pub(super) is_clean: bool,
-    /// How long its session is to go on after the connection.
+    /// Lifetime of its session after the connection.
     pub(super) session_expiry_seconds: u32,
     pub(super) keep_alive_seconds: u16,
     pub(super) token: Option<String>,
     pub(super) secret: Option<SecretString>,
     pub(super) will: Option<MqttWill>,
-    /// Deliveries of QoS 1 that it takes at once.
+    /// Most unacknowledged deliveries of QoS 1 that it accepts.
     pub(super) receive_max_count: u16,
-    /// Largest packet that it takes.
+    /// Largest packet that it accepts.
     pub(super) packet_max_bytes: u32,
-    /// Whether it wants to prove itself in another way than with its token and secret.
+    /// True if it requests another authentication method than token and secret.
     pub(super) has_method: bool,
 }
 
-/// What is sent in a device's name when it is gone without a word.
+/// The message to send in a device's name when its connection is lost.
 #[derive(Debug)]
 pub(super) struct MqttWill {
     pub(super) publish: MqttPublish,
@@ -91,21 +91,21 @@ pub(super) struct MqttPublish {
     pub(super) qos: u8,
     /// Zero with QoS 0.
     pub(super) packet_id: u16,
-    /// How long it may wait.
+    /// Time to live in seconds.
     pub(super) expiry_seconds: Option<u32>,
-    /// The device's own name for it.
+    /// The device's own id of the message.
     pub(super) key: Option<String>,
 }
 
 impl MqttConnect {
-    /// Returns whether its session outlives the connection.
+    /// Returns true if its session outlives the connection.
     pub(super) const fn is_kept(&self) -> bool {
         self.session_expiry_seconds > 0
     }
 }
 
 impl MqttPublish {
-    /// Returns a fault where it asks for what we said that we do not do.
+    /// Fails if it requests a feature that the server announced as unsupported.
     pub(super) fn checked(self) -> Result<Self, MqttFault> {
         use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode as Code;
         if !self.has_topic_name() {
@@ -120,7 +120,7 @@ impl MqttPublish {
         Ok(self)
     }
 
-    /// Returns whether its topic is one, and no filter (3.3.2-2 of both versions).
+    /// Returns true if its topic is a topic name, and no filter (3.3.2-2 of both versions).
     pub(super) fn has_topic_name(&self) -> bool {
         !self.topic.is_empty() && !self.topic.contains(['+', '#'])
     }

@@ -11,12 +11,12 @@ use stentor_core::ports::store::StoreError;
 use super::subscriptions::{MqttFilter, is_of_all_topics};
 use crate::gateway::Gateway;
 
-/// Whose last states a SUBSCRIBE asks for: each comes once, also where several of its filters match it.
+/// The last states to send for a SUBSCRIBE: each once, even if several of its filters match it.
 #[derive(Debug)]
 pub(super) enum LastStates {
-    /// Those of these topics.
+    /// The last states of these topics.
     Topics(BTreeSet<TopicName>),
-    /// Those of all topics to which the device is subscribed.
+    /// The last states of all topics to which the device is subscribed.
     AllTopics,
 }
 
@@ -27,7 +27,7 @@ impl Default for LastStates {
 }
 
 impl LastStates {
-    /// Adds those that a filter matches.
+    /// Adds the topics that a filter matches.
     pub(super) fn add(&mut self, filter: &str, meant: MqttFilter) {
         match (&mut *self, meant) {
             (Self::Topics(topics), MqttFilter::Topic(topic)) => {
@@ -39,7 +39,7 @@ impl LastStates {
     }
 }
 
-/// Returns the newest live message to a topic that was sent to be retained.
+/// Returns the newest unexpired retained message of a topic.
 pub(super) async fn retained_of(
     gateway: &Gateway,
     app: AppId,

@@ -1,4 +1,4 @@
-//! A device that is logged in: what it asks for, and what it is given.
+//! A logged-in device: its requests and its deliveries.
 
 mod answers;
 mod deliveries;
@@ -24,18 +24,18 @@ use crate::session_state::{Closed, SessionStep};
 use crate::stats::DeviceProtocol;
 use crate::web_push::PushKeys;
 
-/// What a connection waits for.
+/// An event of a connection.
 enum MqttEvent {
-    /// Bytes of the device.
+    /// Bytes from the device.
     Filled,
-    /// Something to be done for it.
+    /// A step of its session.
     Step(SessionStep),
 }
 
-/// What is left of a session when its connection is over.
+/// State of a session that is needed after its connection.
 #[derive(Default)]
 struct MqttSessionEnd {
-    /// Its record, where it goes on.
+    /// Its record, if it outlives the connection.
     record: Option<Box<str>>,
     /// The will, which the server sends in the device's name.
     will: Option<Box<WaitingWill>>,
@@ -46,14 +46,14 @@ pub(super) struct MqttSession<S> {
     gateway: Gateway,
     link: MqttLink<S>,
     filters_max_count: u16,
-    /// Nothing for devices that want nothing of their sessions after their connections.
+    /// `None` for devices without a persistent session or a will.
     session_end: Option<Box<MqttSessionEnd>>,
     window: u16,
     session: DeviceSession,
     subscriptions: MqttSubscriptions,
-    /// The device's, for which what it gets is sealed.
+    /// The device's keys, for which its messages are sealed.
     keys: Option<Box<PushKeys>>,
-    /// Deliveries of QoS 1 that the device has not acknowledged, by the number of their packet.
+    /// Unacknowledged deliveries of QoS 1, by packet identifier.
     flight: Vec<(u16, MessageId)>,
     last_packet_id: u16,
 }
@@ -66,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         login: MqttLogin,
     ) -> Box<Self> {
         let MqttLogin { identity, record, is_resumed, will, window, silence_max } = login;
-        // Before the first filter nothing is given, but the session has to be there: another one takes it over.
+        // Nothing is delivered before the first filter, but the session must exist so that another one can take it over.
         let window_at_first = if is_resumed { window } else { 1 };
         let session = gateway.open(identity, DeviceProtocol::Mqtt, window_at_first.into());
         session.end_after_silence(silence_max);
@@ -86,12 +86,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         })
     }
 
-    /// Returns whether its session goes on after the connection.
+    /// Returns true if its session outlives the connection.
     fn is_kept(&self) -> bool {
         self.session_end.as_ref().is_some_and(|end| end.record.is_some())
     }
 
-    /// Serves it to its end.
+    /// Serves the connection to its end.
     pub(super) async fn run(mut self: Box<Self>) {
         let end = match Box::pin(self.read_keys()).await {
             Ok(()) => loop {
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Box::pin(self.finish(end)).await;
     }
 
-    /// Reads the keys of the device, once its session is open: who changes them ends the sessions that are open.
+    /// Reads the keys of the device after its session is open, because a change of keys ends open sessions.
     async fn read_keys(&mut self) -> Result<(), MqttEnd> {
         let unavailable = |_| MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable");
         let keys = self.gateway.device_keys(self.session.identity()).await.map_err(unavailable)?;
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Ok(())
     }
 
-    /// Answers all that has come, then waits for the next thing.
+    /// Processes all received requests, then waits for the next event.
     async fn turn(&mut self) -> Result<(), MqttEnd> {
         while let Some(request) = self.next_request()? {
             Box::pin(self.answer(request)).await?;
@@ -121,19 +121,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             }
         }
         self.link.flush().await?;
-        // Only after the flush: what was gathered would stay here for as long as nothing comes.
+        // Only after the flush: otherwise the output would wait until the next event.
         match poll_fn(|context| self.poll_event(context)).await? {
             MqttEvent::Filled => Ok(()),
             MqttEvent::Step(SessionStep::Give(messages)) if self.subscriptions.is_open() => {
                 let messages = self.session.counted(messages);
-                // Apart, as all that a connection does not hold while it waits.
+                // Boxed, as everything that a waiting connection does not hold.
                 Box::pin(self.give(messages)).await
             }
             MqttEvent::Step(step) => Box::pin(self.follow(step)).await,
         }
     }
 
-    /// Takes acknowledgements up to the next request of another kind, and confirms at once what they are of.
+    /// Takes acknowledgements up to the next request of another kind, and confirms their deliveries at once.
     fn next_request(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
         let mut acknowledged = Vec::new();
         let request = loop {
@@ -153,8 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         request
     }
 
-    /// Waits for the next thing. What the device says does not keep back what comes to it: of that there is a window, and then it is
-    /// the turn of the other.
+    /// Waits for the next event. Deliveries precede the device's requests; their window is limited, and then requests have their turn.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<MqttEvent, MqttEnd>> {
         if let Poll::Ready(step) = self.session.poll_step(context) {
             return Poll::Ready(Ok(MqttEvent::Step(step)));
@@ -165,10 +164,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Poll::Pending
     }
 
-    /// Does a step that is rare, or of a device that wants nothing yet.
+    /// Performs a rare step, or one of a device without subscriptions.
     async fn follow(&mut self, step: SessionStep) -> Result<(), MqttEnd> {
         match self.session.follow(step).await.map_err(MqttEnd::Closed)? {
-            // It stays in the ledger, and is looked up when the device wants it.
+            // They stay in the ledger, and are looked up when the device subscribes.
             Some(_) if !self.subscriptions.is_open() => Ok(()),
             Some(SessionEvent::Messages(messages)) => self.give(messages).await,
             Some(SessionEvent::Deleted(count)) => self.write_deletion(count).await,
@@ -176,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         }
     }
 
-    /// Opens the mailbox anew: what waits is looked up, also what was passed over while nobody wanted it.
+    /// Reopens the mailbox: waiting messages are looked up, including those skipped while the device had no subscription.
     async fn open_mailbox(&mut self) -> Result<(), MqttEnd> {
         let window = usize::from(self.window).saturating_sub(self.flight.len());
         let opened = self.gateway.open(self.session.identity(), DeviceProtocol::Mqtt, window);
@@ -190,15 +189,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let MqttSessionEnd { mut record, will } =
             session_end.map(|session_end| *session_end).unwrap_or_default();
         let (stopping, identity) = (link.stopping.clone(), session.identity());
-        // Ended first: what is settled from now on is not offered to a connection that closes.
+        // Ended first, so that chunks settled from now on are not offered to a closing connection.
         drop(session);
         if let Some(fault) = end.fault() {
             link.writer.leave(fault);
         }
         link.close().await;
-        // A server that stops leaves the sessions as they are: their devices come back at once.
+        // A stopping server leaves the sessions as they are: their devices come back at once.
         let stops = stopping.is_cancelled() || matches!(end, MqttEnd::Closed(Closed::Stopping));
-        // Before the will, whose delay may be long: the session's time runs from here.
+        // Before the will, whose delay may be long: the session's lifetime runs from here.
         if let Some(open) = record.as_deref().filter(|_| !stops) {
             match session_record::end(&gateway, identity, open, end.session_expiry()).await {
                 Ok(ended) => record = Some(ended.into()),

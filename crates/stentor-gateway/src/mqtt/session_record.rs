@@ -1,4 +1,4 @@
-//! Which client of a device has a session that goes on: one, the last that wanted it.
+//! The persistent session of a device. There is at most one, that of the last client that requested it.
 
 use stentor_core::ports::store::{Channel, StoreError};
 use stentor_core::time::Timestamp;
@@ -8,13 +8,13 @@ use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::session_outcomes::OutcomeListener;
 
-/// What a client asks for whose session is to go on for ever (3.1.2.11.2 of MQTT 5).
+/// The session expiry for a session without end (3.1.2.11.2 of MQTT 5).
 pub(super) const NEVER_SECONDS: u32 = u32::MAX;
-/// Behind the name of a client whose session expires; in no name of a client.
+/// Follows the client id of an expiring session; not allowed in client ids.
 pub(super) const SEPARATOR: char = '\u{1f}';
 
-/// A session that goes on after its connection, as the name of a channel in the store: the client's own name where it does not
-/// expire, else with how long it lasts and since when.
+/// A persistent session, as the name of a channel in the store: the client id alone if it does not expire, otherwise with its lifetime and
+/// phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SessionRecord<'a> {
     client_id: &'a str,
@@ -22,12 +22,12 @@ struct SessionRecord<'a> {
     phase: SessionPhase,
 }
 
-/// Whether a session has its connection.
+/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionPhase {
-    /// It has, and the connection a number of its own. A server that dies leaves it so, and when that was nobody knows.
+    /// It has a connection, identified by a random number. It stays so if the server dies, because the time of that is unknown.
     Open(u32),
-    /// Not any more since then.
+    /// Its connection ended at this time.
     Ended(Timestamp),
 }
 
@@ -72,32 +72,32 @@ impl<'a> SessionRecord<'a> {
 
 /// A session at the beginning of a connection.
 pub(super) struct MqttSessionStart {
-    /// Whether the client returns to it.
+    /// True if the client returns to it.
     pub(super) is_resumed: bool,
-    /// The name of its record, where it is to go on after the connection.
+    /// The name of its record, if it outlives the connection.
     pub(super) record: Option<Box<str>>,
-    /// The channel on which the connection hears of the end of its session, if it wants to.
+    /// The channel that reports the outcome of the session after this connection, if a delayed will needs it.
     pub(super) outcome: Option<OutcomeListener>,
 }
 
-/// The session that a client asks for.
+/// The session requested by a client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WantedSession<'a> {
     pub(super) client_id: &'a str,
-    /// Whether it begins anew.
+    /// True for a new session.
     pub(super) is_clean: bool,
-    /// Its life after the connection.
+    /// Lifetime after the connection.
     pub(super) expiry_seconds: u32,
-    /// Whether the connection has to hear what becomes of it.
+    /// True if the connection must be notified of the outcome of its session.
     pub(super) has_delayed_will: bool,
 }
 
-/// Names the record of a device among the store's channels.
+/// Returns the name of a device's records among the store's channels.
 fn agent_of(identity: DeviceIdentity) -> String {
     format!("mqtt/{}", identity.device)
 }
 
-/// Notes what a client wants of its session, and lets the connection before know what becomes of that one's.
+/// Records the session requested by a client, and notifies the previous connection of the outcome of its session.
 pub(super) async fn begin(
     gateway: &Gateway,
     identity: DeviceIdentity,
@@ -105,7 +105,7 @@ pub(super) async fn begin(
 ) -> Result<MqttSessionStart, StoreError> {
     let WantedSession { client_id, is_clean, expiry_seconds, has_delayed_will } = wanted;
     let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
-    // From the look to the last change: of two connections at once each must see what the other wrote.
+    // Held from the read to the last change: each of two concurrent connections must see the other's writes.
     let _turn = gateway.state().session_records.turn(identity.device).await;
     let known = store.channels(&agent).await?;
     let is_here = |record: SessionRecord<'_>| record.client_id == client_id && !record.is_over(now);
@@ -126,8 +126,8 @@ pub(super) async fn begin(
     Ok(MqttSessionStart { is_resumed, record: own.map(Into::into), outcome })
 }
 
-/// Notes that the connection of a session is over: from now on its time runs, which the client may have changed at the end. Nothing
-/// changes where another connection has taken its place. Returns its record from now on.
+/// Records the end of a session's connection, from which its lifetime runs; the client may have changed it at the end. Changes nothing if
+/// another connection has taken the session over. Returns the new name of the record.
 pub(super) async fn end(
     gateway: &Gateway,
     identity: DeviceIdentity,
@@ -150,7 +150,7 @@ pub(super) async fn end(
     Ok(name)
 }
 
-/// Returns whether a connection at any server has gone on with a session since its own had ended with this record.
+/// Returns true if a connection at any server has resumed a session since its own connection ended with this record.
 pub(super) async fn is_gone_on_with(
     gateway: &Gateway,
     identity: DeviceIdentity,

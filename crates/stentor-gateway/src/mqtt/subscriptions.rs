@@ -1,32 +1,32 @@
-//! What a device subscribes to: topics of its app, and its own mailbox.
+//! Subscriptions of a device: topics of its app, and its own mailbox.
 
 use mqtt_protocol_core::mqtt::result_code::SubackReasonCode;
 use stentor_core::name::TopicName;
 
-/// Where messages to the device come in.
+/// The topic of messages to the device.
 pub(super) const DEVICE_TOPIC: &str = "messages/device";
-/// Where a device is told that messages were deleted.
+/// The topic of notices that messages were deleted.
 pub(super) const DELETED_TOPIC: &str = "messages/deleted";
-/// What the topics of an app begin with.
+/// Prefix of the topics of an app.
 pub(super) const TOPIC_PREFIX: &str = "topics/";
-/// What the topics that lead to the app begin with.
+/// First level of the topics that lead to the app.
 pub(super) const UPSTREAM_PREFIX: &str = "upstream";
 
-/// The filters that open the mailbox and are no topic of the app.
+/// The filters that open the mailbox and are not topics of the app.
 const MAILBOX_FILTERS: [&str; 7] =
     ["#", "topics/#", "topics/+", "messages/#", "messages/+", DEVICE_TOPIC, DELETED_TOPIC];
 
-/// What one filter means.
+/// The meaning of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MqttFilter {
     /// A topic of the app, to which the device is subscribed.
     Topic(TopicName),
-    /// What the device gets anyway.
+    /// The device's mailbox, which it receives in any case.
     Mailbox,
 }
 
 impl MqttFilter {
-    /// Reads a filter; returns why it is refused.
+    /// Parses a filter. The error is the reason code of its rejection.
     pub(super) fn read(filter: &str) -> Result<Self, SubackReasonCode> {
         if filter.starts_with("$share/") {
             return Err(SubackReasonCode::SharedSubscriptionsNotSupported);
@@ -52,35 +52,34 @@ struct TopicFilter {
 #[derive(Debug, Default)]
 struct TopicFilters(Vec<TopicFilter>);
 
-/// The options of messages that match a filter.
+/// The delivery options of messages that match a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct GivenAs {
-    /// With QoS 1, else 0.
+    /// True for QoS 1, false for QoS 0.
     pub(super) is_at_least_once: bool,
-    /// With the retain flag where the app has sent them so.
+    /// True if the retain flag is passed on as published.
     pub(super) is_as_published: bool,
 }
 
-/// The filters of one connection. They open the mailbox: everything in it is given from the first one on,
-/// because a device has one mailbox.
+/// The filters of one connection. The first one opens the mailbox, and everything in it is delivered, because a device has one mailbox.
 #[derive(Debug, Default)]
 pub(super) struct MqttSubscriptions {
-    /// Which filters of [`MAILBOX_FILTERS`] it has, a bit each: most connections have one of them and no other.
+    /// A bit for each subscribed filter of [`MAILBOX_FILTERS`]; most connections have one of them and no other filter.
     mailbox: u8,
-    /// Which of these have QoS 1.
+    /// The bits of those with QoS 1.
     mailbox_at_least_once: u8,
-    /// Which of these keep the retain flag.
+    /// The bits of those that keep the retain flag.
     mailbox_as_published: u8,
-    /// The others, if there are any.
+    /// The other filters, if there are any.
     topics: Option<Box<TopicFilters>>,
-    /// Whether the device returned to a session that had filters, which we do not keep.
+    /// True while the device relies on the filters of a resumed session, which are not stored.
     is_resumed: bool,
-    /// The same, whatever it has said since.
+    /// True if the session was resumed, regardless of later requests.
     was_resumed: bool,
 }
 
 impl MqttSubscriptions {
-    /// Starts with none, or as a session that goes on.
+    /// Starts without filters, or with those of a resumed session.
     pub(super) const fn new(is_resumed: bool) -> Self {
         Self {
             mailbox: 0,
@@ -92,18 +91,18 @@ impl MqttSubscriptions {
         }
     }
 
-    /// Returns whether the device wants to be given anything.
+    /// Returns true if the device wants deliveries.
     pub(super) fn is_open(&self) -> bool {
         self.is_resumed || self.count() > 0
     }
 
-    /// Returns whether a filter is there, or may be added where so many may be.
+    /// Returns true if a filter exists, or may be added within the limit.
     pub(super) fn has_room(&self, filter: &str, max_count: usize) -> bool {
         self.count() < max_count || self.has(filter)
     }
 
-    /// Returns whether a filter is one of the session's. Those of a session that was returned to are not known: a filter of the
-    /// mailbox counts as one of them until the device takes one back, and a topic when the device is subscribed to it.
+    /// Returns true if a filter already belongs to the session. The filters of a resumed session are unknown. A mailbox filter counts as
+    /// existing until the device removes a filter, a topic if the device is subscribed to it.
     pub(super) fn was_there(&self, filter: &str, is_subscribed: bool) -> bool {
         let is_taken_over =
             if mailbox_bit(filter).is_some() { self.is_resumed } else { self.was_resumed && is_subscribed };
@@ -114,7 +113,7 @@ impl MqttSubscriptions {
         self.all().any(|(known, _)| known == filter)
     }
 
-    /// Adds a filter, or changes how its messages are given.
+    /// Adds a filter, or changes its options.
     pub(super) fn add(&mut self, filter: &str, given: GivenAs) {
         if let Some(bit) = mailbox_bit(filter) {
             self.mailbox |= bit;
@@ -129,24 +128,24 @@ impl MqttSubscriptions {
             return;
         }
         let TopicFilters(topics) = &mut **self.topics.get_or_insert_default();
-        // Most have few, and hold no room for more.
+        // Exact, because most connections have few.
         topics.reserve_exact(1);
         topics.push(TopicFilter { name: filter.into(), given });
     }
 
-    /// Takes a filter away; returns whether it was there.
+    /// Removes a filter; returns true if it existed.
     pub(super) fn remove(&mut self, filter: &str) -> bool {
         let before = self.count();
         self.mailbox &= !mailbox_bit(filter).unwrap_or_default();
         if let Some(TopicFilters(topics)) = self.topics.as_deref_mut() {
             topics.retain(|known| &*known.name != filter);
         }
-        // Whoever takes filters back knows which ones it has: nothing is assumed any more.
+        // A client that removes filters knows its filters: no unknown ones are assumed any more.
         self.is_resumed = false;
         self.count() < before
     }
 
-    /// Returns how a message on a topic comes: with the best of the filters that match, else with the best QoS of all.
+    /// Returns the options for a message on a topic: the best of the matching filters, otherwise the best QoS of all filters.
     pub(super) fn given_as(&self, topic: &str) -> GivenAs {
         let best = |one: GivenAs, other: GivenAs| GivenAs {
             is_at_least_once: one.is_at_least_once || other.is_at_least_once,
@@ -155,7 +154,7 @@ impl MqttSubscriptions {
         let matching = self.all().filter(|(filter, _)| matches(filter, topic)).map(|(_, given)| given);
         matching.reduce(best).unwrap_or_else(|| {
             let any = self.all().map(|(_, given)| given.is_at_least_once).reduce(|one, other| one || other);
-            // A session that goes on and has named no filter yet gets everything surely.
+            // A resumed session without any named filter gets everything with QoS 1.
             GivenAs { is_at_least_once: any.unwrap_or(true), is_as_published: false }
         })
     }
@@ -179,7 +178,7 @@ impl MqttSubscriptions {
     }
 }
 
-/// Returns whether a filter matches topics of the app, but is none.
+/// Returns true if a filter matches all topics of the app.
 pub(super) fn is_of_all_topics(filter: &str) -> bool {
     matches!(filter, "#" | "topics/#" | "topics/+")
 }
@@ -189,7 +188,7 @@ fn mailbox_bit(filter: &str) -> Option<u8> {
     MAILBOX_FILTERS.iter().position(|known| *known == filter).map(|place| 1 << place)
 }
 
-/// Returns whether a topic matches a filter (4.7 of both versions).
+/// Returns true if a topic matches a filter (4.7 of both versions).
 fn matches(filter: &str, topic: &str) -> bool {
     let mut levels = topic.split('/');
     for part in filter.split('/') {

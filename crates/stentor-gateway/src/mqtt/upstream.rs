@@ -1,4 +1,4 @@
-//! What a device publishes, as a message to its app.
+//! Publications of a device as messages to its app.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use super::subscriptions::UPSTREAM_PREFIX;
 use crate::limits::UPSTREAM_TTL_MAX;
 use crate::upstream::UpstreamDraft;
 
-/// The field with what is not a JSON object, in base64.
+/// The field for a payload that is not a JSON object, in base64.
 const RAW_FIELD: &str = "raw";
-/// The field with the rest of the topic, where there is one.
+/// The field for the rest of the topic, if there is one.
 const PATH_FIELD: &str = "topic";
-/// Random bytes of a key that we make.
+/// Random bytes of a generated key.
 const KEY_BYTES: usize = 16;
 
-/// Makes a message to the app; `None` when the topic leads nowhere. A JSON object is the message's data; anything else is its
-/// field `raw`. What comes behind `upstream/` is its field `topic`, unless the object has one of its own.
+/// Creates a message to the app; `None` for any other topic. A JSON object becomes the message's data; any other payload becomes its field
+/// `raw`. The topic after `upstream/` becomes its field `topic`, unless the object has one of its own.
 pub(super) fn draft_of(publish: &MqttPublish) -> Option<UpstreamDraft> {
     let path = path_of(&publish.topic)?;
     let mut data = match serde_json::from_slice(&publish.payload) {
@@ -34,7 +34,7 @@ pub(super) fn draft_of(publish: &MqttPublish) -> Option<UpstreamDraft> {
     Some(UpstreamDraft { key: publish.key.clone().unwrap_or_else(new_key), data, ttl })
 }
 
-/// Returns what comes behind `upstream/`; `None` for another topic.
+/// Returns the part of a topic after `upstream/`; `None` for another topic.
 fn path_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix(UPSTREAM_PREFIX)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }

@@ -1,4 +1,4 @@
-//! Wills: messages in the name of a device that is gone without a word.
+//! Wills: messages sent in the name of a device after its connection was lost.
 
 use tokio::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -10,21 +10,21 @@ use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::session_outcomes::{OutcomeListener, SessionOutcome};
 
-/// A will from the login on.
+/// A will, from the login on.
 #[derive(Debug)]
 pub(super) struct WaitingWill {
     pub(super) publish: MqttPublish,
-    /// Its wait for the device to come back.
+    /// The time during which the device may return.
     pub(super) delay: Duration,
-    /// The session's life after the connection, as the login said.
+    /// Lifetime of the session after the connection, as requested at the login.
     pub(super) expiry_seconds: u32,
-    /// Where what becomes of the session is heard; nowhere where there is nothing to wait for.
+    /// The channel that reports the outcome of the session; `None` if there is nothing to wait for.
     pub(super) outcome: Option<OutcomeListener>,
 }
 
 impl WaitingWill {
-    /// Sends it, unless the device comes back to its session before the delay is over. It waits no longer than the session goes on
-    /// (3.1.3.2.2 of MQTT 5), which the device may have changed at the end. `record` is the session's.
+    /// Sends the will, unless the device resumes its session within the delay. The delay ends with the session at the latest (3.1.3.2.2 of
+    /// MQTT 5), whose expiry the device may have changed at the end. `record` is the session's.
     pub(super) async fn send(
         mut self,
         gateway: &Gateway,
@@ -63,7 +63,7 @@ impl WaitingWill {
             () = stopping.cancelled() => return false,
             () = tokio::time::sleep(delay) => {}
         }
-        // Nothing was heard here; it may have come back at another server.
+        // No resumption at this server; the device may have returned at another one.
         let Some(record) = record else { return true };
         !session_record::is_gone_on_with(gateway, identity, record).await.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What is written to a device, in its version.
+//! Writing of packets in the device's version.
 
 use mqtt_protocol_core::mqtt::packet::{
     AssignedClientIdentifier, ContentType, MaximumPacketSize, MaximumQos, MessageExpiryInterval,
@@ -14,38 +14,38 @@ use super::content::{MqttDelivery, MqttPayloadKind};
 use super::fault::MqttFault;
 use super::request::MqttVersion;
 
-/// Messages of QoS 1 that a device may have on their way to us; each is kept before the next is read.
+/// Most unacknowledged messages of QoS 1 from a device; each is stored before the next is read.
 const RECEIVE_MAX_COUNT: u16 = 100;
 
-/// What a login that succeeded is told.
+/// The contents of the reply to a successful login.
 pub(super) struct MqttAdmission<'a> {
     pub(super) is_resumed: bool,
     pub(super) assigned: Option<&'a str>,
     pub(super) keep_alive_seconds: Option<u16>,
-    /// Largest packet that the device may send.
+    /// Largest packet of the device.
     pub(super) packet_max_bytes: u32,
 }
 
-/// Gathers what is written next.
+/// The output of a connection.
 pub(super) struct MqttWriter {
     version: MqttVersion,
-    /// The largest packet that the client takes (3.1.2-24 and 3.1.2-25 of MQTT 5).
+    /// The largest packet that the client accepts (3.1.2-24 and 3.1.2-25 of MQTT 5).
     packet_max_bytes: u32,
     bytes: Vec<u8>,
 }
 
-/// A PUBLISH as it is written, but for its packet identifier.
+/// An encoded PUBLISH, without its packet identifier.
 #[derive(Debug)]
 pub(super) struct EncodedDelivery {
     bytes: Vec<u8>,
-    /// Where the packet identifier is, with QoS 1.
+    /// Offset of the packet identifier, with QoS 1.
     packet_id_at: Option<usize>,
 }
 
 impl EncodedDelivery {
-    /// Writes a delivery; `None` when that cannot be.
+    /// Encodes a delivery; `None` on failure.
     pub(super) fn encode(version: MqttVersion, delivery: &MqttDelivery, is_numbered: bool) -> Option<Self> {
-        // Any number does: its place is written over for each device.
+        // A placeholder, which is overwritten for each device.
         let placeholder = is_numbered.then_some(1);
         let written = match version {
             MqttVersion::V3 => publish_v3(delivery, placeholder),
@@ -53,7 +53,7 @@ impl EncodedDelivery {
         };
         match written {
             Ok(bytes) => {
-                // Behind the fixed header, whose length ends with the first byte below 128, and the topic with its length.
+                // After the fixed header, whose length ends with the first byte below 128, and the topic with its length.
                 let topic_at = 2 + bytes.iter().skip(1).take_while(|byte| **byte >= 0x80).count();
                 let packet_id_at = is_numbered.then(|| topic_at + 2 + delivery.topic.len());
                 Some(Self { bytes, packet_id_at })
@@ -66,10 +66,10 @@ impl EncodedDelivery {
     }
 }
 
-/// The bit of a PUBLISH that says that it is kept, or was.
+/// The retain bit of a PUBLISH.
 const RETAIN: u8 = 1;
 
-/// Takes a packet that was built, or notes why it could not be; says whether it is small enough for the device.
+/// Gathers a built packet, or logs its failure; evaluates to false if it failed or exceeds the device's limit.
 macro_rules! put {
     ($writer:expr, $packet:expr) => {
         match $packet.build() {
@@ -91,12 +91,12 @@ impl MqttWriter {
         self.version = version;
     }
 
-    /// Sets how large a packet the device takes.
+    /// Sets the device's limit for packets.
     pub(super) const fn set_packet_max_bytes(&mut self, packet_max_bytes: u32) {
         self.packet_max_bytes = packet_max_bytes;
     }
 
-    /// Gathers a packet; leaves it out, and returns false, where it is larger than the device takes.
+    /// Gathers a packet; returns false, and drops it, if it exceeds the device's limit.
     fn put(&mut self, packet: &[u8]) -> bool {
         let fits = packet.len() <= self.packet_max_bytes as usize;
         if fits {
@@ -105,17 +105,17 @@ impl MqttWriter {
         fits
     }
 
-    /// Returns how many bytes wait to be written.
+    /// Returns the number of bytes to be written.
     pub(super) const fn waiting_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes what waits out; a connection that has nothing to write has no buffer.
+    /// Takes the output, so that a connection without output has no buffer.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Writes the CONNACK by which a device is let in.
+    /// Writes the CONNACK of a successful login.
     pub(super) fn admit(&mut self, admission: &MqttAdmission<'_>) {
         let code = ConnectReturnCode::Accepted;
         match self.version {
@@ -133,7 +133,7 @@ impl MqttWriter {
         }
     }
 
-    /// Writes the CONNACK that refuses a device, with the reason.
+    /// Writes the CONNACK of a rejected login, with the reason.
     pub(super) fn refuse(&mut self, code: ConnectReasonCode, text: &str) {
         match self.version {
             MqttVersion::V3 => {
@@ -142,25 +142,25 @@ impl MqttWriter {
             }
             MqttVersion::V5 => {
                 let packet = || v5_0::Connack::builder().session_present(false).reason_code(code);
-                // The reason in words is only for whoever takes so much (3.2.2-19).
+                // The reason string is sent only if it fits the device's limit (3.2.2-19).
                 let _fits = put!(self, packet().props(reason(text))) || put!(self, packet());
             }
         }
     }
 
-    /// Writes the CONNACK that refuses a version which we do not speak (3.1.2.2 of MQTT 3.1.1).
+    /// Writes the CONNACK for an unsupported version (3.1.2.2 of MQTT 3.1.1).
     pub(super) fn refuse_version(&mut self) {
         let packet = v3_1_1::Connack::builder().session_present(false);
         put!(self, packet.return_code(ConnectReturnCode::UnacceptableProtocolVersion));
     }
 
-    /// Returns the version in which it writes.
+    /// Returns the version of the output.
     pub(super) const fn version(&self) -> MqttVersion {
         self.version
     }
 
-    /// Writes a delivery, with this packet identifier where it has one, and the retain flag where it is a last state. Returns false, and writes nothing, when it is larger than the
-    /// device takes.
+    /// Writes a delivery, with its packet identifier for QoS 1, and the retain flag for a last state. Returns false, and writes nothing, if
+    /// it exceeds the device's limit.
     pub(super) fn publish(
         &mut self,
         delivery: &EncodedDelivery,
@@ -180,13 +180,13 @@ impl MqttWriter {
         true
     }
 
-    /// Confirms a message of the device; MQTT 3.1.1 can only say that it is kept.
+    /// Acknowledges a message of the device; MQTT 3.1.1 can only report success.
     pub(super) fn confirm(&mut self, packet_id: u16, code: PubackReasonCode) {
         match self.version {
             MqttVersion::V3 => {
                 put!(self, v3_1_1::Puback::builder().packet_id(packet_id));
             }
-            // A PUBACK that names no reason says success, and is shorter (3.4.2.1 of MQTT 5).
+            // A PUBACK without a reason code means success, and is shorter (3.4.2.1 of MQTT 5).
             MqttVersion::V5 if code == PubackReasonCode::Success => {
                 put!(self, v5_0::Puback::builder().packet_id(packet_id));
             }
@@ -196,7 +196,7 @@ impl MqttWriter {
         }
     }
 
-    /// Answers filters, one by one.
+    /// Answers a SUBSCRIBE, one code per filter.
     pub(super) fn subscribed(&mut self, packet_id: u16, codes: Vec<SubackReasonCode>) {
         match self.version {
             MqttVersion::V3 => {
@@ -209,7 +209,7 @@ impl MqttWriter {
         }
     }
 
-    /// Answers filters that were taken back, one by one.
+    /// Answers an UNSUBSCRIBE, one code per filter.
     pub(super) fn unsubscribed(&mut self, packet_id: u16, codes: Vec<UnsubackReasonCode>) {
         match self.version {
             MqttVersion::V3 => {
@@ -221,7 +221,7 @@ impl MqttWriter {
         }
     }
 
-    /// Answers that we are there.
+    /// Answers a ping.
     pub(super) fn pong(&mut self) {
         match self.version {
             MqttVersion::V3 => {
@@ -233,7 +233,7 @@ impl MqttWriter {
         }
     }
 
-    /// Writes the DISCONNECT with the reason; MQTT 3.1.1 has no words for it.
+    /// Writes the DISCONNECT with the reason; MQTT 3.1.1 has none from the server.
     pub(super) fn leave(&mut self, fault: MqttFault) {
         if self.version == MqttVersion::V5 {
             let packet = || v5_0::Disconnect::builder().reason_code(fault.code);

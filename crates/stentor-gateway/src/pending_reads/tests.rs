@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 use super::*;
 
 const APP: AppId = AppId::from_raw(1);
-/// A device of which nothing can be read.
+/// A device with unreadable rows.
 const DAMAGED: u64 = 13;
 
-/// A ledger that notes which devices it is asked about together, and answers when it may.
+/// A ledger that records the devices of each read, and answers on permission.
 struct CountedLedger {
     reads: Mutex<Vec<Vec<u64>>>,
     asked: Semaphore,
@@ -77,7 +77,7 @@ impl Room {
         self.pending.pending(DeviceIdentity { app: APP, device: DeviceId::from_raw(device) }).await
     }
 
-    /// Keeps all readers busy, each with one device, the first of which has this number; returns their questions.
+    /// Keeps all readers busy, each with one device, numbered from `first`; returns their requests.
     async fn keep_busy(&self, first: u64) -> Vec<Pin<Box<dyn Future<Output = PendingReply> + '_>>> {
         let mut questions: Vec<Pin<Box<dyn Future<Output = PendingReply> + '_>>> = Vec::new();
         for device in (first..).take(PENDING_READS_MAX_COUNT) {

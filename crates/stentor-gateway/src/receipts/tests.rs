@@ -5,7 +5,7 @@ fn device(number: u64) -> DeviceId {
     DeviceId::from_raw(number)
 }
 
-/// Returns whether a wait is over already.
+/// Returns true if a wait is already over.
 async fn is_over(wait: impl Future<Output = ()>) -> bool {
     tokio::time::timeout(Duration::ZERO, wait).await.is_ok()
 }

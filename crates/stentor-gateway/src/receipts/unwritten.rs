@@ -1,4 +1,4 @@
-//! Which devices have receipts that are not written yet, and who waits for that.
+//! Devices with unwritten receipts, and the tasks that wait for them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,25 +18,25 @@ struct OfDevice {
 #[derive(Default)]
 struct UnwrittenDevices {
     devices: HashMap<DeviceId, OfDevice>,
-    /// Since when something has waited and nothing was written.
+    /// Time since which receipts have waited without any being written.
     since: Option<Instant>,
-    /// Those who wait until nothing is on its way.
+    /// Tasks that wait until nothing is unwritten.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// Receipts that were handed to the writer and are not written.
+/// Receipts that were queued and are not written.
 #[derive(Default)]
 pub(super) struct UnwrittenReceipts(Mutex<UnwrittenDevices>);
 
 impl UnwrittenReceipts {
-    /// Notes that receipts of a device are on their way.
+    /// Records that receipts of a device are queued.
     pub(super) fn add(&self, device: DeviceId) {
         let mut inner = self.lock();
         inner.since.get_or_insert_with(Instant::now);
         inner.devices.entry(device).or_default().count += 1;
     }
 
-    /// Notes that receipts of a device are written, or are never to be.
+    /// Records that receipts of a device are written, or given up.
     pub(super) fn remove(&self, device: DeviceId) {
         let mut inner = self.lock();
         let is_last = inner.devices.get_mut(&device).is_some_and(|of_device| {
@@ -52,7 +52,7 @@ impl UnwrittenReceipts {
         }
     }
 
-    /// Waits until nothing of a device is on its way.
+    /// Waits until a device has no unwritten receipts.
     pub(super) async fn none_of(&self, device: DeviceId) {
         let told = self.lock().devices.get_mut(&device).map(|of_device| waiter(&mut of_device.waiting));
         if let Some(told) = told {
@@ -60,7 +60,7 @@ impl UnwrittenReceipts {
         }
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until there are no unwritten receipts.
     pub(super) async fn none(&self) {
         let told = {
             let mut inner = self.lock();
@@ -71,7 +71,7 @@ impl UnwrittenReceipts {
         }
     }
 
-    /// Returns for how long something has waited and nothing was written.
+    /// Returns the time for which receipts have waited without any being written.
     pub(super) fn stalled_for(&self) -> Duration {
         self.lock().since.map(|since| since.elapsed()).unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl UnwrittenReceipts {
 }
 
 fn waiter(waiting: &mut Vec<oneshot::Sender<()>>) -> oneshot::Receiver<()> {
-    // Whoever was cut off waits no more.
+    // Removes cancelled waiters.
     waiting.retain(|tell| !tell.is_closed());
     let (tell, told) = oneshot::channel();
     waiting.push(tell);

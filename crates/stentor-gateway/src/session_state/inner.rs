@@ -1,4 +1,4 @@
-//! The work of a session, under its own lock: the messages under way and the next step.
+//! The contents of a session, under its lock: the messages under way and the next step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,50 +14,50 @@ use crate::delivery::PendingMessage;
 use crate::doubts::Given;
 use crate::sender_receipts;
 
-/// Whether all that waits in the ledger is known here.
+/// The state of the look-up of waiting deliveries in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookUp {
-    /// Something may wait in the ledger that was not given yet.
+    /// The ledger may hold deliveries that are not known here.
     Needed,
-    /// The ledger is being looked at; `again` when something came meanwhile.
+    /// A look-up is running; `again` is set if more was settled during it.
     Running { again: bool },
-    /// Whatever is settled from now on is offered.
+    /// All waiting deliveries are known; later ones are offered.
     Done,
 }
 
-/// A delivery that the connection has been given and whose receipt is not written yet.
+/// A delivery passed to the connection, whose receipt is not written yet.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) message: MessageId,
     pub(super) chunk: ChunkId,
-    /// The sender's name for it, if the sender wants to know of its receipt.
+    /// The sender's name for the message, if the sender wants a receipt.
     pub(super) wanted: Option<Arc<str>>,
     pub(super) is_confirmed: bool,
     pub(super) given: Given,
 }
 
-/// Deliveries on their way.
+/// Deliveries under way.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay {
     pub(super) queue: VecDeque<PendingMessage>,
     pub(super) flight: Vec<Flight>,
-    /// Chunks whose receipts cannot be written: what they have for the device is not given once more.
+    /// Chunks whose receipts cannot be written, and whose deliveries are not handed out again.
     pub(super) given_up: Vec<ChunkId>,
 }
 
 #[derive(Debug)]
 pub(super) struct SessionInner {
-    /// Nothing while the session is idle, which most are.
+    /// `None` while the session is idle, as most are.
     pub(super) under_way: Option<Box<UnderWay>>,
     pub(super) look_up: LookUp,
-    /// Messages that the last look found beyond the window.
+    /// Messages beyond the window that the last look-up found.
     pub(super) backlog: Option<Box<DeliveryBacklog>>,
-    /// What the look that runs finds may be without something that it should have.
+    /// True if the result of the running look-up may be incomplete.
     pub(super) is_stale: bool,
     pub(super) closed: Option<Closed>,
-    /// Whether it is in the line of those who wait until fewer deliveries are in doubt.
+    /// True while it is queued until fewer deliveries are in doubt.
     pub(super) is_in_line: bool,
-    /// The tasks that wait for the next step.
+    /// The task that waits for the next step.
     pub(super) waker: Option<Waker>,
 }
 
@@ -68,14 +68,14 @@ impl SessionInner {
         window: usize,
         room: impl FnOnce(usize, bool) -> Option<(usize, Given)>,
     ) -> SessionStep {
-        // Before any delivery: what a closed session is given nobody writes any more.
+        // Before any delivery: the connection of a closed session no longer writes deliveries.
         if let Some(closed) = self.closed {
             return SessionStep::End(closed);
         }
         if let Some(deliveries) = self.deliveries(now, room) {
             return SessionStep::Give(deliveries);
         }
-        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
+        // A session with a full window needs no look-up: the next receipt makes room, and wakes it.
         if self.look_up == LookUp::Needed && self.count() < window {
             self.look_up = LookUp::Running { again: false };
             return SessionStep::LookUp;
@@ -83,7 +83,7 @@ impl SessionInner {
         SessionStep::Wait
     }
 
-    /// Takes what is to be given next, and notes that it is; `None` when there is nothing, or no room among all that is in doubt.
+    /// Takes the next deliveries, and records them as handed out; `None` if there are none, or no room for deliveries in doubt.
     pub(super) fn deliveries(
         &mut self,
         now: Timestamp,
@@ -97,7 +97,7 @@ impl SessionInner {
                 return None;
             };
             let rest = under_way.queue.split_off(count);
-            // Taken as a whole: what has been given holds no room for more.
+            // Replaced as a whole, so that the queue keeps no capacity for them.
             let deliveries = Vec::from(std::mem::replace(&mut under_way.queue, rest));
             let flight = |one: &PendingMessage| Flight {
                 message: one.message.id,
@@ -106,7 +106,7 @@ impl SessionInner {
                 is_confirmed: false,
                 given,
             };
-            // Exactly: thousands of sessions would otherwise hold up to twice the memory.
+            // Exact: otherwise thousands of sessions would hold up to twice the memory.
             under_way.flight.reserve_exact(deliveries.len());
             under_way.flight.extend(deliveries.iter().map(flight));
             return Some(deliveries);
@@ -117,9 +117,9 @@ impl SessionInner {
         None
     }
 
-    /// Notes that a message waits that the last look has not found, or may not have.
+    /// Records a waiting message that the last look-up has not found, or may not have.
     pub(super) fn note_more(&mut self, message: &Message) {
-        // It may take the place of one that was found.
+        // It may replace one that was found.
         if message.spec.collapse_key.is_some() {
             return self.forget_backlog();
         }
@@ -149,7 +149,7 @@ impl SessionInner {
         self.under_way.as_ref().map_or(&[], |under_way| &under_way.flight)
     }
 
-    /// Returns how many deliveries take a place of the window.
+    /// Returns the number of deliveries that occupy the window.
     pub(super) fn count(&self) -> usize {
         self.under_way.as_ref().map_or(0, |under_way| under_way.queue.len() + under_way.flight.len())
     }

@@ -1,4 +1,4 @@
-//! Capability URLs (RFC 8030, 8.3): whoever holds one may use it, so nobody can guess one.
+//! Capability URLs (RFC 8030, 8.3). Possession of one is the permission to use it, so it must be unguessable.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,16 +8,16 @@ use subtle::ConstantTimeEq;
 use super::vapid::VapidKey;
 use crate::identity::{DeviceIdentity, GatewayKey};
 
-/// Longest text that is read as a capability.
+/// Longest text that is parsed as a capability.
 pub const CAPABILITY_MAX_BYTES: usize = 128;
-/// Bytes of the code that proves that we made it: 128 bits cannot be guessed.
+/// Bytes of the code that proves the origin: 128 bits cannot be guessed.
 const CODE_BYTES: usize = 16;
-/// Bytes of a hash that stands for a key.
+/// Bytes of the hash of a key.
 const KEY_HASH_BYTES: usize = 16;
-/// What the key for these codes is made for; no token of a device reads like this.
+/// Purpose of the key for these codes; no device token has this form.
 const PURPOSE: &str = "capabilities of web push";
 
-/// The only senders that may use a subscription, by a hash of their key.
+/// The hash of a sender's key, which restricts a subscription to that sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VapidKeyHash([u8; KEY_HASH_BYTES]);
 
@@ -33,25 +33,25 @@ impl VapidKeyHash {
     }
 }
 
-/// What the last part of a URL of the push service names.
+/// The object named by the last part of a URL of the push service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushCapability {
-    /// A subscription: messages may be sent to the device.
+    /// A subscription, for sending messages to its device.
     Subscription(DeviceIdentity, Option<VapidKeyHash>),
-    /// A message: it may be withdrawn.
+    /// A message, which may be withdrawn.
     Message(DeviceIdentity, MessageId),
-    /// A receipt: it may be asked what became of the message.
+    /// A receipt, for querying the outcome of the message.
     Receipt(DeviceIdentity, MessageId),
 }
 
 impl PushCapability {
-    /// Names a subscription that was made with a key, or with none.
+    /// Creates the capability of a subscription, with or without a key.
     #[must_use]
     pub fn subscription(identity: DeviceIdentity, key: Option<&VapidKey>) -> Self {
         Self::Subscription(identity, key.map(VapidKeyHash::of))
     }
 
-    /// Returns whether a sender with this key may use it.
+    /// Returns true if a sender with this key may use it.
     #[must_use]
     pub fn admits(&self, sender: Option<&VapidKey>) -> bool {
         match self {
@@ -60,7 +60,7 @@ impl PushCapability {
         }
     }
 
-    /// Writes it as the last part of a URL, at most [`CAPABILITY_MAX_BYTES`] letters of base64url.
+    /// Formats it as the last part of a URL, at most [`CAPABILITY_MAX_BYTES`] letters of base64url.
     #[must_use]
     pub fn text(&self, key: &GatewayKey) -> String {
         let mut bytes = self.bytes();
@@ -69,7 +69,7 @@ impl PushCapability {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads one that was made with this key; `None` for anything else.
+    /// Parses a capability made with this key; `None` for any other text.
     #[must_use]
     pub fn read(text: &str, key: &GatewayKey) -> Option<Self> {
         if text.len() > CAPABILITY_MAX_BYTES {
@@ -78,7 +78,7 @@ impl PushCapability {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (named, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;
         let expected = key.code(PURPOSE, named);
-        // Nothing is read of what we have not made.
+        // Nothing is parsed without a valid code.
         bool::from(expected[..CODE_BYTES].ct_eq(code)).then(|| Self::of_bytes(named))?
     }
 

@@ -1,23 +1,22 @@
-//! What both content codings of Web Push derive their keys by: a secret that two key pairs agree on, a salt, and the name of what is
-//! derived (RFC 5869).
+//! Key derivation of both content codings of Web Push: a secret agreed by two key pairs, a salt, and an info string (RFC 5869).
 
 use aws_lc_rs::aead::{AES_128_GCM, LessSafeKey, NONCE_LEN, UnboundKey};
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey, UnparsedPublicKey, agree};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 
-/// Bytes of the secret that a device gives with its key.
+/// Bytes of the secret that a device shares with its key.
 pub(crate) const AUTH_BYTES: usize = 16;
-/// Bytes of a salt, of which each sealed body has its own.
+/// Bytes of a salt. Each sealed body has its own.
 pub(crate) const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = 16;
 const SECRET_BYTES: usize = 32;
 
-/// What the keys of one body are derived from.
+/// The secret from which the keys of one body are derived.
 pub(crate) struct SealingSecret([u8; SECRET_BYTES]);
 
 impl SealingSecret {
-    /// Derives it from what two key pairs agree on and the device's secret; fails where `theirs` is no point of the curve.
+    /// Derives it from the shared secret of two key pairs and the device's secret; fails if `theirs` is not a point of the curve.
     pub(crate) fn agreed(
         own: &PrivateKey,
         theirs: &[u8],
@@ -28,7 +27,7 @@ impl SealingSecret {
         agree(own, theirs, Unspecified, |shared| derived(auth, shared, info)).map(Self)
     }
 
-    /// Derives key and nonce of a body.
+    /// Derives the key and the nonce of a body.
     pub(crate) fn keys(
         &self,
         salt: &[u8],
@@ -41,7 +40,7 @@ impl SealingSecret {
     }
 }
 
-/// A length, for the library.
+/// An output length, as the library requires it.
 struct Length(usize);
 
 impl KeyType for Length {

@@ -1,6 +1,6 @@
-//! Web Push: what its senders ask of a push service (RFC 8030), prove (RFC 8292) and send (RFC 8291).
+//! The Web Push protocol between senders and a push service: requests (RFC 8030), authentication (RFC 8292) and encryption (RFC 8291).
 //!
-//! No IO and no HTTP library: a server reads its requests with these, and writes their refusals.
+//! Without IO and without an HTTP library: a server parses its requests with these types, and writes their refusals.
 
 mod capability;
 mod derivation;

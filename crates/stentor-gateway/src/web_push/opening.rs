@@ -1,4 +1,4 @@
-//! Opening what was sealed for a device (RFC 8291), by the device itself.
+//! Decryption of sealed messages (RFC 8291), by the device itself.
 
 use aws_lc_rs::aead::{Aad, Nonce};
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
@@ -11,10 +11,10 @@ use rand::Rng;
 use super::derivation::{AUTH_BYTES, SALT_BYTES, SealingSecret};
 use super::sealing::{HEADER_BYTES, KEY_INFO, LAST_RECORD, NONCE_INFO, PushKeys, SECRET_INFO};
 
-/// Salt and record size, before the length of the key's name (RFC 8188, 2.1).
+/// Offset of the key id's length, after salt and record size (RFC 8188, 2.1).
 const KEY_LENGTH_PLACE: usize = 20;
 
-/// Why something cannot be opened.
+/// The error for a message that cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this was not sealed for this device, or was changed on its way")]
 pub struct OpeningError;
@@ -25,7 +25,7 @@ impl From<Unspecified> for OpeningError {
     }
 }
 
-/// The keys of a device, with the private one.
+/// The key pair of a device, with its secret.
 pub struct PushKeyPair {
     private: PrivateKey,
     public: Vec<u8>,
@@ -39,14 +39,14 @@ impl std::fmt::Debug for PushKeyPair {
 }
 
 impl PushKeyPair {
-    /// Makes new ones.
+    /// Generates a key pair and a secret.
     pub fn generate() -> Result<Self, OpeningError> {
         let mut auth = [0; AUTH_BYTES];
         rand::rng().fill_bytes(&mut auth);
         Self::of(PrivateKey::generate(&ECDH_P256)?, auth)
     }
 
-    /// Reads what [`PushKeyPair::secrets`] wrote; `None` for anything else.
+    /// Parses the output of [`PushKeyPair::secrets`]; `None` for any other text.
     #[must_use]
     pub fn read(private: &str, auth: &str) -> Option<Self> {
         let private = URL_SAFE_NO_PAD.decode(private).ok()?;
@@ -59,19 +59,19 @@ impl PushKeyPair {
         Ok(Self { private, public, auth })
     }
 
-    /// Returns what only the device may know, to be kept by it: private key and secret.
+    /// Returns the private key and the secret, which only the device may know, for storage.
     pub fn secrets(&self) -> Result<(String, String), OpeningError> {
         let private: EcPrivateKeyBin<'_> = self.private.as_be_bytes()?;
         Ok((URL_SAFE_NO_PAD.encode(private.as_ref()), URL_SAFE_NO_PAD.encode(self.auth)))
     }
 
-    /// Returns what others seal with.
+    /// Returns the public keys with which messages are sealed.
     #[must_use]
     pub fn public(&self) -> Option<PushKeys> {
         PushKeys::read(&URL_SAFE_NO_PAD.encode(&self.public), &URL_SAFE_NO_PAD.encode(self.auth))
     }
 
-    /// Opens a body of the encoding `aes128gcm`, of one record.
+    /// Decrypts a body of the encoding `aes128gcm`, of one record.
     pub fn open(&self, body: &[u8]) -> Result<Vec<u8>, OpeningError> {
         let (header, record) = body.split_at_checked(HEADER_BYTES).ok_or(OpeningError)?;
         let (salt, theirs) = (&header[..SALT_BYTES], &header[KEY_LENGTH_PLACE + 1..]);
@@ -83,7 +83,7 @@ impl PushKeyPair {
         let (key, nonce) = secret.keys(salt, &[KEY_INFO], &[NONCE_INFO])?;
         let mut record = record.to_vec();
         let text = key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut record)?;
-        // What is behind the mark is padding.
+        // The bytes after the delimiter are padding.
         let end = text.iter().rposition(|byte| *byte != 0).filter(|place| text[*place] == LAST_RECORD);
         Ok(text[..end.ok_or(OpeningError)?].to_vec())
     }

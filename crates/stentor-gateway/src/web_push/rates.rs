@@ -1,4 +1,4 @@
-//! How many messages one subscription may get: a bucket of tokens for each that was used lately.
+//! The rate limit of messages per subscription: a token bucket for each recently used one.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,31 +6,31 @@ use std::sync::{Mutex, PoisonError};
 
 use stentor_core::time::Timestamp;
 
-/// Buckets that are remembered; those that are full again are forgotten first.
+/// Buckets kept in memory; full ones are dropped first.
 const BUCKETS_MAX_COUNT: usize = 65_536;
 
-/// How often something may happen: so many at once, and so many a minute.
+/// A rate limit: a burst size and a sustained rate per minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PushRate {
-    /// At once, at most.
+    /// Most events at once.
     pub burst_count: u32,
-    /// Per minute, lastingly.
+    /// Sustained events per minute.
     pub per_minute: u32,
 }
 
 impl PushRate {
-    /// As FCM has it for one device: 240 a minute.
+    /// FCM's limit for one device: 240 a minute.
     pub const DEFAULT: Self = Self { burst_count: 240, per_minute: 240 };
 }
 
-/// Tokens of one subscription, at the moment when they were counted last.
+/// Tokens of one subscription, at the time of the last count.
 #[derive(Debug, Clone, Copy)]
 struct PushBucket {
     tokens: f64,
     counted_at: Timestamp,
 }
 
-/// The buckets.
+/// The buckets by key.
 #[derive(Debug)]
 pub struct PushRates<K> {
     rate: PushRate,
@@ -38,18 +38,18 @@ pub struct PushRates<K> {
 }
 
 impl<K: Hash + Eq + Clone> PushRates<K> {
-    /// Starts with none.
+    /// Starts without buckets.
     #[must_use]
     pub fn new(rate: PushRate) -> Self {
         Self { rate, buckets: Mutex::default() }
     }
 
-    /// Takes a token; when there is none, returns in how many seconds there will be one.
+    /// Takes a token. The error is the number of seconds until one is available.
     pub fn take(&self, key: &K, now: Timestamp) -> Result<(), u32> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(key) && buckets.len() >= BUCKETS_MAX_COUNT {
             buckets.retain(|_, bucket| !self.is_full(bucket, now));
-            // All are in use at once: somebody makes subscriptions to get around the limit.
+            // All buckets are in use at once: a client creates subscriptions to evade the limit.
             if buckets.len() >= BUCKETS_MAX_COUNT {
                 return Err(1);
             }
@@ -67,7 +67,7 @@ impl<K: Hash + Eq + Clone> PushRates<K> {
     }
 
     fn tokens(&self, bucket: &PushBucket, now: Timestamp) -> f64 {
-        // Zero when the clock goes back.
+        // The gain is zero if the clock went back.
         let gained = now.since(bucket.counted_at).as_secs_f64() * self.per_second();
         (bucket.tokens + gained).min(f64::from(self.rate.burst_count))
     }

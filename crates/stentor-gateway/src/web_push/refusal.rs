@@ -1,40 +1,40 @@
-//! Why a sender's request is refused: statuses, numbers and titles as autopush documents them (its docs, errors.md).
+//! Refusals of senders' requests: statuses, numbers and titles as documented by autopush (its docs, errors.md).
 
 use serde_json::json;
 
-/// Why a request is refused.
+/// The reason for which a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushRefusal {
-    /// Keys of the encryption are missing.
+    /// Encryption keys are missing.
     NoCryptoKeys(&'static str),
-    /// Keys of the encryption are not what they should be.
+    /// Encryption keys are invalid.
     WrongCryptoKeys(&'static str),
     /// A header is missing.
     NoHeader(&'static str),
-    /// The header TTL cannot be read.
+    /// The header TTL is invalid.
     WrongTtl,
-    /// The header Topic cannot be read.
+    /// The header Topic is invalid.
     WrongTopic,
-    /// The sender has not proved who it is.
+    /// The sender is not authenticated.
     Unauthorized(&'static str),
-    /// The URL names nothing of ours.
+    /// The URL does not exist.
     NoSuchUrl,
-    /// The URL knows other methods.
+    /// The URL does not support the method.
     WrongMethod,
-    /// The subscription is over.
+    /// The subscription has ended.
     Gone,
     /// The body is too large.
     TooLarge,
-    /// Too many messages to one device; come back after so many seconds.
+    /// Too many messages to one device; with the seconds until a retry.
     TooMany(u32),
-    /// Nothing was kept; come back after so many seconds.
+    /// The message was not stored; with the seconds until a retry.
     Unavailable(u32),
     /// The server failed.
     Internal,
 }
 
 impl PushRefusal {
-    /// Returns the status of HTTP.
+    /// Returns the HTTP status.
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
@@ -72,7 +72,7 @@ impl PushRefusal {
         }
     }
 
-    /// Returns when to come back, in seconds.
+    /// Returns the seconds until a retry.
     #[must_use]
     pub const fn retry_after_seconds(&self) -> Option<u32> {
         match self {

@@ -1,4 +1,4 @@
-//! What a sender asks for with one message: its headers and its body (RFC 8030, 5; RFC 8188; the draft "aesgcm").
+//! A sender's request to send one message: its headers and its body (RFC 8030, 5; RFC 8188; the draft "aesgcm").
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,20 +9,20 @@ use stentor_core::message::Priority;
 use super::refusal::PushRefusal;
 use super::vapid::parameter;
 
-/// Largest body (RFC 8030, 7.2 asks for at least as much).
+/// Largest body (RFC 8030, 7.2 requires at least this size).
 pub const PUSH_BODY_MAX_BYTES: usize = 4_096;
 /// Longest topic (RFC 8030, 5.4).
 const TOPIC_MAX_BYTES: usize = 32;
-/// Longest header of the encryption.
+/// Longest header with encryption parameters.
 const CRYPTO_HEADER_MAX_BYTES: usize = 512;
-/// Salt, record size and length of the key's name, before the key (RFC 8188, 2.1).
+/// Salt, record size and length of the key id, before the key (RFC 8188, 2.1).
 const RECORD_HEADER_BYTES: usize = 21;
-/// Length of the key's name: an uncompressed point of P-256 (RFC 8291, 4).
+/// Length of the key id: an uncompressed point of P-256 (RFC 8291, 4).
 const KEY_NAME_BYTES: usize = 65;
 /// Smallest record: a delimiter and the tag, and one byte more for the size (RFC 8188, 2.1).
 const RECORD_MIN_BYTES: u32 = 18;
 
-/// The headers of a request that count, as texts.
+/// The relevant headers of a request, as texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PushHeaders<'a> {
     /// `TTL`.
@@ -41,23 +41,23 @@ pub struct PushHeaders<'a> {
     pub crypto_key: Option<&'a str>,
 }
 
-/// One message as its sender asks for it.
+/// A message as requested by its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushDraft {
-    /// How long it may wait, in seconds; more than we allow was cut to that.
+    /// Time to live in seconds, cut to the maximum.
     pub ttl_seconds: u64,
-    /// What replaces an earlier message.
+    /// The collapse key, by which it replaces an earlier message.
     pub collapse_key: Option<String>,
-    /// Whether it wakes the device.
+    /// The priority; a high one wakes the device.
     pub priority: Priority,
-    /// Whether the sender wants to know what becomes of it.
+    /// True if the sender wants a receipt.
     pub wants_receipt: bool,
-    /// What the device gets: `raw` in base64, `encoding`, and for the draft `encryption` and `crypto_key`.
+    /// The fields for the device: `raw` in base64, `encoding`, and for the draft `encryption` and `crypto_key`.
     pub gateway: Map<String, Value>,
 }
 
 impl PushDraft {
-    /// Reads headers and body.
+    /// Parses headers and body.
     pub fn read(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Self, PushRefusal> {
         if body.len() > PUSH_BODY_MAX_BYTES {
             return Err(PushRefusal::TooLarge);
@@ -76,24 +76,24 @@ fn ttl(text: Option<&str>) -> Result<u64, PushRefusal> {
     let text =
         text.ok_or(PushRefusal::NoHeader("the header TTL is missing: seconds that the message may wait"))?;
     let text = text.trim();
-    // `parse` would take a sign as well.
+    // `parse` would also accept a sign.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(PushRefusal::WrongTtl);
     }
-    // Only digits: what does not fit is more than we allow.
+    // The text has only digits, so an overflow exceeds the maximum.
     Ok(text.parse::<u64>().unwrap_or(u64::MAX).min(TTL_MAX_SECONDS))
 }
 
-/// Returns the collapse key of a topic; no key of the app's own messages reads like it.
+/// Returns the collapse key of a topic, with a prefix that the keys of the app's own messages do not have.
 fn topic(text: &str) -> Result<String, PushRefusal> {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let fits = (1..=TOPIC_MAX_BYTES).contains(&text.len()) && text.bytes().all(is_letter);
     if fits { Ok(format!("web_push:{text}")) } else { Err(PushRefusal::WrongTopic) }
 }
 
-/// Reads how urgent it is (RFC 8030, 5.3): only `high` is to be delivered whatever the battery says.
+/// Parses the urgency (RFC 8030, 5.3): only `high` is delivered regardless of the battery.
 fn priority(text: Option<&str>) -> Result<Priority, PushRefusal> {
-    // Words of a grammar, whose case does not matter (RFC 5234, 2.3).
+    // Words of a grammar are case-insensitive (RFC 5234, 2.3).
     match text.map(|text| text.trim().to_ascii_lowercase()).as_deref() {
         Some("high") => Ok(Priority::High),
         None | Some("very-low" | "low" | "normal") => Ok(Priority::Normal),
@@ -110,9 +110,9 @@ fn content(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Map<String, Value>,
     if body.is_empty() {
         return Ok(fields);
     }
-    // Names of codings have no case (RFC 9110, 8.4.1).
+    // Names of codings are case-insensitive (RFC 9110, 8.4.1).
     match headers.content_encoding.map(|text| text.trim().to_ascii_lowercase()).as_deref() {
-        // A distributor's app server may leave the header out: the body says itself what it is.
+        // The app server of a distributor may omit the header, because the body describes itself.
         Some("aes128gcm") | None => {
             check_record(body, headers.content_encoding.is_some())?;
             fields.insert("encoding".to_owned(), "aes128gcm".into());
@@ -131,7 +131,7 @@ fn content(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Map<String, Value>,
 
 /// Checks the header of a body in aes128gcm (RFC 8188, 2.1; RFC 8291, 4).
 fn check_record(body: &[u8], is_named: bool) -> Result<(), PushRefusal> {
-    // Behind the key stands at least a record's tag of 16 bytes (RFC 8188, section 2).
+    // The key is followed by at least a record's tag of 16 bytes (RFC 8188, section 2).
     let is_sealed = body.len() > RECORD_HEADER_BYTES + KEY_NAME_BYTES + 16
         && usize::from(body[RECORD_HEADER_BYTES - 1]) == KEY_NAME_BYTES
         && body[RECORD_HEADER_BYTES] == 4;
@@ -159,7 +159,7 @@ fn crypto_key(text: Option<&str>) -> Result<String, PushRefusal> {
     Ok(plain(&kept.join(",")))
 }
 
-/// Writes a header of the draft as devices read it: without quotation marks, and without padding behind a value.
+/// Normalizes a header of the draft for devices: without quotation marks, and without padding after a value.
 fn plain(header: &str) -> String {
     let unquoted = header.trim().replace('"', "");
     let mut parts = unquoted.split_inclusive([',', ';']);

@@ -1,4 +1,4 @@
-//! Sealing for a device (RFC 8291): only who has the device's private key can read it, and we do not.
+//! Encryption for a device (RFC 8291): only the holder of the device's private key can read the message; the server cannot.
 
 use aws_lc_rs::aead::{Aad, Nonce};
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
@@ -10,25 +10,25 @@ use rand::Rng;
 use super::derivation::{AUTH_BYTES, SALT_BYTES, SealingSecret};
 use super::vapid::VapidKey;
 
-/// Size of a record that browsers take (RFC 8291, 4); a larger text makes a larger one.
+/// The record size that browsers accept (RFC 8291, 4); a larger text requires a larger one.
 const RECORD_MIN_BYTES: usize = 4_096;
-/// Salt, record size, length of the key's name, and the key.
+/// Salt, record size, length of the key id, and the key.
 pub(super) const HEADER_BYTES: usize = 16 + 4 + 1 + 65;
 pub(super) const TAG_BYTES: usize = 16;
-/// Ends the text of the last record (RFC 8188, 2).
+/// Delimiter after the text of the last record (RFC 8188, 2).
 pub(super) const LAST_RECORD: u8 = 2;
-/// What the secret, the key and the nonce are derived for (RFC 8291, 3.4; RFC 8188, 2.2).
+/// Info strings for the derivation of the secret, the key and the nonce (RFC 8291, 3.4; RFC 8188, 2.2).
 pub(super) const SECRET_INFO: &[u8] = b"WebPush: info\0";
 pub(super) const KEY_INFO: &[u8] = b"Content-Encoding: aes128gcm\0";
 pub(super) const NONCE_INFO: &[u8] = b"Content-Encoding: nonce\0";
 
-/// Why something could not be sealed.
+/// The reason for which a text cannot be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealingError {
     /// The text does not fit into one record.
     #[error("the text is too large for one record")]
     TooLarge,
-    /// The device's key is no point of the curve, or the machine lacks randomness.
+    /// The device's key is not a point of the curve, or the machine lacks randomness.
     #[error("the key of the device cannot be used")]
     WrongKey,
 }
@@ -39,7 +39,7 @@ impl From<Unspecified> for SealingError {
     }
 }
 
-/// What a device registers to get sealed messages: its public key and its secret.
+/// The keys that a device registers for sealed messages: its public key and its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PushKeys {
     key: VapidKey,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for PushKeys {
 }
 
 impl PushKeys {
-    /// Takes `p256dh` and `auth` of a subscription, in base64url; `None` for what has another form.
+    /// Parses `p256dh` and `auth` of a subscription, in base64url; `None` if they are malformed.
     #[must_use]
     pub fn read(p256dh: &str, auth: &str) -> Option<Self> {
         let auth = URL_SAFE_NO_PAD.decode(auth.trim_end_matches('=')).ok()?;
@@ -67,14 +67,14 @@ impl PushKeys {
     }
 }
 
-/// Seals a text for a device; returns the body, to be sent with the encoding `aes128gcm`. It is one record, however long the text.
+/// Seals a text for a device; returns a body of the encoding `aes128gcm`, with a single record for a text of any length.
 pub fn seal(text: &[u8], keys: &PushKeys) -> Result<Vec<u8>, SealingError> {
     let mut salt = [0; SALT_BYTES];
     rand::rng().fill_bytes(&mut salt);
     seal_with(text, keys, &PrivateKey::generate(&ECDH_P256)?, salt)
 }
 
-/// Seals with a given key pair and salt, neither of which is ever used again.
+/// Seals with a given key pair and salt, which must never be used again.
 fn seal_with(
     text: &[u8],
     keys: &PushKeys,

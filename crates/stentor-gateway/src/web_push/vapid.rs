@@ -1,4 +1,4 @@
-//! Who a sender is: its token (RFC 8292, and the draft before it), checked against the key that it names.
+//! Authentication of senders: their token (RFC 8292, and the draft before it), checked against the key that it names.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::refusal::PushRefusal;
 
 /// Bytes of an uncompressed point of P-256 (X9.62).
 const KEY_BYTES: usize = 65;
-/// How such a point begins.
+/// First byte of such a point.
 const UNCOMPRESSED: u8 = 4;
-/// Longest header with a token that is read.
+/// Longest accepted header with a token.
 const HEADER_MAX_BYTES: usize = 4_096;
-/// How far ahead a token may end at most (RFC 8292, 2).
+/// Longest remaining validity of a token (RFC 8292, 2).
 const VALID_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// The public key of a sender, a point of P-256.
@@ -25,14 +25,14 @@ const VALID_MAX: Duration = Duration::from_secs(24 * 3_600);
 pub struct VapidKey([u8; KEY_BYTES]);
 
 impl VapidKey {
-    /// Takes the 65 bytes of an uncompressed point; `None` for what has another form.
+    /// Accepts the 65 bytes of an uncompressed point; `None` for any other form.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: [u8; KEY_BYTES] = bytes.try_into().ok()?;
         (bytes[0] == UNCOMPRESSED).then_some(Self(bytes))
     }
 
-    /// Reads base64url, with padding or without: browsers write it, senders do not.
+    /// Decodes base64url, with padding or without: browsers write it, senders do not.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         if text.len() > 2 * KEY_BYTES {
@@ -42,8 +42,8 @@ impl VapidKey {
         Self::of_bytes(&bytes.ok()?)
     }
 
-    /// Returns whether the holder of the key has signed that it is an app's: a token as of RFC 8292 whose `aud` is the app's id. A token for
-    /// a push service says nothing of an app; when it ends does not count, because what it says stays true.
+    /// Returns true if the holder of the key has signed that it belongs to an app: a token as in RFC 8292 with the app's id as `aud`. A
+    /// token for a push service does not count. The expiry is ignored, because the statement stays true.
     #[must_use]
     pub fn has_signed_for(self, token: &str, app: AppId) -> bool {
         let claims = VapidToken { token, key: self }.claims();
@@ -57,7 +57,7 @@ impl VapidKey {
     }
 }
 
-/// A token and the key that it is said to be signed with; nothing of it is believed before [`Self::check`].
+/// A token with its alleged key; nothing in it is trusted before [`Self::check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VapidToken<'a> {
     token: &'a str,
@@ -65,8 +65,8 @@ pub struct VapidToken<'a> {
 }
 
 impl<'a> VapidToken<'a> {
-    /// Reads `Authorization: vapid t=…, k=…`, or a draft's `WebPush …` and `Bearer …` with `Crypto-Key: p256ecdsa=…`. `None`
-    /// when the sender does not say who it is.
+    /// Parses `Authorization: vapid t=…, k=…`, or a draft's `WebPush …` and `Bearer …` with `Crypto-Key: p256ecdsa=…`. Returns `None` if
+    /// the sender does not authenticate.
     pub fn read(
         authorization: Option<&'a str>,
         crypto_key: Option<&str>,
@@ -95,26 +95,26 @@ impl<'a> VapidToken<'a> {
         Ok(Self { token, key: VapidKey::read(key).ok_or_else(no_key)? })
     }
 
-    /// Checks signature, audience and end; returns the key that the sender has proved to hold. `is_ours` says which origins
-    /// are those of the push service.
+    /// Checks signature, audience and expiry; returns the key that the sender has proved to hold. `is_ours` returns true for the origins of
+    /// the push service.
     pub fn check(&self, is_ours: impl Fn(&str) -> bool, now: Timestamp) -> Result<VapidKey, PushRefusal> {
         check_claims(&self.claims()?, is_ours, now)?;
         Ok(self.key)
     }
 
-    /// Returns what the holder of the key has signed.
+    /// Returns the claims signed by the holder of the key.
     fn claims(&self) -> Result<Value, PushRefusal> {
         let malformed = || unauthorized("the token is no JWT");
         let (signed, signature) = self.token.rsplit_once('.').ok_or_else(malformed)?;
         let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
         let header = json_of(header).ok_or_else(malformed)?;
-        // One algorithm, whatever the token names: it must not choose how it is checked.
+        // Only this algorithm: the token must not choose how it is checked.
         if header["alg"] != "ES256" {
             return Err(unauthorized("the token must be signed with ES256"));
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed())?;
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.as_bytes());
-        // Before the claims, which count only if the holder of the key has made them.
+        // Before the claims, which count only if the holder of the key has signed them.
         let verified = key.verify(signed.as_bytes(), &signature);
         verified.map_err(|_| unauthorized("the signature is not that of the public key"))?;
         json_of(claims).ok_or_else(malformed)
@@ -147,8 +147,7 @@ fn check_claims(claims: &Value, is_ours: impl Fn(&str) -> bool, now: Timestamp) 
     }
 }
 
-/// Returns whether two texts name the same origin (RFC 6454): letter case, a slash at the end and a scheme's own port do not
-/// count.
+/// Returns true if two texts name the same origin (RFC 6454): letter case, a trailing slash and a scheme's default port are ignored.
 #[must_use]
 pub fn is_origin(text: &str, origin: &str) -> bool {
     fn plain(text: &str) -> String {
@@ -159,7 +158,7 @@ pub fn is_origin(text: &str, origin: &str) -> bool {
     plain(text) == plain(origin)
 }
 
-/// Finds a parameter of a header that separates them by `,` or `;`; its value may be quoted.
+/// Finds a parameter of a header that separates parameters by `,` or `;`; its value may be quoted.
 pub(super) fn parameter<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = header.split([',', ';']).filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(key, _)| key.trim().eq_ignore_ascii_case(name))?;

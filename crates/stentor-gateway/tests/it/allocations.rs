@@ -1,4 +1,4 @@
-//! Counts what a thread has allocated and not freed.
+//! A counter of the memory that a thread has allocated and not freed.
 
 #![expect(unsafe_code, reason = "an allocator is called through an unsafe trait")]
 
@@ -9,7 +9,7 @@ thread_local! {
     static HELD_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which each thread has count for itself: tests run beside each other.
+/// The system's allocator with a counter per thread, because tests run in parallel.
 struct CountingAllocator;
 
 #[global_allocator]
@@ -31,11 +31,11 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends has nothing to count with any more.
+    // The counter of an ending thread is already gone.
     let _it_ends = HELD_BYTES.try_with(|held| held.set(held.get() + bytes));
 }
 
-/// Returns what this thread has allocated and not freed, in bytes as they were asked for.
+/// Returns the bytes that this thread has allocated and not freed, by the requested sizes.
 pub(crate) fn held_bytes() -> isize {
     HELD_BYTES.get()
 }

@@ -1,4 +1,4 @@
-//! A browser's WebSocket: what is settled comes at once, and what became too much makes it subscribe anew.
+//! A browser's WebSocket: settled messages come at once, and an overflow makes the browser subscribe again.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Sink<AutopushFrame> for ServerEnd {
     }
 }
 
-/// A browser that is connected.
+/// A connected browser.
 struct Tab {
     to_server: UnboundedSender<AutopushFrame>,
     from_server: UnboundedReceiver<AutopushFrame>,
@@ -102,7 +102,7 @@ impl Tab {
         self.hear().await["uaid"].as_str().expect("a name").to_owned()
     }
 
-    /// Acknowledges a notification with a code, and waits until that is noted.
+    /// Acknowledges a notification with a code, and waits until it is processed.
     async fn acknowledge(&mut self, room: &Room, notification: &Value, code: u64) {
         let update = json!({"channelID": "c", "version": notification["version"], "code": code});
         self.say(json!({"messageType": "ack", "updates": [update]}));
@@ -111,7 +111,7 @@ impl Tab {
         room.gateway.flush().await;
     }
 
-    /// Subscribes; returns whose messages come.
+    /// Subscribes; returns the device of the subscription.
     async fn subscribe(&mut self, room: &Room) -> DeviceIdentity {
         self.say(json!({"messageType": "register", "channelID": "c"}));
         let heard = self.hear().await;

@@ -1,4 +1,4 @@
-//! What an app server sees of its connection, in the bytes of the protocol.
+//! An app server's view of its connection, in the bytes of the protocol.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,11 +23,11 @@ const KEY: &str = "sk_right";
 const HEAD: &str = "<stream:stream to='any words at all' xmlns='jabber:client' \
     xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>";
 
-/// A service that accepts all but what is for `nobody`.
+/// A service that accepts all messages except those for `nobody`.
 struct Accepting {
     app: AppId,
     sent: Arc<Mutex<Vec<Map<String, Value>>>>,
-    /// What is said of the key once its holder has logged in.
+    /// The result of later checks of the key.
     key: Arc<Mutex<Result<(), CcsLoginError>>>,
 }
 
@@ -63,7 +63,7 @@ impl CcsAppSession for Accepting {
     }
 }
 
-/// An app server that writes by hand.
+/// An app server with hand-written stanzas.
 struct AppServer {
     connection: DuplexStream,
     said: String,
@@ -80,7 +80,7 @@ impl AppServer {
         self.say(&stanza).await;
     }
 
-    /// Reads up to the end of some text, and returns what stands before it.
+    /// Reads up to the end of some text, and returns the part before it.
     async fn until(&mut self, end: &str) -> String {
         let mut buffer = [0; 1_024];
         loop {
@@ -302,7 +302,7 @@ async fn what_clients_ask_beside_is_answered() {
     server.until("<iq type='error' id='u'>").await;
 }
 
-/// Sends a device a message of which its sender wants a receipt, and has the device confirm it.
+/// Sends a device a message with a request for a receipt, and lets the device confirm it.
 async fn confirmed(stage: &Stage, phone: stentor_gateway::DeviceIdentity, name: &str) {
     let session = stage.room.open(phone, 10);
     assert!(crate::room::now(&session).await.is_empty());

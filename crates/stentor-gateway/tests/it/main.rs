@@ -1,4 +1,4 @@
-//! What devices get, over a store in memory.
+//! Deliveries to devices, with a store in memory.
 
 mod allocations;
 mod autopush;

@@ -19,7 +19,7 @@ use stentor_gateway::{
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::sqlite::SqliteStore;
 
-/// A clock that stands where it is put, in seconds of the scene.
+/// A clock that is set by hand, in seconds of the scene.
 #[derive(Default)]
 pub(crate) struct HandClock(AtomicI64);
 
@@ -29,7 +29,7 @@ impl Clock for HandClock {
     }
 }
 
-/// Everything that a test needs.
+/// The fixture of a test.
 pub(crate) struct Room {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) gateway: Gateway,
@@ -68,7 +68,7 @@ impl Room {
         Registration::new(stentor_core::device::Platform::Linux, ProviderKind::Gateway, token)
     }
 
-    /// Sends to devices of the gateway, and tells the gateway of what was settled.
+    /// Sends to devices of the gateway, and passes the settled chunks to the gateway.
     pub(crate) async fn send(&self, draft: Draft) -> MessageId {
         let message = self.send_quietly(draft).await;
         for chunk in message.1 {
@@ -77,7 +77,7 @@ impl Room {
         message.0
     }
 
-    /// Sends what a test chooses; who is connected gets it.
+    /// Sends the given content to the connected devices.
     pub(crate) async fn send_content(&self, draft: Draft, content: &Content) -> MessageId {
         let (message, settled) = self.send_quietly(draft).await;
         for mut chunk in settled {
@@ -87,10 +87,10 @@ impl Room {
         message
     }
 
-    /// Sends to devices of the gateway, and returns what the gateway is to be told.
+    /// Sends to devices of the gateway without notifying it; returns the settled chunks.
     pub(crate) async fn send_quietly(&self, draft: Draft) -> (MessageId, Vec<SettledChunk>) {
         let scene = Scene::again(self.store.as_ref(), self.app.raw());
-        // The scene counts from the beginning each time.
+        // The scene starts its numbering again each time.
         for _ in 0..self.sent.fetch_add(1, Ordering::SeqCst) {
             scene.next();
         }
@@ -132,7 +132,7 @@ pub(crate) async fn given(session: &DeviceSession) -> Vec<MessageId> {
     }
 }
 
-/// Returns what there is now, which may be nothing.
+/// Returns the messages available now, possibly none.
 pub(crate) async fn now(session: &DeviceSession) -> Vec<MessageId> {
     match session.try_next().await {
         Ok(Some(SessionEvent::Messages(messages))) => messages.iter().map(|one| one.message.id).collect(),

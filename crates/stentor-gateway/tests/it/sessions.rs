@@ -1,4 +1,4 @@
-//! A device gets what was accepted for it, once, in order, whether it is connected or comes later.
+//! A device gets its accepted messages once and in order, if it is connected or connects later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn a_process_that_has_just_begun_gives_only_so_much_until_some_is_confirme
     }
     let message = room.send(Draft::to(Target::Everyone).ttl(1_000)).await;
     let (mut with, mut without) = (Vec::new(), sessions);
-    // Longer than it takes to offer it to all of them.
+    // Longer than it takes to offer the message to all sessions.
     for _ in 0..20 {
         for session in std::mem::take(&mut without) {
             let list = if now(&session).await.is_empty() { &mut without } else { &mut with };
@@ -77,11 +77,11 @@ async fn a_process_that_has_just_begun_gives_only_so_much_until_some_is_confirme
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!((with.len(), without.len()), (DOUBTS_MAX_COUNT, 50));
-    // One place is free again, or more where the receipt came at once.
+    // One place is free again, or more if the receipt came at once.
     with[0].confirm(&[message]);
     room.gateway.flush().await;
     assert_eq!(given(&without[0]).await, [message]);
-    // What a device leaves unconfirmed when it goes is given once more anyway.
+    // Unconfirmed messages of a closed session are delivered again anyway.
     with.drain(1..).for_each(drop);
     for session in &without[1..] {
         assert_eq!(given(session).await, [message]);
@@ -144,12 +144,12 @@ async fn a_device_that_comes_to_another_server_is_left_with_the_later_session_wh
     let former = here.open(identity, 10);
     let told = here.gateway.next_claims().await;
     assert_eq!(told.iter().map(|claim| claim.identity).collect::<Vec<_>>(), [identity]);
-    // What it said itself, told again, ends nothing.
+    // Its own claim, received back, ends nothing.
     here.gateway.hear_claim(&told[0]);
     there.set_seconds(11);
     let later = there.open(identity, 10);
     let claims = there.gateway.next_claims().await;
-    // The other heard late of the former session: it answers, and its own stays.
+    // The other server received the former claim late: it replies, and its own session stays.
     there.gateway.hear_claim(&told[0]);
     let answer = there.gateway.next_claims().await;
     assert_eq!(answer, claims);
@@ -157,7 +157,7 @@ async fn a_device_that_comes_to_another_server_is_left_with_the_later_session_wh
     here.gateway.hear_claim(&claims[0]);
     assert_eq!(former.next().await.expect_err("over"), Closed::TakenOver);
     assert!(now(&later).await.is_empty());
-    // What could not be told is told later, and all of it after something was missed.
+    // Claims that could not be announced are announced later, and all of them after a gap.
     there.gateway.claim_again(&answer);
     assert_eq!(there.gateway.next_claims().await, answer);
     there.gateway.claim_all();
@@ -206,7 +206,7 @@ async fn a_device_for_which_too_much_waits_is_told_that_it_was_deleted() {
     assert_eq!(given(&session).await, [after]);
 }
 
-/// R16: whatever the order of connecting, settling and telling, each message is given once.
+/// R16: for any order of connection, settlement and notification, each message is delivered once.
 #[tokio::test]
 async fn r16_a_device_that_reconnects_around_store_and_look_up_gets_each_message_once() {
     let room = Arc::new(Room::new().await);
@@ -220,7 +220,7 @@ async fn r16_a_device_that_reconnects_around_store_and_look_up_gets_each_message
         if round % 4 == 0 {
             got.extend(confirmed(&session, now(&session).await));
         }
-        // What the pipeline tells comes late, early, or twice.
+        // The pipeline's notifications come late, early, or twice.
         for chunk in settled.iter().chain(settled.iter().filter(|_| round % 3 == 0)) {
             room.gateway.settled(chunk.clone());
         }
@@ -349,7 +349,7 @@ async fn an_app_has_its_share_of_sessions_and_leaves_the_rest_to_others() {
     let first = room.open(one, 10);
     let second = room.open(two, 10);
     assert_eq!(room.open(three, 10).next().await.err(), Some(Closed::Crowded));
-    // A device that comes back takes its own place, and one that has left leaves it.
+    // A reconnecting device reuses its own place, and a disconnected one frees it.
     let again = room.open(one, 10);
     assert_eq!(first.next().await.err(), Some(Closed::TakenOver));
     drop(first);
@@ -358,7 +358,7 @@ async fn an_app_has_its_share_of_sessions_and_leaves_the_rest_to_others() {
     assert!(now(&room.open(three, 10)).await.is_empty());
 }
 
-/// Lets what was settled be offered: one message in each turn.
+/// Yields until all settled messages are offered: one message in each turn.
 async fn all_offered() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! What devices send is with one of those who speak for the app at a time, until somebody has taken it over.
+//! Upstream messages are with one consumer at a time, until one has taken them over.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ async fn what_was_taken_over_makes_room_and_is_not_handed_out_again() {
     assert_eq!(one.settle(&ids(&first)[..1]).await, Ok(1));
     assert_eq!(one.settle(&ids(&first)[..1]).await, Ok(0), "once");
     assert_eq!(keys(&one.next().await.expect("read")), ["c"]);
-    // Taken over by somebody else, as by the operation.
+    // Settled from elsewhere, as by the operation.
     assert_eq!(broker.settle(room.app, &ids(&first)[1..]).await.map(|settled| settled.changed), Ok(1));
     keep(&room, phone, "d").await;
     assert_eq!(keys(&one.next().await.expect("read")), ["d"]);
@@ -120,7 +120,7 @@ async fn what_is_refused_of_one_device_holds_up_no_other_and_comes_again() {
 async fn behind_many_that_rest_what_comes_is_found_at_once() {
     let room = Room::new().await;
     let mut one = broker(&room).consume_by_device(room.app, 100);
-    // More than one look reads.
+    // More than one scan reads.
     for _ in 0..20 {
         let (noisy, _) = room.device().await;
         for number in 0..100 {

@@ -1,4 +1,4 @@
-//! Reads header blocks.
+//! The decoder of header blocks.
 
 use super::field::{Field, FieldKind};
 use super::huffman;
@@ -12,16 +12,16 @@ const TABLE_SIZE: u8 = 0x20;
 const TABLE_SIZE_MASK: u8 = 0xe0;
 const HUFFMAN: u8 = 0x80;
 
-/// Prefix bits of the index of a literal that enters the table, and of one that does not.
+/// Prefix bits of the index of a literal that enters the table. [`PASSING_BITS`] is the same for a literal that does not.
 const ENTERING_BITS: u32 = 6;
 const PASSING_BITS: u32 = 4;
 
-/// Takes the fields of a header block, in their order.
+/// Receives the fields of a header block, in their order.
 pub trait FieldReader<K> {
-    /// Takes one field.
+    /// Receives one field.
     fn field(&mut self, field: Field<'_, K>);
 
-    /// Whether it takes more of this block: if not, what changes no table is checked but not decoded.
+    /// Returns true while the reader needs more fields of this block. After that, fields that change no table are checked but not decoded.
     fn wants_more(&self) -> bool {
         true
     }
@@ -34,11 +34,11 @@ impl<K, F: FnMut(Field<'_, K>)> FieldReader<K> for F {
     }
 }
 
-/// The reading side of one connection's header compression.
+/// The decoding side of one connection's header compression.
 #[derive(Debug)]
 pub struct Decoder<K> {
     pub(super) table: Table<K>,
-    /// Where strings in Huffman code are decoded; they only ever grow.
+    /// Scratch space for decoding Huffman strings; it never shrinks.
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -62,7 +62,7 @@ impl<K: FieldKind> Decoder<K> {
         self.table.max_bytes()
     }
 
-    /// Reads one whole block.
+    /// Decodes one whole header block.
     pub fn decode(&mut self, block: &[u8], into: &mut impl FieldReader<K>) -> Result<(), Malformed> {
         let mut rest = self.resize(block)?;
         while let Some(first) = rest.first() {
@@ -86,7 +86,7 @@ impl<K: FieldKind> Decoder<K> {
         Ok(())
     }
 
-    /// Follows size updates at the beginning of a block.
+    /// Applies the size updates at the beginning of a block.
     #[inline]
     fn resize<'b>(&mut self, block: &'b [u8]) -> Result<&'b [u8], Malformed> {
         let mut rest = block;
@@ -130,7 +130,7 @@ impl<K: FieldKind> Decoder<K> {
         Ok(rest)
     }
 
-    /// Passes a literal over that enters no table; its strings may be anything.
+    /// Skips a literal that does not enter the table. Its strings are not decoded.
     fn skip_literal<'b>(&self, block: &'b [u8]) -> Result<&'b [u8], Malformed> {
         let (index, mut rest) = read_integer(block, PASSING_BITS)?;
         if index == 0 {
@@ -144,7 +144,7 @@ impl<K: FieldKind> Decoder<K> {
 
 const NO_SUCH_ENTRY: Malformed = Malformed("a header block names an entry that does not exist");
 
-/// Cuts a string off: whether it is in Huffman code, its bytes as they are, and what follows.
+/// Splits a string off. Returns its Huffman flag, its raw bytes and the rest of the block.
 #[inline]
 fn cut_string(block: &[u8]) -> Result<(bool, &[u8], &[u8]), Malformed> {
     let coded = block.first().is_some_and(|first| first & HUFFMAN != 0);
@@ -153,7 +153,7 @@ fn cut_string(block: &[u8]) -> Result<(bool, &[u8], &[u8]), Malformed> {
     Ok((coded, text, rest))
 }
 
-/// Reads a string: one in Huffman code into the scratch space, any other where it lies.
+/// Reads a string. A Huffman string is decoded into the scratch space; a plain string is borrowed from the block.
 #[inline]
 fn read_string<'text, 'block: 'text>(
     block: &'block [u8],

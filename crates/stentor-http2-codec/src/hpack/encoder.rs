@@ -1,4 +1,4 @@
-//! Writes header blocks: what repeats goes into the table once and is one byte from then on.
+//! The encoder of header blocks. A repeated field enters the dynamic table once and takes one byte afterwards.
 
 use super::field::ENTRY_OVERHEAD_BYTES;
 use super::integer::write_integer;
@@ -9,14 +9,14 @@ const INDEXED: u8 = 0x80;
 const LITERAL_ENTERING: u8 = 0x40;
 const LITERAL: u8 = 0x00;
 
-/// A field that many requests share.
+/// A header field shared by many requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedField {
     /// The name, in lower case.
     pub name: Vec<u8>,
     /// The value.
     pub value: Vec<u8>,
-    /// Whether it will come so often that it earns a place in the table.
+    /// True if the field is frequent enough to enter the table.
     pub repeats: bool,
 }
 
@@ -26,7 +26,7 @@ impl OwnedField {
     }
 }
 
-/// A point to which the encoder can go back when what it wrote since is not sent.
+/// A savepoint of the encoder, for rolling back a block that is not sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     inserted: u64,
@@ -42,12 +42,12 @@ impl Mark {
     }
 }
 
-/// The writing side of one connection's header compression.
+/// The encoding side of one connection's header compression.
 #[derive(Debug)]
 pub struct Encoder {
     table: Table<()>,
     inserted: u64,
-    /// The smallest limit the peer has set since the last block, and whether there was any.
+    /// The smallest limit that the peer set since the last block, if it set one.
     shrunk_to: Option<usize>,
     resize: bool,
 }
@@ -65,7 +65,7 @@ impl Encoder {
         Self { table: Table::new(), inserted: 0, shrunk_to: None, resize: false }
     }
 
-    /// Obeys SETTINGS_HEADER_TABLE_SIZE; the next block says so (RFC 7541, section 4.2).
+    /// Applies SETTINGS_HEADER_TABLE_SIZE; the next block announces the new size (RFC 7541, section 4.2).
     pub fn limit(&mut self, peer_max: usize) {
         let max = peer_max.min(TABLE_DEFAULT_BYTES);
         if max == self.table.max_bytes() && self.shrunk_to.is_none() {
@@ -82,13 +82,13 @@ impl Encoder {
         self.table.max_bytes()
     }
 
-    /// Changes whenever bytes written for the same fields would be others.
+    /// Returns the generation: a number that changes whenever the same fields would be encoded as different bytes.
     #[must_use]
     pub const fn generation(&self) -> u64 {
         self.inserted
     }
 
-    /// Whether the next block must begin with an announcement of the table's size.
+    /// Returns true if the next block must begin with an announcement of the table's size.
     #[must_use]
     pub const fn is_resized(&self) -> bool {
         self.resize
@@ -100,17 +100,17 @@ impl Encoder {
             return;
         }
         let max = self.table.max_bytes();
-        // The smallest size first: the peer must evict by it, as we did (RFC 7541, section 4.2).
+        // The smallest size first: the peer must evict by it, as this encoder did (RFC 7541, section 4.2).
         if let Some(least) = self.shrunk_to.take().filter(|least| *least < max) {
             write_table_size(least, out);
         }
         write_table_size(max, out);
     }
 
-    /// Writes a shared field, and puts it into the table if it repeats: it is one byte from then on.
+    /// Writes a shared field. A repeating field also enters the table, and takes one byte afterwards.
     pub fn enter(&mut self, field: &OwnedField, out: &mut Vec<u8>) {
         let found = self.find(&field.name, &field.value);
-        // Of a larger one the table would hold little else.
+        // A larger field would fill most of the table by itself.
         let enters = field.repeats && field.size() <= self.table.max_bytes() / 2;
         if matches!(found, Found::Whole(_)) || !enters {
             return write_found(found, field, out);
@@ -125,24 +125,24 @@ impl Encoder {
         self.inserted += 1;
     }
 
-    /// Writes a shared field as the table is now.
+    /// Writes a shared field without changing the table.
     pub fn field(&self, field: &OwnedField, out: &mut Vec<u8>) {
         write_found(self.find(&field.name, &field.value), field, out);
     }
 
-    /// Remembers where the encoder stands before a block.
+    /// Returns a savepoint for [`Self::roll_back`].
     #[must_use]
     pub const fn mark(&self) -> Mark {
         Mark { inserted: self.inserted, shrunk_to: self.shrunk_to, resize: self.resize }
     }
 
-    /// Forgets a block that is not sent.
+    /// Rolls back a block that is not sent.
     ///
-    /// Entries that it evicted stay evicted here and stand in the peer's table behind all of ours, where they change
-    /// no index and go first.
+    /// Entries evicted by that block stay evicted here. In the peer's table they are older than all entries of this one, so they change no
+    /// index and are evicted first.
     pub fn roll_back(&mut self, mark: Mark) {
         self.table.remove_newest((self.inserted - mark.inserted) as usize);
-        // Never an old number for other entries.
+        // Incremented, so that a generation is never reused for other entries.
         self.inserted += 1;
         (self.shrunk_to, self.resize) = (mark.shrunk_to, mark.resize);
     }

@@ -1,7 +1,7 @@
 //! Huffman code of header strings (RFC 7541, section 5.2 and appendix B).
 //!
-//! The code is canonical: codes ascend with their length, and among one length with the symbol. So the lengths are
-//! all that has to be written down.
+//! The code is canonical: codes ascend with their length, and codes of one length ascend with the symbol. Therefore the table of lengths
+//! defines the whole code.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ const CODE_BITS: [u8; 257] = [
 ];
 const MAX_CODE_BITS: usize = 30;
 const MAX_PADDING_BITS: u32 = 7;
-/// How many bits one look into the table decodes; wide enough for two digits of a push token.
+/// Bits decoded by one table look-up; wide enough for two digits of a push token.
 const LOOK_BITS: u32 = 12;
 
 const END_OF_STRING: Malformed = Malformed("a Huffman string holds the end-of-string code");
@@ -30,7 +30,7 @@ const BAD_PADDING: Malformed = Malformed("a Huffman string is padded wrongly");
 
 static CODE: LazyLock<Box<Code>> = LazyLock::new(Code::build);
 
-/// What the next bits mean: up to two symbols. No symbol means that the first code is longer than a look.
+/// An entry of the look-up table: up to two symbols. An entry without symbols stands for a code longer than a look-up.
 #[derive(Clone, Copy, Default)]
 struct Look {
     symbols: [u8; 2],
@@ -40,7 +40,7 @@ struct Look {
 
 struct Code {
     looks: [Look; 1 << LOOK_BITS],
-    /// By length: the first code of that length, and the place of its symbol in `ordered`.
+    /// By length: the first code of that length, and the index of its symbol in `ordered`.
     first: [(u32, u16); MAX_CODE_BITS + 2],
     ordered: [u16; CODE_BITS.len()],
 }
@@ -74,7 +74,7 @@ impl Code {
         self.first[MAX_CODE_BITS + 1] = (0, place);
     }
 
-    /// Builds the entry of the table for these bits, left-aligned.
+    /// Builds the table entry for these bits, left-aligned.
     fn look(&self, bits: u32) -> Look {
         let mut look = Look::default();
         for at in 0..look.symbols.len() {
@@ -87,7 +87,7 @@ impl Code {
         look
     }
 
-    /// Finds the symbol at the start of left-aligned bits and its length; `None` when its code is longer than that.
+    /// Finds the symbol at the start of left-aligned bits, and the length of its code; `None` if the code exceeds `max_bits`.
     fn symbol(&self, bits: u32, max_bits: u32) -> Option<(u16, u32)> {
         (5..=max_bits.min(MAX_CODE_BITS as u32)).find_map(|length| {
             let (first, place) = self.first[length as usize];
@@ -98,14 +98,13 @@ impl Code {
     }
 }
 
-/// Returns how much room a decoded string may need, in bytes: a code takes five bits or more, and the last look may
-/// write one byte too many.
+/// Returns the space that decoding may need, in bytes: a code takes five bits or more, and the last look-up may write one byte too many.
 pub(super) fn max_decoded_bytes(coded_bytes: usize) -> usize {
     coded_bytes * 8 / 5 + 2
 }
 
-/// Decodes a string into a space that is large enough and returns its length. Fails for an end of string inside, and
-/// for padding that is too long or not all ones.
+/// Decodes a string into a large enough buffer and returns its length. Fails if the string contains the end-of-string code, or if the
+/// padding is too long or not all ones.
 pub(super) fn decode(coded: &[u8], text: &mut [u8]) -> Result<usize, Malformed> {
     let code = &**CODE;
     let mut bits = Bits { rest: coded, window: 0, held: 0 };
@@ -122,7 +121,7 @@ pub(super) fn decode(coded: &[u8], text: &mut [u8]) -> Result<usize, Malformed> 
                 length += 1;
                 continue;
             }
-            // Both at once, whether or not there is a second one, saves a branch that nobody can foretell.
+            // Copying both symbols unconditionally, even if the second is unused, saves an unpredictable branch.
             text[length..length + 2].copy_from_slice(&look.symbols);
             length += usize::from(look.count);
             bits.skip(u32::from(look.bits));
@@ -130,16 +129,16 @@ pub(super) fn decode(coded: &[u8], text: &mut [u8]) -> Result<usize, Malformed> 
     }
 }
 
-/// Decodes a symbol whose code is longer than a look.
+/// Decodes a symbol whose code is longer than a look-up.
 fn decode_long(code: &Code, bits: &mut Bits<'_>) -> Result<u8, Malformed> {
     bits.refill();
     let (symbol, used) = code.symbol((bits.window >> 32) as u32, bits.held).ok_or(END_OF_STRING)?;
     bits.skip(used);
-    // What does not fit is the end of string.
+    // The only symbol beyond one byte is the end of string.
     u8::try_from(symbol).map_err(|_| END_OF_STRING)
 }
 
-/// Decodes the last bits, which may end in padding.
+/// Decodes the last bits, including the padding.
 fn decode_tail(
     code: &Code,
     mut bits: Bits<'_>,
@@ -160,7 +159,7 @@ fn decode_tail(
     Ok(length)
 }
 
-/// The next bits of a string, left-aligned, and how many of them are there.
+/// The next bits of a string, left-aligned, and their number.
 struct Bits<'a> {
     rest: &'a [u8],
     window: u64,

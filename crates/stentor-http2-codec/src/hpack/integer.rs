@@ -1,10 +1,10 @@
-//! Integers with a prefix of some bits (RFC 7541, section 5.1).
+//! Prefixed integers (RFC 7541, section 5.1).
 
 use super::malformed::Malformed;
 
-/// Larger integers than any length here are refused before they overflow.
+/// Largest accepted integer: above every length in use, and small enough that no sum overflows.
 const INTEGER_MAX: usize = 1 << 28;
-/// Where the bits of each octet after the prefix belong: as many octets as [`INTEGER_MAX`] may need.
+/// Shift of each octet after the prefix: as many octets as [`INTEGER_MAX`] may need.
 const SHIFTS: [u32; 5] = [0, 7, 14, 21, 28];
 
 /// Appends `value` with a prefix of `bits`; the bits above the prefix are those of `first`.
@@ -24,7 +24,7 @@ pub fn write_integer(first: u8, bits: u32, value: usize, out: &mut Vec<u8>) {
     out.push(rest as u8);
 }
 
-/// Reads an integer with a prefix of `bits`; returns it and what follows.
+/// Reads an integer with a prefix of `bits`; returns it with the rest of the block.
 #[inline]
 pub(super) fn read_integer(block: &[u8], bits: u32) -> Result<(usize, &[u8]), Malformed> {
     let (first, mut rest) = block.split_first().ok_or(CUT_OFF)?;

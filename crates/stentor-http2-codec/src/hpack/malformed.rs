@@ -1,5 +1,5 @@
-//! What ends a connection's header compression.
+//! The decoding error of header blocks.
 
-/// What is wrong with a header block: the end of its connection (RFC 9113, section 4.3).
+/// The defect of a malformed header block. It ends the connection (RFC 9113, section 4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);

@@ -1,4 +1,4 @@
-//! Writes header fields without a dynamic table.
+//! Encoding of header fields without a dynamic table.
 
 use super::integer::write_integer;
 
@@ -8,7 +8,7 @@ const TABLE_SIZE: u8 = 0x20;
 /// `:status` in the static table.
 const STATUS_INDEX: u8 = 8;
 
-/// Appends a field that no table shall keep, in plain octets: they are as short as Huffman's or cheaper to read.
+/// Appends a literal field that enters no table. Its strings are plain octets: they are as short as Huffman code, or cheaper to read.
 #[inline]
 pub fn write_literal(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.push(LITERAL);
@@ -18,7 +18,7 @@ pub fn write_literal(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a status as the first field of a header block.
 pub fn write_status(status: u16, out: &mut Vec<u8>) {
-    // Written out instead of searched in the static table: each answer of a server begins with it.
+    // Hard-coded instead of searched in the static table, because every response of a server begins with a status.
     let index: Option<u8> = match status {
         200 => Some(8),
         204 => Some(9),
@@ -39,7 +39,7 @@ pub fn write_status(status: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the announcement of the dynamic table's size, which may only begin a block (RFC 7541, section 4.2).
+/// Appends a size update of the dynamic table, which is allowed only at the beginning of a block (RFC 7541, section 4.2).
 pub fn write_table_size(bytes: usize, out: &mut Vec<u8>) {
     write_integer(TABLE_SIZE, 5, bytes, out);
 }

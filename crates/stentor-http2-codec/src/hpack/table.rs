@@ -1,13 +1,13 @@
-//! The table of header fields: the static part (RFC 7541, appendix A) and the dynamic one.
+//! The tables of header fields: the static one (RFC 7541, appendix A) and the dynamic one.
 
 use std::collections::VecDeque;
 
 use super::field::{ENTRY_OVERHEAD_BYTES, Field, FieldKind};
 
-/// Size of a dynamic table until SETTINGS say otherwise (RFC 9113, section 6.5.2); larger ones are not used.
+/// Initial size of a dynamic table (RFC 9113, section 6.5.2), and the largest size in use.
 pub const TABLE_DEFAULT_BYTES: usize = 4_096;
-/// Bytes of texts before they are moved together: room for one table and three more until their entries are evicted, so
-/// that moving costs less than a copy for each entry.
+/// Size of the arena before it is compacted: space for one table and three more of evicted entries, so that compaction costs less than a
+/// copy for each entry.
 const ARENA_BYTES: usize = 4 * TABLE_DEFAULT_BYTES;
 
 /// Entries of the static table; index 1 is the first.
@@ -75,7 +75,7 @@ pub(super) const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// One entry of the dynamic table; its texts lie in the arena, the value behind the name.
+/// One entry of the dynamic table. Its texts are in the arena, the value after the name.
 #[derive(Debug, Clone, Copy)]
 struct Entry<K> {
     kind: K,
@@ -94,13 +94,13 @@ impl<K: Copy> Entry<K> {
     }
 }
 
-/// Both tables of one direction of a connection; the dynamic one keeps its newest entry last, over one arena.
+/// Both tables of one direction of a connection. The dynamic table keeps its newest entry last and stores all texts in one arena.
 #[derive(Debug)]
 pub(super) struct Table<K> {
-    /// The kinds of the static entries, found once.
+    /// The kinds of the static entries, computed once.
     static_kinds: [K; STATIC.len()],
     entries: VecDeque<Entry<K>>,
-    /// The texts of the entries, in their order and without gaps, behind those of evicted ones.
+    /// The texts of the entries, in their order and without gaps, after the texts of evicted entries.
     arena: Vec<u8>,
     bytes: usize,
     max_bytes: usize,
@@ -124,7 +124,7 @@ impl<K: FieldKind> Table<K> {
         self.max_bytes
     }
 
-    /// Looks an index up (RFC 7541, section 2.3.3); `None` when there is no such entry.
+    /// Resolves an index (RFC 7541, section 2.3.3); `None` if there is no such entry.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Field<'_, K>> {
         let at = index.checked_sub(1)?;
@@ -142,7 +142,7 @@ impl<K: FieldKind> Table<K> {
         fixed.chain(own.map(|field| (field.name, field.value)))
     }
 
-    /// Adds an entry; one that is larger than the table empties it (RFC 7541, section 4.4).
+    /// Adds an entry. An entry larger than the table empties the table instead (RFC 7541, section 4.4).
     pub(super) fn add(&mut self, kind: K, name: &[u8], value: &[u8]) {
         if !self.make_room(name.len() + value.len()) {
             return;
@@ -153,7 +153,7 @@ impl<K: FieldKind> Table<K> {
         self.push(kind, start, name.len(), value.len());
     }
 
-    /// Adds an entry under the name of another one, which exists.
+    /// Adds an entry with the name of an existing entry.
     pub(super) fn add_under(&mut self, index: usize, kind: K, value: &[u8]) {
         let Some(Field { name, .. }) = self.get(index) else { return };
         if index <= STATIC.len() {
@@ -164,7 +164,7 @@ impl<K: FieldKind> Table<K> {
         if !self.make_room(name_bytes + value.len()) {
             return;
         }
-        // Looked up again: making room may have moved the texts. It has evicted nothing yet, so the entry is there.
+        // Resolved again, because `make_room` may have moved the texts. It evicted nothing, so the entry still exists.
         let Some(name_at) = self.dynamic(index - 1 - STATIC.len()).map(|entry| entry.start as usize) else {
             return;
         };
@@ -174,13 +174,13 @@ impl<K: FieldKind> Table<K> {
         self.push(kind, start, name_bytes, value.len());
     }
 
-    /// Changes the size limit (RFC 7541, section 4.3), which may not be above the default.
+    /// Sets the size limit (RFC 7541, section 4.3), at most the default.
     pub(super) fn resize(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes.min(TABLE_DEFAULT_BYTES);
         self.evict_to(self.max_bytes);
     }
 
-    /// Takes the newest entries back.
+    /// Removes the `count` newest entries.
     pub(super) fn remove_newest(&mut self, count: usize) {
         for _ in 0..count {
             let Some(newest) = self.entries.pop_back() else { return };
@@ -202,7 +202,7 @@ impl<K: FieldKind> Table<K> {
         Field { kind: entry.kind, name, value }
     }
 
-    /// Makes room in the arena; an entry larger than the table empties it and is not kept.
+    /// Makes room in the arena. An entry larger than the table empties it instead; then the method returns false.
     fn make_room(&mut self, text_bytes: usize) -> bool {
         if text_bytes + ENTRY_OVERHEAD_BYTES > self.max_bytes {
             self.evict_to(0);
@@ -217,7 +217,7 @@ impl<K: FieldKind> Table<K> {
     fn push(&mut self, kind: K, start: usize, name_bytes: usize, value_bytes: usize) {
         let (start, name_bytes, value_bytes) = (start as u32, name_bytes as u32, value_bytes as u32);
         let entry = Entry { kind, start, name_bytes, value_bytes };
-        // After its name was copied, which may be that of an entry that is evicted here.
+        // Evicts only after the name was copied, because the evicted entry may be its source.
         self.evict_to(self.max_bytes - entry.bytes());
         self.bytes += entry.bytes();
         self.entries.push_back(entry);
@@ -242,7 +242,7 @@ impl<K: FieldKind> Table<K> {
 
 #[cfg(test)]
 impl<K: FieldKind> Table<K> {
-    /// Returns how many entries the dynamic table has and what they count, in bytes.
+    /// Returns the number of entries in the dynamic table and its size in bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.entries.len(), self.bytes)
     }

@@ -1,4 +1,4 @@
-//! Header blocks as the RFC shows them, as the encoder writes them, and as nobody should.
+//! Header blocks from the RFC, from the encoder, and malformed ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -152,7 +152,7 @@ fn an_entry_may_take_its_name_from_the_one_it_pushes_out() {
 fn the_table_follows_size_updates_at_the_start_of_a_block() {
     let mut decoder = Decoder::new();
     decode(&mut decoder, &entering("a", "1")).expect("well-formed");
-    // To 0 and back to 4,096: what was there is gone, what comes is kept.
+    // To 0 and back to 4,096: old entries are evicted, new ones are kept.
     let block = [&[0x20, 0x3f, 0xe1, 0x1f][..], &entering("b", "2")].concat();
     decode(&mut decoder, &block).expect("well-formed");
     assert_eq!(decode(&mut decoder, &[0xbe]), Ok(fields(&[("b", "2")])));
@@ -185,7 +185,7 @@ fn malformed_blocks_are_refused() {
     }
 }
 
-/// Wants no more than the first field.
+/// A reader of the first field only.
 #[derive(Default)]
 struct First(Fields);
 

@@ -1,32 +1,31 @@
-//! What failures say about the number of requests in flight: one among many says nothing, many together say less.
+//! The effect of failures on the limit of requests in flight: a single failure among many responses has none, many together reduce the
+//! limit.
 //!
-//! They are counted by windows of answers. After a decrease the limit grows in steps that are a part of itself; after
-//! some windows without another it may double again up to the level at which it failed, and after as many more the
-//! failure is forgotten.
+//! Failures are counted per window of responses. After a decrease the limit grows in steps that are a fraction of itself. After some
+//! windows without another decrease it may double again up to the level at which it failed. After as many windows more, the failure is
+//! forgotten.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Fewest answers in a window: among fewer a single failure would be a large share.
+/// Fewest responses in a window: in a smaller one a single failure would be a large share.
 const WINDOW_MIN_ANSWERS: usize = 100;
-/// More failures than this part of a window ask for fewer requests: 20 %. A smaller share is what some devices meet, and fewer
+/// A window with more than this fraction of failures halves the limit: 20 %. A smaller share is the problem of some devices, and fewer
 /// requests would only delay all others.
 const FAILED_PART: usize = 5;
-/// Windows without a decrease after which the limit may double again up to where it failed: by then growth by steps has
-/// brought it back there itself, unless it was halved more than once.
+/// Windows without a decrease after which the limit may double again up to the level at which it failed. By then growth by steps has
+/// brought it back there, unless it was halved more than once.
 const CALM_WINDOWS: usize = 16;
-/// Windows without a decrease after which it is forgotten where it failed: the peer is another one by then, or was never
-/// the cause.
+/// Windows without a decrease after which the level of failure is forgotten: by then the peer has changed, or was never the cause.
 const FORGOTTEN_WINDOWS: usize = 2 * CALM_WINDOWS;
 
-/// The running window, and how long ago the last decrease was. Read and written without a lock: a lost update only moves
-/// the next decision.
+/// The current window, and the age of the last decrease. Accessed without a lock: a lost update only shifts the next decision.
 #[derive(Debug)]
 pub(super) struct Failures {
     answers: AtomicUsize,
     failures: AtomicUsize,
     /// Windows since the last decrease.
     calm_windows: AtomicUsize,
-    /// The limit before it: up to there the limit may double again, as below a slow-start threshold.
+    /// The limit before the last decrease: the slow-start threshold, up to which the limit may double again.
     ssthresh: AtomicUsize,
 }
 
@@ -40,7 +39,7 @@ impl Failures {
         }
     }
 
-    /// Counts answers towards the running window: `limit` of them fill it.
+    /// Counts responses towards the current window, which holds `limit` of them.
     pub(super) fn note_answers(&self, count: usize, limit: usize) {
         let answers = self.answers.load(Relaxed) + count;
         let is_full = answers >= limit.max(WINDOW_MIN_ANSWERS);
@@ -52,13 +51,13 @@ impl Failures {
         }
     }
 
-    /// Counts failures towards the running window; returns whether they are too many for one of `limit` answers.
+    /// Counts failures towards the current window; returns true if they are too many for a window of `limit` responses.
     pub(super) fn note_failures(&self, count: usize, limit: usize) -> bool {
         let failures = self.failures.fetch_add(count, Relaxed) + count;
         failures > limit.max(WINDOW_MIN_ANSWERS) / FAILED_PART
     }
 
-    /// Begins anew after a decrease from this limit.
+    /// Restarts counting after a decrease from this limit.
     pub(super) fn note_decrease(&self, limit: usize) {
         self.ssthresh.store(limit, Relaxed);
         for count in [&self.answers, &self.failures, &self.calm_windows] {

@@ -1,62 +1,62 @@
-//! The gradient of latency and throughput over the number of requests in flight: whether more of them are answered, or all only wait longer.
+//! The gradient of latency and throughput over the number of requests in flight. It shows if more requests are completed, or if all of them
+//! only wait longer.
 //!
-//! Latency alone says little: a peer may be far away, or have moved. What counts is what became of it when the number in
-//! flight changed. Growth that brought no throughput is taken back to where it began. And when answers take far longer
-//! than the fastest of late, fewer are tried: if that costs throughput it was distance, and the number comes back; if
-//! not it was a queue, and fewer they stay.
+//! Latency alone says little: a peer may be far away, or have moved. The gradient compares it before and after a change of the number in
+//! flight. Growth without more throughput is reverted. When responses take far longer than the fastest recent one, a lower number is tried.
+//! If that costs throughput, the cause was distance, and the number is restored. If not, the cause was a queue, and the lower number stays.
 
 use std::time::Duration;
 
-/// Fewest answers in a window: of fewer the mean is chance.
+/// Fewest responses in a window: the mean of fewer is chance.
 const WINDOW_MIN_ANSWERS: usize = 32;
-/// Growth in flight that is large enough to be judged: of less, what it brought is lost in what rates differ by anyway.
+/// Growth of requests in flight that is large enough to be judged. The result of smaller growth is lost in the noise of the rates.
 const JUDGED_GROWTH: f64 = 1.25;
-/// Growth is useless when less than this share of it came back as throughput: a peer that is not full gives back nearly all
-/// of it, one that is full nothing.
+/// Growth is useless when it raises the throughput by less than this share of it. A peer with spare capacity returns nearly all of the
+/// growth, a saturated one nothing.
 const USELESS_SHARE: f64 = 0.25;
-/// Answers that take longer by less than this are not worth a change: a loaded machine adds as much by itself.
+/// Increases of latency below this are ignored: a loaded machine adds as much by itself.
 const WORTH_MS: f64 = 10.0;
-/// Windows without growth after growth that was useless: what was taken back has drained by then, and the mean is of the
-/// number that is known.
+/// Windows without growth after useless growth. By then the excess requests have drained, and the mean belongs to the known number in
+/// flight.
 const STAY_WINDOWS: u32 = 8;
-/// A queue is suspected when the mean answer takes so many times as long as the fastest of late, and so much longer: both,
-/// because near peers differ by factors and far ones by milliseconds without any queue.
+/// A queue is suspected when the mean latency exceeds the shortest recent one by this factor and also by [`SUSPECT_MS`]. Both are needed,
+/// because without any queue nearby peers vary by factors and distant ones by milliseconds.
 const SUSPECT_FACTOR: f64 = 4.0;
 const SUSPECT_MS: f64 = 50.0;
-/// A suspicion is tried with this share of what is in flight: if it was distance, the rest of the throughput is what the
-/// trial costs for two windows.
+/// A trial of a suspicion reduces the requests in flight to this share. If the cause was distance, the trial costs the rest of the
+/// throughput for two windows.
 const TRIAL_SHARE: f64 = 0.7;
-/// A trial that keeps this share of the throughput has found a queue: half way between the trial's share, which distance
-/// would leave, and all, which a queue would.
+/// A trial that keeps this share of the throughput has found a queue. The value is half way between the trial's share, which distance would
+/// leave, and 1, which a queue would leave.
 const KEPT_SHARE: f64 = 0.85;
-/// Windows without a trial after one that found none: trials of a far peer then cost less than a fiftieth of its rate.
+/// Windows without a trial after one that found no queue: trials of a distant peer then cost less than a fiftieth of its rate.
 const CALM_WINDOWS: u32 = 32;
-/// How many windows the fastest answer is remembered: once as long to twice as long. Longer than a pause of growth, so that
-/// the fastest is of before the queue; short enough that a way that became longer is believed.
+/// Windows for which the fastest response is remembered: between once and twice this number. It is longer than a pause of growth, so that
+/// the fastest response predates the queue, and short enough to adapt to a longer route.
 const MIN_RTT_WINDOWS: u32 = 16;
-/// Weight of a new window in what is known of a number in flight: some four windows make a mean, so that one odd window
-/// condemns no growth.
+/// Weight of a new window in the average for a number in flight. The average spans some four windows, so that one odd window does not
+/// condemn growth.
 const NEW_WEIGHT: f64 = 0.25;
 
-/// A window of answers that came while the limit held others back: means over them.
+/// Means over a window of responses that came while the limit held requests back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Window {
-    /// Requests in flight when they came.
+    /// Requests in flight when the responses came.
     pub(super) inflight: f64,
-    /// From opening the stream to the end of the answer.
+    /// Time from opening the stream to the end of the response.
     pub(super) latency_ms: f64,
-    /// The shortest of those.
+    /// The shortest of these latencies.
     pub(super) shortest_ms: f64,
-    /// How many came in a millisecond.
+    /// Responses per millisecond.
     pub(super) answers_per_ms: f64,
 }
 
-/// The window of answers that is open, and what came of those before.
+/// The open window of responses, and the gradient over the previous windows.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// When it began; `None` after a time in which the limit held nobody back.
+    /// Start of the window; `None` after a time in which the limit held no request back.
     began: Option<Duration>,
-    /// Answers that make it full: the limit when it began.
+    /// Responses that fill the window: the limit at its start.
     full: usize,
     answers: usize,
     inflight_sum: f64,
@@ -79,12 +79,12 @@ impl Sampler {
         }
     }
 
-    /// Forgets the window: it was not the limit that held others back.
+    /// Discards the window, because the limit held no request back.
     pub(super) fn interrupt(&mut self) {
         self.began = None;
     }
 
-    /// Adds answers that came together; gives advice when the window holds a limit's worth of them, and begins the next.
+    /// Adds responses that came together. Returns advice when the window is full, and begins the next one.
     pub(super) fn note(
         &mut self,
         now: Duration,
@@ -122,26 +122,26 @@ impl Sampler {
     }
 }
 
-/// What to do about the limit.
+/// Advice about the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// It may grow.
+    /// The limit may grow.
     Grow,
-    /// It stays as it is.
+    /// The limit stays as it is.
     Stay,
-    /// It is this from now on.
+    /// The limit becomes this value.
     Set(usize),
 }
 
-/// Fewer in flight, to see what that costs.
+/// A trial with fewer requests in flight.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     before: Window,
-    /// The first window after the change holds answers of before.
+    /// False until one window has passed: the first one after the change still holds responses from before.
     is_settled: bool,
 }
 
-/// The fastest answer of late.
+/// The latency of the fastest recent response.
 #[derive(Debug)]
 struct MinRtt {
     past_ms: f64,
@@ -149,7 +149,7 @@ struct MinRtt {
     windows: u32,
 }
 
-/// What is known, window by window.
+/// The decisions, window by window.
 #[derive(Debug)]
 pub(super) struct Gradient {
     known: Option<Window>,
@@ -219,7 +219,7 @@ impl Gradient {
         set(trial.before.inflight)
     }
 
-    /// Learns what comes at the number that is known; fewer than that are a new beginning.
+    /// Updates the averages for the known number in flight. A clearly lower number in flight restarts them.
     fn learn(&mut self, known: Window, now: Window) {
         let is_less = now.inflight * JUDGED_GROWTH < known.inflight;
         let mix = |known: f64, now: f64| known + NEW_WEIGHT * (now - known);
@@ -230,7 +230,7 @@ impl Gradient {
 }
 
 impl MinRtt {
-    /// Notes the shortest answer of a window; returns the shortest of late.
+    /// Records the shortest latency of a window; returns the shortest recent one.
     fn note(&mut self, shortest_ms: f64) -> f64 {
         if self.windows == MIN_RTT_WINDOWS {
             (self.past_ms, self.present_ms, self.windows) = (self.present_ms, f64::INFINITY, 0);

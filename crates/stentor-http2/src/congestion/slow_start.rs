@@ -1,31 +1,30 @@
-//! Slow start before the first answer: a peer that has not answered for a while is at least so far away, and needs more in
-//! flight for that.
+//! Slow start before the first response. The longer a peer is silent, the more distant it is at least, and the more requests in flight it
+//! needs.
 //!
-//! Slow start usually doubles with each round trip. Before the first one is over only time can tell: a peer nearby answers
-//! before the first step; one that is far away would otherwise cost several round trips of doubling, and each of them is
-//! long.
+//! Slow start usually doubles with each round trip. Before the first round trip is over, only time gives information. A nearby peer
+//! responds before the first step. A distant one would otherwise cost several long round trips of doubling.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Time without an answer that allows as many requests again as there may be at the start: a peer in the same building
-/// answers before, and one at 50 ms has all that it may get when its first answer comes.
+/// Time without a response that allows as many requests again as the initial limit. A peer in the same building responds earlier. A peer at
+/// 50 ms has the full allowance when its first response arrives.
 const STEP: Duration = Duration::from_millis(10);
 
 /// Nothing has been sent yet.
 const NOTHING_SENT: u64 = u64::MAX;
-/// The peer has answered, or failed.
+/// The peer has responded, or failed.
 const ENDED: u64 = u64::MAX - 1;
-/// All that time allows has been allowed.
+/// The full allowance by time has been granted.
 const EXHAUSTED: u64 = u64::MAX - 2;
 
-/// Growth by time, from the first request to the first answer.
+/// Growth by time, from the first request to the first response.
 #[derive(Debug)]
 pub(super) struct SlowStart {
-    /// When it began, in microseconds of a running time; or one of the above.
+    /// The start, in microseconds of a running time, or one of the constants above.
     began_us: AtomicU64,
     initial: usize,
-    /// The most that it allows: it may be that of a peer that cannot do more.
+    /// Upper bound of the allowance, because the peer may not sustain more.
     most: usize,
 }
 
@@ -34,14 +33,14 @@ impl SlowStart {
         Self { began_us: AtomicU64::new(NOTHING_SENT), initial, most }
     }
 
-    /// Returns how many requests may be in flight; `None` when slow start is over.
+    /// Returns how many requests may be in flight; `None` after the end of slow start.
     pub(super) fn allows(&self, now: Duration, inflight: usize) -> Option<usize> {
         let now_us = now.as_micros() as u64;
         let began_us = match self.began_us.load(Relaxed) {
             ENDED | EXHAUSTED => return None,
             NOTHING_SENT if inflight == 0 => return Some(self.initial),
             NOTHING_SENT => {
-                // Who comes second keeps the first one's beginning, and an end that came meanwhile.
+                // If another thread was first, its start is kept, and so is an end that came in between.
                 let _ = self.began_us.compare_exchange(NOTHING_SENT, now_us, Relaxed, Relaxed);
                 now_us
             }
@@ -50,20 +49,20 @@ impl SlowStart {
         let steps = now_us.saturating_sub(began_us) / STEP.as_micros() as u64;
         let allowed = self.initial.saturating_mul(1 + steps as usize);
         if allowed >= self.most {
-            // In one step, so that it does not hide an end that came meanwhile.
+            // Atomic, so that it does not overwrite an end that came in between.
             let _ = self.began_us.compare_exchange(began_us, EXHAUSTED, Relaxed, Relaxed);
         }
         Some(allowed.min(self.most))
     }
 
     pub(super) fn end(&self) {
-        // Looked at before it is written: every read of answers comes here, and a write would take the line from all others.
+        // Read before it is written: every read of responses comes here, and a write would take the cache line from all other cores.
         if self.began_us.load(Relaxed) != ENDED {
             self.began_us.store(ENDED, Relaxed);
         }
     }
 
-    /// Whether the peer has answered or failed.
+    /// Returns true if the peer has responded or failed.
     pub(super) fn was_ended(&self) -> bool {
         self.began_us.load(Relaxed) == ENDED
     }

@@ -98,7 +98,7 @@ fn a_small_limit_grows_by_no_less_than_eight_for_a_window_of_answers() {
 fn windows_without_a_decrease_let_the_limit_double_again_up_to_where_it_failed_and_later_beyond() {
     let congestion = wide_congestion(1_000);
     congestion.slow_down();
-    // Answers that nobody needed room for: the limit stays, and so the windows are of 500.
+    // Responses to requests that did not need the limit: it stays, and so the windows hold 500.
     let calm = |windows| {
         (0..windows * 500).for_each(|_| {
             congestion.started(1);
@@ -228,7 +228,7 @@ fn a_limit_that_nobody_needs_does_not_grow() {
     assert_eq!(congestion.limit(), 100);
 }
 
-/// Lets a peer that answers after `latency_ms`, at most `rate_max` a second, work with a full window.
+/// Simulates a peer that responds after `latency_ms`, at most `rate_max` times a second, under a full window.
 fn work_for(congestion: &CongestionControl, millis: std::ops::Range<u64>, latency_ms: u64, rate_max: f64) {
     let mut answered = 0.0;
     for now in millis {

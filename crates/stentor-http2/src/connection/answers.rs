@@ -1,4 +1,4 @@
-//! What has ended on a connection, as it is told to the pool and to the batches.
+//! Reports the ended streams of a connection to the pool and to the batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::response::HaltResponse;
 use crate::work::Run;
 
 impl Driver {
-    /// Files the streams that have ended: neighbours of one batch in one go.
+    /// Files the streams that have ended; consecutive ones of a batch together.
     pub(super) fn collect(&mut self) {
         self.note_counts();
         self.mux.take_ended(&mut self.ended, &mut self.plainly_ended);
@@ -22,10 +22,10 @@ impl Driver {
         }
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         let answers = self.plainly_ended.len() + answered;
-        // Before anything makes room: another connection would take what waits, though the peer asks to wait.
+        // Must precede everything that makes room: another connection would use it for waiting requests although the peer demands a pause.
         self.obey(answers);
-        // Those that were late are counted out already. Before replies are filed: who is woken by one may send the next batch
-        // at once, and needs the room.
+        // Late requests were already removed from the count. This precedes the filing of replies: a caller woken by a reply may submit the
+        // next batch at once, and needs the room.
         let late = self.mux.streams.take_late_ended();
         let ended = self.plainly_ended.len() + self.ended.len();
         self.pool.congestion.ended(ended.saturating_sub(late), answers);
@@ -40,7 +40,8 @@ impl Driver {
         }
     }
 
-    /// Halts when most answers ask to wait; those to requests that failed before say nothing, for they ask again and again.
+    /// Halts the pool when most responses demand a pause. Responses to requests that failed before do not count, because these requests are
+    /// repeated again and again.
     fn obey(&self, answers: usize) {
         let is_first = |ended: &&Ended| self.mux.work(ended.open.batch).is_none_or(|work| !work.repeated);
         let first = self.ended.iter().filter(is_first).map(|ended| &ended.reply);
@@ -53,7 +54,7 @@ impl Driver {
     }
 
     fn file_plain(&mut self) {
-        // One lock of the batch for all its neighbours, not one for each answer.
+        // One lock of the batch per group, not one per response.
         for group in self.plainly_ended.chunk_by(|one, next| one.batch == next.batch) {
             let batch = group[0].batch;
             if let Some(work) = self.mux.work(batch) {
@@ -64,7 +65,7 @@ impl Driver {
         self.plainly_ended.clear();
     }
 
-    /// Files what ended otherwise; returns whether some of it goes again.
+    /// Files all other ended streams; returns true if a request was queued again.
     fn file_others(&mut self) -> bool {
         let mut ended = std::mem::take(&mut self.ended);
         let mut again = false;
@@ -77,7 +78,7 @@ impl Driver {
         again
     }
 
-    /// Notes how long the youngest of the answered streams took, and how many they are.
+    /// Records the latency of the youngest request with a response, and the number of responses.
     fn note_latency(&mut self, answers: usize) {
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_)));
         let opened = answered.map(|ended| ended.open.opened_ms);
@@ -93,11 +94,11 @@ impl Driver {
         self.pool.congestion.observe(now, answers, took, self.pool.latency.min_rtt());
     }
 
-    /// Files streams of one batch; returns whether some of them go again.
+    /// Files streams of one batch; returns true if a request was queued again.
     fn file(&mut self, batch: u32, group: impl Iterator<Item = Ended>) -> bool {
         let Some(work) = self.mux.work(batch).cloned() else { return false };
         let (mut count, mut again) = (0, false);
-        // This runs under the batch's lock, and `again` takes the pool's: everywhere in this order.
+        // This runs under the batch's lock, and `again` takes the pool's lock. The order is the same everywhere.
         work.settle(group.filter_map(|Ended { open, reply }| {
             count += 1;
             let Reply::NotSent(fault) = reply else { return Some((open.index, reply)) };
@@ -107,7 +108,7 @@ impl Driver {
             again |= given_up.is_none();
             given_up.map(|fault| (open.index, Reply::NotSent(fault)))
         }));
-        // Last: from here on the place may belong to another batch.
+        // Must come last: afterwards the slot may belong to another batch.
         self.mux.let_go(batch, count);
         again
     }

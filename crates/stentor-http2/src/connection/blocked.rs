@@ -1,4 +1,4 @@
-//! Bodies that the peer's windows do not let through at once.
+//! Request bodies blocked by the peer's flow-control windows.
 
 use stentor_http2_codec::frame::{FrameHeader, WINDOW_MAX_BYTES, flag, kind};
 
@@ -13,7 +13,7 @@ struct Body {
     window_bytes: i64,
 }
 
-/// All bodies that wait, oldest first.
+/// All blocked bodies, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Blocked {
     bodies: Vec<Body>,
@@ -28,7 +28,7 @@ impl Blocked {
         self.bodies.push(Body { stream, bytes, sent: 0, window_bytes });
     }
 
-    /// Returns whether a stream's body has not gone whole, and forgets it.
+    /// Removes a stream's body; returns true if it was not completely written.
     pub(crate) fn remove(&mut self, stream: u32) -> bool {
         let before = self.bodies.len();
         self.bodies.retain(|body| body.stream != stream);
@@ -40,26 +40,25 @@ impl Blocked {
         self.bodies.iter_mut().for_each(|body| body.window_bytes += bytes);
     }
 
-    /// Widens one stream's window; returns whether it is still one (at most 2^31-1).
+    /// Widens one stream's window; returns false if it exceeds the maximum of 2^31-1.
     pub(crate) fn widen(&mut self, stream: u32, bytes: u32) -> bool {
         let Some(body) = self.bodies.iter_mut().find(|body| body.stream == stream) else { return true };
         body.window_bytes += i64::from(bytes);
         body.window_bytes <= i64::from(WINDOW_MAX_BYTES)
     }
 
-    /// Writes what the windows let through.
+    /// Writes as much as the windows permit.
     pub(crate) fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) {
-        // Oldest first: they share the window of the connection, and have waited longest.
+        // Oldest first, because they share the connection's window and have waited longest.
         self.bodies.retain_mut(|body| !body.pump(peer, out));
     }
 }
 
 impl Body {
-    /// Returns whether all of it is written.
+    /// Returns true if the whole body is written.
     fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) -> bool {
         while self.sent < self.bytes.len() {
-            // Negative after SETTINGS that shrank it (RFC 9113, section 6.9.2): then nothing goes until it has grown
-            // again.
+            // The window may be negative after SETTINGS shrank it (RFC 9113, section 6.9.2). Then nothing is sent until it has grown again.
             let window = usize::try_from(self.window_bytes.min(peer.window_bytes)).unwrap_or(0);
             let left = self.bytes.len() - self.sent;
             let length = left.min(window).min(peer.max_payload_bytes);

@@ -1,4 +1,4 @@
-//! What passing time does to a connection: requests that are late, a peer that says nothing, the end of a long life.
+//! Time limits of a connection: late requests, a silent peer, the maximum age.
 
 use std::future::Future as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,36 +10,37 @@ use super::phase::ConnectionPhase;
 use super::pulse::Sign;
 use crate::fault::Fault;
 
-/// A connection older than this is replaced: its clock counts milliseconds in 32 bits.
+/// Maximum age of a connection: its clock counts milliseconds in 32 bits.
 const AGE_MAX: Duration = Duration::from_secs(20 * 24 * 3_600);
-/// The clock's grain before the peer's first answer: silence lets more requests start, which nothing else would tell.
+/// Interval of the clock before the peer's first response. Slow start permits more requests as time passes, and no other event would wake
+/// the loop for them.
 const LISTEN_EVERY: Duration = Duration::from_millis(5);
-/// How old a request is that is late, at least.
+/// Lower bound of the age at which a request is late.
 const LATE_AFTER_MIN: Duration = Duration::from_millis(25);
-/// The same in shortest latencies.
+/// The same age as a multiple of the shortest latency.
 const LATE_LATENCIES: u32 = 16;
-/// How long what waits for a connection that is asked after its idleness does so: between these, by the way's length.
+/// Bounds of the wait for a PING reply on an idle connection; the actual value depends on the latency.
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_MAX: Duration = Duration::from_millis(500);
 
 impl Driver {
-    /// Looks at the clock once a tick; returns the reason when the connection is dead.
+    /// Checks the clock once a tick; returns the fault if the connection is dead.
     pub(super) fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
         let busy = !self.phase.has_settled() || self.pulse.is_probing() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
-        // A tick of the busy clock says nothing of how long a connection has been unused, and the other way round.
+        // An elapsed busy interval says nothing about idle time, and vice versa.
         let is_due = elapsed && busy == self.was_busy;
         if elapsed || busy != self.was_busy {
             self.was_busy = busy;
             let span = self.span(busy);
             self.timer.as_mut().reset(self.now + span);
-            // A timer that was reset wakes this loop only once it is polled again.
+            // A reset timer wakes this loop only after it is polled again.
             let _ = self.timer.as_mut().poll(cx);
         }
         if is_due { self.tick(busy) } else { None }
     }
 
-    /// Returns when the clock is to be looked at again.
+    /// Returns the time until the next check of the clock.
     fn span(&self, busy: bool) -> Duration {
         let limits = &self.pool.limits;
         match busy {
@@ -61,11 +62,11 @@ impl Driver {
             self.retire_idle();
             return None;
         }
-        // Retired and not closed: what is open on it still gets its answers.
+        // Retired and not closed: its open streams still get their responses.
         if self.now.duration_since(self.opened_at) >= AGE_MAX {
             self.retire();
         }
-        // Before `expire`, which goes by how many are late.
+        // Must precede `expire`, which depends on the number of late requests.
         self.mark_late();
         self.expire();
         if self.member.is_probing() && self.pulse.asked_for(self.now) >= self.patience() {
@@ -83,17 +84,17 @@ impl Driver {
 
     fn retire_idle(&mut self) {
         self.phase = ConnectionPhase::Retired;
-        // Without `nudge`: the same turn looks at the queue no more, but leaves, and leaving looks for those who wait.
+        // Without `nudge`: this iteration opens no more streams but leaves, and `leave` wakes others for waiting requests.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
     }
 
-    /// Resets the streams whose time is over.
+    /// Resets the streams past their timeout.
     fn expire(&mut self) {
         self.expire_after(self.pool.limits.request_timeout(), usize::MAX);
         let (late, open) = (self.mux.streams.late(), self.mux.streams.len());
-        // Where every stream that can be had is taken, and more of them by late requests than by others, nobody else can
-        // be served: the oldest give their places back.
+        // If every available stream is in use, and late requests hold more than half of them, no other request can be served: the oldest
+        // ones give up their streams.
         if late > open / 2 && self.room() == 0 && self.pool.is_crowded() {
             self.expire_after(self.late_after().max(self.pool.limits.late_timeout()), late - open / 2);
         }
@@ -109,10 +110,12 @@ impl Driver {
         }
     }
 
-    /// Lets requests hold back nobody when others that were sent much later are answered: where a queue makes all wait they
-    /// are answered in their order, and none of them is late. Where nothing at all is answered for as long, what is left may be
-    /// all that waits, and nothing younger could overtake it: it is late too. What failed before holds back nobody after that
-    /// time, answers to others or not, as long as it takes less than half of the streams.
+    /// Marks requests as late, so that they hold back no others.
+    ///
+    /// A request is late when requests sent much later have got their responses. In a peer's queue, responses come in order, and no request
+    /// is late. If no response has come for the same time, all older requests are late as well: they may be the only ones under way, and no
+    /// younger one could overtake them. A request that failed before is late after that time in any case, as long as such requests use less
+    /// than half of the streams.
     fn mark_late(&mut self) {
         let (after, before) = (millis(self.late_after()), self.mux.streams.late());
         let old_ms = self.now_ms().checked_sub(after);
@@ -131,31 +134,31 @@ impl Driver {
         LATE_AFTER_MIN.max(self.pool.latency.min_rtt() * LATE_LATENCIES)
     }
 
-    /// Asks an unused connection whether it lives before anything is entrusted to it.
+    /// Returns true if an unused connection must be probed before it gets requests.
     pub(super) fn must_probe(&mut self) -> bool {
         let quiet = self.pulse.silence(self.now) >= self.pool.limits.probe_after_idle();
         self.mux.streams.is_empty() && quiet && self.pulse.check(true, self.now) == Sign::Ask
     }
 
-    /// Asks it; whatever waits is for connections that need not be asked, or for the first one to answer.
+    /// Probes the peer. Waiting requests go to connections that need no probe, or to the first one to reply.
     pub(super) fn probe(&mut self) {
         self.mux.ping();
-        // Before `nudge`, which opens no connection while one is asking, and wakes none without room.
+        // Must precede `nudge`, which opens no connection during a probe, and wakes none without room.
         self.publish(0);
         self.member.probing.store(1, Relaxed);
         self.pool.nudge();
     }
 
-    /// Notes a sign of life.
+    /// Records a sign of life.
     pub(super) fn hear(&mut self) {
-        // The same turn publishes its room and looks at the queue, for what was left waiting for this answer.
+        // This iteration publishes the room and reads the queue, for requests that waited for this reply.
         if self.pulse.is_probing() {
             self.member.probing.store(0, Relaxed);
         }
         self.pulse.listen(self.now);
     }
 
-    /// Returns how long the answer to a probe is waited for: a connection to which nothing is entrusted is soon replaced.
+    /// Returns the time limit of a probe. It is short, because a connection without requests is cheap to replace.
     fn patience(&self) -> Duration {
         (2 * self.pool.latency.min_rtt()).clamp(PATIENCE_MIN, PATIENCE_MAX)
     }

@@ -1,7 +1,7 @@
-//! HTTP/2 itself, without any IO: bytes of the peer go in, bytes for it and the ends of streams come out.
+//! HTTP/2 itself, without IO. Input: bytes from the peer. Output: bytes for the peer and ended streams.
 //!
-//! Requests are written back to back into one buffer and answers are read in place, so that a request costs neither
-//! a task nor an allocation.
+//! Requests are written back to back into one buffer and responses are parsed in place, so that a request costs neither a task nor an
+//! allocation.
 
 mod reading;
 mod writing;
@@ -22,23 +22,23 @@ use crate::limits::Limits;
 use crate::response::{Response, ResponseContent};
 use crate::work::Work;
 
-/// Window of the connection; answers are read at once, so it only bounds what is under way.
+/// Window of the connection. Responses are read at once, so it only bounds the bytes under way.
 const CONNECTION_WINDOW_BYTES: u32 = 8 * 1_024 * 1_024;
-/// Answers whose bodies are let in beyond `max_reply_drain_bytes` before the reset arrives there.
+/// Body bytes admitted beyond `max_reply_drain_bytes`, until the reset arrives at the peer.
 const STREAM_WINDOW_SLACK_BYTES: u32 = 64 * 1_024;
 
-/// Body bytes of incomplete answers that a connection keeps when only excerpts are wanted: push services send far less,
-/// and what comes beyond is cut.
+/// Body bytes of incomplete responses that a connection keeps when only excerpts are wanted. Push services send far less; excess bytes are
+/// cut.
 const UNREAD_MAX_BYTES: usize = 1_024 * 1_024;
 
-/// A stream that is over, and the reply to its request.
+/// An ended stream, with the reply to its request.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) open: Open,
     pub(crate) reply: Reply,
 }
 
-/// A stream that ended with a 200 of which nothing is kept.
+/// A stream that ended with a 200 without kept content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plain {
     pub(crate) batch: u32,
@@ -63,7 +63,7 @@ impl Pooled for Plain {
     }
 }
 
-/// Counts of what happened since they were last taken.
+/// Counters since they were last taken.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MuxCounts {
     pub(crate) resets: u64,
@@ -77,18 +77,18 @@ pub(crate) struct Mux {
     pub(crate) peer: Peer,
     pub(crate) streams: Streams,
     blocked: Blocked,
-    /// The batches whose requests are open here; a place is free when nobody else holds it.
+    /// The batches with open requests on this connection. An empty slot is free.
     batches: Vec<Option<OpenBatch>>,
-    /// Answers that are not complete and are kept.
+    /// Kept content of incomplete responses, by stream.
     kept: HashMap<u32, Box<ResponseContent>>,
     /// Body bytes in `kept`.
     unread_bytes: usize,
-    /// A header block that CONTINUATION frames complete.
+    /// A header block that awaits CONTINUATION frames.
     block: Option<reading::Block>,
     shared: writing::Shared,
-    /// Bytes for the peer that nobody has taken yet.
+    /// Bytes for the peer that are not taken yet.
     pub(crate) out: Vec<u8>,
-    /// Counts the bytes that were taken before those in `out`.
+    /// Number of bytes taken before those in `out`.
     taken_bytes: u64,
     /// Bytes read since the connection's window was last widened.
     unreturned_bytes: u32,
@@ -98,7 +98,7 @@ pub(crate) struct Mux {
     keep_body_bytes: usize,
     drain_body_bytes: usize,
     keep_header_bytes: usize,
-    /// The stream id at which no more are opened.
+    /// The stream id from which on no more streams are opened.
     last_stream: u32,
 }
 
@@ -144,33 +144,32 @@ impl Mux {
             (setting::INITIAL_WINDOW_SIZE, window),
             (setting::MAX_HEADER_LIST_SIZE, limits.max_reply_header_bytes),
         ];
-        // SETTINGS are the first frame (RFC 9113, section 3.4), and the window of the connection is no setting: only
-        // an update widens it.
+        // SETTINGS must be the first frame (RFC 9113, section 3.4). The connection's window is no setting; only WINDOW_UPDATE widens it.
         self.out.extend_from_slice(PREFACE);
         frame::write_settings(&settings, &mut self.out);
         self.widen_window(CONNECTION_WINDOW_BYTES - frame::WINDOW_DEFAULT_BYTES);
     }
 
-    /// Notes that all of `out` was taken and may be on its way.
+    /// Records that all `bytes` of `out` were taken and may have been sent.
     pub(crate) fn note_taken(&mut self, bytes: usize) {
         self.taken_bytes += bytes as u64;
     }
 
-    /// Moves the streams that have ended out, and keeps the memory of both vectors for the next ones.
+    /// Moves the ended streams out, and keeps the memory of both vectors for later ones.
     pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plainly: &mut Vec<Plain>) {
-        // Swapped: the caller's vectors are empty and have room, which serves the next streams.
+        // Swapped: the caller's vectors are empty and have capacity, which serves the next streams.
         std::mem::swap(&mut self.ended, ended);
         std::mem::swap(&mut self.plainly_ended, plainly);
     }
 
-    /// Takes buffers from the pool for as long as there is something to read or write.
+    /// Takes buffers from the pool for reading and writing.
     pub(crate) fn acquire_buffers(&mut self) {
         buffer_pool::acquire(&mut self.out);
         buffer_pool::acquire(&mut self.ended);
         buffer_pool::acquire(&mut self.plainly_ended);
     }
 
-    /// Puts them back; without streams it keeps no room for any.
+    /// Returns the buffers to the pool; without open streams it also shrinks the ring.
     pub(crate) fn release_buffers(&mut self) {
         buffer_pool::release(&mut self.out);
         buffer_pool::release(&mut self.ended);
@@ -180,7 +179,7 @@ impl Mux {
         }
     }
 
-    /// Returns whether nothing is left of any request.
+    /// Returns true if no request has left any state.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.streams.is_empty()
             && self.blocked.is_empty()
@@ -188,7 +187,7 @@ impl Mux {
             && self.batches.iter().all(Option::is_none)
     }
 
-    /// Returns the largest size that the peer's table of header fields may have now.
+    /// Returns the current size limit of the peer's table of header fields.
     pub(crate) const fn table_bytes(&self) -> usize {
         self.encoder.table_bytes()
     }
@@ -198,7 +197,7 @@ impl Mux {
         Some(&self.batches.get(batch as usize)?.as_ref()?.work)
     }
 
-    /// Notes that `count` ended streams of a batch were filed.
+    /// Records that `count` ended streams of a batch were filed.
     pub(crate) fn let_go(&mut self, batch: u32, count: u32) {
         let Some(place) = self.batches.get_mut(batch as usize) else { return };
         let Some(held) = place else { return };
@@ -209,25 +208,25 @@ impl Mux {
         }
     }
 
-    /// Asks the peer for a sign of life.
+    /// Sends a PING.
     pub(crate) fn ping(&mut self) {
-        // Eight bytes, no more and no less (RFC 9113, section 6.7).
+        // Exactly eight bytes (RFC 9113, section 6.7).
         frame::write(kind::PING, 0, 0, b"stentor?", &mut self.out);
     }
 
-    /// Writes GOAWAY: this is the end.
+    /// Writes GOAWAY to end the connection.
     pub(crate) fn say_goodbye(&mut self, code: ErrorCode) {
-        // The peer opens no streams, so the last one of its that we may have processed is none.
+        // The peer opens no streams, so the last processed one is 0.
         frame::write_goaway(0, code, &[], &mut self.out);
     }
 
-    /// Resets the streams opened at or before `opened_ms`, `most` at most, oldest first; returns how many, and how many of
-    /// them speak against the peer: those that are neither late already nor failed before.
+    /// Resets at most `most` streams opened at or before `opened_ms`, oldest first. Returns their number, and the number of those that
+    /// count against the peer: neither marked as late nor failed before.
     pub(crate) fn expire(&mut self, opened_ms: u32, most: usize) -> (usize, usize) {
         let (mut late, mut speak) = (self.streams.older_than(opened_ms), 0);
         late.truncate(most);
         for id in &late {
-            // Looked at before `end`, which takes the stream away.
+            // Must precede `end`, which removes the stream.
             let open = self.streams.get_mut(*id).map(|open| (open.is_late, open.batch));
             let speaks = open.is_some_and(|(is_late, batch)| !is_late && !self.is_repeated(batch));
             speak += usize::from(speaks);
@@ -237,8 +236,8 @@ impl Mux {
         (late.len(), speak)
     }
 
-    /// Marks streams as late that were opened at or before `overtaken_ms`, and those opened at or before `old_ms` whose
-    /// requests failed before; as many of each as the two functions allow.
+    /// Marks streams as late: those opened at or before `overtaken_ms`, and those opened at or before `old_ms` whose requests failed
+    /// before. `excuse` and `forgive` limit the number of each.
     pub(crate) fn mark_late(
         &mut self,
         (overtaken_ms, old_ms): (Option<u32>, Option<u32>),
@@ -262,7 +261,7 @@ impl Mux {
         self.work(batch).is_some_and(|work| work.repeated)
     }
 
-    /// Ends every stream, because the connection is lost.
+    /// Ends every stream after the loss of the connection.
     pub(crate) fn end_all(&mut self, fault: &Fault) {
         for id in self.streams.above(0) {
             self.end(id, fault.clone());
@@ -277,12 +276,13 @@ impl Mux {
         frame::write_number(kind::WINDOW_UPDATE, 0, bytes, &mut self.out);
     }
 
-    /// Ends a stream that will have no more of an answer than it has.
+    /// Ends a stream with the part of its response that has come.
     fn end(&mut self, stream: u32, fault: Fault) {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
         let kept = self.take_kept(stream, open.batch);
-        // An answer that has begun is one. Without it, whoever's first byte was taken for writing may have been processed.
+        // A response that has begun counts as one. Without a response, the request may have been processed if its first byte was taken for
+        // writing.
         let reply = if open.status != 0 {
             Reply::Answered(Response::new(open.status, true, kept))
         } else if open.offset.get() < self.taken_bytes {
@@ -293,7 +293,7 @@ impl Mux {
         self.ended.push(Ended { open, reply });
     }
 
-    /// Ends a stream with a reply that says all.
+    /// Ends a stream with the given reply.
     fn end_with(&mut self, stream: u32, reply: Reply) {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
@@ -309,10 +309,10 @@ impl Mux {
         self.work(batch).and_then(|work| work.keep.excerpt())
     }
 
-    /// Takes what was kept of an ended answer, and only an excerpt if no more is wanted.
+    /// Takes the kept content of an ended response, reduced to an excerpt if only that is wanted.
     fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<ResponseContent>> {
         let mut kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
-        // Before the cut, which makes the body shorter than what was counted.
+        // Must precede the cut, which makes the body shorter than the counted bytes.
         self.unread_bytes -= kept.body.len();
         if let Some(excerpt) = self.excerpt(batch) {
             excerpt.cut(&mut kept);

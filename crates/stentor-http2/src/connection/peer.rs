@@ -1,4 +1,4 @@
-//! What the peer has asked for: its SETTINGS, and how many bytes it takes.
+//! The peer's limits: its SETTINGS and its windows.
 
 use stentor_http2_codec::frame::{
     ErrorCode, PAYLOAD_DEFAULT_MAX_BYTES, PAYLOAD_LIMIT_BYTES, WINDOW_DEFAULT_BYTES, WINDOW_MAX_BYTES,
@@ -7,10 +7,10 @@ use stentor_http2_codec::frame::{
 
 use super::violation::Violation;
 
-/// The peer's wishes.
+/// The limits that the peer has set.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    /// Whether its first SETTINGS have come.
+    /// True once its first SETTINGS have come.
     pub(crate) is_known: bool,
     pub(crate) max_streams: u32,
     pub(crate) max_payload_bytes: usize,
@@ -18,16 +18,16 @@ pub(crate) struct Peer {
     pub(crate) stream_window_bytes: i64,
     /// Window of the connection.
     pub(crate) window_bytes: i64,
-    /// The last stream that it says it may have processed, once it said so.
+    /// The last stream id of the peer's GOAWAY, if it sent one.
     pub(crate) goes_after: Option<u32>,
 }
 
-/// What a setting changes beyond this.
+/// The effect of a setting outside of [`Peer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingsChange {
     None,
     HeaderTable(usize),
-    /// Every stream's window, by so many bytes.
+    /// Changes every stream's window by this number of bytes.
     StreamWindows(i64),
 }
 
@@ -45,7 +45,7 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// Applies one setting; unknown ones mean nothing (RFC 9113, section 6.5.2).
+    /// Applies one setting; unknown ones are ignored (RFC 9113, section 6.5.2).
     pub(crate) fn apply(&mut self, id: u16, value: u32) -> Result<SettingsChange, Violation> {
         match id {
             setting::HEADER_TABLE_SIZE => return Ok(SettingsChange::HeaderTable(value as usize)),
@@ -70,7 +70,7 @@ impl Peer {
         if bytes > i64::from(WINDOW_MAX_BYTES) {
             return Err(Violation(ErrorCode::FLOW_CONTROL_ERROR, "an initial window is too large"));
         }
-        // Only streams: the connection's window changes by WINDOW_UPDATE alone (RFC 9113, section 6.9.2).
+        // Only streams: the connection's window changes through WINDOW_UPDATE alone (RFC 9113, section 6.9.2).
         let change = bytes - self.stream_window_bytes;
         self.stream_window_bytes = bytes;
         Ok(SettingsChange::StreamWindows(change))

@@ -1,19 +1,19 @@
-//! Whether the other end still lives: silence, PING, and the wait for its answer.
+//! Liveness of the peer: silence, PING, and the wait for its reply.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a look at the pulse found.
+/// The result of a liveness check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     Fine,
-    /// The peer is to be asked with a PING now.
+    /// A PING must be sent now.
     Ask,
     Dead,
 }
 
-/// Knows when the peer was last heard, and whether it was asked since.
+/// The time of the last sign of life, and of the PING sent since.
 pub(super) struct Pulse {
     timeout: Duration,
     received_at: Instant,
@@ -25,7 +25,7 @@ impl Pulse {
         Self { timeout, received_at: now, asked_at: None }
     }
 
-    /// Notes that bytes came: any of them is a sign of life.
+    /// Records received bytes: any of them is a sign of life.
     pub(super) const fn listen(&mut self, now: Instant) {
         (self.received_at, self.asked_at) = (now, None);
     }
@@ -34,7 +34,7 @@ impl Pulse {
         now.duration_since(self.received_at)
     }
 
-    /// Returns for how long the peer has not answered.
+    /// Returns the age of an unanswered PING; zero if there is none.
     pub(super) fn asked_for(&self, now: Instant) -> Duration {
         self.asked_at.map_or(Duration::ZERO, |asked_at| now.duration_since(asked_at))
     }
@@ -43,7 +43,7 @@ impl Pulse {
         self.asked_at.is_some()
     }
 
-    /// Asks when `ask` is set and nothing was asked yet; finds the peer dead when it has not answered in time.
+    /// Requests a PING if `ask` is set and none is outstanding. Reports the peer as dead if a PING was not answered in time.
     pub(super) fn check(&mut self, ask: bool, now: Instant) -> Sign {
         match self.asked_at {
             Some(asked_at) if now.duration_since(asked_at) >= self.timeout => Sign::Dead,

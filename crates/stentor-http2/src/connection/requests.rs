@@ -1,4 +1,4 @@
-//! What waits in the pool, as it gets streams of a connection.
+//! Opening of streams for waiting requests of the pool.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,20 +8,20 @@ use super::phase::ConnectionPhase;
 use crate::batch::Reply;
 use crate::work::Run;
 
-/// Bytes of requests gathered for one write: about 180 pushes (beyond it, a write costs no less for each).
+/// Bytes of requests gathered for one write: about 180 pushes. Larger writes cost no less per request.
 const WRITE_MAX_BYTES: usize = 64 * 1_024;
 
 impl Driver {
-    /// Opens streams for what waits, as many as the peer, congestion control and one write allow; returns whether it did.
+    /// Opens streams for waiting requests, as many as the peer, congestion control and one write permit. Returns true if it opened any.
     pub(super) fn open_streams(&mut self) -> bool {
         if self.transport.backlog_bytes() > 0 {
             self.publish(0);
             return false;
         }
         let room = self.room();
-        // Before looking at the queue, which takes the pool's lock: who adds to it later holds that lock after us, sees the
-        // room, `Relaxed` as it is, and wakes this loop; what was added earlier is seen here. The other way round requests
-        // added in between would wake nobody.
+        // The room is published before the queue is read under the pool's lock. A thread that adds requests later takes that lock after
+        // this one, sees the room although it is `Relaxed`, and wakes this loop. Requests added earlier are seen here. In the reverse
+        // order, requests added in between would wake no loop.
         self.publish(room);
         if !self.pool.has_waiting() {
             return false;
@@ -38,7 +38,7 @@ impl Driver {
         }
         let opened = self.fill(room);
         let room = self.room();
-        // Before `nudge`, which would wake this loop for room that it has used.
+        // Must precede `nudge`, which would wake this loop for room that it has used.
         self.publish(room);
         if room == 0 {
             self.pool.nudge();
@@ -46,7 +46,7 @@ impl Driver {
         opened
     }
 
-    /// Takes requests from the pool until there is no room or the buffer is full; returns whether there were any.
+    /// Takes requests from the pool until the room or the buffer is exhausted; returns true if there were any.
     fn fill(&mut self, mut room: usize) -> bool {
         let mut any = false;
         while room > 0 && self.mux.out.len() < WRITE_MAX_BYTES {
@@ -56,17 +56,17 @@ impl Driver {
             }
             any = true;
             room -= self.taken.iter().map(Run::len).sum::<usize>();
-            // All that was taken goes or goes back before more is taken: it counts as in flight.
+            // All runs taken are written or given back before more are taken, because they count as in flight.
             while self.open_first() {}
         }
         any
     }
 
-    /// Opens streams for the first run taken; what does not fit into the buffer goes back. Returns whether there was one.
+    /// Opens streams for the first run taken, and gives back the part that does not fit into the buffer. Returns false if there was no run.
     fn open_first(&mut self) -> bool {
         let now_ms = self.now_ms();
         let Some(run) = self.taken.front_mut() else { return false };
-        // For the whole run: at zero the place would go to another batch while its streams open.
+        // For the whole run: at zero the slot would go to another batch while its streams open.
         let batch = self.mux.enlist(&run.work, run.len() as u32);
         let refused = &mut self.refused;
         self.mux.open(batch, run, now_ms, WRITE_MAX_BYTES, |index, fault| {
@@ -74,7 +74,7 @@ impl Driver {
         });
         let (left, lost) = (run.len(), self.refused.len());
         self.mux.let_go(batch, (left + lost) as u32);
-        // Room first, replies then, as in `collect`.
+        // Room before replies, as in `collect`.
         if lost > 0 {
             self.pool.congestion.ended(lost, 0);
             run.work.settle(self.refused.drain(..));

@@ -1,31 +1,31 @@
-//! The open streams of one connection: a ring in the order of their ids, which is also the order in which they are due.
+//! The open streams of one connection: a ring ordered by id, which is also the order of their deadlines.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU64;
 
-/// Places of the ring; a stream that lives longer than this many younger ones moves to a map.
+/// Capacity of the ring. A stream that outlives this many younger ones moves to a map.
 const RING_MAX_STREAMS: usize = 16 * 1_024;
-/// Places that a ring without streams keeps.
+/// Capacity kept by a ring without streams.
 const RING_REST_STREAMS: usize = 64;
 
 /// One open stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// Which of the connection's batches it belongs to.
+    /// Slot of its batch in the connection.
     pub(crate) batch: u32,
-    /// Which request of the batch it carries.
+    /// Index of its request in the batch.
     pub(crate) index: u32,
-    /// How often that request was sent before.
+    /// Number of earlier transmissions of the request.
     pub(crate) resends: u8,
-    /// Whether it waits for so long that it holds back no others.
+    /// True if it has waited too long to hold back others.
     pub(crate) is_late: bool,
-    /// Zero until the head of its answer has come.
+    /// Status of the response; zero until its head has come.
     pub(crate) status: u16,
-    /// When it was opened, in milliseconds since the connection was.
+    /// Opening time, in milliseconds since the start of the connection.
     pub(crate) opened_ms: u32,
-    /// Bytes of body that have come.
+    /// Body bytes received.
     pub(crate) received_bytes: u32,
-    /// Where in the connection's bytes its own begin; never at the first, which is the client's greeting.
+    /// Offset of its first byte in the connection's output. Never zero, because the output begins with the connection preface.
     pub(crate) offset: NonZeroU64,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Streams {
     stragglers: HashMap<u32, Open>,
     open: usize,
     late: usize,
-    /// Late ones that have ended since they were last taken.
+    /// Late streams that have ended since this count was last taken.
     late_ended: usize,
 }
 
@@ -59,7 +59,7 @@ impl Streams {
 
     /// Returns the id of the stream that will be opened next.
     pub(crate) fn next_id(&self) -> u32 {
-        // A client's ids are odd, and the ring leaves none out.
+        // A client's ids are odd, and the ring has no gaps.
         self.first + 2 * self.ring.len() as u32
     }
 
@@ -89,7 +89,7 @@ impl Streams {
             self.late -= 1;
             self.late_ended += 1;
         }
-        // The ring is kept no longer than from the oldest open stream on.
+        // The ring begins with the oldest open stream.
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
             self.first += 2;
@@ -97,24 +97,24 @@ impl Streams {
         Some(open)
     }
 
-    /// Releases memory that streams of before needed.
+    /// Releases the memory of earlier streams.
     pub(crate) fn rest(&mut self) {
         self.ring.shrink_to(RING_REST_STREAMS);
         self.stragglers.shrink_to(0);
     }
 
-    /// Counts the late ones.
+    /// Returns the number of late streams.
     pub(crate) const fn late(&self) -> usize {
         self.late
     }
 
-    /// Returns how many late ones have ended since the call before.
+    /// Returns the number of late streams that have ended since the previous call.
     pub(crate) fn take_late_ended(&mut self) -> usize {
         std::mem::take(&mut self.late_ended)
     }
 
-    /// Marks streams opened at or before `opened_ms` of which `is_meant` is true as late, oldest first, as many of those that
-    /// are not marked yet as `allow` lets.
+    /// Marks streams as late that were opened at or before `opened_ms` and match `is_meant`, oldest first. `allow` gets the number of
+    /// unmarked ones and returns how many of them to mark.
     pub(crate) fn mark_late(
         &mut self,
         opened_ms: u32,
@@ -133,10 +133,10 @@ impl Streams {
         self.late += allowed;
     }
 
-    /// Lists the streams opened at or before `opened_ms`.
+    /// Lists the streams opened at or before `opened_ms`, oldest first.
     pub(crate) fn older_than(&self, opened_ms: u32) -> Vec<u32> {
         let late = |open: &Open| open.opened_ms <= opened_ms;
-        // First those that left the ring: they are older than all in it, and the list may be cut.
+        // Streams outside the ring come first: they are older than all in it, and the caller may cut the list.
         let mut ids: Vec<u32> =
             self.stragglers.iter().filter(|(_, open)| late(open)).map(|(id, _)| *id).collect();
         let ring = self.ring.iter().enumerate();
@@ -153,7 +153,7 @@ impl Streams {
         ids.filter(|id| *id > last).collect()
     }
 
-    /// Finds the place of an id in the ring; `None` when it is older than the ring.
+    /// Returns the position of an id in the ring; `None` if it is older than the ring.
     fn place(&self, id: u32) -> Option<usize> {
         Some((id.checked_sub(self.first)? / 2) as usize)
     }

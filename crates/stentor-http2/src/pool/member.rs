@@ -1,36 +1,35 @@
-//! A connection as the others of its pool see it.
+//! A connection as seen by its pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures_util::task::AtomicWaker;
 
-/// One open connection as the others see it.
+/// One open connection as seen by its pool.
 ///
-/// Its numbers are `Relaxed`: they are written by the connection's loop and read under the pool's lock, which the loop takes
-/// after it has written and before it waits. So whoever adds requests after that sees them; before, the loop sees the
-/// requests.
+/// Its numbers are `Relaxed`. The connection's loop writes them, then takes the pool's lock, and then waits. They are read under that lock.
+/// So a thread that adds requests later sees the numbers, and requests added earlier are seen by the loop.
 #[derive(Debug, Default)]
 pub(crate) struct PooledConnection {
     /// Wakes the connection's loop.
     pub(crate) waker: AtomicWaker,
-    /// Streams it could open now.
+    /// Number of streams it could open now.
     pub(crate) room: AtomicUsize,
-    /// Streams it has open.
+    /// Number of its open streams.
     pub(crate) open: AtomicUsize,
-    /// One while it asks, after idleness, whether the peer still lives.
+    /// 1 during a probe of the peer after idleness.
     pub(crate) probing: AtomicUsize,
-    /// One once it takes no more requests.
+    /// 1 once it takes no more requests.
     pub(crate) retired: AtomicUsize,
 }
 
 impl PooledConnection {
-    /// Counts the streams it has and could have; zero before the peer has said how many.
+    /// Returns the number of open and possible streams; zero before the peer has announced a limit.
     pub(super) fn streams(&self) -> usize {
         self.room.load(Relaxed) + self.open.load(Relaxed)
     }
 
-    /// Returns whether it will soon be known to live, or be gone.
+    /// Returns true during a probe, which soon shows if the connection is usable.
     pub(crate) fn is_probing(&self) -> bool {
         self.probing.load(Relaxed) != 0 && !self.is_retired()
     }
@@ -43,7 +42,7 @@ impl PooledConnection {
 /// Lists the connections with room, the least loaded first.
 pub(super) fn ready(members: &[Arc<PooledConnection>]) -> Vec<&Arc<PooledConnection>> {
     let mut ready: Vec<_> = members.iter().filter(|member| member.room.load(Relaxed) > 0).collect();
-    // Loads change meanwhile: each is looked at once, for an order that contradicts itself makes sorting panic.
+    // Loads change concurrently. Each is read once, because an inconsistent order makes sorting panic.
     ready.sort_by_cached_key(|member| member.open.load(Relaxed));
     ready
 }

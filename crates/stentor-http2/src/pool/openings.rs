@@ -1,4 +1,4 @@
-//! Connections that are being opened: when another one is, how many at once, and what follows a failure.
+//! Opening connections: the conditions, the number at once, and the backoff after failures.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, MutexGuard};
@@ -12,7 +12,7 @@ use super::{Pool, PoolState};
 use crate::batch::Reply;
 use crate::fault::Fault;
 
-/// Connections that may always be opening at once: handshakes cost the peer more than requests.
+/// Connections that may always be opening at once. More are limited because handshakes cost the peer more than requests.
 const OPENINGS_MIN_COUNT: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ impl Pool {
         }
     }
 
-    /// Wakes the least loaded connections until their room covers what waits; opens another if it does not.
+    /// Wakes the least loaded connections until their room covers the waiting requests. Opens others if it does not.
     pub(super) fn spread(self: &Arc<Self>, state: &mut PoolState) {
         let mut missing = state.queue.waiting();
         for member in ready(&state.members) {
@@ -40,7 +40,7 @@ impl Pool {
         let may_come = state.members.iter().any(|member| member.is_probing());
         let wanted = missing > 0 && !may_come && (live == 0 || self.congestion.room() > 0);
         let allowed = live < self.limits.max_connections;
-        // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
+        // A peer announces its limit of streams only after connecting, so the first connection is opened alone.
         let streams =
             state.members.iter().map(|member| member.streams()).max().filter(|streams| *streams > 0);
         let streams = streams.unwrap_or(usize::MAX);
@@ -51,8 +51,9 @@ impl Pool {
         }
     }
 
-    /// Returns how many connections may be opening: as many as the missing streams need, going by what others have, yet
-    /// no more at once than are there already, or four, unless a connection is good for a few requests only.
+    /// Returns how many connections may be opening: enough for the missing streams, judged by the existing connections. The number is
+    /// limited to the existing connections, or four if there are fewer. This limit does not apply to connections that serve only a few
+    /// requests each.
     fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
         let requests = self.limits.max_requests_per_connection.max(1) as usize;
         let wanted = missing.min(self.congestion.room());
@@ -62,7 +63,7 @@ impl Pool {
     }
 
     fn open_one(self: &Arc<Self>, state: &mut PoolState) {
-        // Counted before it runs: `spread` would open one after the other for the same requests.
+        // Counted before it runs; otherwise `spread` would open one connection after the other for the same requests.
         state.opening += 1;
         let opening = (self.opener)(Arc::clone(self), state.not_before);
         match &self.home {
@@ -73,43 +74,43 @@ impl Pool {
 
     /// Waits until the instant, or until the pool is closed.
     pub(crate) async fn pause_until(&self, instant: Instant) {
-        // Made before the look: from then on it hears the closing, though it is not polled yet.
+        // Created before the check: from then on it receives the notification, though it is not polled yet.
         let closing = self.closing.notified();
         if !self.is_closed() {
             let _ = tokio::time::timeout_at(instant, closing).await;
         }
     }
 
-    /// Notes that a connection has the peer's SETTINGS.
+    /// Records that a connection has the peer's SETTINGS.
     pub(crate) fn settled(&self) {
         let mut state = self.lock();
         state.opening = state.opening.saturating_sub(1);
     }
 
-    /// Notes that a connection answered.
+    /// Records that a connection got a response.
     pub(crate) fn usable(&self) {
         let mut state = self.lock();
         (state.failures, state.not_before, state.trouble) = (0, None, None);
     }
 
-    /// Returns why the last attempt to connect failed, unless a connection has answered since.
+    /// Returns the fault of the last attempt to connect, unless a connection has got a response since.
     pub(crate) fn trouble(&self) -> Option<Fault> {
         self.lock().trouble.clone()
     }
 
-    /// Notes that a connection ended without a single answer: the next one is opened a little later.
+    /// Records that a connection ended without a response: the next one is opened after a backoff.
     pub(crate) fn back_off(&self) {
         self.lock().pause();
     }
 
-    /// Notes that a connection could not be opened, and tells those who wait if there is no other.
+    /// Records that a connection could not be opened. Settles the waiting requests with the fault if there is no other connection.
     pub(crate) fn failed_to_open(self: &Arc<Self>, fault: &Fault) {
         let mut state = self.lock();
         state.opening = state.opening.saturating_sub(1);
         self.failed(state, fault);
     }
 
-    /// Notes that a connection opened and then proved unusable.
+    /// Records that a connection opened and then proved unusable.
     pub(crate) fn failed_to_settle(self: &Arc<Self>, member: &Arc<PooledConnection>, fault: &Fault) {
         let mut state = self.lock();
         state.opening = state.opening.saturating_sub(1);
@@ -120,10 +121,10 @@ impl Pool {
     fn failed(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>, fault: &Fault) {
         self.counters.connect_failures.add(1);
         state.trouble = Some(fault.clone());
-        // Before `after_loss`, whose next attempt goes by this pause.
+        // Must precede `after_loss`, whose next attempt observes this backoff.
         state.pause();
         let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());
-        // Taken before another is opened for what waits: that one would only wait out its pause for them.
+        // Taken before another connection is opened for them: that one would only wait out its backoff.
         let hopeless = if alone { state.queue.take_all() } else { Vec::new() };
         self.after_loss(state);
         hopeless.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
@@ -141,7 +142,7 @@ impl Pool {
 
 impl PoolState {
     fn pause(&mut self) {
-        // Bounded for the shift alone: seven failures reach the longest pause.
+        // Bounded only for the shift: seven failures reach the longest pause.
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures = self.failures.saturating_add(1);
         self.not_before = Some(Instant::now() + pause);

@@ -1,4 +1,4 @@
-//! The requests that wait for a stream, in the order in which they go.
+//! The queue of requests that wait for a stream, in sending order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use crate::work::{Run, Work};
 
 /// Most requests of one batch that a connection takes at once.
 const PART_MAX_REQUESTS: usize = 64;
-/// Requests of one batch that go before the next batch gets its turn. Batches that all went at once would all end late:
-/// what was answered of each could not be settled, and would be in doubt after a crash.
+/// Requests of one batch that go before the next batch gets its turn. Batches that advanced all at once would all end late: their responses
+/// could not be settled, and would be in doubt after a crash.
 const TURN_REQUESTS: usize = 1_024;
-/// A batch of at most this size goes before larger ones, as long as they get half of the room.
+/// A batch of at most this size goes before larger ones, as long as small batches use at most half of the room.
 const SMALL_BATCH_MAX_REQUESTS: usize = 16;
 
 #[derive(Default)]
@@ -19,12 +19,12 @@ pub(super) struct RunQueue {
     again: VecDeque<Run>,
     small: VecDeque<Run>,
     large: VecDeque<Run>,
-    /// How many requests they are together.
+    /// Total number of requests in the queues.
     waiting: usize,
 }
 
 impl RunQueue {
-    /// Counts the requests that wait.
+    /// Returns the number of waiting requests.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
@@ -33,7 +33,7 @@ impl RunQueue {
         !self.large.is_empty()
     }
 
-    /// Returns whether requests of a batch wait.
+    /// Returns true if requests of a batch wait.
     pub(super) fn holds(&self, work: &Arc<Work>) -> bool {
         let mut queued = self.again.iter().chain(&self.small).chain(&self.large);
         queued.any(|run| Arc::ptr_eq(&run.work, work))
@@ -42,24 +42,24 @@ impl RunQueue {
     /// Adds a whole batch.
     pub(super) fn push(&mut self, run: Run) {
         self.waiting += run.len();
-        // By the whole batch: a large one whose rest is small has had its turns already.
+        // Decided by the whole batch: a large batch with a small rest has had its turns already.
         let queue = if run.len() <= SMALL_BATCH_MAX_REQUESTS { &mut self.small } else { &mut self.large };
         queue.push_back(run);
     }
 
-    /// Adds what was taken before and goes first.
+    /// Adds a run that was taken before and goes first.
     pub(super) fn push_again(&mut self, run: Run) {
         self.waiting += run.len();
         self.again.push_back(run);
     }
 
-    /// Takes up to `most` requests of one batch; batches take turns, so that none is stuck behind a very large one.
+    /// Takes up to `most` requests of one batch. Batches take turns, so that none is stuck behind a very large one.
     pub(super) fn pop(&mut self, most: usize, small_first: bool) -> Option<Run> {
         let (one, other) =
             if small_first { (&mut self.small, &mut self.large) } else { (&mut self.large, &mut self.small) };
         let queue = [&mut self.again, one, other].into_iter().find(|queue| !queue.is_empty())?;
         let mut run = queue.pop_front()?;
-        // Turns end at multiples, so that a batch which was taken in odd parts still ends its turn.
+        // Turns end at multiples, so that a batch taken in odd parts still ends its turn.
         let left_of_turn = TURN_REQUESTS - run.from as usize % TURN_REQUESTS;
         let front = run.split(most.min(PART_MAX_REQUESTS).min(left_of_turn));
         if run.len() > 0 && front.len() == left_of_turn {
@@ -67,12 +67,12 @@ impl RunQueue {
         } else if run.len() > 0 {
             queue.push_front(run);
         }
-        // Whatever leaves a queue leaves this count under the same lock: `spread` opens connections for it.
+        // Every removal updates this count under the same lock, because `spread` opens connections for it.
         self.waiting -= front.len();
         Some(front)
     }
 
-    /// Takes out what waits of a batch.
+    /// Removes the waiting requests of a batch.
     pub(super) fn remove(&mut self, work: &Arc<Work>) -> Vec<Run> {
         let mut removed = Vec::new();
         for queue in [&mut self.again, &mut self.small, &mut self.large] {
@@ -85,7 +85,7 @@ impl RunQueue {
         removed
     }
 
-    /// Takes out all that waits.
+    /// Removes all waiting requests.
     pub(super) fn take_all(&mut self) -> Vec<Run> {
         self.waiting = 0;
         let queues = [&mut self.again, &mut self.small, &mut self.large];

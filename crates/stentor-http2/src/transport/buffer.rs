@@ -1,8 +1,8 @@
-//! Bytes on their way through, in memory that is zeroed once and not at every turn.
+//! A byte queue in memory that is zeroed once and not on every use.
 
 use crate::buffer_pool;
 
-/// A queue of bytes in one piece.
+/// A contiguous queue of bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
@@ -27,13 +27,13 @@ impl Buffer {
         &mut self.bytes[self.start..self.end]
     }
 
-    /// Returns at least `least` bytes of room behind the filled ones.
+    /// Returns at least `least` bytes of space after the filled ones.
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
             self.bytes = buffer_pool::acquire_zeroed().unwrap_or_default();
         }
         if self.bytes.len() - self.end < least {
-            // Moved before it grows: as a rule what was consumed has left enough room in front.
+            // Compacted before it grows: consumed bytes usually leave enough space in front.
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
@@ -43,7 +43,7 @@ impl Buffer {
         &mut self.bytes[self.end..]
     }
 
-    /// Counts `count` bytes of the room as filled.
+    /// Marks `count` bytes of the space as filled.
     pub(crate) const fn fill(&mut self, count: usize) {
         self.end += count;
     }
@@ -54,7 +54,7 @@ impl Buffer {
         self.fill(bytes.len());
     }
 
-    /// Puts its memory into the pool while it holds nothing.
+    /// Returns the memory of an empty queue to the pool.
     pub(crate) fn release_buffers(&mut self) {
         if self.is_empty() && !self.bytes.is_empty() {
             (self.start, self.end) = (0, 0);
@@ -62,7 +62,7 @@ impl Buffer {
         }
     }
 
-    /// Forgets the first `count` bytes.
+    /// Removes the first `count` bytes.
     pub(crate) const fn consume(&mut self, count: usize) {
         self.start += count;
         if self.start == self.end {

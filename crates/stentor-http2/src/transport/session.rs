@@ -1,5 +1,5 @@
-//! A TLS session over the caller's buffers (rustls' unbuffered interface): decrypted bytes are appended where frames
-//! are read, requests are encrypted from where they were written.
+//! A TLS session over the caller's buffers (rustls' unbuffered interface). Decrypted bytes are appended to the buffer in which frames are
+//! parsed; requests are encrypted directly from the buffer in which they were written.
 
 use std::io;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use super::buffer::Buffer;
 
 type TlsTraffic<'a> = WriteTraffic<'a, ClientConnectionData>;
 
-/// Most bytes that one TLS record adds to its content, and a key update before the first.
+/// Upper bound of the bytes that one TLS record adds to its content. [`KEY_UPDATE_MAX_BYTES`] bounds a key update before the first.
 const RECORD_OVERHEAD_BYTES: usize = 128;
 const RECORD_MAX_BYTES: usize = 16_384;
 const KEY_UPDATE_MAX_BYTES: usize = 1_024;
 
-/// How far a session has come.
+/// The progress of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It needs more bytes to agree on keys.
+    /// The handshake needs more bytes.
     Blocked,
-    /// It carries requests.
+    /// The session carries requests.
     Open,
-    /// The peer has said its last word.
+    /// The peer has closed the session.
     Ended,
 }
 
@@ -45,12 +45,12 @@ impl Session {
         Ok(Self { tls, is_open: false, is_ended: false })
     }
 
-    /// Returns the protocol agreed on.
+    /// Returns the negotiated protocol.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }
 
-    /// Appends the content of `incoming` to `plain` and what the session itself must say to `outgoing`.
+    /// Appends the decrypted content of `incoming` to `plain`, and the session's own messages to `outgoing`.
     pub(crate) fn decrypt(
         &mut self,
         incoming: &mut Buffer,
@@ -69,10 +69,10 @@ impl Session {
                     }
                 }
                 Ok(ConnectionState::EncodeTlsData(mut data)) => encode(&mut data, outgoing)?,
-                // Queued in `outgoing` before anything later: as good as transmitted.
+                // Already queued in `outgoing` before anything later: as good as transmitted.
                 Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
                 Ok(ConnectionState::PeerClosed) => self.is_ended = true,
-                // It has nothing more to read: all whole records are decrypted.
+                // Nothing more to read: all whole records are decrypted.
                 Ok(ConnectionState::WriteTraffic(_)) => (self.is_open, again) = (true, false),
                 Ok(_) => again = false,
                 Err(cause) => {
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Encrypts `plain` behind what `outgoing` holds; `incoming` is what was not decrypted yet.
+    /// Appends `plain`, encrypted, to `outgoing`; `incoming` holds the bytes not decrypted yet.
     pub(crate) fn encrypt(
         &mut self,
         plain: &[u8],
@@ -102,13 +102,13 @@ impl Session {
         self.write(incoming, outgoing, needed, |traffic, room| traffic.encrypt(plain, room))
     }
 
-    /// Encrypts the TLS goodbye; a session that cannot any more says nothing.
+    /// Appends an encrypted `close_notify`, unless the session can no longer write.
     pub(crate) fn say_goodbye(&mut self, incoming: &mut Buffer, outgoing: &mut Buffer) {
         let close = |traffic: &mut TlsTraffic<'_>, room: &mut [u8]| traffic.queue_close_notify(room);
         let _ = self.write(incoming, outgoing, KEY_UPDATE_MAX_BYTES, close);
     }
 
-    /// Comes to the state in which the session writes: reached at once, for all whole records are decrypted.
+    /// Advances the session to its writing state, which is reached at once, because all whole records are decrypted.
     fn write(
         &mut self,
         incoming: &mut Buffer,
@@ -133,9 +133,9 @@ impl Session {
         }
     }
 
-    /// Writes why the session ends: the alert that rustls has ready after an error.
+    /// Writes the alert that rustls has prepared after an error.
     ///
-    /// `incoming` must be what it was at the error, for the session still points into it.
+    /// `incoming` must be unchanged since the error, because the session still points into it.
     fn write_alert(&mut self, incoming: &mut Buffer, outgoing: &mut Buffer) {
         let state = self.tls.process_tls_records(incoming.filled_mut()).state;
         if let Ok(ConnectionState::EncodeTlsData(mut data)) = state {
@@ -153,7 +153,7 @@ impl Session {
 }
 
 fn encode(data: &mut EncodeTlsData<'_, ClientConnectionData>, outgoing: &mut Buffer) -> io::Result<()> {
-    // Asked without room: its error is the only way to learn how much it needs.
+    // Called without space, because its error is the only way to learn the required size.
     let needed = match data.encode(&mut []) {
         Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => required_size,
         _ => return Ok(()),

@@ -1,4 +1,4 @@
-//! Where connections go: to an address that was checked, whatever the name means by then.
+//! Connections go to an address that was checked, even if the name has changed its meaning since.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use crate::support::{batch, fault, quick, statuses, within};
 const ALLOWED: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const REFUSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// A name that means something else at each look-up; its last meaning stays.
+/// A name that resolves differently at each look-up; its last result stays.
 #[derive(Debug)]
 struct Fickle {
     meanings: Mutex<VecDeque<Vec<Ipv4Addr>>>,
@@ -44,7 +44,7 @@ impl Addresses for Fickle {
     }
 }
 
-/// The system's names, and nothing of this machine.
+/// The system's resolver, with this machine's addresses refused.
 #[derive(Debug)]
 struct Abroad;
 
@@ -65,14 +65,14 @@ fn client(host: &str, port: u16, addresses: Arc<dyn Addresses>) -> Client {
     Client::new(&endpoint, limits).expect("usable endpoint")
 }
 
-/// Listens beside a server, at the address that is refused.
+/// Listens beside a server, at the refused address.
 async fn trap(port: u16) -> TcpListener {
     TcpListener::bind((REFUSED, port)).await.expect("all of 127/8 is this machine's")
 }
 
-/// Returns whether anybody has connected.
+/// Returns true if a client has connected.
 async fn was_sprung(trap: &TcpListener) -> bool {
-    // What has connected waits to be accepted.
+    // A pending connection waits to be accepted.
     tokio::time::timeout(std::time::Duration::from_millis(50), trap.accept()).await.is_ok()
 }
 
@@ -131,7 +131,7 @@ async fn r17_no_spelling_of_an_address_is_overlooked() {
         "LOCALHOST",
     ] {
         let replies = within(30, client(host, port, Arc::new(Abroad)).send(batch(1))).await;
-        // Not every resolver understands every spelling.
+        // Not every resolver understands every notation.
         let fault = fault(&replies[0]);
         assert!(matches!(fault, Fault::AddressRefused(_) | Fault::Connect(_)), "{host}: {fault}");
     }

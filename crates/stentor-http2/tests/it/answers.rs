@@ -1,4 +1,4 @@
-//! Answers: their place, their bodies, their limits.
+//! Responses: their order, their bodies, their limits.
 
 use std::time::Duration;
 

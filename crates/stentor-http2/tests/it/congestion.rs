@@ -1,18 +1,18 @@
-//! The number of requests in flight, seen from outside.
+//! The number of requests in flight, observed from outside.
 
 use stentor_http2::{Client, Fault, Limits, Reply, RequestBatch};
 
 use crate::frames::{Peer, listen};
 use crate::support::{batch, client, client_that_halts, quick, statuses, within};
 
-/// Sends so many and closes the client when they are answered.
+/// Sends `count` requests and closes the client after the replies.
 async fn send_all(client: &Client, count: usize) -> Vec<Reply> {
     let replies = client.send(batch(count)).await;
     client.close().await;
     replies
 }
 
-/// Answers these and whatever else comes; returns how much that was.
+/// Answers the requests in `first` and all that follow; returns the number of the latter.
 async fn answer_all(mut peer: Peer, first: Vec<(u32, String)>) -> usize {
     for (stream, _) in first {
         peer.answer(stream).await;
@@ -84,7 +84,7 @@ async fn after_the_word_to_wait_only_those_are_seen_that_were_in_flight() {
         (large, small, late)
     };
     let ((large, small, late), seen) = within(20, async { tokio::join!(sender, server) }).await;
-    // Fewer than ten answers are no word yet, and each makes room for another request or two.
+    // Fewer than ten such responses do not halt the client, and each makes room for another request or two.
     assert!(seen.len() <= 2 * 9, "{} came after the word", seen.len());
     let halted = [&large, &small].into_iter().flatten().filter(|reply| was_told_to_wait(reply)).count();
     assert_eq!(halted, 20_001 - 100 - seen.len());

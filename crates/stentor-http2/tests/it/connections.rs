@@ -1,4 +1,4 @@
-//! The pool: how many connections, when they are replaced, and what they obey.
+//! The pool: the number of connections, their replacement, and their limits.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn r5_the_stream_limit_is_obeyed_down_to_one_and_back() {
     let client = client(port, Limits { max_connections: 1, ..quick() });
     let server = async {
         let mut peer = Peer::accept(&listener, 1).await;
-        // One at a time: the next comes only after the answer.
+        // One at a time: the next comes only after the response.
         for _ in 0..5 {
             let one = peer.requests(1).await;
             peer.answer(one[0].0).await;
@@ -25,7 +25,7 @@ async fn r5_the_stream_limit_is_obeyed_down_to_one_and_back() {
         for (stream, _) in open.drain(..6) {
             peer.answer(stream).await;
         }
-        // Two are open and two are allowed: a PING's round trip shows that none came instead.
+        // Two are open and two are allowed: a PING's round trip shows that no further one came.
         peer.answer(open.remove(0).0).await;
         open.extend(peer.requests(1).await);
         assert_eq!(open.len(), 2);
@@ -78,7 +78,7 @@ async fn r5_a_stream_limit_lowered_while_many_streams_are_being_opened_is_never_
         let mut peer = Peer::accept(&listener, 4_000).await;
         let mut open: Vec<u32> = peer.requests(1).await.into_iter().map(|(stream, _)| stream).collect();
         peer.allow(1).await;
-        // Unanswered until the new limit holds, so that any stream opened after its acknowledgement is one too many.
+        // Unanswered until the new limit holds, so that any stream opened after its acknowledgement exceeds it.
         open.extend(peer.requests_until_acknowledged().await);
         while let Some(stream) = open.pop() {
             peer.answer(stream).await;
@@ -152,7 +152,7 @@ async fn a_connection_that_may_carry_one_request_is_replaced_after_it() {
     let server = async {
         let mut carried = Vec::new();
         for _ in 0..5 {
-            // Three are in flight at once, each on its own connection, though all of them are opened anew.
+            // Three requests are in flight at once, each on its own connection, and each round opens new connections.
             let mut peers = Vec::new();
             for _ in 0..3 {
                 let mut peer = Peer::accept(&listener, 100).await;
@@ -192,7 +192,7 @@ async fn one_small_batch_after_another_uses_one_connection() {
 #[tokio::test]
 async fn a_connection_that_has_just_been_used_is_not_taken_for_unused() {
     let port = server::start(|request, body, respond| {
-        // Holds the only thread until the client's clock has moved on, so that tick and answer come together.
+        // Blocks the only thread until the client's clock has advanced, so that tick and response come together.
         std::thread::sleep(Duration::from_millis(10));
         server::echo(request, body, respond);
     })
@@ -277,7 +277,7 @@ async fn a_batch_that_is_cut_off_keeps_its_answers_and_sends_no_more() {
         let mut peer = Peer::accept(&listener, 2).await;
         let open = peer.requests(2).await;
         peer.answer(open[0].0).await;
-        // The third is opened in the place of the first, so its answer has been read.
+        // The third is opened in the place of the first, so the first response has been read.
         let third = peer.requests(1).await;
         cut.send(()).expect("still waited for");
         (peer, [open[1].0, third[0].0])

@@ -1,10 +1,10 @@
-//! What the fuzzer has kept because it reached something new, heard again without the fuzzer.
+//! The fuzzer's corpus of inputs that reached new code, replayed without the fuzzer.
 
 use std::path::Path;
 
 use stentor_http2::{Keep, fuzzing};
 
-/// Reads a byte from each two digits.
+/// Decodes hexadecimal digits.
 fn bytes(line: &str) -> Vec<u8> {
     let digits = line.as_bytes().chunks_exact(2);
     digits.map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("digits")).collect()
@@ -17,7 +17,7 @@ fn every_input_that_the_fuzzer_kept_ends_every_request() {
     let kept = String::from_utf8(kept).expect("digits");
     assert!(kept.lines().count() > 500, "the corpus is there");
     for input in kept.lines().map(bytes) {
-        // As the target `sender_frames` reads its input.
+        // Reads its input like the fuzz target `sender_frames`.
         let Some((first, said)) = input.split_first() else { continue };
         let keep = if first & 0x80 == 0 { Keep::All } else { Keep::Refusals };
         fuzzing::hear(said, usize::from(first & 0x7f) + 1, keep);

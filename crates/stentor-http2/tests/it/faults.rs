@@ -1,4 +1,4 @@
-//! What goes wrong, and which of the three replies it becomes.
+//! Faults, and the reply that each of them leads to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ async fn requests_that_are_overtaken_hold_back_no_others() {
             if number % 6 > 0 {
                 peer.answer(stream).await;
             }
-            // A round of answers takes longer than the least after which a request is late.
+            // A round of responses takes longer than the minimum age of a late request.
             if number % 20 == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -114,8 +114,7 @@ async fn requests_that_are_overtaken_hold_back_no_others() {
     let sending = client.start(batch(1_000));
     let never = std::future::pending();
     let (part, _peer) = within(20, async { tokio::join!(sending.most(never), server) }).await;
-    // That the peer ends shows that all requests came. A machine that stands still for the time of silence after which a part
-    // is taken makes some answers come behind it.
+    // The peer's end shows that all requests came. If the machine stalls for the silence that ends `most`, some responses come after it.
     let missing = part.expect("most are there").missing.len();
     assert!((167..500).contains(&missing), "{missing} are missing");
     assert_eq!(client.stats().timeouts, 0);
@@ -128,7 +127,7 @@ async fn requests_that_are_left_alone_in_flight_hold_back_no_others() {
         client(port, Limits { initial_inflight_requests: 100, max_inflight_requests: 100, ..quick() });
     let server = async {
         let mut peer = Peer::accept(&listener, 10_000).await;
-        // All of them at once: when the last answer has come there is no room for a younger request.
+        // All of them at once: after the last response there is no room for a younger request.
         for number in 0..500 {
             let (stream, _) = peer.requests(1).await.remove(0);
             if number % 4 > 0 {
@@ -392,7 +391,7 @@ async fn closing_does_not_wait_for_the_next_try_to_connect() {
     for _ in 0..6 {
         within(20, client.send(batch(1))).await;
     }
-    // The next try is now more than a second away.
+    // The next attempt is now more than a second away.
     let waiting = client.send(batch(1));
     let closing = async {
         tokio::task::yield_now().await;
@@ -402,7 +401,7 @@ async fn closing_does_not_wait_for_the_next_try_to_connect() {
     assert_eq!(fault(&replies[0]), &Fault::Closed);
 }
 
-/// Requests of which one cannot be written without a panic.
+/// Requests, one of which panics while it is written.
 struct Treacherous {
     requests: Vec<Request>,
     bad: usize,

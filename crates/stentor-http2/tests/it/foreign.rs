@@ -1,4 +1,4 @@
-//! Servers that others have written, as processes of their own: each request gets its own answer, and gets it once.
+//! Foreign servers in processes of their own: each request gets its own response, exactly once.
 
 mod process;
 
@@ -11,17 +11,17 @@ use crate::server;
 use crate::support::{batch_of, client, quick, requests, within};
 
 const REQUESTS: usize = 3_000;
-/// One request of so many has a large body.
+/// Every n-th request has a large body.
 const LARGE_EVERY: usize = 500;
-/// More than any window that the servers or we begin with.
+/// More than any initial window of the servers or of this client.
 const LARGE_BYTES: usize = 300_000;
 /// Requests on a connection after which a server ends it.
 const LEAVE_AFTER: usize = 300;
 
 const CONNECTIONS: usize = 4;
 
-/// As many connections as the few streams on each make useful, and room for the large bodies. A server that waits for the processor is
-/// waited for: nothing here is about time.
+/// As many connections as the few streams on each make useful, and room for the large bodies. The timeouts are long, because these tests do
+/// not measure time.
 fn limits() -> Limits {
     Limits {
         max_connections: CONNECTIONS,
@@ -36,7 +36,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Requests whose bodies tell them apart, some of them large.
+/// Requests with distinct bodies, some of them large.
 fn mixed() -> Vec<Request> {
     let mut requests = requests(REQUESTS);
     for (index, request) in requests.iter_mut().enumerate().filter(|(index, _)| index % LARGE_EVERY == 7) {
@@ -55,7 +55,7 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     response.header(name).expect("the header").to_str().expect("text")
 }
 
-/// Sends and demands that each answer holds the body of its own request.
+/// Sends requests and checks that each response holds the body of its own request.
 async fn echoed(client: &Client) -> Vec<Reply> {
     let sent = mixed();
     let replies = within(120, client.send(batch_of(sent.clone()))).await;
@@ -66,7 +66,7 @@ async fn echoed(client: &Client) -> Vec<Reply> {
     replies
 }
 
-/// Demands what our own programs put into the headers of each answer, long and short.
+/// Checks the headers, long and short, that our own servers derive from each request.
 fn derived(replies: &[Reply]) {
     for (index, reply) in replies.iter().enumerate() {
         let (response, path) = (answered(reply), format!("/{index}"));
@@ -75,7 +75,7 @@ fn derived(replies: &[Reply]) {
     }
 }
 
-/// Asks one of our own programs for the requests it has processed, its connections, and its failures or resets.
+/// Queries one of our own servers for the number of processed requests, of connections, and of failures or resets.
 async fn totals(client: &Client) -> [usize; 3] {
     let mut ask = requests(1);
     ask[0].path = "/totals".parse().expect("a path");
@@ -84,7 +84,7 @@ async fn totals(client: &Client) -> [usize; 3] {
     numbers(&text)
 }
 
-/// A server that lets few streams be open and little be written: nothing is refused and nothing sent twice.
+/// A server with few streams and small windows: no request is rejected and none sent twice.
 async fn keeps_to_the_limits(kind: Kind) {
     for tls in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let options = Options { tls, max_streams: 10, window_bytes: 16_383, leave_after: 0, plain: false };
@@ -103,7 +103,7 @@ async fn keeps_to_the_limits(kind: Kind) {
                 .for_each(|reply| assert!(header(answered(reply), "server").starts_with("nghttpd")));
         } else {
             derived(&replies);
-            // Another connection, which only looked at the version of TLS, may be counted or not.
+            // The connection that only checked the version of TLS may be counted or not.
             let [processed, connections, failed] = totals(&client).await;
             assert_eq!((processed, failed), (REQUESTS, 0));
             assert!((CONNECTIONS..=CONNECTIONS + 1).contains(&connections), "{connections} connections");
@@ -112,7 +112,7 @@ async fn keeps_to_the_limits(kind: Kind) {
     }
 }
 
-/// A server that ends each connection with a GOAWAY: what it had not processed goes again, and nothing else does.
+/// A server that ends each connection with a GOAWAY: exactly the requests that it had not processed are sent again.
 async fn follows_goaways(kind: Kind) {
     for tls in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let options =
@@ -164,7 +164,7 @@ async fn netty_processes_each_request_once_though_it_leaves_again_and_again() {
     follows_goaways(Kind::Netty).await;
 }
 
-/// Pushes of which one in a hundred goes to a dead token.
+/// Pushes, one in a hundred to a dead token.
 fn pushes() -> Vec<Request> {
     let push = |index: usize, request: &mut Request| {
         let kind = if index.is_multiple_of(100) { "dead" } else { "0000" };

@@ -1,4 +1,4 @@
-//! A server made of bare frames, so that it can do what well-behaved servers never do.
+//! A server of bare frames, for behaviour that regular servers never show.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -27,7 +27,7 @@ pub(crate) const REFUSED_STREAM: u32 = 7;
 pub(crate) const CANCEL: u32 = 8;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
 
-/// What the client did.
+/// An action of the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Request { stream: u32, body: String },
@@ -41,7 +41,7 @@ pub(crate) async fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Takes a port on which nobody listens; it stays taken, so that no other test's server appears there.
+/// Reserves a port without a listener, so that no other test's server appears there.
 pub(crate) fn deserted_port() -> (TcpSocket, u16) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
@@ -49,17 +49,17 @@ pub(crate) fn deserted_port() -> (TcpSocket, u16) {
     (socket, port)
 }
 
-/// One accepted connection; it panics when the client opens more streams than it has been allowed.
+/// One accepted connection; it panics when the client opens more streams than allowed.
 pub(crate) struct Peer {
     tcp: TcpStream,
     bodies: HashMap<u32, Vec<u8>>,
     open: HashSet<u32>,
-    /// Stream limits in the order they were announced: the acknowledged one, then those under way.
+    /// Stream limits in the order of their announcement: the acknowledged one, then the unacknowledged ones.
     limits: VecDeque<u32>,
     pinged: bool,
-    /// Every header block as it came.
+    /// Every received header block.
     pub(crate) blocks: Vec<Vec<u8>>,
-    /// Bytes of every DATA frame.
+    /// Length of every received DATA frame.
     pub(crate) data: Vec<usize>,
 }
 
@@ -71,7 +71,7 @@ impl Peer {
         peer
     }
 
-    /// Accepts a connection and says nothing.
+    /// Accepts a connection without sending anything.
     pub(crate) async fn accept_mute(listener: &TcpListener) -> Self {
         let (mut tcp, _) = listener.accept().await.expect("a connection");
         let mut preface = [0; 24];
@@ -125,7 +125,7 @@ impl Peer {
         self.write(GOAWAY, 0, 0, &payload).await;
     }
 
-    /// Waits for the next request, reset or end; answers PING and SETTINGS meanwhile.
+    /// Waits for the next request, reset or end; answers PING and SETTINGS in between.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.frame().await? {
@@ -134,8 +134,8 @@ impl Peer {
         }
     }
 
-    /// Reads requests until the client has acknowledged every stream limit, and then all that it wrote before it
-    /// answered a PING; returns their streams.
+    /// Reads requests until the client has acknowledged every stream limit, and then everything it wrote before its reply to a PING;
+    /// returns their streams.
     pub(crate) async fn requests_until_acknowledged(&mut self) -> Vec<u32> {
         let mut seen = Vec::new();
         while self.limits.len() > 1 {
@@ -166,7 +166,7 @@ impl Peer {
         Some(self.understand(head[3], head[4], stream, payload).await)
     }
 
-    /// Waits for `count` requests and gives their streams and bodies.
+    /// Waits for `count` requests and returns their streams and bodies.
     pub(crate) async fn requests(&mut self, count: usize) -> Vec<(u32, String)> {
         let mut seen = Vec::new();
         while seen.len() < count {
@@ -178,7 +178,7 @@ impl Peer {
         seen
     }
 
-    /// Answers everything until the client leaves; returns the bodies seen.
+    /// Answers all requests until the client leaves; returns their bodies.
     pub(crate) async fn serve(&mut self) -> Vec<String> {
         let mut seen = Vec::new();
         while let Some(event) = self.next().await {
@@ -193,7 +193,7 @@ impl Peer {
     async fn understand(&mut self, kind: u8, flags: u8, stream: u32, payload: Vec<u8>) -> Option<Event> {
         match kind {
             SETTINGS if flags & ACK != 0 => {
-                // Never the last one: what was announced latest stays in force.
+                // Never the last one: the latest announced limit stays in force.
                 self.limits.pop_front();
             }
             HEADERS => {
@@ -233,7 +233,7 @@ impl Peer {
         frame.extend([kind, flags]);
         frame.extend(stream.to_be_bytes());
         frame.extend(payload);
-        // The client may have left: its own replies tell.
+        // The client may have left; its own replies show that.
         let _ = self.tcp.write_all(&frame).await;
     }
 }

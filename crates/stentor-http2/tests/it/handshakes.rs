@@ -1,4 +1,4 @@
-//! Peers that stop in the middle of the first words.
+//! Peers that stop during the handshake.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn impatient() -> Limits {
     Limits { connect_timeout_ms: PATIENCE.as_millis() as u64, ..quick() }
 }
 
-/// Checks that nothing is sent, and that this is known when the patience is at its end, not long after.
+/// Checks that nothing is sent, and that the fault is reported soon after the timeout.
 async fn gives_up_in_time(client: Client) {
     let begun = Instant::now();
     let replies = within(20, client.send(batch(2))).await;
@@ -27,7 +27,7 @@ async fn gives_up_in_time(client: Client) {
     assert!((PATIENCE..PATIENCE + Duration::from_secs(2)).contains(&took), "{took:?}");
 }
 
-/// Passes on what clients say, and only this much of what the server says.
+/// Forwards the clients' bytes, and at most `most_bytes` of the server's.
 async fn pass_on(listener: TcpListener, to: u16, most_bytes: usize) {
     let mut held = Vec::new();
     while let Ok((mut client, _)) = listener.accept().await {

@@ -1,4 +1,4 @@
-//! Connections that were not used for a while, and connections that died without a word.
+//! Idle connections, and connections that died silently.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::frames::{Peer, listen};
 use crate::server;
 use crate::support::{batch, client, fault, quick, statuses, within};
 
-/// Sends some requests, nothing for a while, and ten at once; returns how long these took.
+/// Sends some requests, nothing for a while, and ten at once; returns the duration of the latter.
 async fn burst_after(client: &Client, before: usize, idle: Duration) -> Duration {
     assert_eq!(statuses(&client.send(batch(before)).await), vec![200; before]);
     tokio::time::sleep(idle).await;
@@ -44,7 +44,7 @@ async fn a_slow_peer_that_answers_pings_is_waited_for() {
     let server = async {
         let mut peer = Peer::accept(&listener, 100).await;
         let seen = peer.requests(1).await;
-        // Answers PINGs while it thinks.
+        // Answers PINGs while it delays its response.
         let thinking = tokio::time::timeout(Duration::from_millis(600), peer.next()).await;
         assert!(thinking.is_err(), "{thinking:?}");
         peer.answer(seen[0].0).await;
@@ -63,7 +63,7 @@ async fn r4_after_long_idleness_a_dead_connection_is_replaced_before_anything_is
         let mut first = Peer::accept(&listener, 100).await;
         let one = first.requests(1).await;
         first.answer(one[0].0).await;
-        // From here on the first connection is half open: it reads nothing and says nothing.
+        // From here on the first connection is half open: it neither reads nor writes.
         let mut second = Peer::accept(&listener, 100).await;
         let rest = second.requests(10).await;
         for (stream, _) in &rest {
@@ -80,7 +80,7 @@ async fn r4_after_long_idleness_a_dead_connection_is_replaced_before_anything_is
 async fn r4_a_burst_after_little_more_than_a_second_costs_nothing_though_every_connection_is_half_open() {
     const CONNECTIONS: usize = 3;
     let (listener, port) = listen().await;
-    // As they are by default; all connections that there may be are open.
+    // The default limits otherwise; all permitted connections are open.
     let client = client(port, Limits { max_connections: CONNECTIONS, ..Limits::default() });
     let server = async {
         let mut half_open = Vec::new();
@@ -111,6 +111,6 @@ async fn a_connection_that_lives_is_used_again_after_idleness_and_no_other_is_op
         assert_eq!(statuses(&within(20, client.send(batch(1))).await), [200]);
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
-    // A machine that stands still for a fifth of a second may cost one.
+    // A machine that stalls for a fifth of a second may cost one.
     assert!(client.stats().connects <= 2, "{:?}", client.stats());
 }

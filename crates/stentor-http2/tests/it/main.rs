@@ -1,4 +1,4 @@
-//! The client against servers that obey, and against servers that do not.
+//! The client against conforming servers, and against violating ones.
 #![allow(missing_docs, reason = "tests")]
 
 mod addresses;

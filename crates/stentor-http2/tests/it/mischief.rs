@@ -1,4 +1,4 @@
-//! Whatever a server does, every request gets one reply and none is processed twice.
+//! Every request gets one reply and none is processed twice, for any behaviour of the server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What the server's connections share: what to do next, and how often each body was processed.
+/// State shared by the server's connections: the next acts, and the number of times each body was processed.
 struct Script {
     acts: Vec<Act>,
     next: usize,

@@ -1,4 +1,4 @@
-//! A server that obeys: the `h2` crate's, with or without TLS.
+//! A conforming server: the `h2` crate's, with or without TLS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::frames::listen;
 
-/// Serves every connection without TLS; `answer` gets each request when its body has come.
+/// Serves every connection without TLS; `answer` receives each request with its complete body.
 pub(crate) async fn start<F>(answer: F) -> u16
 where
     F: Fn(http::Request<()>, Bytes, SendResponse<Bytes>) + Clone + Send + 'static,
@@ -29,8 +29,8 @@ where
     port
 }
 
-/// Echoes, with few streams and small windows, and leaves each connection gracefully after so many requests; returns the
-/// port and the number of requests that were processed.
+/// Starts an echo server with few streams and small windows that leaves each connection gracefully after `leave_after` requests. Returns
+/// the port and the counter of processed requests.
 pub(crate) async fn start_leaving(leave_after: usize) -> (u16, Arc<AtomicUsize>) {
     let (listener, port) = listen().await;
     let processed = Arc::new(AtomicUsize::new(0));
@@ -88,14 +88,14 @@ async fn read(mut body: RecvStream) -> Bytes {
     all.into()
 }
 
-/// Answers 200 and the request's own body.
+/// Responds with 200 and the request's own body.
 pub(crate) fn echo(_: http::Request<()>, body: Bytes, mut respond: SendResponse<Bytes>) {
     let head = http::Response::new(());
     let mut stream = respond.send_response(head, false).expect("open");
     stream.send_data(body, true).expect("open");
 }
 
-/// A certificate for `localhost` and the server side of TLS with it.
+/// A certificate for `localhost`, and the server side of TLS with it.
 pub(crate) struct Tls {
     pub(crate) pem: String,
     acceptor: TlsAcceptor,
@@ -106,7 +106,7 @@ impl Tls {
         Self::speaking(alpn, rustls::ALL_VERSIONS)
     }
 
-    /// Speaks these versions of TLS only.
+    /// Creates a server side with these ALPN protocols and versions of TLS only.
     pub(crate) fn speaking(alpn: &[&str], versions: &[&'static rustls::SupportedProtocolVersion]) -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
@@ -137,7 +137,7 @@ impl Tls {
         });
     }
 
-    /// Agrees on keys with every client and says nothing in HTTP/2.
+    /// Completes the TLS handshake with every client and then sends no HTTP/2.
     pub(crate) fn hold(&self, listener: TcpListener) {
         let acceptor = self.acceptor.clone();
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! SETTINGS that change while requests are on their way.
+//! SETTINGS that change while requests are under way.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -86,12 +86,12 @@ async fn a_window_shrunk_below_zero_in_flight_stops_every_body_until_it_is_posit
         peer.allow(2).await;
         peer.requests_until_acknowledged().await;
         assert_eq!(peer.data, [1_000, 1_000]);
-        // Both are at -800 now, and the first at zero afterwards.
+        // Both windows are at -800 now, and the first at zero afterwards.
         peer.tell(&[(INITIAL_WINDOW_SIZE, 200)]).await;
         peer.widen(1, 800).await;
         peer.requests_until_acknowledged().await;
         assert_eq!(peer.data.len(), 2, "nothing goes below zero nor at it");
-        // Now at 700, and at -100.
+        // The windows are now at 700 and at -100.
         peer.tell(&[(INITIAL_WINDOW_SIZE, 900)]).await;
         peer.requests_until_acknowledged().await;
         assert_eq!(peer.data[2..], [700]);
@@ -215,7 +215,7 @@ async fn requests_to_a_peer_that_allows_no_stream_are_given_back_when_their_time
 async fn requests_for_whom_no_connection_opens_are_given_back_when_their_time_is_over() {
     let (_socket, port) = deserted_port();
     let client = client(port, Limits { queue_timeout_ms: 100, ..quick() });
-    // After some failures the next try is later than that; which of the first ones comes before is a matter of moments.
+    // After some failures the backoff exceeds the queue timeout. Earlier, either may come first.
     within(20, async {
         let mut given_back = false;
         while !given_back {

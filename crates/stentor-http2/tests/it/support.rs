@@ -1,4 +1,4 @@
-//! What the tests share: batches, limits, and how replies are read.
+//! Shared helpers of the tests: batches, limits, and access to replies.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use stentor_http2::{Client, Endpoint, Fault, Keep, Limits, Reply, Request, RequestBatch, Response, Roots};
 
-/// Limits small enough for a test to wait for; silence lets nothing more start.
+/// Limits short enough for a test, without slow start by silence.
 pub(crate) fn quick() -> Limits {
     Limits {
         max_connections: 4,
@@ -31,7 +31,7 @@ pub(crate) fn client_that_halts(port: u16, limits: Limits, halts: fn(&Response) 
     Client::that_halts(&endpoint, limits, halts).expect("usable endpoint")
 }
 
-/// Requests of which number i has the body `i`.
+/// Requests, of which number i has the body `i`.
 pub(crate) fn requests(count: usize) -> Vec<Request> {
     let request = |index: usize| Request {
         path: PathAndQuery::try_from(format!("/{index}")).expect("a path"),
@@ -41,18 +41,18 @@ pub(crate) fn requests(count: usize) -> Vec<Request> {
     (0..count).map(request).collect()
 }
 
-/// A batch of these requests, whose answers are kept.
+/// A batch of these requests, whose responses are kept.
 pub(crate) fn batch_of(requests: Vec<Request>) -> RequestBatch {
     let (constant, requests) = (Vec::new(), Arc::new(requests));
     RequestBatch { constant, path: None, requests, start_within: None, keep: Keep::All, repeated: false }
 }
 
-/// A batch whose request i has the body `i`.
+/// A batch in which request i has the body `i`.
 pub(crate) fn batch(count: usize) -> RequestBatch {
     batch_of(requests(count))
 }
 
-/// Ends the test when it hangs.
+/// Fails the test if it hangs.
 pub(crate) async fn within<T>(seconds: u64, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), work).await.expect("ends in time")
 }

@@ -1,4 +1,4 @@
-//! The `h2` crate's server in every mood that it has: settings, windows, frames, trailers, resets, refusals, goodbyes.
+//! The `h2` crate's server in all its modes: settings, windows, frames, trailers, resets, rejections, shutdowns.
 
 mod server;
 
@@ -14,10 +14,10 @@ use crate::frames::listen;
 use crate::support::{batch_of, client, quick, requests, within};
 use server::{Act, Answer, Greeting, Script};
 
-/// Small windows times this many frames carry a body in no time.
+/// Most windows per body, so that a body passes quickly even through small windows.
 const BODY_MAX_WINDOWS: usize = 100;
 
-/// What one case is made of.
+/// The parameters of one case.
 #[derive(Debug, Clone)]
 struct Case {
     greetings: Vec<Greeting>,
@@ -115,7 +115,7 @@ fn any_case() -> impl Strategy<Value = (Case, Vec<Answer>)> {
     })
 }
 
-/// A text of this length that differs in its number.
+/// A text of this length that depends on the number.
 fn text(number: usize, length: usize) -> String {
     let mut text = String::with_capacity(length + 8);
     while text.len() < length {
@@ -140,14 +140,14 @@ fn batch(case: &Case) -> RequestBatch {
     }
 }
 
-/// Returns whether an answer may lack its end, and this one does, yet is right as far as it goes.
+/// Returns true if a response may be cut off, is cut off, and is correct up to that point.
 fn breaks_off(response: &Response, index: usize, script: &Script) -> bool {
     let may = script.left || script.last.get(&index) == Some(&Act::BreakLate);
     let said = text(index, script.answer(index).pieces.iter().sum());
     may && response.truncated && said.as_bytes().starts_with(response.body())
 }
 
-/// Checks what is kept of an answer against what the server said.
+/// Checks the kept part of a response against the response of the server.
 fn is_told(response: &Response, index: usize, answer: &Answer, case: &Case) -> Result<(), TestCaseError> {
     prop_assert_eq!(response.status, answer.status);
     if matches!(case.keep, Keep::Refusals) && answer.status == 200 {
@@ -163,13 +163,13 @@ fn is_told(response: &Response, index: usize, answer: &Answer, case: &Case) -> R
     Ok(())
 }
 
-/// Checks the reply to one request against what the server did with it.
+/// Checks the reply to one request against the server's action on it.
 fn is_right(index: usize, reply: &Reply, script: &Script, case: &Case) -> Result<(), TestCaseError> {
     let processed = script.processed.get(&index).copied().unwrap_or_default();
     prop_assert!(processed <= 1, "processed {} times", processed);
     match (script.last.get(&index), reply) {
         (Some(Act::Break), Reply::Unanswered(Fault::Reset(_))) => {}
-        // What it had said of an answer when it broke it off may have stayed behind.
+        // The part of the response sent before the reset may have been lost.
         (Some(Act::BreakLate), Reply::Unanswered(Fault::Reset(_))) => {}
         (_, Reply::Answered(response)) if breaks_off(response, index, script) => {}
         (Some(Act::Break | Act::BreakLate), other) if !script.left => {

@@ -1,4 +1,4 @@
-//! How many single messages a second are on disk and answered with 202.
+//! The rate of single messages that are on disk and answered with 202.
 
 use super::singles::{self, SentMessages};
 use super::sink_log::{self, DeliveryCheck};
@@ -10,37 +10,37 @@ use stentor_stage::engines::StageStore;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{Stage, StageOptions};
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcceptOptions {
-    /// How many messages, each to a token of its own.
+    /// Number of messages, each to a token of its own.
     pub(crate) messages: u64,
-    /// Callers side by side.
+    /// Number of concurrent callers.
     pub(crate) callers: u64,
-    /// Where the server keeps everything; with PostgreSQL the same is measured with the file before.
+    /// Store of the server; with PostgreSQL, SQLite is measured first.
     pub(crate) store: StageStore,
 }
 
-/// What was measured.
+/// Results of the bench.
 pub(crate) struct AcceptReport {
     options: AcceptOptions,
     sent: SentMessages,
     kept: DeliveryCheck,
-    /// How long the last of them waited for the push service's answer after the last 202.
+    /// Time from the last 202 to the push service's answer to the last message.
     behind: Duration,
-    /// How long as many requests took that do nothing.
+    /// Time of the same number of requests without an effect.
     idle: Duration,
-    /// Processor time of the server for those that do nothing, and for the messages.
+    /// Processor time of the server for the requests without an effect, and for the messages.
     cpu_seconds: [f64; 2],
-    /// Processor time of the database for the messages, where there is one.
+    /// Processor time of the database for the messages, if there is one.
     database_cpu_seconds: Option<f64>,
     peak_rss_bytes: u64,
     limits: Value,
-    /// The same on the server's file, where it was another store.
+    /// The report on SQLite, if another store was measured.
     beside: Option<Box<AcceptReport>>,
 }
 
-/// What is told of two stores side by side.
+/// Fields in the comparison of two stores.
 const COMPARED: [&str; 5] = [
     "accepted_per_second",
     "sent_per_second",
@@ -49,7 +49,7 @@ const COMPARED: [&str; 5] = [
     "server_peak_rss_bytes",
 ];
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(
     options: AcceptOptions,
     reporter: &Arc<dyn Reporter>,
@@ -66,7 +66,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let AcceptOptions { messages, callers, store } = options;
     let on_stage = StageOptions { store, ..StageOptions::with_sinks(2_100_000) };
     let mut stage = Stage::build(&on_stage, reporter).await?;
-    // Connections, plans and pages are there before the clock starts.
+    // Opens connections and warms caches before the clock starts.
     let warm = singles::send(&stage.client, (messages, callers * 4), callers, None).await?;
     let start = stage.server.usage().cpu_seconds;
     let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
@@ -96,27 +96,27 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
 }
 
 impl AcceptReport {
-    /// Returns whether the push service got every message.
+    /// Returns true if the push service got every message.
     pub(crate) fn holds(&self) -> bool {
         self.kept.lost == 0 && self.beside.as_ref().is_none_or(|beside| beside.holds())
     }
 
-    /// Messages that were answered with 202, per second.
+    /// Rate of messages answered with 202, per second.
     pub(crate) fn accepted_per_second(&self) -> f64 {
         self.options.messages as f64 / self.sent.wall.as_secs_f64()
     }
 
-    /// Messages that the push service had answered, per second from the first request on.
+    /// Rate of messages answered by the push service, per second from the first request on.
     fn sent_per_second(&self) -> f64 {
         self.options.messages as f64 / (self.sent.wall + self.behind).as_secs_f64()
     }
 
-    /// The time within which this part of the messages was answered, in milliseconds.
+    /// The quantile `part` of the times to the 202, in milliseconds.
     pub(crate) fn latency_ms(&self, part: f64) -> Option<f64> {
         self.sent.latency_ms.quantile(part)
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let AcceptOptions { messages, callers, .. } = self.options;
         let [idle_cpu_seconds, cpu_seconds] = self.cpu_seconds;

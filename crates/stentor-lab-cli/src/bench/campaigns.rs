@@ -1,4 +1,4 @@
-//! When campaigns began and ended, as the ledger has it.
+//! Times of the beginning and end of campaigns, from the ledger.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -7,7 +7,8 @@ use stentor_stage::failure::CommandFailure;
 use stentor_stage::ledger::CampaignLedger;
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
-/// The times come from the ledger, so this pause is in none of them; each look costs the server that is measured.
+/// Interval between reads. The measured times come from the ledger, so that this pause is in none of them, but each read costs time of the
+/// measured server.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits for a campaign's end and returns its instant.
@@ -25,7 +26,7 @@ pub(super) async fn ended(client: &ApiClient, campaign: &str) -> anyhow::Result<
     }
 }
 
-/// Reads the clock time of an instant such as 2026-11-21T20:11:15.123Z, in milliseconds since midnight.
+/// Reads the time of day of an instant such as 2026-11-21T20:11:15.123Z, in milliseconds since midnight.
 pub(super) fn millis(instant: &Value) -> Option<i64> {
     let time = instant.as_str()?.split('T').nth(1)?.trim_end_matches('Z');
     let mut parts = time.split(':');

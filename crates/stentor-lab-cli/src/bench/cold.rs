@@ -1,4 +1,4 @@
-//! How long a server that was shut down cleanly takes from its start to its first push.
+//! The time of a server from a start after a clean shutdown to its first push.
 
 use super::campaigns::{ended, millis};
 use jiff::{Timestamp, ToSpan};
@@ -13,28 +13,28 @@ use stentor_stage::stage::{Stage, StageOptions};
 use stentor_stage::text::cell;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
-/// How far ahead a message is asked for, so that the server is down when it falls due.
+/// Time from the request to the due time of a message, in which the server is stopped.
 const DUE_IN_SECONDS: i64 = 2;
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColdOptions {
     /// Devices in the registry.
     pub(crate) devices: u64,
-    /// How often the server is started.
+    /// Number of starts of the server.
     pub(crate) rounds: u32,
 }
 
-/// What was measured.
+/// Results of the bench.
 pub(crate) struct ColdReport {
     options: ColdOptions,
     /// Milliseconds from each start to the first push.
     pub(crate) first_push_ms: Samples,
-    /// Milliseconds from each start until the server said that it is ready.
+    /// Milliseconds from each start until the server reported that it is ready.
     pub(crate) ready_ms: Samples,
 }
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(options: ColdOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<ColdReport> {
     let mut stage = Stage::build(&StageOptions::with_sinks(options.devices + 10_000), reporter).await?;
     import::run(&stage.client, DevicePopulation::new(options.devices, 1), &**reporter).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn run(options: ColdOptions, reporter: &Arc<dyn Reporter>) -> a
 }
 
 impl ColdReport {
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         json!({
             "devices": self.options.devices,
@@ -60,7 +60,8 @@ impl ColdReport {
     }
 }
 
-/// Stops the server over a message for later and starts it when that is due; milliseconds to the push, and until ready.
+/// Stops the server while a message is scheduled, and starts it when the message is due. Returns the milliseconds from the start to the
+/// push, and until the server is ready.
 async fn start(stage: &mut Stage, round: u32) -> anyhow::Result<(f64, f64)> {
     let due_at = Timestamp::now() + DUE_IN_SECONDS.seconds();
     let message = json!({

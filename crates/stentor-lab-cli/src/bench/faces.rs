@@ -1,4 +1,4 @@
-//! One cheap operation through every face of one server, beside others that answer with the same record.
+//! One cheap operation through every face of one server, beside other servers that answer with the same record.
 
 mod measured;
 mod report;
@@ -19,38 +19,38 @@ use stentor_stage::text::cell;
 pub(crate) use report::{ABOVE_REST_MAX_US, FaceRow, FacesReport};
 pub(crate) use rivals::RivalFolder;
 
-/// What is asked through every face: a read of one record.
+/// The operation that is called through every face: a read of one record.
 pub(crate) const OPERATION: &str = "devices.show";
 /// The faces, in the order in which they take turns.
 const FACES: [&str; 5] = ["rest", "soap", "xmlrpc", "grpc", "socket"];
 /// The raw socket is off unless it has an address.
 const SETTINGS: &str = "[api]\nsocket_listen = \"127.0.0.1:0\"\n";
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Debug)]
 pub(crate) struct FacesOptions {
     /// Seconds of each turn.
     pub(crate) seconds: u32,
-    /// How many turns each face has.
+    /// Number of turns of each face.
     pub(crate) rounds: u32,
     /// Connections at the same time, each with one call at a time.
     pub(crate) connections: usize,
     /// Seconds of calls that are not timed, before the first turn.
     pub(crate) warm_up_seconds: u32,
-    /// Where the rivals are.
+    /// Folder of the rivals.
     pub(crate) rivals: RivalFolder,
-    /// The commit that was built.
+    /// The commit of the build.
     pub(crate) commit: &'static str,
 }
 
-/// One face of ours and what it is measured beside, or why there is nothing.
+/// A face of ours with its rival, or the reason for which it has none.
 struct FacePair {
     face: &'static str,
     ours: MeasuredFace,
     rival: Result<Rival, String>,
 }
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(options: FacesOptions, reporter: &dyn Reporter) -> anyhow::Result<FacesReport> {
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
     let mut server = Server::start_with(directory.path(), Some(SETTINGS.to_owned()), Vec::new()).await?;
@@ -71,8 +71,8 @@ pub(crate) async fn run(options: FacesOptions, reporter: &dyn Reporter) -> anyho
 }
 
 impl FacesOptions {
-    /// Warms everything up, then lets everything take its turns: in each round every face and every rival has one, so that
-    /// a slow minute of the machine is everybody's.
+    /// Warms all servers up and gives them their turns. In each round every face and every rival has one turn, so that a slow minute of the
+    /// machine affects all of them.
     fn measure(&self, pairs: &mut [FacePair], reporter: &dyn Reporter) -> anyhow::Result<()> {
         let limit = |seconds: u32| Duration::from_secs(seconds.into());
         let (warm_up, turn) = (limit(self.warm_up_seconds), limit(self.seconds));
@@ -96,7 +96,7 @@ impl FacesOptions {
     }
 }
 
-/// Makes an app; returns a client that acts for it and a key of its own.
+/// Creates an app; returns a client that acts for it and a key of its own.
 async fn make_app(root: ApiClient) -> anyhow::Result<(ApiClient, String)> {
     let app = cell(&root.post("/v1/apps", &json!({"name": "faces"})).await?["id"]);
     let asked = json!({"name": "bench", "scopes": ["admin"]});
@@ -105,7 +105,7 @@ async fn make_app(root: ApiClient) -> anyhow::Result<(ApiClient, String)> {
     Ok((root.for_app(app), secret))
 }
 
-/// Registers a device with something in every field that a living one has, and returns its record.
+/// Registers a device with a value in every field that a device in use has, and returns its record.
 async fn register(client: &ApiClient) -> anyhow::Result<Value> {
     let device = json!({
         "platform": "android",
@@ -135,7 +135,7 @@ fn replay(
     Ok(Replay::of(face, address, key, &show(record)))
 }
 
-/// The call that shows this device.
+/// The call that reads this device.
 fn show(record: &Value) -> FaceCall {
     let id = cell(&record["id"]);
     FaceCall {
@@ -149,8 +149,8 @@ fn show(record: &Value) -> FaceCall {
     }
 }
 
-/// The texts of a record that every encoding carries as they are. The hint of the token begins with a character beyond
-/// ASCII, which XML may write as a number, so only its end is looked for.
+/// The texts of a record that every encoding carries unchanged. The hint of the token begins with a character beyond ASCII, which XML may
+/// write as a number, so that only its end is compared.
 fn texts(record: &Value) -> Vec<String> {
     let fields = record.as_object().into_iter().flatten().map(|(_, value)| value);
     let values =

@@ -1,4 +1,4 @@
-//! What nine hostile apps cost a tenth one.
+//! The delay that nine hostile apps cause to a tenth one.
 
 mod apps;
 mod hostility;
@@ -15,35 +15,35 @@ use std::time::Duration;
 use stentor_stage::reporter::Reporter;
 pub(crate) use tenth::TenthAppTimes;
 
-/// How many times as long as on an idle server the tenth app may wait.
+/// Largest ratio of the tenth app's times beside hostile apps to those on an idle server.
 const TIMES: f64 = 3.0;
-/// Or so much longer, where three times is less than a machine's own noise.
+/// Permitted further time, if the ratio is less than the noise of a machine.
 const MARGIN_MS: f64 = 50.0;
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Debug)]
 pub(crate) struct FairOptions {
-    /// What the hostile apps do.
+    /// Behaviours of the hostile apps.
     pub(crate) behaviours: Vec<HostileBehaviour>,
-    /// How long they act.
+    /// Duration of the hostile behaviour.
     pub(crate) span: Duration,
-    /// How long the tenth app is measured alone.
+    /// Duration of the measurement of the tenth app alone.
     pub(crate) idle_span: Duration,
     /// Devices in the large audiences of the hostile apps.
     pub(crate) devices: u64,
 }
 
-/// The tenth app alone and beside the others, and what these did.
+/// Times of the tenth app alone and beside the others, and counts of the others.
 pub(crate) struct FairReport {
-    /// How long it waited alone.
+    /// Times of the tenth app alone.
     pub(crate) idle: TenthAppTimes,
-    /// How long it waited beside the others.
+    /// Times of the tenth app beside the others.
     pub(crate) hostile: TenthAppTimes,
-    /// What became of the others' requests.
+    /// Outcomes of the others' requests.
     pub(crate) counts: Vec<HostileAppCounts>,
 }
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(options: &FairOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<FairReport> {
     let mut stage = FairStage::build(options.devices, &options.behaviours, reporter).await?;
     reporter.line("the tenth app alone");
@@ -57,24 +57,24 @@ pub(crate) async fn run(options: &FairOptions, reporter: &Arc<dyn Reporter>) -> 
 }
 
 impl FairReport {
-    /// Returns whether the tenth app was never refused and both its times are near enough.
+    /// Returns true if the tenth app was never refused and both its times are within the limits.
     pub(crate) fn holds(&self) -> bool {
         let refused = self.idle.refused + self.hostile.refused;
         let pairs = [self.accept_ms(), self.first_push_ms()];
         refused == 0 && pairs.iter().all(|[idle, hostile]| is_within(*idle, *hostile))
     }
 
-    /// The 99th percentiles from asking to the 202, in milliseconds: idle, and beside hostile apps.
+    /// The 99th percentiles of the time from the request to the 202, in milliseconds: idle, and beside hostile apps.
     pub(crate) fn accept_ms(&self) -> [f64; 2] {
         [&self.idle, &self.hostile].map(|felt| felt.accept_ms.quantile(0.99).unwrap_or(f64::NAN))
     }
 
-    /// The medians from asking for a campaign to its first push, in milliseconds: idle, and beside hostile apps.
+    /// The medians of the time from the request for a campaign to its first push, in milliseconds: idle, and beside hostile apps.
     pub(crate) fn first_push_ms(&self) -> [f64; 2] {
         [&self.idle, &self.hostile].map(|felt| felt.first_push_ms.quantile(0.5).unwrap_or(f64::NAN))
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let ([idle_accept, hostile_accept], [idle_push, hostile_push]) =
             (self.accept_ms(), self.first_push_ms());
@@ -100,7 +100,7 @@ impl FairReport {
     }
 }
 
-/// Whether a time beside hostile apps is near enough to that of an idle server; a time that is missing is not.
+/// Returns true if a time beside hostile apps is within the limits for that of an idle server; false if a time is missing (NaN).
 pub(crate) fn is_within(idle_ms: f64, hostile_ms: f64) -> bool {
     hostile_ms <= (TIMES * idle_ms).max(idle_ms + MARGIN_MS)
 }

@@ -1,5 +1,5 @@
-//! Thousands of devices of our own: what an idle one costs, how fast a message reaches them all, and whether any is missed. What
-//! others cost with the same devices and messages is measured beside it.
+//! Thousands of devices of our own: the cost of an idle device, the time until a message reaches all of them, and a count of missed
+//! messages. Brokers are measured beside it with the same devices and messages.
 
 mod brokers;
 mod messages_to_all;
@@ -20,33 +20,33 @@ use stentor_stage::reporter::Reporter;
 pub(crate) use brokers::BrokerChoice;
 pub(crate) use report::{ConnectionRow, GatewayReport};
 
-/// Files that a server has open beside its connections.
+/// Limit of a server's open files beside its connections.
 const FILES_BESIDE_MAX_COUNT: u64 = 400;
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Debug)]
 pub(crate) struct GatewayOptions {
     /// Connections held at the same time.
     pub(crate) connections: usize,
     /// Processes that hold the devices.
     pub(crate) processes: usize,
-    /// How many messages go to all devices, one after the other.
+    /// Number of messages to all devices, one after the other.
     pub(crate) rounds: u32,
-    /// How many messages go to all devices at once, after that.
+    /// Number of messages to all devices at once, after those.
     pub(crate) burst: u32,
-    /// Messages to single devices in a second.
+    /// Rate of messages to single devices, per second.
     pub(crate) singles_per_second: u32,
-    /// For how many seconds.
+    /// Duration of the messages to single devices, in seconds.
     pub(crate) singles_seconds: u32,
-    /// What is measured beside the gateway.
+    /// Brokers to measure beside the gateway.
     pub(crate) brokers: BrokerChoice,
-    /// Where brokers may be that the system has not installed.
+    /// Folder of brokers that are not installed on the system.
     pub(crate) broker_folder: Option<PathBuf>,
-    /// The commit that was built.
+    /// The commit of the build.
     pub(crate) commit: &'static str,
 }
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(options: GatewayOptions, reporter: &dyn Reporter) -> anyhow::Result<GatewayReport> {
     options.check()?;
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
@@ -76,7 +76,7 @@ impl GatewayOptions {
         }
         let most = limit.saturating_sub(FILES_BESIDE_MAX_COUNT);
         let sentence =
-            format!("a process may have {limit} files open here: ask for at most --connections {most}");
+            format!("a process may have {limit} files open here: use at most --connections {most}");
         Err(CommandFailure::usage(sentence).into())
     }
 }

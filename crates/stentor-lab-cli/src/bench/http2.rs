@@ -19,31 +19,31 @@ use stentor_stage::reporter::Reporter;
 
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Http2Options {
     /// Requests of each run, every one to a token of its own.
     pub(crate) requests: u64,
-    /// How often both are run.
+    /// Number of runs of each program.
     pub(crate) rounds: u32,
-    /// Connections side by side.
+    /// Number of concurrent connections.
     pub(crate) connections: usize,
     /// Requests in flight on each connection.
     pub(crate) streams: usize,
 }
 
-/// What was measured of both.
+/// Results of both programs.
 pub(crate) struct Http2Report {
     options: Http2Options,
     /// The runs of our sender.
     pub(crate) ours: Runs,
     /// The runs of h2load.
     pub(crate) theirs: Runs,
-    /// The system's load at the end, so that a reader knows whether the machine was quiet.
+    /// The system's load at the end, which shows if the machine was quiet.
     load_average: Option<f32>,
 }
 
-/// What the rounds of one program gave.
+/// Results of the runs of one program.
 #[derive(Default)]
 pub(crate) struct Runs {
     /// Requests per second of each run.
@@ -52,7 +52,7 @@ pub(crate) struct Runs {
     pub(crate) cpu_microseconds: Samples,
     /// Processor time of the sink for each request, in microseconds.
     pub(crate) sink_cpu_microseconds: Samples,
-    /// The most memory that was resident in any run.
+    /// Largest resident memory of any run.
     pub(crate) peak_rss_bytes: u64,
 }
 
@@ -95,17 +95,17 @@ pub(crate) async fn run(options: Http2Options, reporter: &dyn Reporter) -> anyho
 }
 
 impl Http2Report {
-    /// Our rate, as so many times that of h2load; of the medians.
+    /// Ratio of our median rate to h2load's.
     pub(crate) fn rate_ratio(&self) -> f64 {
         ratio(&self.ours.requests_per_second, &self.theirs.requests_per_second)
     }
 
-    /// Our processor time for a request, as so many times that of h2load; of the medians.
+    /// Ratio of our median processor time per request to h2load's.
     pub(crate) fn cpu_ratio(&self) -> f64 {
         ratio(&self.ours.cpu_microseconds, &self.theirs.cpu_microseconds)
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let Http2Options { requests, rounds, connections, streams } = self.options;
         json!({
@@ -163,7 +163,7 @@ struct H2load {
 }
 
 impl H2load {
-    /// Writes the files that it reads: a URI for every request, and the body.
+    /// Writes the input files of h2load: a URI for every request, and the body.
     fn prepare(bench: &Http2Options, sink: &Sink, directory: &Path) -> anyhow::Result<Self> {
         let files = Self { uris: directory.join("uris.txt"), body: directory.join("body.json") };
         let mut uris = std::io::BufWriter::new(std::fs::File::create(&files.uris)?);
@@ -207,7 +207,7 @@ impl H2load {
     }
 }
 
-/// Reads the rate from what h2load says; `None` unless every request succeeded.
+/// Parses the rate from h2load's output; `None` unless every request succeeded.
 fn rate_of(said: &str) -> Option<f64> {
     let all_done = said.lines().find(|line| line.starts_with("requests:"))?;
     if !all_done.contains(" 0 failed, 0 errored, 0 timeout") {

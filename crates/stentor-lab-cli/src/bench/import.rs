@@ -10,42 +10,42 @@ use stentor_stage::import;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{Stage, StageOptions};
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportBenchOptions {
-    /// How many devices, all of them new.
+    /// Number of devices, all of them new.
     pub(crate) devices: u64,
-    /// How often it is repeated, each time from nothing.
+    /// Number of rounds, each with an empty store.
     pub(crate) rounds: u32,
-    /// Where the server keeps everything; each round in PostgreSQL has one with the file beside it.
+    /// Store of the server; each round in PostgreSQL has one in SQLite beside it.
     pub(crate) store: StageStore,
 }
 
-/// What was measured.
+/// Results of the bench.
 pub(crate) struct ImportBenchReport {
     rounds: ImportRounds,
-    /// The same on the server's file, where the rounds are on another store.
+    /// The rounds on SQLite, if another store was measured.
     beside: Option<ImportRounds>,
 }
 
-/// What the rounds on one store took.
+/// Results of the rounds on one store.
 #[derive(Default)]
 struct ImportRounds {
     devices: u64,
     rates: Samples,
-    /// Microseconds of the server's processor time for each device.
+    /// Processor time of the server for each device, in microseconds.
     cpu: Samples,
-    /// The database's, where there is one.
+    /// Processor time of the database for each device, if there is one.
     database_cpu: Samples,
     wall: Samples,
     peak_rss_bytes: u64,
 }
 
-/// What is told of two stores side by side.
+/// Fields in the comparison of two stores.
 const COMPARED: [&str; 4] =
     ["devices_per_second", "wall_seconds", "server_cpu_microseconds_per_device", "server_peak_rss_bytes"];
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(
     options: ImportBenchOptions,
     reporter: &Arc<dyn Reporter>,
@@ -68,7 +68,7 @@ impl ImportBenchReport {
         self.rounds.rates.quantile(0.5)
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let mut object = self.rounds.object();
         if let Some(beside) = &self.beside {
@@ -79,7 +79,7 @@ impl ImportBenchReport {
 }
 
 impl ImportRounds {
-    /// Imports once, from nothing.
+    /// Imports once, into an empty store.
     async fn add(&mut self, store: StageStore, reporter: &Arc<dyn Reporter>) -> anyhow::Result<()> {
         let devices = self.devices;
         let options = StageOptions { store, ..StageOptions::with_sinks(2) };

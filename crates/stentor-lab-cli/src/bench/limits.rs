@@ -13,11 +13,12 @@ use attack::Pressure;
 pub(crate) use entry::{AttackKind, AttackedEntry, CredentialKind, ENTRY_POINTS};
 use setting::LimitsStage;
 
-/// Longest wait of the other app, in waits on an idle server.
+/// Largest ratio of the other app's times beside an attack to those on an idle server.
 const TIMES: f64 = 3.0;
-/// Or so much longer, where three times is less than a machine's own noise.
+/// Permitted further time, if the ratio is less than the noise of a machine.
 const MARGIN_MS: f64 = 10.0;
-/// Measurements of a cell that does not hold: one slow flush of a shared disk is no effect of an attack, which is there each time.
+/// Limit of measurements of a cell that does not hold. One slow flush of a shared disk is no effect of an attack; an attack's effect
+/// repeats.
 const TRIES_MAX_COUNT: u32 = 3;
 
 /// The options of a run.
@@ -25,7 +26,7 @@ const TRIES_MAX_COUNT: u32 = 3;
 pub(crate) struct LimitsOptions {
     /// The attacked entry points.
     pub(crate) entry_points: Vec<&'static AttackedEntry>,
-    /// With what.
+    /// Credentials of the attacks.
     pub(crate) credentials: Vec<CredentialKind>,
     /// The attacks.
     pub(crate) attacks: Vec<AttackKind>,
@@ -40,7 +41,7 @@ pub(crate) struct LimitsCell {
     pub(crate) entry_point: &'static str,
     pub(crate) credential: CredentialKind,
     pub(crate) attack: AttackKind,
-    /// The 99th percentile from asking to the 202, beside the attack and before it.
+    /// The 99th percentiles of the time from the request to the 202, beside the attack and before it.
     pub(crate) victim_p99_ms: f64,
     pub(crate) idle_p99_ms: f64,
     /// Requests of the other app that got another answer than 202.
@@ -52,7 +53,7 @@ pub(crate) struct LimitsCell {
 /// All cells.
 pub(crate) struct LimitsReport(pub(crate) Vec<LimitsCell>);
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(
     options: &LimitsOptions,
     reporter: &Arc<dyn Reporter>,
@@ -84,7 +85,7 @@ pub(crate) async fn run(
     Ok(LimitsReport(cells))
 }
 
-/// Measures the other app beside an attack; returns `None` where the attack means nothing.
+/// Measures the other app beside an attack; returns `None` if the attack does not apply to the entry point.
 async fn measure(
     stage: &mut LimitsStage,
     options: &LimitsOptions,
@@ -108,7 +109,7 @@ fn p99(times: &stentor_lab::statistics::Samples) -> f64 {
 }
 
 impl LimitsCell {
-    /// Returns whether the other app was never refused and did not wait much longer; a time that is missing is too long.
+    /// Returns true if the other app was never refused and its time is within the limits; false if a time is missing.
     pub(crate) fn holds(&self) -> bool {
         self.refused == 0
             && self.victim_p99_ms <= (TIMES * self.idle_p99_ms).max(self.idle_p99_ms + MARGIN_MS)
@@ -139,12 +140,12 @@ impl LimitsCell {
 }
 
 impl LimitsReport {
-    /// Returns whether every cell holds.
+    /// Returns true if every cell holds.
     pub(crate) fn holds(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(LimitsCell::holds)
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let cells: Vec<_> = self.0.iter().map(LimitsCell::object).collect();
         json!({"cells": cells, "ok": self.holds()})

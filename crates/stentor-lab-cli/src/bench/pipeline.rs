@@ -8,36 +8,36 @@ use stentor_stage::demo::{self, DemoOptions, DemoReport};
 use stentor_stage::engines::{StageQueue, StageStore};
 use stentor_stage::reporter::Reporter;
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Debug)]
 pub(crate) struct PipelineOptions {
-    /// How many devices: half through FCM, half through APNs.
+    /// Number of devices: half through FCM, half through APNs.
     pub(crate) devices: u64,
-    /// How long the sinks take to answer.
+    /// Response time of the sinks.
     pub(crate) latency_ms: Option<f64>,
-    /// How often it is repeated, each time from nothing.
+    /// Number of rounds, each with an empty store.
     pub(crate) rounds: u32,
-    /// Where the server keeps everything; each round in PostgreSQL has one with the file beside it.
+    /// Store of the server; each round in PostgreSQL has one in SQLite beside it.
     pub(crate) store: StageStore,
-    /// Where it has the chunks that wait; beside PostgreSQL it is the file.
+    /// Queue of the waiting chunks; in the rounds beside it, SQLite.
     pub(crate) queue: StageQueue,
-    /// How many servers share the campaign; those of the file beside them are one.
+    /// Number of servers that share the campaign; one in the rounds beside it.
     pub(crate) nodes: u32,
-    /// Where everything of the only round is kept.
+    /// Directory for all files of a single round.
     pub(crate) keep: Option<PathBuf>,
 }
 
-/// What was measured: the rounds in their order.
+/// Results of the rounds, in their order.
 pub(crate) struct PipelineReport {
     latency_ms: Option<f64>,
     store: StageStore,
     queue: StageQueue,
     rounds: Vec<DemoReport>,
-    /// The same on the server's file, where the rounds are on another store.
+    /// The rounds on SQLite, if another store was measured.
     beside: Vec<DemoReport>,
 }
 
-/// What is sampled of every round.
+/// Fields that are sampled in every round.
 const SAMPLED: [&str; 12] = [
     "pushes_per_second",
     "wall_seconds",
@@ -53,7 +53,7 @@ const SAMPLED: [&str; 12] = [
     "processor_seconds_per_million_pushes",
 ];
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(
     options: &PipelineOptions,
     reporter: &Arc<dyn Reporter>,
@@ -76,7 +76,7 @@ pub(crate) async fn run(
 }
 
 impl PipelineReport {
-    /// Returns whether the proof of every round holds.
+    /// Returns true if the proof of every round holds.
     pub(crate) fn holds(&self) -> bool {
         self.rounds.iter().chain(&self.beside).all(DemoReport::holds)
     }
@@ -86,7 +86,7 @@ impl PipelineReport {
         self.rounds.last()
     }
 
-    /// The last round as an object, with the medians and samples of all rounds.
+    /// Returns the last round as an object, with the medians and samples of all rounds.
     pub(crate) fn object(&self) -> Value {
         let rounds: Vec<Value> = self.rounds.iter().map(DemoReport::object).collect();
         let mut object = rounds.last().cloned().unwrap_or_else(|| json!({}));
@@ -105,7 +105,7 @@ impl PipelineReport {
         object
     }
 
-    /// What the file took in the same run, and the other store's median as a share of the file's.
+    /// Returns the results of SQLite in the same run, and the ratios of the other store's medians to them.
     fn beside(&self, rounds: &[Value]) -> Value {
         let beside: Vec<Value> = self.beside.iter().map(DemoReport::object).collect();
         let median = |rounds: &[Value], field: &str| {

@@ -1,4 +1,4 @@
-//! Single messages to tokens, by many callers side by side.
+//! Single messages to tokens, by many concurrent callers.
 
 use crate::caller::HttpCaller;
 use reqwest::{Method, StatusCode};
@@ -13,42 +13,42 @@ use stentor_stage::failure::CommandFailure;
 use stentor_stage::text::cell;
 use tokio::task::JoinSet;
 
-/// What the callers saw.
+/// Results of the callers.
 pub(super) struct SentMessages {
-    /// Milliseconds from asking to the 202.
+    /// Milliseconds from the request to the 202.
     pub(super) latency_ms: Samples,
-    /// From the first call to the last 202.
+    /// Time from the first call to the last 202.
     pub(super) wall: Duration,
-    /// What was accepted.
+    /// The accepted messages.
     pub(super) messages: Vec<AcceptedMessage>,
 }
 
-/// A message that a 202 accepted.
+/// A message that was answered with 202.
 pub(super) struct AcceptedMessage {
     /// Its token.
     pub(super) token: String,
     /// Its campaign.
     pub(super) campaign: String,
-    /// When the 202 had come, in microseconds since 1970.
+    /// Time of the 202, in microseconds since 1970.
     pub(super) at_us: u128,
 }
 
-/// What callers ask.
+/// Kind of the callers' requests.
 #[derive(Clone, Copy)]
 enum RequestKind {
-    /// A route that does nothing.
+    /// A route without an effect.
     Nothing,
     /// A message to a token of its own, and then a pause.
     Message { first: u64, pause: Option<Duration> },
 }
 
-/// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
+/// Calls a route without an effect, with the same numbers of calls and callers, to measure the cost of the callers, HTTP and the machine.
 pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) -> anyhow::Result<Duration> {
     Ok(side_by_side(client, count, callers, RequestKind::Nothing).await?.0)
 }
 
-/// Asks for `count` messages, each to a token of its own from the `first` on, `callers` at a time; `pace` spreads the calls
-/// of one caller.
+/// Sends `count` messages, each to a token of its own from the `first` on, with `callers` concurrent callers; `pace` is the pause of a
+/// caller between two calls.
 pub(super) async fn send(
     client: &ApiClient,
     (first, count): (u64, u64),
@@ -77,7 +77,7 @@ struct Answered {
     reply: bytes::Bytes,
 }
 
-/// Makes the calls 0 to `count`, `callers` at a time, and gathers what they give; the first failure ends it.
+/// Makes `count` calls with `callers` concurrent callers, and gathers the answers; the first failure ends it.
 async fn side_by_side(
     client: &ApiClient,
     count: u64,
@@ -85,7 +85,7 @@ async fn side_by_side(
     kind: RequestKind,
 ) -> anyhow::Result<(Duration, Vec<Answered>)> {
     let client = client.clone();
-    // One thread for all of them: callers that wake each other's threads cost the machine more than their calls do.
+    // One thread for all callers: callers that wake each other's threads cost more than their calls.
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(on_one_thread(&client, count, callers, kind))
@@ -116,7 +116,7 @@ async fn on_one_thread(
     Ok((began.elapsed(), all))
 }
 
-/// Calls as long as there is something left to ask.
+/// Makes calls until all numbers are taken.
 async fn call(
     mut caller: HttpCaller,
     next: Arc<AtomicU64>,
@@ -125,7 +125,7 @@ async fn call(
 ) -> anyhow::Result<Vec<Answered>> {
     let mut seen = Vec::new();
     loop {
-        // Each number is handed out once, which is all that is asked of it.
+        // Relaxed suffices: each number need only be taken once.
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= count {
             return Ok(seen);
@@ -151,7 +151,7 @@ fn token(number: u64) -> String {
     format!("{NOTED_TOKENS}{:016x}", number + (1 << 40))
 }
 
-/// A message to a token that nobody else has.
+/// A message to a unique token.
 fn message(number: u64) -> bytes::Bytes {
     let (token, code) = (token(number), number % 1_000_000);
     let text = format!(

@@ -8,14 +8,14 @@ use stentor_stage::child_process::{ChildProcess, ResourceUsage};
 /// A running sink.
 pub(super) struct Sink {
     child: ChildProcess,
-    /// Where it listens.
+    /// Address of the sink.
     pub(super) address: SocketAddr,
-    /// Who vouches for it.
+    /// Certificate authority of the sink.
     pub(super) ca: PathBuf,
 }
 
 impl Sink {
-    /// Starts a sink that allows so many streams on a connection, with all its files in `directory`.
+    /// Starts a sink that allows `streams` streams per connection, with all its files in `directory`.
     pub(super) async fn start(directory: &Path, streams: usize) -> anyhow::Result<Self> {
         let (ready, ca) = (directory.join("sink.ready"), directory.join("ca"));
         let arguments: Vec<OsString> = vec![
@@ -35,7 +35,7 @@ impl Sink {
         Ok(Self { child, address, ca: ca.join("ca.pem") })
     }
 
-    /// Asks the system what it has used so far.
+    /// Returns the sink's usage of the machine so far.
     pub(super) fn usage(&mut self) -> ResourceUsage {
         self.child.usage()
     }

@@ -1,4 +1,4 @@
-//! What the sink noted of single messages: which token it answered, and when.
+//! The sink's log of single messages: each answered token with the time of the answer.
 
 use super::singles::{AcceptedMessage, SentMessages};
 use anyhow::Context;
@@ -8,28 +8,28 @@ use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
 use stentor_stage::emulator::ANSWERS;
 
-/// How long answers are waited for after the last one that came.
+/// Longest wait for the next answer after the last one.
 const ANSWERS_LIMIT: Duration = Duration::from_secs(120);
-/// Each look reads the whole log.
+/// Interval between reads, each of which reads the whole log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// When the sink answered, by token.
+/// Times of the sink's answers, by token.
 #[derive(Default)]
 pub(super) struct SinkLog {
     first_at_us: HashMap<String, u128>,
     count: usize,
 }
 
-/// What became of messages that a 202 accepted.
+/// Outcomes of messages that were answered with 202.
 pub(super) struct DeliveryCheck {
-    /// Messages whose token never reached the sink.
+    /// Messages that never reached the sink, by their tokens.
     pub(super) lost: usize,
     /// Answers beyond the first of each token.
     pub(super) duplicates: usize,
 }
 
 impl SinkLog {
-    /// Reads what the sink of this stage noted so far.
+    /// Reads the log of the sink of this stage up to now.
     pub(super) fn read(stage: &Path) -> anyhow::Result<Self> {
         let path = stage.join(ANSWERS);
         let text = std::fs::read_to_string(&path)
@@ -40,11 +40,11 @@ impl SinkLog {
         };
         let noted: Vec<(String, u128)> = text.lines().rev().filter_map(line).collect();
         let count = noted.len();
-        // The first answer counts, should there be several.
+        // If a token has several answers, the first one counts.
         Ok(Self { first_at_us: noted.into_iter().collect(), count })
     }
 
-    /// Returns milliseconds from each 202 to the answer, of the campaigns that count; below zero where the answer was first.
+    /// Returns the milliseconds from each 202 to the answer, for the campaigns in `counting`; negative if the answer came first.
     pub(super) fn times(&self, sent: &SentMessages, counting: &HashMap<String, f64>) -> Samples {
         let counts = |one: &&AcceptedMessage| counting.contains_key(&one.campaign);
         let time = |one: &AcceptedMessage| {
@@ -60,7 +60,7 @@ impl SinkLog {
     }
 }
 
-/// Waits until the sink answered all that was accepted, as long as answers come, and two minutes more.
+/// Waits until the sink has answered all accepted messages, or until no answer came for two minutes.
 pub(super) async fn kept(stage: &Path, sent: &[&SentMessages]) -> anyhow::Result<DeliveryCheck> {
     let accepted: Vec<&AcceptedMessage> = sent.iter().flat_map(|sent| &sent.messages).collect();
     let (mut came_at, mut missing) = (Instant::now(), accepted.len());

@@ -1,4 +1,4 @@
-//! An app that only wants to send: a few callers of single messages, each with a pause between two of them.
+//! An app that only sends: a few callers of single messages, each with a pause between two of them.
 
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ const CALLERS: u64 = 4;
 /// Writes the next message.
 pub(super) type NextMessage = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Sends single messages for so long, on a thread of its own: what is measured is the server, not how busy this program is. Returns the
-/// times in milliseconds, and how many requests got another answer than 202, or none.
+/// Sends single messages for the time `span`, on a thread of its own, so that the load of this program does not affect the result. Returns
+/// the times in milliseconds, and the number of requests with another answer than 202 or with none.
 pub(super) async fn send(
     client: ApiClient,
     pause: Duration,
@@ -48,7 +48,7 @@ async fn send_until(
     Ok((times, refused))
 }
 
-/// Sends one message after the other; each call that fails costs its connection.
+/// Sends one message after the other; after a failed call the connection is opened again.
 async fn call(
     client: ApiClient,
     pause: Duration,

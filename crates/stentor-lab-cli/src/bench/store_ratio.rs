@@ -1,8 +1,8 @@
-//! What a store costs as a share of what the server's file costs in the same run.
+//! Ratios of the costs of a store to those of SQLite in the same run.
 
 use serde_json::{Value, json};
 
-/// Returns for each of some numbers of two objects what the file's run has, and the other's share of it.
+/// Returns the value of SQLite for each field, and the ratio of the other store's value to it.
 pub(super) fn beside_file(fields: &[&str], file: &Value, other: &Value) -> Value {
     let mut object = json!({});
     for field in fields {

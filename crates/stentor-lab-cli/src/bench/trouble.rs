@@ -1,4 +1,4 @@
-//! What bad answers to a share of the deliveries cost the others.
+//! The effect of bad answers to a share of the deliveries on the others.
 
 mod case;
 mod setting;
@@ -10,25 +10,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use stentor_stage::reporter::Reporter;
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Debug)]
 pub(crate) struct TroubleOptions {
     /// The cells, in their order.
     pub(crate) cases: Vec<TroubleCase>,
     /// Devices of each campaign.
     pub(crate) devices: u64,
-    /// How long a cell waits for the good deliveries, and for all of them where many meet trouble.
+    /// Longest wait of a cell for the good deliveries, and for all of them if many get bad answers.
     pub(crate) cell_limit: Duration,
 }
 
-/// What was measured.
+/// Results of the bench.
 pub(crate) struct TroubleReport {
     devices: u64,
     /// The cells, in their order.
     pub(crate) cells: Vec<TroubleCell>,
 }
 
-/// Measures; `told` writes a cell as a line.
+/// Runs the bench; `told` is the function that formats a cell as a line.
 pub(crate) async fn run(
     options: &TroubleOptions,
     told: fn(&TroubleCell) -> String,
@@ -48,12 +48,12 @@ pub(crate) async fn run(
 }
 
 impl TroubleReport {
-    /// Returns whether every cell holds.
+    /// Returns true if every cell holds.
     pub(crate) fn holds(&self) -> bool {
         self.cells.iter().all(TroubleCell::holds)
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let cells: Vec<Value> = self.cells.iter().map(TroubleCell::object).collect();
         json!({"cells": cells, "devices": self.devices, "ok": self.holds()})

@@ -1,4 +1,4 @@
-//! How long single messages take while a campaign runs, beside when nothing runs.
+//! The latency of single messages during a campaign, beside that on an idle server.
 
 use super::campaigns::{ended, millis};
 use super::singles::{self, AcceptedMessage, SentMessages};
@@ -15,29 +15,29 @@ use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{Stage, StageOptions};
 use stentor_stage::text::cell;
 
-/// What is asked for.
+/// Options of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UrgentOptions {
     /// Devices of the campaign.
     pub(crate) devices: u64,
     /// Single messages, while idle and again while the campaign runs.
     pub(crate) messages: u64,
-    /// Callers side by side, each with one message every ten milliseconds.
+    /// Number of concurrent callers, each with one message every ten milliseconds.
     pub(crate) callers: u64,
 }
 
-/// What was measured: times without a campaign and beside one.
+/// Results of the bench: times without a campaign and beside one.
 pub(crate) struct UrgentReport {
     options: UrgentOptions,
-    /// From the 202 to the push service's answer, as the sink saw it.
+    /// Times from the 202 to the push service's answer, by the sink's log.
     answered: [Samples; 2],
-    /// From the acceptance to the commit of the answer, as the ledger has it.
+    /// Times from the acceptance to the commit of the answer, by the ledger.
     settled: [Samples; 2],
     kept: DeliveryCheck,
     limits: Value,
 }
 
-/// Measures it and returns the report.
+/// Runs the bench and returns the report.
 pub(crate) async fn run(
     options: UrgentOptions,
     reporter: &Arc<dyn Reporter>,
@@ -70,7 +70,7 @@ impl UrgentOptions {
 }
 
 impl UrgentReport {
-    /// Returns whether the push service got every message.
+    /// Returns true if the push service got every message.
     pub(crate) const fn holds(&self) -> bool {
         self.kept.lost == 0
     }
@@ -85,7 +85,7 @@ impl UrgentReport {
         [&self.settled[0], &self.settled[1]].map(|times| at(times, 0.99))
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let part = |[idle, beside]: &[Samples; 2]| {
             json!({
@@ -118,7 +118,7 @@ fn quantiles(samples: &Samples) -> Value {
     json!({"p50": at(samples, 0.5), "p90": at(samples, 0.9), "p99": at(samples, 0.99), "max": at(samples, 1.0)})
 }
 
-/// Reads how long each campaign took, of those accepted before `until`.
+/// Reads the duration of each campaign that was accepted before `until`.
 async fn times(
     client: &ApiClient,
     sent: &SentMessages,

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Answers with what the request was.
+/// Answers with the parts of the request.
 async fn echo(request: Request<Incoming>) -> Result<http::Response<Full<Bytes>>, hyper::Error> {
     let (head, body) = request.into_parts();
     let said = |name| head.headers.get(name).map_or("", |value: &HeaderValue| value.to_str().unwrap_or("?"));

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::ops::Range;
 use stentor_stage::devices::DevicePopulation;
 
-/// Imports devices, over and over until all are kept, each with its topic if it has one; returns whether they are.
+/// Imports devices, each with its topic if it has one, and repeats until all are kept; returns true if they are.
 pub(crate) async fn import(
     caller: &mut ClusterCaller,
     population: DevicePopulation,

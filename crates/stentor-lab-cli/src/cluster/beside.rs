@@ -1,4 +1,4 @@
-//! What goes on beside the campaign, and what came of it.
+//! The activities beside the campaign, and their logs.
 
 use super::ClusterOptions;
 use super::caller::ClusterCaller;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use stentor_stage::client::ApiClient;
 use tokio::task::JoinHandle;
 
-/// What goes on.
+/// Tasks beside the campaign.
 pub(crate) struct BesideTasks {
     traffic: JoinHandle<TrafficLog>,
     controlled: JoinHandle<ControlledLog>,
@@ -18,7 +18,7 @@ pub(crate) struct BesideTasks {
     state: Arc<FaultsState>,
 }
 
-/// What came of it.
+/// Logs of the tasks.
 pub(crate) struct BesideLogs {
     pub(crate) traffic: TrafficLog,
     pub(crate) controlled: ControlledLog,
@@ -26,7 +26,7 @@ pub(crate) struct BesideLogs {
 }
 
 impl BesideTasks {
-    /// Begins, with clients that act for the app of what is only sent, and for that of what waits for its quota.
+    /// Begins the tasks, with clients for the app of the plain campaign and for the app with the slow quota.
     pub(crate) async fn begin(
         options: &ClusterOptions,
         state: &Arc<FaultsState>,

@@ -1,4 +1,4 @@
-//! Asks the servers of a cluster, one after the other, until one answers.
+//! A caller that tries the servers of a cluster in turn until one answers.
 
 use super::faults_state::{FaultsState, PATIENCE};
 use super::writing::ANSWER_LIMIT;
@@ -11,23 +11,23 @@ use stentor_stage::client::ApiClient;
 use stentor_stage::failure::judge;
 
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// Answers after which the same is to be asked again.
+/// Error codes after which the same request is repeated.
 const LATER: [&str; 4] = ["rate_limited", "queue_full", "unavailable", "request_timeout"];
 
-/// What is asked, over and over until it is answered: repeating any of it is harmless.
+/// A request that is repeated until it is answered; repeating any of them is harmless.
 pub(crate) enum ClusterRequest {
     /// Lines of an import.
     Import(String),
-    /// An object for a path, with the key of its request.
+    /// An object for a path, with its idempotency key.
     Post { path: &'static str, key: String, body: Value },
-    /// A path to which nothing is posted.
+    /// A POST to a path, without a body.
     Act(String),
-    /// What is at a path.
+    /// A GET of a path.
     Show(String),
 }
 
 impl ClusterRequest {
-    /// A message with the key of its request.
+    /// A message with its idempotency key.
     pub(crate) const fn message(key: String, body: Value) -> Self {
         Self::Post { path: "/v1/messages", key, body }
     }
@@ -46,26 +46,26 @@ impl ClusterRequest {
     }
 }
 
-/// What the answers were.
+/// A log of the answers.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerLog {
-    /// Answers that only put off, by their code; what was not answered at all is among them.
+    /// Temporary refusals by their code; calls without an answer are counted here too.
     pub(crate) refused: BTreeMap<String, u64>,
-    /// Answers that must not be.
+    /// Unexpected answers.
     pub(crate) strange: Vec<String>,
-    /// The longest time from the first asking to the answer.
+    /// The longest time from the first try to the answer.
     pub(crate) slowest: Duration,
 }
 
 impl AnswerLog {
-    /// Returns what must not be.
+    /// Returns a description of the unexpected answers, if any.
     pub(crate) fn broken(&self) -> Option<String> {
         let first = self.strange.first()?;
         Some(format!("{} answers must not be, the first is: {first}", self.strange.len()))
     }
 }
 
-/// Asks one server after the other.
+/// Calls one server after the other.
 pub(crate) struct ClusterCaller {
     clients: Vec<ApiClient>,
     pub(crate) state: Arc<FaultsState>,
@@ -74,23 +74,23 @@ pub(crate) struct ClusterCaller {
 }
 
 impl ClusterCaller {
-    /// Prepares to ask servers.
+    /// Prepares calls of servers.
     pub(crate) fn new(clients: Vec<ApiClient>, state: Arc<FaultsState>) -> Self {
         Self { clients, state, asked: 0, log: AnswerLog::default() }
     }
 
-    /// Reads what is at a path from whichever server answers; `None` where none does.
+    /// Reads a path from the first server that answers; `None` if none does.
     pub(crate) async fn show(&self, path: &str) -> Option<Value> {
         show(&self.clients, path).await
     }
 
-    /// Returns the server whose turn it is.
+    /// Returns the next server in turn.
     pub(crate) fn next_client(&mut self) -> ApiClient {
         self.asked += 1;
         self.clients[self.asked % self.clients.len()].clone()
     }
 
-    /// Asks until there is an answer; `None` where it is one that must not be, which is noted.
+    /// Repeats a request until it is answered; `None` if the answer is unexpected, which is logged.
     pub(crate) async fn insist(&mut self, request: &ClusterRequest) -> Option<Value> {
         match self.insist_or(request, &[]).await {
             Some(Ok(said)) => Some(said),
@@ -98,7 +98,8 @@ impl ClusterCaller {
         }
     }
 
-    /// Asks until there is an answer, one of these refusals among them; `None` where it is one that must not be, which is noted.
+    /// Repeats a request until it is answered, with one of the allowed `refusals` as an answer too; `None` if the answer is unexpected,
+    /// which is logged.
     pub(crate) async fn insist_or(
         &mut self,
         request: &ClusterRequest,
@@ -138,7 +139,7 @@ impl ClusterCaller {
     }
 }
 
-/// Reads what is at a path from whichever server answers; `None` where none does.
+/// Reads a path from the first server that answers; `None` if none does.
 pub(crate) async fn show(clients: &[ApiClient], path: &str) -> Option<Value> {
     for client in clients {
         if let Ok(Ok(said)) = tokio::time::timeout(ANSWER_LIMIT, client.get(path)).await {

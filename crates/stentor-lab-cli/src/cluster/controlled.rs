@@ -1,4 +1,4 @@
-//! Campaigns beside the main one that are put off, paused and let go on, or canceled, while everything around them fails.
+//! Campaigns beside the main one that are scheduled, paused and resumed, or canceled, while everything around them fails.
 
 use super::batches;
 use super::caller::{AnswerLog, ClusterCaller, ClusterRequest};
@@ -16,27 +16,27 @@ use stentor_stage::text::cell;
 /// Devices of one campaign.
 const DEVICES: u64 = 6;
 const CAMPAIGNS_MAX: u64 = 1_000;
-/// Devices that there may be of these.
+/// Limit of the devices of all these campaigns.
 pub(crate) const DEVICES_MAX: u64 = DEVICES * CAMPAIGNS_MAX;
-/// How long before it is due a campaign is sent.
+/// Time from the request to the due time of a campaign.
 const DUE_IN: Duration = Duration::from_secs(4);
-/// How long a paused campaign stays so after it is due.
+/// Time that a paused campaign stays paused after it is due.
 const HELD_PAST_DUE: Duration = Duration::from_secs(3);
-/// What the clocks of this machine and of the servers may differ by, with the time that an answer is on its way.
+/// Tolerance of due times: the difference between the clocks of this machine and of the servers, and the time of a response on its way.
 const MARGIN: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(300);
-/// It has ended before it could be held or canceled.
+/// Error code of a campaign that ended before it could be paused or canceled.
 const TOO_LATE: &[&str] = &["conflict"];
 
-/// What is done with a campaign.
+/// Kind of control over a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CampaignControl {
-    /// It is sent later.
+    /// It is scheduled for later.
     PutOff,
-    /// It is sent later, paused until after it is due, and let go on.
+    /// It is scheduled for later, paused until after it is due, and resumed.
     Paused,
-    /// It is sent later and canceled before that.
+    /// It is scheduled for later and canceled before that.
     CanceledEarly,
     /// It is sent now and canceled while it waits for its quota.
     CanceledLate,
@@ -52,35 +52,35 @@ const CONTROLS: [CampaignControl; 4] = [
 /// Sends such campaigns one after the other.
 pub(crate) struct ControlledTraffic {
     caller: ClusterCaller,
-    /// Acts for an app of which little may be sent in a minute.
+    /// Caller of an app with a small quota.
     slow: ClusterCaller,
     population: DevicePopulation,
-    /// Where its devices begin in the population.
+    /// Position of its first device in the population.
     first: u64,
     log: ControlledLog,
 }
 
-/// What came of it.
+/// The accepted campaigns and the observations of a run.
 #[derive(Default)]
 pub(crate) struct ControlledLog {
     promises: Vec<Promise>,
-    /// Those that waited for their quota, in the other app.
+    /// Campaigns that waited for their quota, in the other app.
     slow_promises: Vec<Promise>,
     counts: ControlledCounts,
     broken: Vec<String>,
     answers: [AnswerLog; 2],
 }
 
-/// How many of what was done.
+/// Numbers of controlled campaigns and of observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ControlledCounts {
-    /// Campaigns that were sent for a later time.
+    /// Campaigns that were scheduled for later.
     pub(crate) put_off: u64,
-    /// Looks at campaigns before they were due, by which nothing was sent too early.
+    /// Reads of campaigns before they were due.
     pub(crate) early_looks: u64,
     /// Campaigns that were paused.
     pub(crate) paused: u64,
-    /// Looks at paused campaigns of which nothing was on its way, by which none moved.
+    /// Reads of paused campaigns that had no delivery under way and had not moved.
     pub(crate) paused_looks: u64,
     /// Campaigns that were canceled.
     pub(crate) canceled: u64,
@@ -88,44 +88,44 @@ pub(crate) struct ControlledCounts {
     pub(crate) canceled_unsent: u64,
 }
 
-/// What became of these campaigns.
+/// The outcomes of these campaigns.
 #[derive(Debug, Default)]
 pub(crate) struct ControlledFindings {
-    /// What was done.
+    /// Numbers of controlled campaigns and of observations.
     pub(crate) counts: ControlledCounts,
     /// Campaigns that were answered with 202.
     pub(crate) campaigns: u64,
     /// Deliveries that were canceled.
     pub(crate) canceled_deliveries: u64,
-    /// Devices whose message is in no push service though nothing kept it.
+    /// Devices with no push accepted, although nothing prevented it.
     pub(crate) lost: u64,
     /// Deliveries without an end.
     pub(crate) stuck: u64,
     /// Pushes accepted beyond the first.
     pub(crate) duplicates: u64,
-    /// How many there may be.
+    /// Highest permitted number of duplicates.
     pub(crate) duplicate_bound: u64,
-    /// What must not be.
+    /// Violations that were found.
     pub(crate) broken: Vec<String>,
 }
 
 /// A campaign that was accepted.
 struct AcceptedCampaign {
     id: String,
-    /// Whether it is in the app of which little may be sent.
+    /// True if it belongs to the app with the small quota.
     is_slow: bool,
     due: Instant,
-    /// How often the database's clock had been set when it was sent.
+    /// Number of changes of the database's clock at the time of the request.
     clock_changes: u64,
 }
 
 impl ControlledTraffic {
-    /// Prepares to send to the devices of a population from this place on.
+    /// Prepares to send to the devices of a population from this position on.
     pub(crate) fn new([caller, slow]: [ClusterCaller; 2], population: DevicePopulation, first: u64) -> Self {
         Self { caller, slow, population, first, log: ControlledLog::default() }
     }
 
-    /// Goes on until the faults are over; each kind comes in its turn.
+    /// Runs campaigns until the faults are over, each kind in its turn.
     pub(crate) async fn run(mut self) -> ControlledLog {
         for (number, control) in (0..CAMPAIGNS_MAX).zip(CONTROLS.into_iter().cycle()) {
             if self.caller.state.is_over() {
@@ -179,7 +179,7 @@ impl ControlledTraffic {
         Some(AcceptedCampaign { id: cell(&said["campaign"]), is_slow, due, clock_changes })
     }
 
-    /// Returns whether what was seen by now was seen before a campaign is due, by a clock that was right all the time.
+    /// Returns true if it is still before the campaign's due time, and the database's clock has been right since the request.
     fn is_early(&self, campaign: &AcceptedCampaign) -> bool {
         let is_right = campaign.clock_changes.is_multiple_of(2)
             && self.caller.state.clock_changes() == campaign.clock_changes;
@@ -196,12 +196,12 @@ impl ControlledTraffic {
         CampaignLedger::deserialize(said).ok()
     }
 
-    /// Looks at a campaign until it is due: nothing of it may be on its way before.
+    /// Reads a campaign until it is due: none of its deliveries may begin before.
     async fn watch_until_due(&mut self, campaign: &AcceptedCampaign) -> PromiseEnd {
         self.log.counts.put_off += 1;
         while Instant::now() + MARGIN < campaign.due && !self.caller.state.is_over() {
             let seen = self.look(campaign).await;
-            // Only what was answered in time says anything.
+            // A response counts only if it arrived before the due time.
             if let Some(ledger) = seen.filter(|_| self.is_early(campaign)) {
                 self.log.counts.early_looks += 1;
                 if ledger.attempts > 0 || ledger.totals.sending > 0 {
@@ -213,13 +213,13 @@ impl ControlledTraffic {
         PromiseEnd::Sent
     }
 
-    /// Pauses a campaign until some time after it is due, and lets it go on.
+    /// Pauses a campaign until some time after it is due, and resumes it.
     async fn hold(&mut self, campaign: &AcceptedCampaign) -> PromiseEnd {
         let Some(Ok(_)) = self.act(campaign, "pause").await else { return PromiseEnd::Sent };
         self.log.counts.paused += 1;
-        // What is on its way when it is paused is past recall; once nothing is, nothing may be.
+        // Deliveries under way at the pause cannot be stopped; after they have ended, none may begin.
         let mut still: Option<CampaignLedger> = None;
-        // Nothing more is to be learned once everything is well.
+        // Once the faults are over, further reads show nothing new.
         while Instant::now() < campaign.due + HELD_PAST_DUE && !self.caller.state.is_over() {
             if let Some(ledger) = self.look(campaign).await {
                 if ledger.state != "paused" {
@@ -280,7 +280,7 @@ impl ControlledTraffic {
     }
 }
 
-/// Returns whether anything was sent or settled between two looks; what is only expanded does not count.
+/// Returns true if any delivery was sent or settled between two reads; an expansion does not count.
 fn has_moved(before: &CampaignLedger, now: &CampaignLedger) -> bool {
     (now.attempts, now.totals.sending, now.totals.ended())
         != (before.attempts, before.totals.sending, before.totals.ended())
@@ -293,7 +293,7 @@ impl ControlledLog {
         until_ended(&mut self.slow_promises, slow, limit).await;
     }
 
-    /// Compares every campaign with what the push services have counted.
+    /// Compares every campaign with the pushes that the push services have counted.
     pub(crate) fn compare(mut self, counted: &CountedPushes) -> ControlledFindings {
         self.promises.append(&mut self.slow_promises);
         let found = PromiseFindings::of(&self.promises, counted);
@@ -317,7 +317,7 @@ impl ControlledLog {
 }
 
 impl ControlledFindings {
-    /// The findings as an object of the report.
+    /// Returns the findings as an object of the report.
     pub(crate) fn object(&self) -> Value {
         let ControlledCounts { put_off, early_looks, paused, paused_looks, canceled, canceled_unsent } =
             self.counts;

@@ -1,7 +1,7 @@
 //! A PostgreSQL server of a cluster, which may be killed, and its standby, which may be promoted.
 //!
-//! What the primary answers is on the standby's disk as well (`synchronous_standby_names`): a standby that is promoted has all that
-//! was acknowledged.
+//! Every commit that the primary acknowledges is on the standby's disk too (`synchronous_standby_names`): a promoted standby has all
+//! acknowledged commits.
 
 use super::network::ClusterHost;
 use anyhow::{Context, ensure};
@@ -20,43 +20,43 @@ use stentor_stage::troubles::disk::SmallDisk;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Room for a database that is to run full.
+/// Size of a disk that is to be filled.
 const DISK_BYTES: u64 = 448 << 20;
-/// Whoever is on our networks may do everything: nobody else is there.
+/// Access rules: everyone on our networks may do everything, since there are no other hosts.
 const ACCESS: &str = "host all all all trust\nhost replication all all trust\n";
-/// By which the primary knows the standby whose word it waits for.
+/// Name by which the primary knows its synchronous standby.
 const STANDBY: &str = "standby";
 
 /// One server, alive or not.
 pub(crate) struct DatabaseServer {
-    /// Where it is.
+    /// Host of the server.
     pub(crate) host: ClusterHost,
     folder: PathBuf,
     programs: PathBuf,
     port: u16,
     connections_max: u32,
-    /// Settings beside those of every server here.
+    /// Settings beside the common ones.
     settings: Vec<String>,
     process: Option<Child>,
     disk: Option<SmallDisk>,
-    /// What it looks at to know the time, where that can be changed.
+    /// The server's clock, if it can be shifted.
     clock: Option<ShiftedClock>,
 }
 
-/// What all servers of a pair have alike.
+/// Common options of both servers of a pair.
 pub(crate) struct DatabaseOptions {
-    /// Connections that it lets in.
+    /// Limit of connections.
     pub(crate) connections_max: u32,
-    /// Whether a standby has to have what is committed.
+    /// True if commits wait for a standby.
     pub(crate) has_standby: bool,
-    /// Whether its disk is small enough to be filled.
+    /// True if the disk is small enough to be filled.
     pub(crate) is_small: bool,
-    /// Whether its clock can be shifted.
+    /// True if the clock can be shifted.
     pub(crate) has_clock: bool,
 }
 
 impl DatabaseServer {
-    /// Prepares one in a folder of its own.
+    /// Prepares a server in a folder of its own.
     pub(crate) fn prepare(
         folder: &Path,
         host: ClusterHost,
@@ -85,7 +85,7 @@ impl DatabaseServer {
         })
     }
 
-    /// Makes an empty database.
+    /// Creates an empty database.
     pub(crate) fn init(&self) -> anyhow::Result<()> {
         let mut initdb = self.as_user("initdb");
         initdb.args(["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres", "-D"]);
@@ -95,7 +95,7 @@ impl DatabaseServer {
         Ok(access?.write_all(ACCESS.as_bytes())?)
     }
 
-    /// Makes it the standby of another, with a copy of all that is there.
+    /// Makes it the standby of another server, with a copy of its data.
     pub(crate) fn copy_from(&self, primary: &Self) -> anyhow::Result<()> {
         if self.data().exists() {
             std::fs::remove_dir_all(self.data())?;
@@ -109,7 +109,7 @@ impl DatabaseServer {
         Ok(hand_over(&signal)?)
     }
 
-    /// Starts it and waits until it answers; it follows another where one is given.
+    /// Starts the server and waits until it answers; it follows `primary`, if given.
     pub(crate) fn start(&mut self, primary: Option<&Self>) -> anyhow::Result<()> {
         let mut command = self.server_command();
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder);
@@ -117,7 +117,7 @@ impl DatabaseServer {
         let mut settings = vec![
             format!("listen_addresses={}", self.host.ip),
             format!("max_connections={}", self.connections_max),
-            // A cut connection is given up soon, and a standby that was away finds all that it missed.
+            // A cut connection is dropped soon, and a returning standby finds all changes that it missed.
             "wal_sender_timeout=4s".to_owned(),
             "wal_receiver_timeout=4s".to_owned(),
             "wal_retrieve_retry_interval=500ms".to_owned(),
@@ -153,7 +153,7 @@ impl DatabaseServer {
         let _ = process.wait();
     }
 
-    /// Returns whether it runs: on a full disk it may end by itself.
+    /// Returns true if it runs: on a full disk it may end by itself.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)))
     }
@@ -165,7 +165,7 @@ impl DatabaseServer {
         finish(promote)
     }
 
-    /// Asks it.
+    /// Runs an SQL statement through psql and returns its output.
     pub(crate) fn ask(&self, sql: &str) -> anyhow::Result<String> {
         let mut ask = Command::new(self.programs.join("psql"));
         ask.args(["-X", "-A", "-t", "-U", "postgres", "-h", &self.host.ip.to_string()]);
@@ -175,7 +175,7 @@ impl DatabaseServer {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Returns its host and port as in a URL.
+    /// Returns its host and port in the form of a URL.
     pub(crate) fn authority(&self) -> String {
         format!("{}:{}", self.host.ip, self.port)
     }
@@ -188,7 +188,7 @@ impl DatabaseServer {
     /// Returns a command that runs the server by its own clock.
     fn server_command(&self) -> Command {
         let Some(clock) = &self.clock else { return self.as_user("postgres") };
-        // Set only once it is the server's user: what stands before the clock shares memory among processes of one user.
+        // Set only after the change to the server's user: the library that fakes the clock shares memory among processes of one user.
         let mut command = as_user_behind(&self.host.before(), Path::new("env"));
         for (variable, value) in clock.environment() {
             let mut word = OsString::from(format!("{variable}="));
@@ -226,7 +226,7 @@ impl DatabaseServer {
         self.folder.join("data")
     }
 
-    /// Beside the folder, whose disk may be full.
+    /// The path of the log, beside the folder, because the folder's disk may be full.
     fn log(&self) -> PathBuf {
         self.folder.with_extension("log")
     }

@@ -10,7 +10,7 @@ use stentor_stage::reporter::Reporter;
 
 const SYNC_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait before a server is started once more that ended by itself.
+/// Pause before another start of a server that ended by itself.
 const PAUSE: Duration = Duration::from_millis(300);
 const TRIES_MAX_COUNT: u32 = 20;
 
@@ -40,18 +40,18 @@ impl DatabasePair {
         Ok(pair)
     }
 
-    /// Returns the URL by which servers find whichever is the primary.
+    /// Returns the URL with both servers, by which a client finds the primary.
     pub(crate) fn url(&self) -> String {
         let hosts: Vec<_> = self.servers.iter().map(DatabaseServer::authority).collect();
         format!("postgres://postgres@{}/postgres?target_session_attrs=read-write", hosts.join(","))
     }
 
-    /// Where the primary is.
+    /// Host of the primary.
     pub(crate) fn primary_host(&self) -> ClusterHost {
         self.servers[self.primary].host.clone()
     }
 
-    /// Where the standby is.
+    /// Host of the standby.
     pub(crate) fn standby_host(&self) -> Option<ClusterHost> {
         self.standby_place().map(|place| self.servers[place].host.clone())
     }
@@ -73,7 +73,7 @@ impl DatabasePair {
         }
     }
 
-    /// Starts whichever of both does not run, the primary first and over and over: after a full disk it may need more than one start.
+    /// Starts the servers that do not run, the primary first, with repeated tries: after a full disk it may need more than one.
     pub(crate) async fn start_again(&mut self) -> anyhow::Result<()> {
         let mut tries = 0;
         while !self.primary().is_alive() {
@@ -102,7 +102,7 @@ impl DatabasePair {
         Ok(())
     }
 
-    /// Makes the standby anew from the primary, if there is to be one.
+    /// Copies the standby again from the primary, if the pair has a standby.
     pub(crate) fn renew_standby(&mut self) -> anyhow::Result<()> {
         let Some(place) = self.standby_place() else { return Ok(()) };
         let (standby, primary) = self.both(place);
@@ -111,7 +111,7 @@ impl DatabasePair {
         standby.start(Some(primary))
     }
 
-    /// Waits until the standby has all that is acknowledged.
+    /// Waits until the standby has all acknowledged commits.
     pub(crate) async fn until_in_sync(&self) -> anyhow::Result<()> {
         if self.standby_place().is_none() {
             return Ok(());
@@ -132,7 +132,7 @@ impl DatabasePair {
         (0..self.servers.len()).find(|place| *place != self.primary)
     }
 
-    /// Returns the standby, to be changed, and the primary.
+    /// Returns the standby, mutable, and the primary.
     fn both(&mut self, standby: usize) -> (&mut DatabaseServer, &DatabaseServer) {
         let (first, second) = self.servers.split_at_mut(1);
         if standby == 0 { (&mut first[0], &second[0]) } else { (&mut second[0], &first[0]) }

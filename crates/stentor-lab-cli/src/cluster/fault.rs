@@ -1,4 +1,4 @@
-//! What goes wrong in a cluster, in which order, and when: drawn from a seed.
+//! Faults of a cluster, with their order and times, drawn from a seed.
 
 use super::ClusterAbilities;
 use rand::rngs::StdRng;
@@ -7,42 +7,42 @@ use rand::{RngExt, SeedableRng};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is done to a cluster.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FaultKind {
     /// A server is killed (kill -9) and started again at once.
     NodeKill,
-    /// A server is killed and stays away until the others have taken it for dead.
+    /// A server is killed and stays away until the others consider it dead.
     NodeAbsence,
-    /// A server is stopped (SIGSTOP) until the others have taken it for dead, and goes on.
+    /// A server is stopped (SIGSTOP) until the others consider it dead, and is then continued.
     NodePause,
     /// A server's clock is an hour wrong for a while.
     NodeClock,
-    /// A server is killed while its clock is an hour ahead, and is back with the right time after the others took it for dead.
+    /// A server is killed while its clock is an hour ahead, and returns with the right time after the others considered it dead.
     NodeClockDeath,
-    /// A server ends in order, and another version of it starts in its place: the older one, or the present one where it was the older.
+    /// A server ends in order, and another version starts in its place: the older one, or the present one if the older one ran.
     NodeVersion,
     /// A server cannot reach the primary of the database.
     NodeFromDatabase,
     /// A server cannot reach any nats-server.
     NodeFromQueue,
-    /// A server cannot reach the nats-server that leads the stream, but the other two.
+    /// A server cannot reach the nats-server that leads the stream, but can reach the other two.
     NodeFromQueueLeader,
-    /// A server cannot reach the standby, and is killed and started meanwhile: it has to find the primary anew.
+    /// A server cannot reach the standby, and is killed and restarted in this state: it has to find the primary again.
     NodeFromStandby,
-    /// A server cannot reach the push services: what they answer is lost.
+    /// A server cannot reach the push services: their answers are lost.
     NodeFromPushServices,
     /// The primary of the database is killed and started again.
     DatabaseKill,
     /// The primary is killed and the standby promoted.
     DatabasePromotion,
-    /// The primary vanishes without a word, as a machine does that loses its power, and the standby is promoted.
+    /// The primary vanishes without notice, like a machine that loses its power, and the standby is promoted.
     DatabaseLoss,
-    /// The standby is killed and started again; nothing is committed meanwhile.
+    /// The standby is killed and started again; in between, nothing is committed.
     StandbyKill,
-    /// Primary and standby cannot reach each other; nothing is committed meanwhile.
+    /// Primary and standby cannot reach each other; during that time nothing is committed.
     StandbyPartition,
-    /// The primary's clock is some minutes wrong for a while, and all servers go by it.
+    /// The primary's clock is some minutes wrong for a while, and all servers follow it.
     DatabaseClock,
     /// The primary's disk is full.
     DatabaseDiskFull,
@@ -56,26 +56,26 @@ pub(crate) enum FaultKind {
     QueuePairPartition,
     /// The stream is deleted while everything runs.
     QueueDeletion,
-    /// All nats-servers are killed and all that they kept is removed.
+    /// All nats-servers are killed and all their data is removed.
     QueueWipe,
     /// A push service is killed (kill -9) and started again.
     PushServiceKill,
 }
 
-/// A fault to come.
+/// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedFault {
-    /// What goes wrong.
+    /// Kind of the fault.
     pub(crate) kind: FaultKind,
-    /// To whom, among those to whom it can be done; counted round.
+    /// Index of its target, modulo the number of possible targets.
     pub(crate) place: usize,
-    /// How long everything is well before it.
+    /// Time without faults before it.
     pub(crate) before: Duration,
-    /// How long it lasts.
+    /// Duration of the fault.
     pub(crate) lasts: Duration,
 }
 
-/// How long everything is well between two faults, in milliseconds.
+/// Time without faults between two faults, in milliseconds.
 const BETWEEN_MS: std::ops::Range<u64> = 300..1_500;
 
 impl FaultKind {
@@ -139,7 +139,7 @@ impl FaultKind {
         }
     }
 
-    /// Returns why it cannot be done in such a cluster; nothing when it can.
+    /// Returns the reason for which this cluster cannot have the fault; `None` if it can.
     pub(crate) fn obstacle(self, abilities: &ClusterAbilities) -> Option<&'static str> {
         let ClusterAbilities { can_cut, has_standby, has_nats, has_small_disk, has_clock, has_older } =
             *abilities;
@@ -165,13 +165,12 @@ impl FaultKind {
         needs.iter().find(|(is_there, _)| !is_there).map(|(_, why)| *why)
     }
 
-    /// Returns whether it may leave pushes without their answers.
+    /// Returns true if the fault may lose the answers to pushes.
     pub(crate) const fn cuts_answers(self) -> bool {
         matches!(self, Self::NodeFromPushServices | Self::PushServiceKill)
     }
 
-    /// How long it lasts, in milliseconds. A server counts as dead after three seconds, and a leader of the stream that nobody hears
-    /// after four to nine.
+    /// Duration in milliseconds. A server counts as dead after three seconds, and an unreachable leader of the stream after four to nine.
     const fn lasts_ms(self) -> std::ops::Range<u64> {
         match self {
             Self::NodeKill
@@ -193,7 +192,7 @@ impl FaultKind {
 }
 
 impl PlannedFault {
-    /// Returns which of so many nats-servers cannot reach which others, by their places, where one of them leads the stream.
+    /// Returns the index of the nats-server to cut off, and the indexes of those that it cannot reach.
     pub(crate) fn queue_cut(self, servers: usize, leader: usize) -> (usize, Vec<usize>) {
         let others = |of: usize| (1..servers).map(|step| (of + step) % servers).collect();
         let follower = (leader + 1 + self.place % (servers - 1)) % servers;
@@ -221,7 +220,7 @@ impl FromStr for FaultKind {
     }
 }
 
-/// Draws so many faults of these kinds: in each round every kind comes once, so that none is rare.
+/// Draws a number of faults of these kinds. Each round contains every kind once, so that none is rare.
 pub(crate) fn plan(kinds: &[FaultKind], faults: u32, seed: u64) -> Vec<PlannedFault> {
     let mut dice = StdRng::seed_from_u64(seed);
     let mut planned = Vec::new();

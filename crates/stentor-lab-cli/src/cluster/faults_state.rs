@@ -1,55 +1,56 @@
-//! What everything beside the faults has to know of them.
+//! State of the faults, for the tasks beside them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long something may be refused after all faults are over, and how long a message may need to end once it is due.
+/// Time for which requests may still be refused after all faults are over, and for which a message may remain unfinished after it is due.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How far the faults are.
+/// Progress of the faults.
 #[derive(Debug, Default)]
 pub(crate) struct FaultsState {
     is_over: AtomicBool,
-    /// How often the database's clock was set; it is wrong while that is odd.
+    /// Number of changes of the database's clock; it is wrong while the number is odd.
     clock_changes: AtomicU64,
-    /// When all is due that was accepted while the database's clock was ahead.
+    /// Time at which all messages are due that were accepted while the database's clock was ahead.
     all_due_at: Mutex<Option<Instant>>,
 }
 
 impl FaultsState {
-    /// Returns whether the last fault is over.
+    /// Returns true if the last fault is over.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Notes that the last fault is over.
+    /// Records that the last fault is over.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Returns how often the database's clock was set wrong or right: what lies between two equal even numbers went by the right time.
+    /// Returns the number of changes of the database's clock, to a wrong time or back. The clock was right between two reads with the same
+    /// even number.
     pub(crate) fn clock_changes(&self) -> u64 {
         self.clock_changes.load(Ordering::Relaxed)
     }
 
-    /// Notes that the database's clock was set wrong, or right again.
+    /// Records that the database's clock was set to a wrong time, or back.
     pub(crate) fn note_clock_change(&self) {
         self.clock_changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that everybody goes by the right time again, after a clock that was so far ahead: what was accepted or put off by it is
-    /// due when the right clock shows the same.
+    /// Records that all servers have the right time again after a clock that was ahead by `by`. Messages accepted or postponed by that
+    /// clock are due when the right clock shows the same time.
     pub(crate) fn note_fast_clock(&self, by: Duration) {
         *self.all_due_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + by);
     }
 
-    /// Returns when all is due that was accepted by a clock that was ahead; `None` where none was.
+    /// Returns the time at which all messages are due that were accepted by a clock that was ahead; `None` if no clock was.
     pub(crate) fn all_due_at(&self) -> Option<Instant> {
         *self.all_due_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when everything that has been accepted so far must have ended.
+    /// Returns the time by which everything accepted so far must have ended.
     pub(crate) fn end_limit(&self) -> Instant {
         let now = Instant::now();
         self.all_due_at().map_or(now, |at| at.max(now)) + PATIENCE

@@ -1,5 +1,5 @@
-//! Devices of the gateway at the nodes of a cluster: they come back at whichever node, get campaigns and single messages, confirm
-//! them, and send to their app, whose server reads that.
+//! Devices of the gateway at the nodes of a cluster: they reconnect at any node, receive campaigns and single messages, confirm them, and
+//! send to their app, and the app server reads their messages.
 
 mod device;
 mod findings;
@@ -28,27 +28,27 @@ use tokio::task::{JoinHandle, JoinSet};
 /// Streams of the app server.
 const READERS: usize = 2;
 
-/// What is needed.
+/// Options of the devices of the gateway.
 pub(crate) struct GatewayDevicesOptions {
-    /// How many devices.
+    /// Number of devices.
     pub(crate) devices: u64,
-    /// Where nodes serve devices.
+    /// URLs of the nodes that serve devices.
     pub(crate) urls: Vec<String>,
     /// Clients of the nodes that serve the API, acting for the app of these devices.
     pub(crate) clients: Vec<ApiClient>,
-    /// What moments and places follow from.
+    /// Seed of times and places.
     pub(crate) seed: u64,
-    /// How far the faults are.
+    /// Progress of the faults.
     pub(crate) state: Arc<FaultsState>,
 }
 
-/// Devices that are registered.
+/// Registered devices.
 pub(crate) struct JoinedDevices {
     options: GatewayDevicesOptions,
     registered: Vec<RegisteredDevice>,
 }
 
-/// Devices that run, with what is sent to them and read of them; dropping them ends them.
+/// Running devices, with the tasks that send to them and read their messages; dropping them ends them.
 pub(crate) struct GatewayDevices {
     clients: Vec<ApiClient>,
     ids: Vec<String>,
@@ -73,7 +73,7 @@ impl JoinedDevices {
         Ok(Self { options, registered })
     }
 
-    /// Lets the devices connect, and sends to them until the faults are over.
+    /// Connects the devices, and sends to them until the faults are over.
     pub(crate) async fn run(self) -> anyhow::Result<GatewayDevices> {
         let Self { options, registered } = self;
         let GatewayDevicesOptions { urls, clients, seed, state, .. } = options;
@@ -95,7 +95,7 @@ impl JoinedDevices {
 }
 
 impl GatewayDevices {
-    /// Waits until everything that was promised has come, if it comes in time, and judges it.
+    /// Waits until all accepted messages have ended, or until the limit, and judges the result.
     pub(crate) async fn finish(self) -> anyhow::Result<GatewayFindings> {
         let Self { clients, ids, records, messages, minutes, running, state } = self;
         let mut log = messages.await?;

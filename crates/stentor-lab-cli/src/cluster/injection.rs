@@ -1,4 +1,4 @@
-//! Makes the faults: each begins, lasts, and is over when this returns, with every process back.
+//! Injection of faults: when this returns, the fault is over and every process is back.
 
 use super::fault::{FaultKind, PlannedFault};
 use super::network::ClusterHost;
@@ -8,18 +8,18 @@ use super::writing;
 use std::time::{Duration, Instant};
 use stentor_stage::devices::Half;
 
-/// How often a disk is filled again: what the database gives back meanwhile is taken.
+/// Interval at which a disk is filled again, to take the space that the database frees.
 const FILL_EVERY: Duration = Duration::from_millis(200);
-/// Longer than the others wait for a sign of life.
+/// Longer than the others wait for a heartbeat.
 const ABSENCE: Duration = Duration::from_millis(SILENCE_MAX_MS as u64 + 1_000);
-/// How wrong a server's clock is, and the database's.
+/// Offset of a server's clock, and that of the database's.
 const CLOCK_OFFSET_SECONDS: i64 = 3_600;
 const DATABASE_CLOCK_OFFSET_SECONDS: u32 = 300;
-/// Until who is told to look at another clock does, and all servers have asked it.
+/// Time until the processes follow a changed clock, and all servers have read the database's clock.
 const CLOCK_FOLLOWED_WITHIN: Duration = Duration::from_millis(SILENCE_MAX_MS as u64);
 
 impl ClusterSite {
-    /// Makes one fault.
+    /// Injects one fault.
     pub(crate) async fn inject(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         match fault.kind {
             FaultKind::NodeKill | FaultKind::NodeAbsence => self.kill_node(fault).await,
@@ -53,7 +53,7 @@ impl ClusterSite {
     }
 
     fn node(&mut self, fault: PlannedFault) -> &mut ClusterNode {
-        // Who sends nothing to push services cannot be cut off from them.
+        // Only a consumer can be cut off from the push services.
         let is_meant =
             |node: &ClusterNode| fault.kind != FaultKind::NodeFromPushServices || node.roles.has_consumer();
         let meant: Vec<_> = (0..self.nodes.len()).filter(|place| is_meant(&self.nodes[*place])).collect();
@@ -101,8 +101,8 @@ impl ClusterSite {
         self.database.until_in_sync().await
     }
 
-    /// Kills a server while its clock is ahead: what it put off by that clock is left to the others. Older versions did not go by the
-    /// database's clock, so that it is one of the present.
+    /// Kills a server while its clock is ahead: the others take over the work that it postponed by that clock. The server is of the present
+    /// version, because older versions did not follow the database's clock.
     async fn kill_node_with_fast_clock(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let mut nodes: Vec<_> =
             self.nodes.iter_mut().filter(|node| !node.server.is_of_another_program()).collect();
@@ -117,7 +117,7 @@ impl ClusterSite {
         node.server.start_again().await
     }
 
-    /// One step of a rolling upgrade, or of one back: at most one server is of the older version.
+    /// One step of a rolling upgrade or downgrade: at most one server is of the older version.
     async fn exchange_version(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let older = self.older.clone();
         match self.nodes.iter_mut().find(|node| node.server.is_of_another_program()) {
@@ -169,7 +169,7 @@ impl ClusterSite {
         self.database.until_in_sync().await
     }
 
-    /// The primary dies where nobody can reach it: no server is told, each has to find out.
+    /// The primary dies while unreachable: no server is notified, and each has to detect it.
     async fn lose_primary(&mut self) -> anyhow::Result<()> {
         self.database.until_in_sync().await?;
         let lost = self.database.primary_host();
@@ -177,7 +177,7 @@ impl ClusterSite {
             node.host.cut(&lost)?;
         }
         self.database.promote()?;
-        // The new one waits for a standby with every commit, as the old one did.
+        // The new primary waits for a standby with every commit, like the old one.
         self.database.renew_standby()?;
         let found = writing::until_written(&self.clients(ClusterApp::Beside)?).await;
         for node in &self.nodes {
@@ -220,7 +220,7 @@ impl ClusterSite {
         queue.start_again()
     }
 
-    /// Cuts nats-servers off from each other, and waits until all have what the stream holds.
+    /// Cuts nats-servers off from each other, and waits until all have the contents of the stream.
     async fn cut_queue(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let Some(queue) = &self.queue else { return Ok(()) };
         let (one, others) = fault.queue_cut(SERVERS_COUNT, queue.leader().await);
@@ -237,7 +237,7 @@ impl ClusterSite {
     }
 }
 
-/// Cuts one off from some others for a while.
+/// Cuts a host off from others for a while.
 async fn cut(one: &ClusterHost, from: &[ClusterHost], span: Duration) -> anyhow::Result<()> {
     from.iter().try_for_each(|other| one.cut(other))?;
     tokio::time::sleep(span).await;

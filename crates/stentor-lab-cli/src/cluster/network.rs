@@ -1,7 +1,8 @@
-//! Where the processes of a cluster are: each group in a network namespace of its own, all at one bridge, where the machine allows it;
-//! on this machine's loopback otherwise. Between two that are in namespaces, packets can be made to go nowhere.
+//! The network of a cluster: if the machine allows it, each group of processes has a network namespace of its own at a common bridge;
+//! otherwise all are on this machine's loopback. Packets between two hosts in namespaces can be dropped.
 //!
-//! A namespace lasts as long as a program that waits for the end of its input, which ends with this process however that ends.
+//! A namespace lasts as long as a helper program that waits for the end of its input. That input ends with this process, even if it
+//! crashes.
 
 use anyhow::{Context, ensure};
 use std::ffi::OsString;
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Where this process is on the bridge, and where the emulators are.
+/// Addresses of this process and of the emulators on the bridge.
 const OWN_PLACE: u8 = 1;
 const EMULATORS_PLACE: u8 = 2;
-/// No interface has this one: what is sent there is dropped in silence.
+/// A hardware address of no interface: packets to it are dropped silently.
 const NOBODY: &str = "02:00:00:00:00:01";
 
 /// The hosts of one cluster.
@@ -31,7 +32,7 @@ struct Bridge {
     network: [u8; 3],
 }
 
-/// A place with an address.
+/// A host with an address.
 #[derive(Clone)]
 pub(crate) struct ClusterHost {
     /// Its address.
@@ -39,13 +40,13 @@ pub(crate) struct ClusterHost {
     namespace: Option<Arc<HostNamespace>>,
 }
 
-/// A network namespace with what keeps it.
+/// A network namespace with the process that keeps it.
 struct HostNamespace {
     keeper: Child,
 }
 
 impl ClusterNetwork {
-    /// Makes a bridge, or says why everything is on the loopback.
+    /// Makes a bridge, or returns the reason for which everything is on the loopback.
     pub(crate) fn make() -> (Self, Option<String>) {
         let bridge = Bridge::make();
         let why =
@@ -53,12 +54,12 @@ impl ClusterNetwork {
         (Self { bridge: bridge.ok(), next_place: EMULATORS_PLACE + 1 }, why)
     }
 
-    /// Returns whether hosts can be cut off from each other.
+    /// Returns true if hosts can be cut off from each other.
     pub(crate) const fn can_cut(&self) -> bool {
         self.bridge.is_some()
     }
 
-    /// Returns the network that all hosts are in, as a server's configuration names it.
+    /// Returns the network of all hosts, in the form of a server's configuration.
     pub(crate) fn allowed(&self) -> String {
         match &self.bridge {
             None => "loopback".to_owned(),
@@ -66,7 +67,7 @@ impl ClusterNetwork {
         }
     }
 
-    /// Returns the place of the emulators, which have no namespace of their own.
+    /// Returns the host of the emulators, which have no namespace of their own.
     pub(crate) fn emulators(&self) -> ClusterHost {
         let ip = self.bridge.as_ref().map_or(Ipv4Addr::LOCALHOST, |bridge| bridge.address(EMULATORS_PLACE));
         ClusterHost { ip, namespace: None }
@@ -113,12 +114,12 @@ impl Bridge {
 }
 
 impl ClusterHost {
-    /// Returns the words that put a command there.
+    /// Returns the words that run a command on this host.
     pub(crate) fn before(&self) -> Vec<OsString> {
         self.namespace.as_ref().map(|namespace| namespace.before()).unwrap_or_default()
     }
 
-    /// Returns a command that runs there.
+    /// Returns a command that runs on this host.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut words = self.before();
         words.push(program.as_os_str().to_owned());
@@ -127,18 +128,18 @@ impl ClusterHost {
         command
     }
 
-    /// Returns a port that nothing listens at.
+    /// Returns a port without a listener.
     pub(crate) fn free_port(&self) -> anyhow::Result<u16> {
-        // In a namespace of its own it is free as well: nothing else is there.
+        // It is free in a host's namespace as well, where no other process listens.
         Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
     }
 
-    /// Lets packets between the two go nowhere, both ways where both are in namespaces.
+    /// Drops packets between the two hosts, in both directions if both are in namespaces.
     pub(crate) fn cut(&self, other: &Self) -> anyhow::Result<()> {
         self.each_way(other, |ip| format!("neigh replace {ip} lladdr {NOBODY} dev eth0 nud permanent\n"))
     }
 
-    /// Lets packets between the two through again.
+    /// Passes packets between the two hosts again.
     pub(crate) fn mend(&self, other: &Self) -> anyhow::Result<()> {
         self.each_way(other, |ip| format!("neigh del {ip} dev eth0\n"))
     }
@@ -189,7 +190,7 @@ impl Drop for HostNamespace {
     }
 }
 
-/// Has commands done by `ip`, one a line.
+/// Runs commands of `ip`, one a line.
 fn batch(mut ip: Command, commands: &str) -> anyhow::Result<()> {
     ip.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = ip.spawn().context("ip cannot be run")?;

@@ -1,4 +1,4 @@
-//! Messages through push services that were answered with 202, and what must have become of them at the end.
+//! Messages through push services that were answered with 202, and their required outcomes at the end.
 
 use super::caller::{RETRY_PAUSE, show};
 use serde::Deserialize;
@@ -13,54 +13,54 @@ use stentor_stage::ledger::CampaignLedger;
 /// A message that was answered with 202.
 pub(crate) struct Promise {
     pub(crate) campaign: String,
-    /// Where its devices are in their population.
+    /// Positions of its devices in their population.
     pub(crate) places: Range<u64>,
     pub(crate) end: PromiseEnd,
     ledger: CampaignLedger,
 }
 
-/// What was done with a message after its 202.
+/// The action on a message after its 202.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromiseEnd {
-    /// Nothing that keeps it from any of its devices.
+    /// None: all its devices must receive it.
     Sent,
-    /// It was canceled, before it was due where `is_unsent`.
+    /// It was canceled, before it was due if `is_unsent`.
     Canceled {
-        /// Whether nothing of it may have been sent.
+        /// True if none of its deliveries may have been sent.
         is_unsent: bool,
     },
 }
 
-/// What became of messages.
+/// The outcomes of messages.
 #[derive(Debug, Default)]
 pub(crate) struct PromiseFindings {
-    /// Devices that they were for.
+    /// Number of devices that the messages were for.
     pub(crate) deliveries: u64,
     /// Deliveries that were canceled.
     pub(crate) canceled: u64,
-    /// Devices whose message is in no push service, or whose 202 is not known to the ledger.
+    /// Devices with no push accepted, or missing in the ledger in spite of the 202.
     pub(crate) lost: u64,
     /// Deliveries without an end.
     pub(crate) stuck: u64,
     /// Pushes accepted beyond the first.
     pub(crate) duplicates: u64,
-    /// How many there may be, by the ledger's bounds and marks.
+    /// Highest permitted number of duplicates, by the ledger's bounds and marks.
     pub(crate) duplicate_bound: u64,
-    /// What must not be.
+    /// Violations that were found.
     pub(crate) broken: Vec<String>,
 }
 
-/// What the push services have of the devices of a message.
+/// Counts of the push services for the devices of a message.
 #[derive(Default)]
 struct SeenPushes {
     accepted: u64,
     unseen: u64,
-    /// Devices that got it more than once, and how often beyond the first.
+    /// Devices that received the message more than once, and the number of receptions beyond the first.
     twice: u64,
     extra: u64,
 }
 
-/// What the push services counted.
+/// Counts of both push services.
 pub(crate) struct CountedPushes {
     population: DevicePopulation,
     fcm: ObserverFile,
@@ -68,13 +68,13 @@ pub(crate) struct CountedPushes {
 }
 
 impl Promise {
-    /// Remembers a message.
+    /// Records a message.
     pub(crate) fn new(campaign: String, places: Range<u64>, end: PromiseEnd) -> Self {
         Self { campaign, places, end, ledger: CampaignLedger::default() }
     }
 }
 
-/// Waits until all of these have ended, if they do by `limit`.
+/// Waits until all of these have ended, or until `limit`.
 pub(crate) async fn until_ended(promises: &mut [Promise], clients: &[ApiClient], limit: Instant) {
     for promise in promises {
         let path = format!("/v1/campaigns/{}", segment(&promise.campaign));
@@ -91,7 +91,7 @@ pub(crate) async fn until_ended(promises: &mut [Promise], clients: &[ApiClient],
 }
 
 impl CountedPushes {
-    /// Reads what the push services counted of a population; they must have ended.
+    /// Reads the push services' counts of a population; the emulators must have ended.
     pub(crate) fn read(emulators: &Emulators, population: DevicePopulation) -> anyhow::Result<Self> {
         let of = |half| emulators.of(half).counted();
         Ok(Self { population, fcm: of(Half::Fcm)?, apns: of(Half::Apns)? })
@@ -112,7 +112,7 @@ impl CountedPushes {
 }
 
 impl PromiseFindings {
-    /// Judges messages by what the push services counted.
+    /// Judges messages by the push services' counts.
     pub(crate) fn of(promises: &[Promise], counted: &CountedPushes) -> Self {
         let mut findings = Self::default();
         for promise in promises {
@@ -128,7 +128,7 @@ impl PromiseFindings {
         self.canceled += ledger.totals.canceled;
         self.stuck += ledger.totals.open();
         self.duplicates += seen.extra;
-        // What a push service never answered may be there twice as well, and is marked.
+        // A push that a push service never answered may be duplicated as well, and is marked.
         self.duplicate_bound += ledger.duplicate_bound.max(ledger.ambiguous);
         let mut checks = vec![
             (!ledger.is_ended(), format!("it is {} and has no end", ledger.state_text())),
@@ -172,7 +172,7 @@ fn of_canceled(
     is_unsent: bool,
 ) -> Vec<(bool, String)> {
     let (totals, audience) = (ledger.totals, ledger.audience);
-    // What was on its way and never answered is canceled in the ledger, and marked.
+    // A push under way without an answer is canceled in the ledger, and marked.
     let accepted = totals.accepted..=totals.accepted + ledger.ambiguous;
     let counted = format!("the push services accepted {}, the ledger has {totals:?}", seen.accepted);
     vec![

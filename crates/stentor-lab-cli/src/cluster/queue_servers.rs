@@ -1,4 +1,4 @@
-//! Three nats-servers that keep one stream, which may be killed, cut off from each other, and robbed of it.
+//! Three nats-servers that keep one stream. They may be killed or cut off from each other, and the stream may be deleted.
 
 use super::network::{ClusterHost, ClusterNetwork};
 use anyhow::{Context, ensure};
@@ -10,19 +10,19 @@ use stentor_stage::child_process::ChildProcess;
 use stentor_stage::nats;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-/// How many there are: two of them may decide without the third.
+/// Number of servers: two of them are a quorum without the third.
 pub(crate) const SERVERS_COUNT: usize = 3;
 /// The stream of an installation, by its default name.
 const STREAM: &str = "stentor";
 const START_LIMIT: Duration = Duration::from_secs(20);
 const REPLY_LIMIT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long the servers may need to be together again, and how often they are asked.
+/// Time in which the servers must be in sync again, and the interval of the queries.
 const WHOLE_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A leader hears of each of the others once a second.
+/// Longest time since a leader's last contact with a replica, which happens once a second.
 const CONTACT_WITHIN: Duration = Duration::from_secs(3);
-/// Where replies come to; this process asks one thing at a time.
+/// Subject of replies; this process sends one request at a time.
 const INBOX: &str = "stage.reply";
 
 /// The servers.
@@ -32,7 +32,7 @@ pub(crate) struct QueueServers {
 
 struct QueueServer {
     host: ClusterHost,
-    /// Where clients connect, and where the other servers do.
+    /// Addresses for clients and for the other servers.
     client: SocketAddr,
     route: SocketAddr,
     folder: PathBuf,
@@ -56,25 +56,25 @@ impl QueueServers {
         Ok(servers)
     }
 
-    /// Returns the URL of all of them.
+    /// Returns the URL with all servers.
     pub(crate) fn url(&self) -> String {
         let all: Vec<_> = self.servers.iter().map(|server| server.client.to_string()).collect();
         format!("nats://{}", all.join(","))
     }
 
-    /// Where one of them is, counted round.
+    /// Host of a server, by its index modulo the number of servers.
     pub(crate) fn host(&self, place: usize) -> &ClusterHost {
         &self.servers[place % SERVERS_COUNT].host
     }
 
-    /// Returns which of them leads the stream; the first one where none does.
+    /// Returns the index of the leader of the stream; 0 if there is none.
     pub(crate) async fn leader(&self) -> usize {
         let told = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
         let leader = told.ok().and_then(|told| told["cluster"]["leader"].as_str()?.parse::<usize>().ok());
         leader.filter(|leader| *leader < SERVERS_COUNT).unwrap_or(0)
     }
 
-    /// Waits until the stream has a leader, and this one has heard from both others that they have all.
+    /// Waits until the stream has a leader, and both other servers have reported to it that they are in sync.
     pub(crate) async fn until_whole(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
@@ -88,21 +88,21 @@ impl QueueServers {
         }
     }
 
-    /// Deletes the stream with all that is in it.
+    /// Deletes the stream with its contents.
     pub(crate) async fn delete_stream(&self) -> anyhow::Result<()> {
         let told = self.ask(&format!("$JS.API.STREAM.DELETE.{STREAM}")).await?;
         ensure!(told["success"] == true, "the stream cannot be deleted: {told}");
         Ok(())
     }
 
-    /// Kills one.
+    /// Kills one server.
     pub(crate) fn kill(&mut self, place: usize) {
         if let Some(process) = self.servers[place % SERVERS_COUNT].process.take() {
             process.kill();
         }
     }
 
-    /// Kills all, and removes all that they have kept.
+    /// Kills all servers, and removes all their data.
     pub(crate) fn wipe(&mut self) -> anyhow::Result<()> {
         for place in 0..SERVERS_COUNT {
             self.kill(place);
@@ -116,7 +116,7 @@ impl QueueServers {
         Ok(())
     }
 
-    /// Starts those that do not run.
+    /// Starts the servers that do not run.
     pub(crate) fn start_again(&mut self) -> anyhow::Result<()> {
         let routes: Vec<_> = self.servers.iter().map(|server| format!("nats://{}", server.route)).collect();
         for place in 0..SERVERS_COUNT {
@@ -127,7 +127,7 @@ impl QueueServers {
         self.servers.iter_mut().try_for_each(QueueServer::until_listening)
     }
 
-    /// Fails when one has ended by itself.
+    /// Fails if a server has ended by itself.
     pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
         self.servers
             .iter_mut()
@@ -135,7 +135,7 @@ impl QueueServers {
             .try_for_each(ChildProcess::check_alive)
     }
 
-    /// Asks whichever server answers.
+    /// Sends a request to the first server that answers.
     async fn ask(&self, subject: &str) -> anyhow::Result<Value> {
         let mut last = Err(anyhow::anyhow!("there is no server"));
         for server in &self.servers {
@@ -181,7 +181,7 @@ impl QueueServer {
     }
 }
 
-/// Returns whether a stream has a leader who has just heard from all others that they have what it has.
+/// Returns true if a stream has a leader, and all replicas have just reported to it that they are in sync.
 fn is_whole(told: &Value) -> bool {
     let cluster = &told["cluster"];
     let is_current = |replica: &Value| {
@@ -194,7 +194,7 @@ fn is_whole(told: &Value) -> bool {
     cluster["leader"].is_string() && others.len() + 1 == SERVERS_COUNT && others.iter().all(is_current)
 }
 
-/// Asks one server over its text protocol, and waits for the reply.
+/// Sends a request to one server over its text protocol, and waits for the reply.
 async fn ask(server: SocketAddr, subject: &str) -> anyhow::Result<Value> {
     let mut stream = BufReader::new(tokio::net::TcpStream::connect(server).await?);
     let request =

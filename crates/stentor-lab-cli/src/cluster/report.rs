@@ -1,4 +1,4 @@
-//! What a run over a cluster says at its end.
+//! The report at the end of a run over a cluster.
 
 use super::controlled::ControlledFindings;
 use super::fault::FaultKind;
@@ -9,33 +9,33 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use stentor_stage::demo::{DemoReport, rounded};
 
-/// A fault that was made.
+/// An injected fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FaultRecord {
-    /// What it was.
+    /// Kind of the fault.
     pub(crate) kind: FaultKind,
-    /// How long it then took until every server had taken a message.
+    /// Time from the end of the fault until every server had accepted a message.
     pub(crate) recovery: Duration,
 }
 
-/// Everything that was found.
+/// All findings.
 pub(crate) struct ClusterReport {
-    /// The campaign, and whether all holds.
+    /// The campaign, and the verdict on the whole run.
     pub(crate) campaign: DemoReport,
-    /// What went on beside it.
+    /// Imports and messages beside the campaign.
     pub(crate) beside: TrafficFindings,
-    /// Campaigns beside it that were put off, paused and canceled.
+    /// Campaigns beside it that were scheduled, paused and canceled.
     pub(crate) controlled: ControlledFindings,
-    /// What became of devices of the gateway; `None` where there were none.
+    /// Findings at devices of the gateway; `None` without such devices.
     pub(crate) gateway: Option<GatewayFindings>,
     /// The faults, in their order.
     pub(crate) records: Vec<FaultRecord>,
-    /// Kinds that could not be made here, and why.
+    /// Kinds of faults that this machine or setting does not allow, with the reason.
     pub(crate) skipped: Vec<(FaultKind, &'static str)>,
 }
 
 impl ClusterReport {
-    /// Returns whether the proof holds.
+    /// Returns true if the proof holds.
     pub(crate) fn holds(&self) -> bool {
         self.campaign.holds()
     }
@@ -51,7 +51,7 @@ impl ClusterReport {
         kinds
     }
 
-    /// The report as one object: what the campaign and what is beside it lost, and repeated, together.
+    /// Returns the report as one object, with the losses and duplicates of the campaign and of the tasks beside it together.
     pub(crate) fn object(&self) -> Value {
         let (mut object, beside, controlled) = (self.campaign.object(), &self.beside, &self.controlled);
         let [gateway_lost, gateway_stuck] =

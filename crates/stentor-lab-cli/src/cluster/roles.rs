@@ -1,4 +1,4 @@
-//! What each node of a cluster does.
+//! Roles of the nodes of a cluster.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -9,15 +9,15 @@ const API: &str = ROLES[0];
 const GATEWAY: &str = ROLES[1];
 const CONSUMER: &str = ROLES[4];
 
-/// How roles are spread over nodes.
+/// Distribution of roles over nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RoleMix {
     /// Each node does everything.
     #[default]
     All,
-    /// The first node serves the API and devices, the others do the rest.
+    /// The first node serves the API and devices, the others have the other roles.
     Mixed,
-    /// As the seed has it: each role at one node at least, the API at the first one.
+    /// Drawn from the seed: each role at one node at least, the API at the first one.
     Drawn,
 }
 
@@ -37,7 +37,7 @@ impl RoleMix {
         }
     }
 
-    /// Returns the roles of each of so many nodes.
+    /// Returns the roles of each of `nodes` nodes.
     pub(crate) fn spread(self, nodes: u32, seed: u64) -> Vec<ClusterRoles> {
         match self {
             Self::All => (0..nodes).map(|_| ClusterRoles(ROLES.to_vec())).collect(),
@@ -60,22 +60,22 @@ impl FromStr for RoleMix {
 }
 
 impl ClusterRoles {
-    /// Returns whether the API is served.
+    /// Returns true if it serves the API.
     pub(crate) fn has_api(&self) -> bool {
         self.0.contains(&API)
     }
 
-    /// Returns whether devices are served.
+    /// Returns true if it serves devices.
     pub(crate) fn has_gateway(&self) -> bool {
         self.0.contains(&GATEWAY)
     }
 
-    /// Returns whether push services are sent to.
+    /// Returns true if it sends to push services.
     pub(crate) fn has_consumer(&self) -> bool {
         self.0.contains(&CONSUMER)
     }
 
-    /// The words of its configuration.
+    /// The words of the roles in a configuration.
     pub(crate) fn words(&self) -> &[&'static str] {
         &self.0
     }
@@ -97,7 +97,7 @@ fn drawn(nodes: u32, seed: u64) -> Vec<ClusterRoles> {
             }
         }
     }
-    // A node does something.
+    // Each node has a role.
     for roles in spread.iter_mut().filter(|roles| roles.is_empty()) {
         roles.push(CONSUMER);
     }

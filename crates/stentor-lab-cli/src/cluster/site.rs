@@ -24,45 +24,46 @@ use stentor_stage::stage::{StageDirectory, make_app};
 use stentor_stage::text::cell;
 use stentor_stage::troubles::clock::ShiftedClock;
 
-/// After so long without a sign of life a server is taken for dead.
+/// Time without a heartbeat after which a server counts as dead.
 pub(super) const SILENCE_MAX_MS: u32 = 3_000;
-/// Small, so that each server has its part of a small campaign.
+/// Small, so that each server gets a share of a small campaign.
 const CHUNK_MAX_DEVICES: u32 = 50;
-/// How long every answer of a push service takes: a fault finds pushes on their way.
+/// Latency of every answer of a push service, so that a fault meets pushes under way.
 const LATENCY_MS: f64 = 500.0;
-/// Connections of one server to the database, with those that it has left behind.
+/// Connections of one server to the database, including those that earlier processes left open.
 const CONNECTIONS_PER_NODE: u32 = 40;
 const CONNECTIONS_BESIDE: u32 = 20;
-/// What an app is for.
+/// Purpose of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClusterApp {
-    /// It has the campaign.
+    /// The app of the campaign.
     Campaign,
-    /// It has what is sent through push services beside it.
+    /// The app of the other messages through push services.
     Beside,
-    /// It has campaigns that are canceled while they wait for their quota.
+    /// The app of campaigns that are canceled while they wait for their quota.
     Slow,
-    /// It has devices of the gateway.
+    /// The app of devices of the gateway.
     Gateway,
 }
 
-/// What a credential of campaigns that wait may send in a minute: a chunk waits for as many seconds as it may be large.
+/// Quota of the credential of waiting campaigns, per minute: one a second, so that a chunk waits one second for each device that it may
+/// have.
 const SLOW_QUOTA: u32 = 60;
 
-/// Everything that runs.
+/// All processes of the cluster.
 pub(crate) struct ClusterSite {
-    // The servers are first, so that they are ended before those they talk to.
+    // The servers come first, so that they are dropped before the processes that they connect to.
     pub(crate) nodes: Vec<ClusterNode>,
     pub(crate) database: DatabasePair,
     pub(crate) queue: Option<QueueServers>,
     pub(crate) emulators: Emulators,
-    /// Where the push services are.
+    /// Host of the push services.
     pub(crate) push_services: ClusterHost,
-    /// How far the faults are.
+    /// Progress of the faults.
     pub(crate) state: Arc<FaultsState>,
     /// An older program, which one of the servers runs.
     pub(crate) older: Option<PathBuf>,
-    /// What the servers send with, before any quota.
+    /// Credentials of the servers, without a quota.
     credentials: [Value; 2],
     /// The ids of the apps.
     apps: Vec<String>,
@@ -74,11 +75,11 @@ pub(crate) struct ClusterSite {
 pub(crate) struct ClusterNode {
     /// Its process.
     pub(crate) server: Server,
-    /// Where it is.
+    /// Host of the server.
     pub(crate) host: ClusterHost,
-    /// What it does.
+    /// Roles of the server.
     pub(crate) roles: ClusterRoles,
-    /// What it looks at to know the time.
+    /// The server's clock, if it can be shifted.
     pub(crate) clock: Option<ShiftedClock>,
 }
 
@@ -126,25 +127,25 @@ impl ClusterSite {
         Ok(site)
     }
 
-    /// Returns clients of all servers with the API, which act for an app.
+    /// Returns clients of all servers with the API, acting for an app.
     pub(crate) fn clients(&self, app: ClusterApp) -> anyhow::Result<Vec<ApiClient>> {
         let app = &self.apps[app as usize];
         let serving = self.nodes.iter().filter(|node| node.roles.has_api());
         serving.map(|node| Ok(node.server.client()?.for_app(app.clone()))).collect()
     }
 
-    /// Returns clients of all servers, whatever they do.
+    /// Returns clients of all servers, regardless of their roles.
     pub(crate) fn all_clients(&self) -> anyhow::Result<Vec<ApiClient>> {
         self.nodes.iter().map(|node| node.server.client()).collect()
     }
 
-    /// Returns where devices are served.
+    /// Returns the URLs for devices.
     pub(crate) fn gateway_urls(&self) -> anyhow::Result<Vec<String>> {
         let serving = self.nodes.iter().filter(|node| node.roles.has_gateway());
         serving.map(|node| Ok(node.server.client()?.server().to_owned())).collect()
     }
 
-    /// Lets the campaign be sent as fast as it can be.
+    /// Removes the quota of the campaign's credentials.
     pub(crate) async fn lift_quota(&self) -> anyhow::Result<()> {
         let root = self.nodes[0].server.client()?;
         for (half, credential) in Half::BOTH.iter().zip(&self.credentials) {
@@ -154,14 +155,14 @@ impl ClusterSite {
         Ok(())
     }
 
-    /// Fails when a process has ended by itself.
+    /// Fails if a process has ended by itself.
     pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
         self.nodes.iter_mut().try_for_each(|node| node.server.check_alive())?;
         self.queue.as_mut().map_or(Ok(()), QueueServers::check_alive)?;
         self.emulators.check_alive()
     }
 
-    /// Where everything lies.
+    /// Directory of all files.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -231,7 +232,7 @@ impl ClusterSite {
     }
 }
 
-/// What a server is told. A credential that is refused for the clock's sake is tried again soon.
+/// Settings of a server. A credential that is refused because of a wrong clock is tried again soon.
 fn node_settings(roles: &ClusterRoles) -> String {
     format!(
         "roles = {:?}\n[node]\nsilence_max_ms = {SILENCE_MAX_MS}\n\
@@ -243,7 +244,7 @@ fn node_settings(roles: &ClusterRoles) -> String {
 /// The settings of one push service: everything but TLS and the observer's file.
 fn emulator_settings(options: &ClusterOptions, half: Half, keys: &Keys, place: &ClusterHost) -> Value {
     let tokens = |population: DevicePopulation| population.devices_of(half);
-    // Every token fits in, with room for ones that should not be there.
+    // Room for every token, and for unexpected ones.
     let capacity_tokens = tokens(options.devices()) + tokens(options.others()) + 1_000;
     let mut policy = options.policy().of(half);
     policy["latency"] = json!({"kind": "fixed", "ms": LATENCY_MS});

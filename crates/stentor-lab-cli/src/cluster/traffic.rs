@@ -1,5 +1,5 @@
-//! What goes on beside the campaign: devices are imported, their topics get campaigns, and tokens get single messages, at whichever
-//! server answers. What was answered is remembered, and must be true at the end.
+//! Traffic beside the campaign: devices are imported, their topics get campaigns, and tokens get single messages, at any server that
+//! answers. Acknowledged requests are recorded, and must hold at the end.
 
 use super::batches;
 use super::caller::{AnswerLog, ClusterCaller, ClusterRequest};
@@ -17,29 +17,29 @@ const SUBSCRIBED: u64 = 5;
 const SINGLE: u64 = 3;
 const BATCH: u64 = SUBSCRIBED + SINGLE;
 const BATCHES_MAX: u64 = 4_000;
-/// Devices that there may be of these.
+/// Limit of the devices of this traffic.
 pub(crate) const DEVICES_MAX: u64 = BATCH * BATCHES_MAX;
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// Asks the servers, one after the other.
+/// Traffic to the servers, one after the other.
 pub(crate) struct SideTraffic {
-    /// Asks all servers, acting for an app.
+    /// Calls all servers, acting for an app.
     caller: ClusterCaller,
-    /// Devices that nobody else has.
+    /// Devices that nothing else sends to.
     population: DevicePopulation,
     imported: u64,
     promises: Vec<Promise>,
 }
 
-/// What was answered.
+/// Log of the answers.
 pub(crate) struct TrafficLog {
-    /// Lines of imports that were kept, as the servers say.
+    /// Imported lines that the servers reported as kept.
     imported: u64,
     promises: Vec<Promise>,
     answers: AnswerLog,
 }
 
-/// What became of it.
+/// The outcomes of the traffic.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficFindings {
     /// Devices that were imported.
@@ -48,29 +48,29 @@ pub(crate) struct TrafficFindings {
     pub(crate) messages: u64,
     /// Deliveries of them.
     pub(crate) deliveries: u64,
-    /// Devices whose message is in no push service, or whose 202 is not known to the ledger.
+    /// Devices with no push accepted, or missing in the ledger in spite of the 202.
     pub(crate) lost: u64,
     /// Deliveries without an end.
     pub(crate) stuck: u64,
     /// Pushes accepted beyond the first.
     pub(crate) duplicates: u64,
-    /// How many there may be, by the ledger's bounds and marks.
+    /// Highest permitted number of duplicates, by the ledger's bounds and marks.
     pub(crate) duplicate_bound: u64,
-    /// Answers that only put off.
+    /// Temporary refusals, by their code.
     pub(crate) refused: BTreeMap<String, u64>,
-    /// The longest time from the first asking to the answer, in seconds.
+    /// The longest time from the first try to the answer, in seconds.
     pub(crate) slowest_seconds: f64,
-    /// What must not be.
+    /// Violations that were found.
     pub(crate) broken: Vec<String>,
 }
 
 impl SideTraffic {
-    /// Prepares to ask.
+    /// Prepares the traffic.
     pub(crate) const fn new(caller: ClusterCaller, population: DevicePopulation) -> Self {
         Self { caller, population, imported: 0, promises: Vec::new() }
     }
 
-    /// Asks until the faults are over.
+    /// Sends requests until the faults are over.
     pub(crate) async fn run(mut self) -> TrafficLog {
         for batch in 0..BATCHES_MAX {
             if self.caller.state.is_over() {
@@ -100,7 +100,7 @@ impl SideTraffic {
         }
     }
 
-    /// Sends a message, over and over until there is a 202, and remembers it.
+    /// Repeats a message until it is answered with 202, and records it.
     async fn send(&mut self, message: Value, places: Range<u64>) {
         let request = ClusterRequest::message(format!("beside-{}", places.start), message);
         if let Some(said) = self.caller.insist(&request).await {
@@ -115,7 +115,7 @@ impl TrafficLog {
         until_ended(&mut self.promises, clients, limit).await;
     }
 
-    /// Compares every message that was answered with 202 with what the push services have counted.
+    /// Compares every message answered with 202 with the push services' counts.
     pub(crate) fn compare(self, counted: &CountedPushes) -> TrafficFindings {
         let found = PromiseFindings::of(&self.promises, counted);
         let PromiseFindings { deliveries, lost, stuck, duplicates, duplicate_bound, mut broken, .. } = found;
@@ -136,7 +136,7 @@ impl TrafficLog {
 }
 
 impl TrafficFindings {
-    /// The findings as an object of the report.
+    /// Returns the findings as an object of the report.
     pub(crate) fn object(&self) -> Value {
         json!({
             "imported": self.imported,

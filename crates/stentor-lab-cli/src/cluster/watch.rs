@@ -1,4 +1,4 @@
-//! Watches the campaign through whichever server answers.
+//! Watches the campaign through any server that answers.
 
 use super::faults_state::FaultsState;
 use super::writing::ANSWER_LIMIT;
@@ -9,38 +9,38 @@ use stentor_stage::ledger::CampaignLedger;
 use stentor_stage::reporter::Phase;
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// When to stop although deliveries are open: after so long without a change.
+/// Time without a change after which to stop although deliveries are open.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(150);
 
-/// What is asked about.
+/// A watch over a campaign.
 pub(crate) struct CampaignWatch {
     /// All servers.
     pub(crate) clients: Vec<ApiClient>,
     /// The campaign.
     pub(crate) campaign: String,
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(crate) progress: Box<dyn Phase>,
-    /// What was seen last.
+    /// The latest ledger.
     pub(crate) latest: Arc<Mutex<CampaignLedger>>,
-    /// How far the faults are.
+    /// Progress of the faults.
     pub(crate) state: Arc<FaultsState>,
 }
 
-/// What was seen.
+/// Result of the watch.
 pub(crate) struct WatchedCampaign {
     /// The books at the end.
     pub(crate) ledger: CampaignLedger,
-    /// Whether they balanced at every look.
+    /// True if the books balanced at every read.
     pub(crate) always_balanced: bool,
 }
 
 impl CampaignWatch {
-    /// Looks until the campaign has ended or has not moved for too long.
+    /// Reads the ledger until the campaign has ended or has not moved for too long.
     pub(crate) async fn run(mut self) -> WatchedCampaign {
         let (mut ledger, mut always_balanced) = (CampaignLedger::default(), true);
         let (mut moved_at, mut asked) = (Instant::now(), 0);
         while !ledger.is_ended() && moved_at.elapsed() < GIVE_UP_AFTER {
-            // What was put off by a clock that was ahead does not move before it is due.
+            // Deliveries postponed by a clock that was ahead do not move before they are due.
             moved_at = self.state.all_due_at().map_or(moved_at, |at| moved_at.max(at));
             let client = &self.clients[asked % self.clients.len()];
             let look = CampaignLedger::fetch(client, &self.campaign);

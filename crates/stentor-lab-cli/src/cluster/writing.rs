@@ -1,4 +1,4 @@
-//! Whether every server does its work again.
+//! Waits until every server serves again after a fault.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use stentor_stage::client::ApiClient;
 use stentor_stage::failure::CommandFailure;
 
-/// How long it may take until every server serves again.
+/// Time limit until every server serves again.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How long an answer may take; a server that was stopped or cut off gives none.
+/// Response timeout; a stopped or isolated server gives no response.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Waits until each of these servers has answered that it is ready, and each of the first ones 202; returns how long that took.
+/// Waits until each of the servers `writing` has answered 202 to a message, and each of the servers `all` is ready. Returns the time that
+/// this took.
 pub(crate) async fn until_served(writing: &[ApiClient], all: &[ApiClient]) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     until_written(writing).await?;
@@ -31,10 +32,10 @@ pub(crate) async fn until_served(writing: &[ApiClient], all: &[ApiClient]) -> an
     Ok(begun.elapsed())
 }
 
-/// Waits until each of these servers has answered 202; returns how long that took.
+/// Waits until each of these servers has answered 202 to a message. Returns the time that this took.
 pub(crate) async fn until_written(clients: &[ApiClient]) -> anyhow::Result<Duration> {
     let begun = Instant::now();
-    // Nobody has this topic.
+    // No device has this topic.
     let message = json!({"target": {"condition": "'nobody' in topics"}, "data": {"kind": "inquiry"}});
     for client in clients {
         loop {

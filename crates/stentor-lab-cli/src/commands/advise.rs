@@ -1,4 +1,4 @@
-//! `stentor lab advise`: which transport and format, and what that rests on.
+//! `stentor lab advise`: a ranking of transports and formats, with its evidence.
 
 use super::report::read_exchanges as read;
 use clap::{Args, ValueEnum};
@@ -12,7 +12,7 @@ use stentor_lab::advise::{
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, table};
 
-/// Reasons of the best choices are told; of the others only in JSON.
+/// Number of choices that are printed with their reasons; the other reasons are only in JSON.
 const SHOWN: usize = 3;
 
 /// Rank transports and formats, each with the claims and measurements behind it
@@ -37,13 +37,13 @@ pub(crate) struct AdviseArgs {
     /// The link
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(LINKS.iter().map(|link| link.name)))]
     link: String,
-    /// How important checked types and reported faults are
+    /// Importance of checked types and reported faults
     #[arg(long, value_enum, default_value_t)]
     correctness: Matters,
-    /// How important it is that any client can take part with common tools
+    /// Importance of clients that need only common tools
     #[arg(long, value_enum, default_value_t)]
     openness: Matters,
-    /// How important a long battery life is
+    /// Importance of a long battery life
     #[arg(long, value_enum, default_value_t)]
     energy: Matters,
     /// Directories of runs to take measurements from, instead of those that come with the program
@@ -51,7 +51,7 @@ pub(crate) struct AdviseArgs {
     records: Vec<PathBuf>,
 }
 
-/// How much something matters.
+/// Importance of a criterion.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Matters {
     /// Not at all
@@ -74,7 +74,7 @@ impl From<Matters> for Importance {
 }
 
 impl AdviseArgs {
-    /// Ranks and tells.
+    /// Prints the ranking.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if self.payload > PAYLOAD_MAX_BYTES {
             let sentence = format!(
@@ -110,7 +110,7 @@ impl AdviseArgs {
     }
 }
 
-/// Takes from a run what advice rests on.
+/// Reads the evidence for advice from a run.
 fn evidence(path: &Path) -> anyhow::Result<StudyEvidence> {
     Ok(StudyEvidence::of(&read(path)?, &path.display().to_string())?)
 }

@@ -1,4 +1,4 @@
-//! `stentor lab bench`: what Stentor costs, beside others where there are any, as ratios within one run.
+//! `stentor lab bench`: benchmarks of Stentor, as ratios within one run, beside other servers where possible.
 
 mod accept;
 mod cold;
@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use stentor_terminal::output::Output;
 
-/// Measure what Stentor costs on this machine
+/// Measure the cost of Stentor on this machine
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -58,7 +58,7 @@ impl BenchArgs {
     }
 }
 
-/// Returns the exit code of a bench that holds, or does not.
+/// Returns the exit code of a bench.
 fn exit(holds: bool) -> ExitCode {
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,4 +1,4 @@
-//! `stentor lab claims`: what published studies say, judged by their own tables and by ours.
+//! `stentor lab claims`: claims of published studies, judged by their own tables and by our measurements.
 
 mod description;
 
@@ -21,7 +21,7 @@ use stentor_terminal::output::Output;
 /// The file in which a record keeps its figures.
 const FIGURES: &str = "figures.csv";
 
-/// Judge what a published study says: by its own tables, and by a record of ours
+/// Judge the claims of a published study, by its own tables and by a record of ours
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ figures. For a directory with records.jsonl the verdicts are those of lab report
 the paper, and claims about features use probes.json. A figures.csv has the columns of published.csv, and low and high for the
 bounds of each figure. Exits 0 when every claim has a verdict and the paper's tables still give the recorded ones.")]
 pub(crate) struct ClaimsArgs {
-    /// Which study
+    /// Name of the study
     #[arg(value_parser = PossibleValuesParser::new(STUDIES))]
     study: String,
     /// Judge by the paper's own tables alone
@@ -45,18 +45,18 @@ pub(crate) struct ClaimsArgs {
     record: Option<PathBuf>,
 }
 
-/// Everything that is told of a study.
+/// The complete account of a study.
 struct ClaimsAccount {
     dossier: Dossier,
     judged: Vec<Judged>,
     derived: Vec<Derived>,
     analyses: Vec<Analysis>,
-    /// At which levels a run was judged; empty without one.
+    /// Levels at which a run was judged; empty without a run.
     judged_at: String,
 }
 
 impl ClaimsArgs {
-    /// Judges and tells.
+    /// Judges the claims and prints the verdicts.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let unknown = || CommandFailure::usage(format!("there is no study {}", self.study));
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
@@ -67,7 +67,7 @@ impl ClaimsArgs {
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Judges by what there is: a run as its report does, figures as they are, or the tables alone.
+    /// Judges by the given evidence: a run in the same way as its report, a file of figures as it is, or the tables alone.
     fn judge(&self, dossier: &Dossier) -> anyhow::Result<(Vec<Judged>, String)> {
         match self.record.as_deref() {
             Some(record) if is_run(record) => by_run(&self.study, record),
@@ -144,7 +144,7 @@ fn figures(record: &Path) -> anyhow::Result<Figures> {
     let figures = Figures::parse(text.trim_start_matches('\u{feff}'));
     let mut figures =
         figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
-    // Claims about features go by the probes of the record, where it has any.
+    // Claims about features are judged by the probes of the record, if it has any.
     let probed = Probed::read(record).map_err(|error| CommandFailure::usage(error.to_string()))?;
     figures.extend(probed.map(|probed| probed.figures()).unwrap_or_default());
     Ok(figures)

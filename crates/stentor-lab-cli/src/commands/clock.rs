@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use stentor_terminal::output::Output;
 
-/// Test how well two clocks are compared over a link
+/// Test the comparison of two clocks over a link
 #[derive(Debug, Args)]
 pub(crate) struct ClockArgs {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ enum ClockCommand {
 }
 
 impl ClockArgs {
-    /// Does what was asked for.
+    /// Runs the subcommand.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.command {
             ClockCommand::Selftest(selftest) => {

@@ -22,24 +22,24 @@ Examples:
 
 Servers, PostgreSQL (15 or newer must be installed) with a standby, with --queue nats three nats-servers (lab/brokers/install), and two
 emulators run on this machine; as root each in a network namespace of its own, between which packets can be made to go nowhere. One
-campaign goes to all devices, slowly. Beside it, at whichever server answers: imports, campaigns to topics and single messages;
+campaign goes to all devices, slowly. Beside it, sent to any server that answers: imports, campaigns to topics and single messages;
 campaigns that are put off, paused and canceled; and devices of the gateway, which get campaigns, those of a schedule that fires each
 minute too, confirm them, and send to their app. The kinds of faults:
 
-  node-kill, node-absence   kill -9 of a server, back at once or after the others took it for dead (three seconds)
+  node-kill, node-absence   kill -9 of a server, back at once or after the others declared it dead (three seconds)
   node-pause                SIGSTOP and SIGCONT of a server, longer than that
   node-clock                a server's clock is an hour wrong (libfaketime)
   node-clock-death          a server is killed (kill -9) while its clock is an hour ahead, and is back with the right time after the others
-                            took it for dead
+                            declared it dead
   node-version              a server ends in order and another version of it starts in its place (--older)
   node-from-database, node-from-queue, node-from-push-services
                             a server cannot reach one of these (root)
   node-from-queue-leader    a server cannot reach the nats-server that leads the stream, but the other two (root)
-  node-from-standby         a server cannot reach the standby, and is killed and started meanwhile (root)
+  node-from-standby         a server cannot reach the standby, and is killed and restarted in that state (root)
   database-kill, standby-kill
                             kill -9 of all processes of one PostgreSQL, which is started again
-  database-promotion        kill -9 of the primary; the standby is promoted, and what was the primary becomes its standby
-  database-loss             the same, and no server is told: the connections just say nothing any more (root)
+  database-promotion        kill -9 of the primary; the standby is promoted, and the former primary becomes its standby
+  database-loss             the same, and no server is notified: the connections just fall silent (root)
   standby-partition         primary and standby cannot reach each other (root)
   database-clock            the primary's clock is five minutes wrong, and with it that of all servers (libfaketime)
   database-disk-full        the primary's disk, a small tmpfs, is full (root)
@@ -55,36 +55,37 @@ With --roles mixed the first server serves the API and devices, and the others d
 roles. With --older one server runs an older program from the start; it must be able to use the schema of this one. `node-version` puts the
 present program in its place, and then the older one in that of any server, and so on: a rolling upgrade, and one back.
 
-Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped and its reason
-told. The next fault begins when every server has taken a message again. With --json the result is an object on the last line: `faults`,
-`lost`, `stuck`, `duplicates`, `duplicate_bound`, `ledger_balanced` and `faults_by_kind` say what scripts need. The exit code is 0 only if
+Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped with its
+reason. The next fault begins when every server has taken a message again. With --json the result is an object on the last line: `faults`,
+`lost`, `stuck`, `duplicates`, `duplicate_bound`, `ledger_balanced` and `faults_by_kind` are made for scripts. The exit code is 0 only if
 nothing is lost or stuck, every 202 is in the ledger and has ended, duplicates are marked and within their bound and the books balance.")]
 pub(crate) struct ClusterArgs {
-    /// How many servers
+    /// Number of servers
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
     nodes: u32,
-    /// How many faults
+    /// Number of faults
     #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1_000))]
     faults: u32,
-    /// How many devices the campaign has: half through FCM, half through APNs
+    /// Number of devices of the campaign: half through FCM, half through APNs
     #[arg(long, default_value_t = 4_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
     devices: u64,
-    /// Where the chunks are that wait: postgres, nats (three servers), or memory or sqlite (each server its own)
+    /// Queue of the waiting chunks: postgres, nats (three servers), or memory or sqlite (each server its own)
     #[arg(long, default_value = "postgres", value_name = "QUEUE")]
     queue: StageQueue,
-    /// What each server does: all (everything), mixed (the first one the API and devices, the others the rest) or drawn (from the seed)
+    /// Roles of the servers: all (each server has every role), mixed (the first one serves the API and devices, the others have the other
+    /// roles) or drawn (from the seed)
     #[arg(long, default_value = "all", value_name = "MIX")]
     roles: RoleMix,
-    /// How many devices of the gateway there are
+    /// Number of devices of the gateway
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1_000))]
     gateway_devices: u64,
     /// Leave the standby of the database out
     #[arg(long)]
     no_standby: bool,
-    /// Make faults of this kind; may be given more than once [default: all kinds]
+    /// Inject faults of this kind; may be given more than once [default: all kinds]
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<FaultKind>,
-    /// Makes tokens, answers, and kinds, places and times of faults repeatable
+    /// Seed of tokens, answers, and the kinds, places and times of faults
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
     /// An older stentor program, which one of the servers runs
@@ -96,7 +97,7 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Runs it; the exit code says whether the proof holds.
+    /// Runs the cluster; the exit code shows the result of the proof.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = stentor_terminal::process::asked_to_end()?;
         stentor_terminal::process::raise_file_limit();
@@ -160,7 +161,7 @@ fn not_there(program: &Path, cause: &std::io::Error) -> CommandFailure {
     CommandFailure::usage(format!("--older: {} cannot be run: {cause}", program.display()))
 }
 
-/// Writes the report of the campaign with the faults and what was beside it.
+/// Writes the report of the campaign, of the faults, and of the activities beside it.
 fn written(report: &ClusterReport) -> String {
     let faults = report.by_kind().into_iter().map(|(kind, (count, slowest))| {
         format!("{kind:<24} {count:>3}   all servers served again within {slowest:.1} s")

@@ -31,16 +31,16 @@ pub(crate) struct CompareArgs {
     a: PathBuf,
     /// Directory or records of the second run
     b: PathBuf,
-    /// What is compared
+    /// Metric to compare
     #[arg(long, value_name = "METRIC", default_value = METRICS[0].id, value_parser = clap::builder::PossibleValuesParser::new(METRICS.iter().map(|metric| metric.id)))]
     metric: String,
-    /// Percent by which cells may differ and still be the same
+    /// Largest difference between cells that count as equal, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     threshold: f64,
 }
 
 impl CompareArgs {
-    /// Compares and tells.
+    /// Compares the runs and prints the result.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(0.0..1000.0).contains(&self.threshold) {
             return Err(CommandFailure::usage("--threshold is a percentage from 0 on, such as 5").into());

@@ -1,4 +1,4 @@
-//! `stentor lab doctor`: what this machine can and cannot measure, and what to install.
+//! `stentor lab doctor`: the abilities of this machine for measurements, and missing programs.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use stentor_lab::subject::catalogue;
 use stentor_lab::subject::needs::Probes;
 use stentor_terminal::output::{Output, table};
 
-/// Fewer processors than this cannot keep the instrument apart from what it measures.
+/// Smallest number of processors that can separate the instrument from the measured processes.
 const CORES_FEW: u32 = 4;
 
-/// Show what this machine can measure: links, limits, energy, subjects
+/// Show the abilities of this machine: links, limits, energy, subjects
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub(crate) struct LabDoctorArgs {
     subjects: Option<PathBuf>,
 }
 
-/// One thing that was looked at.
+/// One finding about the machine.
 struct MachineFinding {
     what: String,
     is_good: bool,
@@ -44,7 +44,7 @@ impl MachineFinding {
 }
 
 impl LabDoctorArgs {
-    /// Looks and tells.
+    /// Examines the machine and prints the findings.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let rig = Rigged::try_out("lan", "lan", 1)?;
         let level = rig.as_ref().map_or("loopback", |rig| rig.level());
@@ -95,7 +95,7 @@ impl LabDoctorArgs {
     }
 }
 
-/// The rig, and what it cannot test.
+/// Returns findings about the rig, with its limits.
 fn rigs(rig: Option<&Rigged>) -> Vec<MachineFinding> {
     let Some(rig) = rig else { return Vec::new() };
     let level = rig.level_of();

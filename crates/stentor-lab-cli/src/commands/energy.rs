@@ -1,4 +1,4 @@
-//! `stentor lab energy`: measured where there is a meter, imported, or modelled; the kind stands with every figure.
+//! `stentor lab energy`: energy, measured by a meter, imported, or modelled; every figure names its kind.
 
 mod battery;
 mod import;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use stentor_lab::energy::{CAVEATS, EnergyValue};
 use stentor_terminal::output::{Output, table};
 
-/// Energy: measured, imported, or modelled from a packet trace, and never without saying which
+/// Energy: measured, imported, or modelled from a packet trace; every figure names its kind
 #[derive(Debug, Args)]
 pub(crate) struct EnergyArgs {
     #[command(subcommand)]
@@ -47,7 +47,7 @@ impl EnergyArgs {
     }
 }
 
-/// Lays out values: what, joules, watts, and how they came about.
+/// Formats values as a table: component, joules, watts, and method.
 fn values(values: &[EnergyValue]) -> String {
     let rows = values.iter().map(|value| {
         let number = |number: Option<f64>| number.map_or_else(|| "unresolved".into(), short);
@@ -62,14 +62,14 @@ fn values(values: &[EnergyValue]) -> String {
     table(["component", "joule", "watt", "kind", "meter or model"], rows)
 }
 
-/// Lays out what is to be known first, one fact a line in this order; empty ones are left out.
+/// Formats the leading facts, one a line in this order; empty ones are left out.
 fn facts(facts: &[(&str, String)]) -> String {
     let shown = || facts.iter().filter(|(_, fact)| !fact.is_empty());
     let width = shown().map(|(name, _)| name.len()).max().unwrap_or(0);
     shown().map(|(name, fact)| format!("{name:width$}  {fact}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes a number with four digits that count.
+/// Writes a number with four significant digits.
 fn short(number: f64) -> String {
     let decimals = match number.abs() {
         size if size >= 1000.0 => 0,
@@ -81,7 +81,7 @@ fn short(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
-/// Returns what has to be known of figures of a model.
+/// Returns the caveats of a model's figures.
 fn caveats() -> String {
     let lines = CAVEATS.map(|caveat| format!("  - {caveat}"));
     format!("To be known:\n{}", lines.join("\n"))

@@ -17,9 +17,9 @@ Examples:
   stentor lab features --json
 
 Starts a server on a folder of its own and tries each feature once through the front of each service: the legacy HTTP API and CCS
-for GCM, the HTTP v1 API and CCS for FCM. Devices of the server's gateway are connected over Server-Sent Events and get what is
-sent, or do not. Each cell is YES or NO with what was seen. The tables are about our server, not about Google's. Exits 0 when all
-trials were made, whatever their answers.")]
+for GCM, the HTTP v1 API and CCS for FCM. Devices of the server's gateway are connected over Server-Sent Events and get the
+message, or do not. Each cell is YES or NO with the observation. The tables are about our server, not about Google's. Exits 0 when
+all trials were made, with any answers.")]
 pub(crate) struct FeaturesArgs {}
 
 impl FeaturesArgs {
@@ -27,7 +27,7 @@ impl FeaturesArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let rows = features::run(&on_the_terminal()).await?;
         output.result(&json!({"features": rows}), || {
-            table(["feature", "service", "there", "what was seen"], rows.iter().map(shown))
+            table(["feature", "service", "there", "observation"], rows.iter().map(shown))
         })?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,4 +1,4 @@
-//! `stentor lab link`: a link between two network namespaces, for anything that is run behind it.
+//! `stentor lab link`: a link between two network namespaces, for any command.
 
 mod run;
 mod selftest;
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use stentor_terminal::output::Output;
 
-/// Run anything behind an emulated link, and test the link itself
+/// Run any command behind an emulated link, and test the link itself
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
     #[command(subcommand)]
@@ -23,7 +23,7 @@ enum LinkCommand {
 }
 
 impl LinkArgs {
-    /// Does what was asked for.
+    /// Runs the subcommand.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !matches!(self.command, LinkCommand::Show(_)) {
             stentor_stage::emulated::refuse()?;

@@ -1,4 +1,4 @@
-//! `stentor lab list`: what the laboratory has.
+//! `stentor lab list`: the studies, links and claims of the laboratory.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -19,23 +19,23 @@ Examples:
 
 Subjects are listed by stentor lab subject list.")]
 pub(crate) struct LabListArgs {
-    /// What to list
+    /// Kind of things to list
     #[arg(value_enum, default_value = "studies")]
     what: ListedKind,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ListedKind {
-    /// Published studies, and how long each profile takes with our subjects
+    /// Published studies, with the duration of each profile with our subjects
     Studies,
     /// Profiles of links
     Links,
-    /// What the papers say
+    /// Claims of the papers
     Claims,
 }
 
 impl LabListArgs {
-    /// Lists what there is.
+    /// Prints the list.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.what {
             ListedKind::Studies => studies(output)?,
@@ -123,6 +123,6 @@ fn claims(output: Output) -> anyhow::Result<()> {
             let word = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
             [word("id"), word("study"), word("text")]
         });
-        table(["claim", "study", "what it says"], rows)
+        table(["claim", "study", "statement"], rows)
     })
 }

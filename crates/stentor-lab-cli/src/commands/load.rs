@@ -1,4 +1,4 @@
-//! `stentor lab load`: the sender alone, as a process of its own so that the system counts its processor time.
+//! `stentor lab load`: the sender alone, as a process of its own, so that the system counts its processor time.
 
 use anyhow::Context;
 use clap::Args;
@@ -17,7 +17,7 @@ Examples:
   stentor lab load --address 127.0.0.1:9443 --ca emulator/ca.pem
   stentor lab load --address 127.0.0.1:9443 --requests 100000 --connections 1 --json")]
 pub(crate) struct LoadArgs {
-    /// Where the server listens
+    /// Address of the server
     #[arg(long, value_name = "ADDRESS")]
     address: SocketAddr,
     /// The certificate authority of the server (localhost); without it there is no TLS

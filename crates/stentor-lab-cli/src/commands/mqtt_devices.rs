@@ -1,4 +1,4 @@
-//! `stentor lab mqtt-devices`: devices of a bench, as a process of their own so that the system counts their processor time.
+//! `stentor lab mqtt-devices`: devices of a bench, as a process of their own, so that the system counts their processor time.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  stentor lab mqtt-devices --settings devices.json")]
 pub(crate) struct MqttDevicesArgs {
-    /// What the bench has written for them
+    /// Settings file, written by the bench
     #[arg(long, value_name = "FILE")]
     settings: PathBuf,
 }
 
 impl MqttDevicesArgs {
-    /// Serves the bench until it has gone.
+    /// Serves the bench until it closes its connection.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         stentor_terminal::process::end_with_parent();
         crate::device_load::run(&self.settings)?;

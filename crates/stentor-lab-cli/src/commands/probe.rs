@@ -1,4 +1,4 @@
-//! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say, or of other subjects.
+//! `stentor lab probe`: the feature tables of a study, beside the results of probes of our own faces, or of other subjects.
 
 use super::subject::foreign::SubjectFolderArgs;
 use anyhow::Context;
@@ -18,9 +18,9 @@ use stentor_lab::subject::{Definition, SubjectError, catalogue};
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, table};
 
-/// The server itself, as a subject that is asked.
+/// The id of the server itself as a subject.
 const SERVER: &str = "stentor";
-/// Its faces that stand for the protocols of the tables.
+/// Its faces for the protocols of the tables.
 const SERVED_FACES: [(&str, PaperProtocol); 3] = [
     ("soap/server/stentor", PaperProtocol::Soap),
     ("xmlrpc/server/stentor", PaperProtocol::XmlRpc),
@@ -44,25 +44,25 @@ or proxy (counted lines, files or names). --subject and --definition ask other s
 what no exchange can show is \"not probed\". --subject stentor asks the
 SOAP, XML-RPC and REST faces of the server itself. Exits 0 when every probe finished, whatever its answer.")]
 pub(crate) struct ProbeArgs {
-    /// Which study
+    /// Name of the study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
     study: String,
-    /// Folder of the subjects, whose sources are counted; otherwise `lab/subjects` here, above, or above this program
+    /// Folder of the subjects, for a count of their sources; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
-    /// Ask this subject instead of ours, by its id or the beginning of it; may be repeated
+    /// Probe this subject instead of ours, by its id or the beginning of it; may be repeated
     #[arg(long, value_name = "ID")]
     subject: Vec<String>,
-    /// Ask a subject of yours, by its file; may be repeated
+    /// Probe a subject of yours, by its file; may be repeated
     #[arg(long, value_name = "FILE")]
     definition: Vec<PathBuf>,
-    /// Ask ours and the server itself, and keep it beside the records of a run, where stentor lab report finds it
+    /// Probe our subjects and the server itself, and store the results beside the records of a run, for stentor lab report
     #[arg(long, value_name = "DIR", conflicts_with_all = ["subject", "definition"])]
     out: Option<PathBuf>,
 }
 
 impl ProbeArgs {
-    /// Lists the subjects that are to be asked instead of ours.
+    /// Lists the subjects to be probed instead of ours.
     fn others(&self) -> anyhow::Result<Vec<Definition>> {
         let place = SubjectFolderArgs { subjects: self.subjects.clone() };
         let of_files = self.definition.iter().map(|file| {
@@ -85,7 +85,7 @@ impl ProbeArgs {
         Ok(others)
     }
 
-    /// Probes and tells.
+    /// Runs the probes and prints the results.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if self.subject == [SERVER] {
             let probes = crate::faces::trials::probe().await?;
@@ -110,7 +110,7 @@ impl ProbeArgs {
     }
 }
 
-/// Asks subjects that are not ours.
+/// Probes subjects that are not ours.
 async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Result<ExitCode> {
     let directory = directory()?;
     let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
@@ -124,7 +124,7 @@ async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Resu
     print_probes(study, &told, output)
 }
 
-/// Prints what subjects said that are asked instead of ours.
+/// Prints the results of subjects that are probed instead of ours.
 fn print_probes(study: &str, told: &[(&str, Vec<ProbeResult>)], output: Output) -> anyhow::Result<ExitCode> {
     let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);
     let objects: Vec<Value> = told.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
@@ -148,7 +148,7 @@ fn dossier() -> anyhow::Result<Dossier> {
     Dossier::open(STUDY)?.context("the study does not come with the program")
 }
 
-/// Probes, and keeps what was said in the directory of a run.
+/// Runs the probes, and stores the results in the directory of a run.
 pub(super) async fn keep(out: &Path, subjects: Option<&Path>) -> anyhow::Result<Probed> {
     let server = crate::faces::trials::probe().await?;
     let probed = all(&dossier()?, subjects).await?.with_server(server);
@@ -199,7 +199,7 @@ fn describe(rows: &[PaperCell]) -> String {
     format!("{tables}\n\n{seen}")
 }
 
-/// Writes an answer in few words; what is no trial is marked.
+/// Formats a result briefly; a result without a trial is marked with its kind.
 fn answer(told: &ProbeResult) -> String {
     let mark =
         if told.kind == ProbeKind::Measured { String::new() } else { format!(" [{}]", told.kind.word()) };

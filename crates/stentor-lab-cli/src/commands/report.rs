@@ -1,4 +1,4 @@
-//! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
+//! `stentor lab report`: the results of a run, as a page, as Markdown and as CSV.
 
 use anyhow::Context;
 use clap::Args;
@@ -14,12 +14,12 @@ use stentor_lab::runner::ASKED;
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note, table};
 
-/// What a run keeps of how it was asked for.
+/// Name of the file with the plan of a run.
 const PLAN: &str = "plan.json";
-/// Where, when and how campaigns were run.
+/// Name of the file with the place, time and command of campaigns.
 pub(super) const PROVENANCE: &str = "provenance.json";
 
-/// Write the report of a run: verdicts, drawings, costs, and what was not tested
+/// Write the report of a run: verdicts, drawings, costs, and a list of untested claims
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +49,7 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Writes it.
+    /// Writes the report.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let account = account(&self.run)?;
         let mut written: Vec<String> = Vec::new();
@@ -85,7 +85,7 @@ impl ReportArgs {
     }
 }
 
-/// Writes every figure; of campaigns the rates beside the paper's.
+/// Writes every figure as CSV; for campaigns the rates beside the paper's.
 fn sheet(account: &Account) -> String {
     let results = &account.results;
     if results.is_of_campaigns() {
@@ -95,14 +95,14 @@ fn sheet(account: &Account) -> String {
     }
 }
 
-/// Returns what a directory keeps, also of a run that was interrupted or goes on.
+/// Returns the account of a directory, even if its run was interrupted or has not ended.
 pub(super) fn account(run: &Path) -> anyhow::Result<Account> {
     let results = read(run)?;
     let remarks = remarks(&results, run);
     Ok(Account::of(results, remarks)?)
 }
 
-/// Returns what came of campaigns, for programs.
+/// Returns the results of campaigns as an object for programs.
 pub(super) fn campaigns(account: &Account) -> anyhow::Result<Value> {
     let (tests, beyond) = account.results.measured();
     Ok(json!({
@@ -131,7 +131,7 @@ pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
     Ok(format!("{}\n\n{}", table(header, rows), claims.collect::<Vec<_>>().join("\n")))
 }
 
-/// Reads records of exchanges; those of campaigns have nothing of the kind.
+/// Reads records of exchanges. Fails if the records are those of campaigns.
 pub(super) fn read_exchanges(path: &Path) -> anyhow::Result<Results> {
     let results = read(path)?;
     if results.is_of_campaigns() {
@@ -170,11 +170,11 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     Ok(results.with_probed(probed))
 }
 
-/// Gathers what is told beside the records.
+/// Gathers the remarks of a report, which are not in the records.
 fn remarks(results: &Results, run: &Path) -> Remarks {
     let directory =
         if run.is_dir() { run.to_owned() } else { run.parent().map(Path::to_owned).unwrap_or_default() };
-    // Whoever reads the report elsewhere has no use for where it lay here.
+    // The full path would be of no use to readers elsewhere.
     let name = directory
         .file_name()
         .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
@@ -187,7 +187,7 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
         },
         str::to_owned,
     );
-    // A study of one's own has no plan here.
+    // A user's own study has no plan here.
     let Some(plan) = StudyPlan::shipped(&results.study).ok().flatten() else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
@@ -199,13 +199,13 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
     Remarks { differences, threats, not_here, on_figures, command, directory, provenance, raw_files }
 }
 
-/// Reads how campaigns were run; what is written last is missing where a run did not come to its end.
+/// Reads the provenance of campaigns, or their plan if the run did not end, because the provenance is written last.
 fn provenance(directory: &Path) -> Value {
     let object = |name: &str| serde_json::from_str(&std::fs::read_to_string(directory.join(name)).ok()?).ok();
     object(PROVENANCE).or_else(|| object(PLAN)).unwrap_or_default()
 }
 
-/// Lists what is to be known of published figures.
+/// Lists the notes on published figures.
 fn on_figures(results: &Results) -> Vec<String> {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
     let noted = figures.filter(|figure| !figure.note.is_empty());
@@ -216,13 +216,13 @@ fn on_figures(results: &Results) -> Vec<String> {
     told.collect()
 }
 
-/// Counts the files of raw samples that records name and that are there.
+/// Counts the existing files of raw samples that the records name.
 fn raw_files(results: &Results, directory: &Path) -> usize {
     let named = results.records.iter().flat_map(|record| &record.raw);
     named.filter(|raw| directory.join(&raw.path).is_file()).count()
 }
 
-/// Returns the command of a run, with what its plan says of profile, link, seed, samples, and which part was asked for.
+/// Returns the command that repeats a run, with the options of its plan: profile, link, seed, samples, and selected parts.
 fn again(study: &str, plan: &Path) -> String {
     let text = std::fs::read_to_string(plan).unwrap_or_default();
     let plan: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What commands on links and clocks have in common: what this machine cannot do, and a table of checks.
+//! Common parts of commands on links and clocks: the refusal by this machine, and a table of checks.
 
 use stentor_rig::RigError;
 use stentor_rig::check::Check;
 use stentor_terminal::failure::{CommandFailure, Exit};
 use stentor_terminal::output::ledger;
 
-/// Returns the error of a command: one with an exit code of its own where this machine cannot do it.
+/// Returns the error of a command; it has an exit code of its own if this machine lacks an ability.
 pub(super) fn refusal(error: RigError) -> anyhow::Error {
     match error {
         RigError::NoLevel { .. } | RigError::NoLimits { .. } => {

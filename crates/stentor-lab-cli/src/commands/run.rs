@@ -1,4 +1,4 @@
-//! `stentor lab run`: a published study, run again: with our server against emulators, or with pairs of web services.
+//! `stentor lab run`: a repetition of a published study, with our server against emulators, or with pairs of web services.
 
 mod background;
 mod campaigns;
@@ -23,7 +23,7 @@ use stentor_lab::runner::RunError;
 use stentor_terminal::failure::{CommandFailure, Exit};
 use stentor_terminal::output::Output;
 
-/// The commit that this program is made of, as the build found it.
+/// The commit of this program's sources, set by the build.
 const COMMIT: &str = env!("STENTOR_COMMIT");
 
 /// Run a published study again and put its figures beside ours
@@ -51,19 +51,19 @@ server and a fresh client process, every answer is checked, and a subject with a
 records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples; cai-2009 also probes.json (see stentor
 lab probe). Exits 0 only if every cell has its minimum of valid forks and every probe finished.")]
 pub(crate) struct RunArgs {
-    /// Which study
+    /// Name of the study
     #[arg(value_enum)]
     study: StudyName,
     /// Share of the paper's devices: 1 is all of them
     #[arg(long, default_value_t = 0.002, value_name = "S", value_parser = scale)]
     scale: f64,
-    /// How many times each test runs, each with a fresh server; from 2 on, figures have intervals
+    /// Number of runs of each test, each with a fresh server; from 2 on, figures have intervals
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
     /// Seed of the order of the runs
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Where the results go; the directory must be empty or not exist
+    /// Directory for the results; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Continue an interrupted run in DIR, or add repetitions
@@ -72,13 +72,13 @@ pub(crate) struct RunArgs {
     /// Run these tests or questions only
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Also run the questions that the paper did not ask; docs/lab/isikligil-2017.md lists them
+    /// Also run the questions beyond the paper; docs/lab/isikligil-2017.md lists them
     #[arg(long)]
     beyond: bool,
-    /// The median latency of the push services; by default their mean is the paper's
+    /// Median latency of the push services; by default their mean is the paper's
     #[arg(long, value_name = "MS")]
     latency_median_ms: Option<f64>,
-    /// Stop a run when no delivery changed for this long
+    /// Stop a run if no delivery changes for this long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
     #[command(flatten)]
@@ -136,7 +136,7 @@ impl RunArgs {
         Services { plan, run: self, options: &self.options }.run(output).await
     }
 
-    /// Waits for what is measured, or ends with it when asked to.
+    /// Waits for the measurement, or interrupts it on a signal to end.
     async fn until_interrupted<T>(
         &self,
         measured: impl Future<Output = anyhow::Result<T>>,
@@ -152,7 +152,7 @@ impl RunArgs {
     }
 }
 
-/// Returns an error that names whose fault it is that a study cannot be run.
+/// Returns the error of a study that cannot be run: a usage error if the caller can correct it.
 fn refused(error: RunError) -> anyhow::Error {
     match error {
         RunError::InUse(_) | RunError::OtherSettings(_) => CommandFailure::usage(error.to_string()).into(),

@@ -1,4 +1,4 @@
-//! `stentor lab scale`: what more servers over one database would bring, simulated from measured costs.
+//! `stentor lab scale`: the expected gain of more servers over one database, simulated from measured costs.
 
 use crate::scaling::{self, MeasuredRun, ScalingCosts, ScalingResult, ScalingShape};
 use anyhow::Context;
@@ -19,14 +19,15 @@ Examples:
   stentor lab scale --answer-ms 200 --devices 100000000
   stentor lab scale --measured one.json --measured two.json
 
-The limit is the part of which twice as much would bring most. Nothing is sent: each server leases chunks, reads their devices, sends and settles, with the costs given here, each step taking
-from half to one and a half of its cost. Only one transaction of the ledger is open at a time, as in the database. The defaults are what
-one server and one PostgreSQL cost on two shared cores; docs/scaling.md has the machine. With --measured the costs are those of
-`stentor lab bench pipeline --store postgres --json`, whose results are given; PostgreSQL's share for the ledger is not told apart
-there, and is what --ledger-us-per-chunk says. Not
-simulated: the network, the disk beyond the cost of a transaction, quotas, errors. The same options give the same result.")]
+The limit is the part that would raise the rate most if it were doubled. Nothing is sent: each server leases chunks, reads their devices,
+sends and settles, with the costs given here; each step takes from half to one and a half of its cost. Only one transaction of the ledger
+is open at a time, as in the database. The defaults are the costs of one server and one PostgreSQL on two shared cores; docs/scaling.md
+has the machine. With --measured the costs come from
+results of `stentor lab bench pipeline --store postgres --json`; these do not separate PostgreSQL's share for the ledger, which
+--ledger-us-per-chunk gives.
+Not simulated: the network, the disk beyond the cost of a transaction, quotas, errors. The same options give the same result.")]
 pub(crate) struct ScaleArgs {
-    /// How many servers, one simulation each
+    /// Numbers of servers, one simulation each
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,6,8,12,16", value_name = "N,…", value_parser = clap::value_parser!(u32).range(1..=256))]
     nodes: Vec<u32>,
     /// The processors of each server
@@ -35,10 +36,10 @@ pub(crate) struct ScaleArgs {
     /// The processors of the database
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     database_cores: u32,
-    /// To how many devices the campaign goes
+    /// Number of devices of the campaign
     #[arg(long, default_value_t = 10_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     devices: u64,
-    /// The result of a benchmark of the pipeline over PostgreSQL; of several, each is for as many servers as it had and for more
+    /// The result of a benchmark of the pipeline over PostgreSQL; of several, each applies to its number of servers and to larger ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server_us_per_push", "read_us_per_push"])]
     measured: Vec<PathBuf>,
     /// The server's processor time for one push, in microseconds
@@ -50,13 +51,13 @@ pub(crate) struct ScaleArgs {
     /// The database's processor time for leasing and settling one chunk of 1,000, in microseconds
     #[arg(long, default_value_t = 90.0, value_name = "US", value_parser = cost)]
     ledger_us_per_chunk: f64,
-    /// What each transaction of the ledger takes beside that, in microseconds
+    /// Further time of each transaction of the ledger, in microseconds
     #[arg(long, default_value_t = 500.0, value_name = "US", value_parser = cost)]
     ledger_us_per_transaction: f64,
-    /// How long the push services take to answer
+    /// Response time of the push services
     #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = cost)]
     answer_ms: f64,
-    /// What the times of single steps follow from
+    /// Seed of the times of single steps
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
 }

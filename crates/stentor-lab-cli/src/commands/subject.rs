@@ -1,4 +1,4 @@
-//! `stentor lab subject`: what is measured, as processes that take orders; and whether one may be measured.
+//! `stentor lab subject`: the subjects of studies, as processes that take orders, and checks of their behaviour.
 
 pub(super) mod foreign;
 
@@ -45,7 +45,7 @@ enum SubjectCommand {
     Speak(SpeakArgs),
 }
 
-/// Check whether a subject may be measured: right answers, kept samples, an end on request
+/// Check a subject before it is measured: right answers, kept samples, an end on request
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -64,7 +64,7 @@ struct CheckArgs {
     /// A subject of yours, by its file
     #[arg(long, value_name = "FILE")]
     definition: Option<PathBuf>,
-    /// How long to wait for each report and answer
+    /// Longest wait for each report and answer
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     patience_seconds: u64,
 }
@@ -79,12 +79,12 @@ struct SubjectServeArgs {
     /// The operation
     #[arg(long, value_enum, default_value = "echo")]
     op: OpName,
-    /// Where to listen
+    /// Address to listen at
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     bind: SocketAddr,
 }
 
-/// Ask a server and compare its answers
+/// Call a server and compare its answers
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -97,7 +97,7 @@ struct CallArgs {
     /// The operation
     #[arg(long, value_enum, default_value = "echo")]
     op: OpName,
-    /// Where the server listens
+    /// Address of the server
     #[arg(long, value_name = "ADDRESS")]
     target: SocketAddr,
     /// Levels: payload (echo), items (sort, array), type (array: Int, String, Object), poi (points)
@@ -115,10 +115,10 @@ struct SpeakArgs {
     /// The dialect: transport and format; or a push service
     #[arg(value_parser = PossibleValuesParser::new(spoken()))]
     dialect: String,
-    /// How it behaves; the checks are tested with subjects that do not behave
+    /// Behaviour of the subject; dishonest ones serve to test the checks
     #[arg(long, value_enum, default_value = "honest")]
     manner: MannerName,
-    /// Let the real server answer, with data of its own, through the face that the dialect stands for
+    /// Let the real server answer, with data of its own, through the face of the dialect
     #[arg(long)]
     served: bool,
 }
@@ -165,7 +165,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(DIALECTS.map(SubjectDialect::name))
 }
 
-/// Lists what a half can speak.
+/// Lists the names of the dialects and push services that a half can play.
 fn spoken() -> impl Iterator<Item = &'static str> {
     DIALECTS.map(SubjectDialect::name).into_iter().chain(PUSH_SERVICES)
 }
@@ -180,7 +180,7 @@ fn dialect(name: &str) -> anyhow::Result<SubjectDialect> {
 }
 
 impl SubjectArgs {
-    /// Runs it.
+    /// Runs the subcommand.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.command {
             SubjectCommand::List(list) => list.run(output),

@@ -1,27 +1,27 @@
-//! What came to devices, message by message: a loss is a device that is missing, counted and not guessed.
+//! Receptions of messages at devices, message by message: a loss is a missing device, counted and not estimated.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What stands before a message's number in its payload.
+/// The bytes before a message's number in its payload.
 const BEFORE_NUMBER: &[u8] = br#""n":""#;
 
-/// What came of one message.
+/// Receptions of one message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArrivalRow {
     /// Its number.
     pub(crate) number: u64,
-    /// How many devices have it.
+    /// Number of devices that received it.
     pub(crate) devices: u64,
-    /// How often it came to a device that had it.
+    /// Receptions by a device that already had it.
     pub(crate) repeats: u64,
-    /// The place of the device that got it first.
+    /// Index of the first device that received it.
     pub(crate) first_device: usize,
-    /// When it came to the last device that had it not, in microseconds since 1970.
+    /// Time of the last first reception at a device, in microseconds since 1970.
     pub(crate) last_us: u64,
 }
 
-/// Counts arrivals at a number of devices.
+/// Counts receptions at a number of devices.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     devices: usize,
@@ -39,12 +39,12 @@ struct MessageArrivals {
 }
 
 impl Arrivals {
-    /// Starts with nothing at so many devices.
+    /// Creates empty counts for a number of devices.
     pub(crate) fn of(devices: usize) -> Self {
         Self { devices, ..Self::default() }
     }
 
-    /// Notes what came to a device.
+    /// Counts a payload received by a device.
     pub(crate) fn note(&mut self, payload: &[u8], device: usize, at_us: u64) {
         let Some(number) = number_of(payload) else {
             self.unnumbered += 1;
@@ -67,22 +67,22 @@ impl Arrivals {
         self.distinct += 1;
     }
 
-    /// Returns how many deliveries came, repeats apart.
+    /// Returns the number of deliveries without repeats.
     pub(crate) const fn distinct(&self) -> u64 {
         self.distinct
     }
 
-    /// Returns how many came again.
+    /// Returns the number of repeats.
     pub(crate) const fn repeats(&self) -> u64 {
         self.repeats
     }
 
-    /// Returns how many had no number: they are none of ours.
+    /// Returns the number of payloads without a number, which are not from the bench.
     pub(crate) const fn unnumbered(&self) -> u64 {
         self.unnumbered
     }
 
-    /// Lists what came of the messages with these numbers.
+    /// Lists the receptions of the messages with these numbers.
     pub(crate) fn rows(&self, first: u64, last: u64) -> Vec<ArrivalRow> {
         (first..=last).filter_map(|number| self.messages.get(&number)).map(|one| one.row.clone()).collect()
     }

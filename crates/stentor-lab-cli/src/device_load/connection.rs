@@ -1,4 +1,4 @@
-//! One device: its login, what comes to it, and what it confirms.
+//! One device: its login, its received messages and their confirmations.
 
 use super::arrivals::Arrivals;
 use super::orders::DeviceLogin;
@@ -6,14 +6,14 @@ use super::transport::DeviceTransport;
 use std::io;
 use stentor_stage::mqtt_packets::{self as packets, ReceivedPacket};
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionState {
-    /// There is none.
+    /// There is no connection.
     Closed,
-    /// It is being made.
+    /// The connection is being opened.
     Opening,
-    /// The device has said who it is and what it wants.
+    /// The device has sent its login and its subscription.
     Asked,
     /// It is subscribed.
     Ready,
@@ -24,7 +24,7 @@ pub(super) struct DeviceConnection {
     login: DeviceLogin,
     transport: Option<DeviceTransport>,
     state: ConnectionState,
-    /// A packet that is not there as a whole.
+    /// An incomplete packet.
     rest: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl DeviceConnection {
         (self.transport, self.state, self.rest) = (None, ConnectionState::Closed, Vec::new());
     }
 
-    /// Goes on with what has happened; fails when the connection is of no more use.
+    /// Handles an event of the connection. Fails if the connection can no longer be used.
     pub(super) fn go_on(
         &mut self,
         space: &mut Vec<u8>,
@@ -58,7 +58,7 @@ impl DeviceConnection {
                 return Err(error);
             }
             let DeviceLogin { client_id, user, password, filter } = &self.login;
-            // Both at once: a client need not wait for the answer to its login (MQTT 3.1.1, section 3.1.4).
+            // Both in one write: a client need not wait for the answer to its login (MQTT 3.1.1, section 3.1.4).
             let asked = [packets::connect(client_id, user, password), packets::subscribe(filter)].concat();
             transport.send(&asked)?;
             self.state = ConnectionState::Asked;
@@ -70,7 +70,7 @@ impl DeviceConnection {
         if is_open { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Takes what came, and confirms all messages of it with one write.
+    /// Handles received packets, and confirms all their messages with one write.
     fn take(&mut self, came: &[u8], place: usize, noted: &mut Arrivals) -> io::Result<()> {
         let (mut at, mut confirmations) = (0, Vec::new());
         while let Some((heard, next)) = packets::read(came, at).map_err(|_| io::ErrorKind::InvalidData)? {

@@ -1,22 +1,22 @@
-//! What the bench asks of a process of devices, and what that answers: lines of JSON over a connection of their own.
+//! Requests of the bench to a process of devices, and the responses: lines of JSON over a connection of their own.
 
 use super::arrivals::ArrivalRow;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// What a process of devices is given at its start.
+/// Settings of a process of devices at its start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DeviceSettings {
-    /// Where the bench waits for it.
+    /// Address at which the bench waits for the process.
     pub(crate) control: SocketAddr,
-    /// Where the devices connect.
+    /// Address of the server for the devices.
     pub(crate) server: SocketAddr,
-    /// The address from which they do.
+    /// Source address of the devices' connections.
     pub(crate) source: IpAddr,
-    /// Who vouches for the server; without it there is no TLS.
+    /// Certificate authority of the server; without it there is no TLS.
     pub(crate) authority: Option<PathBuf>,
-    /// Connections that are made at the same time.
+    /// Limit of connections that are being made at the same time.
     pub(crate) connecting_max_count: usize,
     /// The devices.
     pub(crate) devices: Vec<DeviceLogin>,
@@ -31,19 +31,19 @@ pub(crate) struct DeviceLogin {
     pub(crate) user: String,
     /// Its password.
     pub(crate) password: String,
-    /// What it subscribes to.
+    /// Topic filter of its subscription.
     pub(crate) filter: String,
 }
 
-/// What is asked.
+/// A request of the bench.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeviceOrder {
-    /// To connect every device, and from then on whenever a connection breaks.
+    /// Connects every device, and reconnects it whenever its connection breaks.
     Connect,
-    /// How far it is.
+    /// Returns the status.
     Status,
-    /// What came of the messages with these numbers.
+    /// Returns the receptions of the messages with these numbers.
     Arrivals {
         /// The first.
         first: u64,
@@ -52,7 +52,7 @@ pub(crate) enum DeviceOrder {
     },
 }
 
-/// What is answered.
+/// A response of the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeviceAnswer {
@@ -62,21 +62,21 @@ pub(crate) enum DeviceAnswer {
     Arrivals(Vec<ArrivalRow>),
 }
 
-/// How far a process of devices is.
+/// Status of a process of devices.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct DeviceStatus {
     /// Devices that are connected and subscribed.
     pub(crate) ready: u64,
-    /// When the last one became so, in microseconds since 1970.
+    /// Time at which the last one became ready, in microseconds since 1970.
     pub(crate) ready_us: u64,
     /// Connections that broke after they were ready.
     pub(crate) broken: u64,
     /// Logins and subscriptions that were refused, and connections that broke before they were ready.
     pub(crate) refused: u64,
-    /// Deliveries, repeats apart.
+    /// Deliveries without repeats.
     pub(crate) distinct: u64,
-    /// Deliveries that came again.
+    /// Repeated deliveries.
     pub(crate) repeats: u64,
-    /// Deliveries of messages that are none of ours.
+    /// Deliveries of messages that are not from the bench.
     pub(crate) unnumbered: u64,
 }

@@ -1,4 +1,4 @@
-//! The loop of a process of devices: one thread, one epoll, no task and no timer for a device.
+//! The event loop of a process of devices: one thread, one epoll, no task and no timer per device.
 
 use super::arrivals::Arrivals;
 use super::connection::{ConnectionState, DeviceConnection};
@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Wait before a device whose connection broke connects again. Real devices spread their return; these do not.
+/// Pause before a device reconnects after its connection broke. Real devices spread their reconnects; these do not.
 const RETRY: Duration = Duration::from_millis(50);
-/// Events that are taken at once.
+/// Limit of events of one wait.
 const EVENTS_MAX_COUNT: usize = 1_024;
 /// The bench's own connection among the events.
 const CONTROL: u64 = u64::MAX;
@@ -47,7 +47,7 @@ struct DeviceLoop {
     tls: Option<Arc<ClientConfig>>,
     devices: Vec<DeviceConnection>,
     arrivals: Arrivals,
-    /// Devices that are to connect, and from when on.
+    /// Devices that are to connect, with the earliest time.
     waiting: VecDeque<(Instant, usize)>,
     connecting: usize,
     connecting_max_count: usize,
@@ -96,10 +96,10 @@ impl DeviceLoop {
         }
     }
 
-    /// Returns how long nothing may happen: until the next device is to connect, if another may.
+    /// Returns the timeout of the next wait: until the next device is to connect, if the limit of connections allows another.
     fn patience(&self) -> Option<Timespec> {
         let (from, _) = self.waiting.front().filter(|_| self.connecting < self.connecting_max_count)?;
-        // Rounded up: a wait for a part of a millisecond would go round without sleeping.
+        // Rounded up: a wait shorter than a millisecond would loop without sleeping.
         let wait = from.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Some(Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() })
     }
@@ -120,7 +120,7 @@ impl DeviceLoop {
 
     fn connect(&mut self, place: usize) -> std::io::Result<()> {
         let transport = DeviceTransport::open(self.source, self.server, self.tls.as_ref())?;
-        // Each edge once: a device that is told of what it has read already would cost as much as one that reads.
+        // Edge-triggered: repeated events for data already read would cost as much as reading it.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, transport.stream(), EventData::new_u64(place as u64), flags)?;
         self.devices[place].open(transport);
@@ -151,10 +151,10 @@ impl DeviceLoop {
         }
     }
 
-    /// Does what the bench asks; false when it has gone.
+    /// Handles a request of the bench; returns false if the bench closed the connection.
     fn obey(&mut self) -> anyhow::Result<bool> {
         let mut line = String::new();
-        // One line for each event is enough: the bench waits for an answer before it asks again.
+        // One line per event is enough: the bench waits for a response before its next request.
         if self.control.read_line(&mut line)? == 0 {
             return Ok(false);
         }

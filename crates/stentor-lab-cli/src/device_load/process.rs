@@ -1,4 +1,4 @@
-//! Processes of devices, as the bench has them.
+//! Processes of devices, from the side of the bench.
 
 use super::arrivals::ArrivalRow;
 use super::orders::{DeviceAnswer, DeviceLogin, DeviceOrder, DeviceSettings, DeviceStatus};
@@ -12,23 +12,24 @@ use stentor_stage::programs::Program;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Longest time in which nothing more comes, after which what is missing counts as lost.
+/// Time without progress after which missing deliveries count as lost.
 const PROGRESS_LIMIT: Duration = Duration::from_secs(20);
-/// The times come from the devices, so this pause is in none of them; each look costs a core that is measured.
+/// Interval between reads of the status. The measured times come from the devices, so that this pause is in none of them, but each read
+/// costs time of a measured core.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Connections that one process makes at the same time.
+/// Limit of connections that one process makes at the same time.
 const CONNECTING_MAX_COUNT: usize = 128;
 
-/// Where devices connect.
+/// The server of the devices.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceServer {
     /// Its address.
     pub(crate) address: SocketAddr,
-    /// Who vouches for it; without it there is no TLS.
+    /// Its certificate authority; without it there is no TLS.
     pub(crate) authority: Option<PathBuf>,
 }
 
-/// Processes that hold the devices between them, each from a source address of its own: one address has some 28,000 ports.
+/// Processes that share the devices, each with its own source address: one address has some 28,000 ports.
 pub(crate) struct DeviceProcesses {
     processes: Vec<DeviceProcess>,
     devices: usize,
@@ -37,12 +38,12 @@ pub(crate) struct DeviceProcesses {
 struct DeviceProcess {
     child: ChildProcess,
     control: BufReader<TcpStream>,
-    /// The place of its first device among all.
+    /// Index of its first device among all.
     first: usize,
 }
 
 impl DeviceProcesses {
-    /// Starts so many processes with their files in a directory; nothing is connected yet.
+    /// Starts `count` processes with their files in a directory; no device is connected yet.
     pub(crate) async fn start(
         directory: &Path,
         name: &str,
@@ -80,12 +81,12 @@ impl DeviceProcesses {
         Ok(Self { processes, devices: logins.len() })
     }
 
-    /// Returns how many devices there are.
+    /// Returns the number of devices.
     pub(crate) const fn devices(&self) -> usize {
         self.devices
     }
 
-    /// Has all of them connect, and again whenever a connection breaks.
+    /// Connects all devices, and reconnects them whenever a connection breaks.
     pub(crate) async fn connect(&mut self) -> anyhow::Result<()> {
         for process in &mut self.processes {
             process.ask(DeviceOrder::Connect).await?;
@@ -93,7 +94,7 @@ impl DeviceProcesses {
         Ok(())
     }
 
-    /// Asks how far they are, all together.
+    /// Queries the status of all processes together.
     pub(crate) async fn status(&mut self) -> anyhow::Result<DeviceStatus> {
         let mut all = DeviceStatus::default();
         for process in &mut self.processes {
@@ -105,7 +106,7 @@ impl DeviceProcesses {
         Ok(all)
     }
 
-    /// Waits until what is wanted has come about, or nothing has changed for a long time; returns how far they are then.
+    /// Waits until the condition holds, or until nothing has changed for a long time; returns the status at that time.
     pub(crate) async fn until(
         &mut self,
         is_over: impl Fn(&DeviceStatus) -> bool,
@@ -127,7 +128,7 @@ impl DeviceProcesses {
         }
     }
 
-    /// Waits until all are connected and subscribed, and fails when they do not become so; returns when the last one was.
+    /// Waits until all devices are connected and subscribed, and returns the status. Fails if there is no progress for a long time.
     pub(crate) async fn until_ready(&mut self) -> anyhow::Result<DeviceStatus> {
         let wanted = self.devices as u64;
         let status = self.until(|status| status.ready == wanted).await?;
@@ -140,13 +141,13 @@ impl DeviceProcesses {
         Err(CommandFailure::not_done(sentence).into())
     }
 
-    /// Asks what came of the messages with these numbers, at all devices together.
+    /// Queries the receptions of the messages with these numbers, at all devices together.
     pub(crate) async fn arrivals(&mut self, first: u64, last: u64) -> anyhow::Result<Vec<ArrivalRow>> {
         let mut all: Vec<ArrivalRow> = Vec::new();
         for process in &mut self.processes {
             let DeviceAnswer::Arrivals(rows) = process.ask(DeviceOrder::Arrivals { first, last }).await?
             else {
-                anyhow::bail!("the devices do not say what came");
+                anyhow::bail!("the devices do not report their arrivals");
             };
             for row in rows {
                 let first_device = process.first + row.first_device;
@@ -156,7 +157,7 @@ impl DeviceProcesses {
         Ok(together(all))
     }
 
-    /// Asks the system what they have used so far.
+    /// Returns the processes' usage of the machine so far.
     pub(crate) fn usage(&mut self) -> ResourceUsage {
         self.processes.iter_mut().map(|process| process.child.usage()).fold(
             ResourceUsage::default(),
@@ -213,7 +214,7 @@ fn source_of(server: IpAddr, process: usize) -> IpAddr {
     }
 }
 
-/// Adds up what different processes have of the same message.
+/// Merges the rows of the same message from different processes.
 fn together(mut rows: Vec<ArrivalRow>) -> Vec<ArrivalRow> {
     rows.sort_by_key(|row| row.number);
     let mut all: Vec<ArrivalRow> = Vec::new();

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
-/// What is read at once; a message has some hundred bytes.
+/// Size of one read; a message has some hundred bytes.
 const READ_BYTES: usize = 8 * 1_024;
 
 /// An open connection.
@@ -43,12 +43,12 @@ impl DeviceTransport {
         &self.stream
     }
 
-    /// Returns why it could not connect, once it has tried.
+    /// Returns the error of a failed attempt to connect.
     pub(super) fn failure(&self) -> Option<io::Error> {
         self.stream.take_error().unwrap_or_else(Some)
     }
 
-    /// Writes. What is written is short and the server reads it at once: where it does not, the connection is of no use.
+    /// Writes the bytes. They are few and the server reads them at once; a connection that cannot take them is of no use.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.tls {
             None => self.stream.write_all(bytes),
@@ -59,7 +59,7 @@ impl DeviceTransport {
         }
     }
 
-    /// Reads all that is there, behind what `into` holds; false when the server has closed.
+    /// Appends all available bytes to `into`; returns false if the server has closed.
     pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<bool> {
         match &mut self.tls {
             None => receive_clear(&mut self.stream, into),
@@ -76,7 +76,7 @@ fn receive_clear(stream: &mut TcpStream, into: &mut Vec<u8>) -> io::Result<bool>
         into.truncate(before + read.as_ref().copied().unwrap_or(0));
         match read {
             Ok(0) => return Ok(false),
-            // Less than there was room for: whatever comes now is told anew.
+            // Shorter than the buffer: further data causes a new event.
             Ok(count) if count < READ_BYTES => return Ok(true),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),

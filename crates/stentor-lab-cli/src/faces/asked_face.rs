@@ -1,18 +1,18 @@
-//! Which face of the server, and which way to read its replies, a dialect of the laboratory stands for.
+//! Maps a dialect of the laboratory to a face of the server and a reader of its replies.
 
 use super::list_page::PageReader;
 use stentor_lab::runner::roster::SERVED_DIALECTS;
 
-/// A face as a subject of a study asks it.
+/// A face under study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AskedFace {
-    /// Its name, with the format where it has several.
+    /// Its name, with the format if it has several.
     pub(crate) name: &'static str,
     pub(crate) reader: PageReader,
 }
 
 impl AskedFace {
-    /// Finds the face of a dialect; none where no face of the server speaks it.
+    /// Finds the face of a dialect; `None` if no face of the server speaks it.
     pub(crate) fn named(dialect: &str) -> Option<Self> {
         let (name, reader) = match dialect {
             "soap" => ("soap", PageReader::Dom),
@@ -23,7 +23,7 @@ impl AskedFace {
             "rest+xml-dom" => ("rest+xml", PageReader::Dom),
             "rest+protobuf" => ("rest+protobuf", PageReader::Message),
             "grpc" => ("grpc", PageReader::GrpcMessage),
-            // What XML the raw socket carries is SOAP's.
+            // The XML of the raw socket is SOAP.
             "socket+xml-sax" => ("socket+soap", PageReader::Sax),
             "socket+protobuf" => ("socket+protobuf", PageReader::FramedMessage),
             _ => return None,
@@ -31,7 +31,7 @@ impl AskedFace {
         SERVED_DIALECTS.contains(&dialect).then_some(Self { name, reader })
     }
 
-    /// Whether it is the raw socket, which has a port of its own.
+    /// Returns true if it is the raw socket, which has a port of its own.
     pub(crate) fn is_socket(self) -> bool {
         self.name.starts_with("socket")
     }

@@ -1,4 +1,4 @@
-//! The client half of a subject whose server is the real one: exchanges through one face, and what is kept of them.
+//! The client half of a subject with the real server: exchanges through one face, and their samples.
 
 use super::asked_face::AskedFace;
 use super::list_page::ListPage;
@@ -27,26 +27,26 @@ pub(crate) struct FaceCaller {
     target: SocketAddr,
     own: OwnData,
     caller: ReplayingCaller,
-    /// Where the next page of a whole begins; absent at its beginning.
+    /// Cursor of the next page of a list; `None` at the beginning of the list.
     after: Option<String>,
-    /// Exchanges of all runs, and those for which the server has what they need.
+    /// Exchanges of all runs, and those that are prepared at the server.
     made: u64,
     ready: u64,
     rows: Option<PointStore>,
 }
 
-/// What came of the exchanges of a run.
+/// Results of the exchanges of a run.
 #[derive(Default)]
 struct ExchangesMade {
     samples: Vec<u8>,
-    /// When rows were kept, in nanoseconds of the laboratory's clock; empty where none are.
+    /// Times at which rows were inserted, in nanoseconds of the laboratory's clock; empty if the cell keeps none.
     inserted: Vec<u8>,
     digest: Digest,
     errors: u64,
 }
 
 impl FaceCaller {
-    /// Makes a key of the app that has the data, connects, and opens the file of rows where some are to be kept.
+    /// Creates a key for the app with the data, connects, and opens the file of rows, if given.
     pub(crate) async fn connect(
         face: AskedFace,
         target: SocketAddr,
@@ -59,7 +59,7 @@ impl FaceCaller {
         Ok(Self { face, key, target, own, caller, after: None, made: 0, ready: 0, rows })
     }
 
-    /// Makes what so many exchanges more need at the server, outside of their times: a group for each.
+    /// Prepares `count` further exchanges at the server, outside of their times: a group for each, if they need one.
     pub(crate) fn make_ready(&mut self, count: u64) -> anyhow::Result<()> {
         while self.ready < self.made + count {
             let Some(call) = self.own.making(&self.own.group(self.ready)) else { return Ok(()) };
@@ -101,8 +101,8 @@ impl FaceCaller {
         Ok(Report::Done { n, errors: made.errors, digest: made.digest.hex() })
     }
 
-    /// Sends what is to be sent and asks for page after page until all is there. Phases of several calls cannot be told apart:
-    /// what was received before the last page was read meanwhile, and what was sent before the last call was answered.
+    /// Sends the data of the exchange, if any, and requests page after page until the list is complete. Phases of several calls overlap:
+    /// earlier pages were parsed before the last page was received, and earlier calls were answered before the last one was sent.
     fn exchange(&mut self, seq: u64, t_intended: i64) -> anyhow::Result<(ClientSample, Content)> {
         let mut sample = ClientSample { seq, t_intended, t_start: monotonic_ns(), ..ClientSample::default() };
         let (portion, group) = (self.own.portion(seq), self.own.group(self.made));
@@ -149,7 +149,7 @@ impl FaceCaller {
         Ok(())
     }
 
-    /// Keeps points as rows, where the cell wants it, and returns when that was done.
+    /// Inserts points as rows, if the cell keeps rows, and returns the time after that.
     fn keep(&mut self, seq: u64, answer: &Content) -> anyhow::Result<i64> {
         if let (Some(rows), Content::Points(points)) = (&mut self.rows, answer) {
             let portion = self.own.portion(seq);
@@ -167,7 +167,7 @@ async fn key_by_rest(target: SocketAddr) -> anyhow::Result<String> {
     Ok(key["secret"].as_str().context("the server made no key")?.to_owned())
 }
 
-/// Does the same over the raw socket, which is all that a client of it knows.
+/// Creates a key over the raw socket, the only address that its client knows.
 fn key_by_socket(target: SocketAddr) -> anyhow::Result<String> {
     let call = |operation, fields| FaceCall {
         operation,
@@ -193,7 +193,7 @@ fn key_by_socket(target: SocketAddr) -> anyhow::Result<String> {
     Ok(secret.with_context(|| format!("the server made no key: {}", key["error"]["detail"]))?.to_owned())
 }
 
-/// When an exchange should start: at even intervals, or now.
+/// Returns the intended start of an exchange: at even intervals, or now.
 fn intended(schedule: ExchangeSchedule, begin_ns: i64, seq: u64) -> i64 {
     match schedule {
         ExchangeSchedule::Open { interval_ns, .. } => {

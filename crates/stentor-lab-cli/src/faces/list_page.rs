@@ -1,4 +1,4 @@
-//! One page of a list as a face replies with it: members of a group, topics, or devices.
+//! One page of a list in the reply of a face: members of a group, topics, or devices.
 
 mod assembly;
 mod message;
@@ -10,20 +10,20 @@ use stentor_wire::content::POINT_FIELDS;
 use stentor_wire::xml::{decode, dom, sax};
 use stentor_wire::{DocumentLimits, Item, Point, Value, xmlrpc};
 
-/// A page of a list, and where the next one begins.
+/// A page of a list, with the cursor of the next page.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ListPage {
-    /// External ids of people, where members were asked for.
+    /// External ids of users, in a list of members.
     pub(crate) users: Vec<String>,
-    /// Topics as objects: how many devices, and the name.
+    /// Topics as objects: the number of devices, and the name.
     pub(crate) topics: Vec<Item>,
-    /// Devices, as far as their texts were given to the server.
+    /// Devices, with the texts that were registered.
     pub(crate) devices: Vec<ListedDevice>,
     /// The cursor; absent on the last page.
     pub(crate) next: Option<String>,
 }
 
-/// What of a device was given to the server as text.
+/// The texts with which a device was registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListedDevice {
     #[serde(default)]
@@ -32,7 +32,7 @@ pub(crate) struct ListedDevice {
     pub(crate) tags: Vec<String>,
 }
 
-/// What a page lists: the numbers of fields in Protocol Buffers differ between them.
+/// The kind of a list; the numbers of fields in Protocol Buffers depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListKind {
     Members,
@@ -40,7 +40,7 @@ pub(crate) enum ListKind {
     Devices,
 }
 
-/// How the bytes of a reply become a page.
+/// The parser of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageReader {
     Json,
@@ -136,7 +136,7 @@ impl ListPage {
 }
 
 impl ListedDevice {
-    /// Makes it a point of interest: its person and its tags are the texts of one, and the rest are empty.
+    /// Converts the device to a point of interest: its user and its tags become the texts, and the other fields are empty.
     pub(crate) fn point(self) -> Point {
         let mut fields: [String; POINT_FIELDS] = std::array::from_fn(|_| String::new());
         for (field, text) in fields.iter_mut().zip(std::iter::once(self.user).chain(self.tags)) {
@@ -145,7 +145,7 @@ impl ListedDevice {
         Point::of(fields)
     }
 
-    /// Takes a device out of a point that was made of one.
+    /// Converts a point that was made of a device back to the device.
     pub(crate) fn of_point(point: &Point) -> Self {
         let mut texts = point.fields().into_iter().filter(|text| !text.is_empty()).map(str::to_owned);
         Self { user: texts.next().unwrap_or_default(), tags: texts.collect() }
@@ -163,7 +163,7 @@ fn texts(value: &Value, name: &str) -> Option<Vec<String>> {
     list(value, name).iter().map(|text| Some(text.as_text()?.to_owned())).collect()
 }
 
-/// Reads a device; where members are asked for, the list of this name has ids, which are nothing that was given.
+/// Reads a device. In a list of members the list of this name has ids, which yield no device.
 fn device_of_value(device: &Value) -> Option<ListedDevice> {
     let user = device.get("user").and_then(Value::as_text).unwrap_or_default().to_owned();
     Some(ListedDevice { user, tags: texts(device, "tags")? })

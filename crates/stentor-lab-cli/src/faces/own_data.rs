@@ -1,4 +1,4 @@
-//! Data of the server's own that answer a study's arrays: put into it beforehand, and asked for page by page.
+//! Data of the server's own that answer a study's arrays: stored beforehand, and read page by page.
 
 use super::list_page::{ListKind, ListPage, ListedDevice};
 use super::replay::{FaceCall, FieldValue};
@@ -10,36 +10,35 @@ use stentor_stage::client::{ApiClient, segment};
 use stentor_stage::text::cell;
 use stentor_wire::{Content, Item, Point};
 
-/// The most that the server puts into a page, and takes in a request.
+/// Limit of entries in a page and in a request.
 const PAGE_MAX: u64 = 1_000;
-/// The most devices with all their texts that are asked for at once, so that a reply stays below a frame of the raw socket
-/// (`api.body_max_bytes`, 1 MiB).
+/// Limit of devices with all their texts per page, so that a reply stays below a frame of the raw socket (`api.body_max_bytes`, 1 MiB).
 const DEVICES_MAX: u64 = 500;
 const GROUP: &str = "members";
 
-/// What of its data the server is asked for.
+/// The data that a study reads from the server.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnData {
     op: Op,
     kind: String,
     count: u64,
-    /// Entries of an exchange, where a study reads a whole in pages.
+    /// Entries of an exchange, if a study reads a list in pages.
     page: Option<u64>,
     letters: u64,
     seed: u64,
-    /// What is sent to be put in order, in any order but theirs; made once, so that making it is in no time.
+    /// Ids to be sorted by the server, in an order that is not theirs; made once, so that no measured time contains it.
     unordered: Vec<String>,
 }
 
-/// The entries that one exchange asks for.
+/// The entries of one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExchangePortion {
-    /// How many come before them.
+    /// Number of entries before them.
     pub(crate) from: u64,
     pub(crate) count: u64,
-    /// Its number among the pages of a whole, from 1.
+    /// Its number among the pages of a list, from 1.
     pub(crate) page: u64,
-    /// Whether the whole ends with it.
+    /// True if it is the last page of the list.
     pub(crate) is_last: bool,
 }
 
@@ -54,7 +53,7 @@ impl OwnData {
             Op::Array => (number("items")?, factors.get("type").map_or("Int", String::as_str)),
             Op::Sort => (number("items")?, "Int"),
             Op::Points => (number("poi")?, "Point"),
-            Op::Echo => bail!("the server has no operation that sends back what it gets"),
+            Op::Echo => bail!("the server has no operation that sends a payload back"),
         };
         let page = number("page")?.filter(|page| *page > 0);
         let letters = number("letters")?.unwrap_or(600);
@@ -63,7 +62,7 @@ impl OwnData {
         Ok(Self { op, kind: kind.to_owned(), count, page, letters, seed, unordered })
     }
 
-    /// Makes an app and puts the data into it; what is sent with each exchange is not there yet.
+    /// Creates an app and stores the data in it, except for the data that each exchange sends.
     pub(crate) async fn put(&self, root: ApiClient) -> anyhow::Result<()> {
         let app = cell(&root.post("/v1/apps", &json!({"name": "study"})).await?["id"]);
         let client = root.for_app(app);
@@ -87,7 +86,7 @@ impl OwnData {
         content.context("there is no such type of array")
     }
 
-    /// Returns what an exchange asks for, by its number.
+    /// Returns the entries of an exchange, by its number.
     pub(crate) fn portion(&self, seq: u64) -> ExchangePortion {
         let size = self.page.unwrap_or(self.count).max(1);
         let pages = self.count.div_ceil(size).max(1);
@@ -101,7 +100,7 @@ impl OwnData {
         }
     }
 
-    /// Lists the calls that send what is to be put in order into this group; nothing where the data are there already.
+    /// Lists the calls that add the ids to be sorted to this group; empty if the data are already stored.
     pub(crate) fn sending(&self, group: &str) -> Vec<FaceCall> {
         let add = |ids: &[String]| FaceCall {
             operation: "groups.add",
@@ -118,12 +117,12 @@ impl OwnData {
         self.unordered.chunks(PAGE_MAX as usize).map(add).collect()
     }
 
-    /// Names the group of an exchange, by its number among all: what is put in order has one of its own.
+    /// Returns the name of the group of an exchange, by its number among all: each exchange that sorts has its own group.
     pub(crate) fn group(&self, number: u64) -> String {
         if self.op == Op::Sort { format!("exchange-{number}") } else { GROUP.to_owned() }
     }
 
-    /// Returns the call that makes the group of an exchange; `None` where the data are there already.
+    /// Returns the call that creates the group of an exchange; `None` if the data are already stored.
     pub(crate) fn making(&self, group: &str) -> Option<FaceCall> {
         (self.op == Op::Sort).then(|| FaceCall {
             operation: "groups.put",
@@ -136,12 +135,12 @@ impl OwnData {
         })
     }
 
-    /// Returns the call for so many entries more, after a cursor.
+    /// Returns the call for `wanted` further entries, after a cursor.
     pub(crate) fn call(&self, wanted: u64, after: Option<&str>) -> FaceCall {
         self.call_in(GROUP, wanted, after)
     }
 
-    /// Returns the call for so many entries more of this group, where it is a group that is asked.
+    /// Returns the call for `wanted` further entries; `group` applies to members only.
     pub(crate) fn call_in(&self, group: &str, wanted: u64, after: Option<&str>) -> FaceCall {
         let (path, operation, element, method) = match self.list() {
             ListKind::Topics => {
@@ -170,7 +169,7 @@ impl OwnData {
         FaceCall { operation, element, method, verb: "GET", path, path_fields, fields }
     }
 
-    /// Returns what its pages list.
+    /// Returns the kind of list of its pages.
     pub(crate) fn list(&self) -> ListKind {
         match self.kind.as_str() {
             "Object" => ListKind::Topics,
@@ -179,7 +178,7 @@ impl OwnData {
         }
     }
 
-    /// Adds what a page has to the answer, and returns how much is there.
+    /// Appends the entries of a page to the answer, and returns its number of entries.
     pub(crate) fn add(&self, answer: &mut Content, page: ListPage) -> anyhow::Result<u64> {
         match answer {
             Content::Numbers(numbers) => {
@@ -195,7 +194,7 @@ impl OwnData {
         Ok(answer.entries() as u64)
     }
 
-    /// Returns an answer in which nothing is yet.
+    /// Returns an empty answer.
     pub(crate) fn nothing(&self) -> Content {
         match self.kind.as_str() {
             "Int" => Content::Numbers(Vec::new()),
@@ -222,7 +221,7 @@ async fn put_members(client: &ApiClient, ids: impl Iterator<Item = String>) -> a
     Ok(())
 }
 
-/// Subscribes to each topic as many devices as its number says; a device has no more topics than a page, since the server
+/// Subscribes devices to each topic, in the number that the topic's object gives. A device has no more topics than a page, since the server
 /// limits them.
 async fn put_topics(client: &ApiClient, items: &[Item]) -> anyhow::Result<()> {
     for (place, some) in items.chunks(PAGE_MAX as usize).enumerate() {
@@ -238,7 +237,7 @@ async fn put_topics(client: &ApiClient, items: &[Item]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers a device for each point, with its texts as the device's person and tags.
+/// Registers a device for each point, with its texts as the device's user and tags.
 async fn put_devices(client: &ApiClient, points: &[Point]) -> anyhow::Result<()> {
     let devices = points.iter().enumerate().map(|(number, point)| {
         let ListedDevice { user, tags } = ListedDevice::of_point(point);

@@ -1,4 +1,4 @@
-//! A call through each face, written once: what a caller sends again and again, so that it costs the caller next to nothing.
+//! A call through each face, serialized once and sent repeatedly, so that it costs the caller next to nothing.
 
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -6,13 +6,13 @@ use stentor_wire::protobuf::fields::{put_field, put_number};
 
 const TEXT_XML: &str = "text/xml; charset=utf-8";
 
-/// HTTP/2's connection preface (RFC 9113, 3.4), and all the window of each stream and of the connection there can be, so that
-/// no caller has to give more while it is timed.
+/// HTTP/2's connection preface (RFC 9113, 3.4), with the largest windows of each stream and of the connection, so that no caller has to
+/// extend them while it is timed.
 const HTTP2_HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
     \x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x7f\xff\xff\xff\
     \x00\x00\x04\x08\x00\x00\x00\x00\x00\x7f\xff\x00\x00";
 
-/// How one message ends and the next begins on a connection.
+/// Framing of the messages on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// HTTP/1.1, by length or in chunks.
@@ -23,7 +23,7 @@ pub(crate) enum Framing {
     Lengths,
 }
 
-/// What is asked, under the names that each face has for it.
+/// A call, under the names that each face has for it.
 #[derive(Clone, Debug)]
 pub(crate) struct FaceCall {
     /// The operation of the contract.
@@ -34,15 +34,15 @@ pub(crate) struct FaceCall {
     pub(crate) method: &'static str,
     /// Its method in REST.
     pub(crate) verb: &'static str,
-    /// Its path in REST, with what it asks for in the query.
+    /// Its path in REST, with a query.
     pub(crate) path: String,
-    /// The fields that stand in this path, before all others; the rest are the body of what is no read.
+    /// Number of fields at the front of `fields` that are part of this path; the others are the body, unless the call is a read.
     pub(crate) path_fields: usize,
     /// The fields of its record: number, name, value.
     pub(crate) fields: Vec<ReplayField>,
 }
 
-/// What a field of a record holds.
+/// Value of a field of a record.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldValue {
     Text(String),
@@ -50,20 +50,20 @@ pub(crate) enum FieldValue {
     Texts(Vec<String>),
 }
 
-/// A call through one face, ready to be made as often as wanted.
+/// A call through one face, ready to be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
-    /// Where it goes.
+    /// Address of the server.
     pub(crate) address: SocketAddr,
     pub(crate) framing: Framing,
-    /// What goes before all calls of a connection; nothing in HTTP/1.1.
+    /// Bytes before all calls of a connection; empty in HTTP/1.1.
     pub(crate) hello: Vec<u8>,
-    /// One call. The numbers of streams are left at zero where there are any.
+    /// One call. The ids of streams are zero, if there are any.
     pub(crate) request: Vec<u8>,
 }
 
 impl Replay {
-    /// Writes a call of the server at this address; a server that keeps the contract answers, whoever made it.
+    /// Serializes a call to the server at this address; any server that implements the contract can answer it.
     pub(crate) fn of(face: &str, address: SocketAddr, key: &str, call: &FaceCall) -> Self {
         let made = |framing, hello: Vec<u8>, request| Self { address, framing, hello, request };
         let http = |request: HttpRequest<'_>| made(Framing::Http1, Vec::new(), request.bytes(address, key));
@@ -97,9 +97,9 @@ impl Replay {
 struct HttpRequest<'a> {
     verb: &'static str,
     path: &'a str,
-    /// The type of a body.
+    /// The media type of the body.
     kind: &'static str,
-    /// What the reply is to be; what the server prefers when absent.
+    /// The media type of the reply; the server's default if absent.
     accept: Option<&'static str>,
     body: &'a [u8],
 }
@@ -122,7 +122,7 @@ impl HttpRequest<'_> {
 }
 
 impl FaceCall {
-    /// The call in REST, with this body where it is no read; JSON is what comes when nothing is said.
+    /// The call in REST, with this body unless it is a read; JSON is the default of replies.
     fn http<'a>(&'a self, kind: &'static str, body: &'a [u8]) -> HttpRequest<'a> {
         let body = if self.verb == "GET" { &[] } else { body };
         let accept = Some(kind).filter(|kind| *kind != "application/json");
@@ -177,7 +177,7 @@ fn record(fields: &[ReplayField]) -> Value {
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
-/// Writes fields as elements; what is asked for here has no character that XML would need to escape.
+/// Writes fields as elements; the values of these calls contain no character that XML would need to escape.
 fn markup(fields: &[ReplayField]) -> String {
     let one = |(_, name, value): &ReplayField| {
         let each = value.texts().into_iter().map(|text| format!("<{name}>{text}</{name}>"));
@@ -212,7 +212,7 @@ impl FieldValue {
         }
     }
 
-    /// Lists the texts that stand for it.
+    /// Lists the texts of the value.
     fn texts(&self) -> Vec<String> {
         match self {
             Self::Text(text) => vec![text.clone()],
@@ -237,8 +237,8 @@ fn framed(body: &[u8]) -> Vec<u8> {
     [&length(body.len()), body].concat()
 }
 
-/// One call of gRPC: its headers, all of them as literals that no table keeps (RFC 7541, 6.2.2), so that every call has the
-/// same bytes, and its message.
+/// One call of gRPC: its headers, all of them as literals without indexing (RFC 7541, 6.2.2), so that every call has the same bytes, and
+/// its message.
 fn http2(address: SocketAddr, key: &str, call: &FaceCall) -> Vec<u8> {
     let record = message(&call.fields);
     let message = [&[0][..], &length(record.len()), &record].concat();
@@ -249,7 +249,7 @@ fn http2(address: SocketAddr, key: &str, call: &FaceCall) -> Vec<u8> {
     literal(&mut headers, &[0x0f, 0x10], "application/grpc");
     literal(&mut headers, &[0x0f, 0x08], &format!("Bearer {key}"));
     literal(&mut headers, b"\x00\x02te", "trailers");
-    // END_HEADERS, and END_STREAM behind the message.
+    // END_HEADERS, and END_STREAM after the message.
     [frame(1, 0x04, &headers), frame(0, 0x01, &message)].concat()
 }
 
@@ -264,7 +264,8 @@ fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     [&head[..], &[kind, flags, 0, 0, 0, 0], payload].concat()
 }
 
-/// A length in one byte: a header that is sent here is shorter than 127 bytes, and what is not would be refused and noticed.
+/// A length in one byte. All headers of these calls are shorter than 127 bytes; the server would refuse a longer one, which would be
+/// noticed.
 fn short(length: usize) -> u8 {
     u8::try_from(length).unwrap_or(u8::MAX)
 }

@@ -1,4 +1,4 @@
-//! A connection over which one request is sent again and again, and of whose replies no more is read than where they end.
+//! A connection over which one request is sent repeatedly. Replies are parsed only as far as needed to find their ends.
 
 use super::replay::{Framing, Replay};
 use anyhow::{Context, bail, ensure};
@@ -7,29 +7,29 @@ use std::net::TcpStream;
 use std::time::Duration;
 use stentor_lab::subject::clock::monotonic_ns;
 
-/// A reply that takes longer never comes.
+/// Timeout of a reply.
 const REPLY_LIMIT: Duration = Duration::from_secs(10);
-/// Longest reply that is read, with all around it.
+/// Limit of a reply, with its framing.
 const REPLY_MAX_BYTES: usize = 4 << 20;
 const READ_BYTES: usize = 16 << 10;
 const FRAME_HEAD_BYTES: usize = 9;
 
-/// One caller with one call at a time.
+/// A caller with one call at a time.
 pub(crate) struct ReplayingCaller {
     stream: TcpStream,
     framing: Framing,
     request: Vec<u8>,
-    /// What was read and not used yet.
+    /// Bytes received and not used yet.
     received: Vec<u8>,
     body: Vec<u8>,
-    /// The number of the last stream (HTTP/2).
+    /// Id of the last stream (HTTP/2).
     stream_id: u32,
-    /// When the first bytes of the last reply were there, in nanoseconds of the laboratory's clock.
+    /// Time of the first bytes of the last reply, in nanoseconds of the laboratory's clock.
     first_byte_ns: Option<i64>,
 }
 
 impl ReplayingCaller {
-    /// Connects and greets.
+    /// Connects and sends the hello.
     pub(crate) fn connect(replay: &Replay) -> anyhow::Result<Self> {
         let address = replay.address;
         let mut stream = TcpStream::connect(address).with_context(|| format!("no server at {address}"))?;
@@ -62,13 +62,13 @@ impl ReplayingCaller {
         Ok(&self.body)
     }
 
-    /// Makes another call than the one for which it was made, over the same connection.
+    /// Makes a call with another request over the same connection.
     pub(crate) fn call_with(&mut self, request: Vec<u8>) -> anyhow::Result<&[u8]> {
         self.request = request;
         self.call()
     }
 
-    /// When the first bytes of the last reply were there, in nanoseconds of the laboratory's clock.
+    /// Returns the time of the first bytes of the last reply, in nanoseconds of the laboratory's clock.
     pub(crate) const fn first_byte_ns(&self) -> Option<i64> {
         self.first_byte_ns
     }
@@ -121,7 +121,7 @@ impl ReplayingCaller {
         }
     }
 
-    /// Writes the next number into both frames of the request.
+    /// Writes the next stream id into both frames of the request.
     fn number_stream(&mut self) -> anyhow::Result<()> {
         self.stream_id = self.stream_id.wrapping_add(2);
         ensure!(self.stream_id < 1 << 31, "the connection has no more streams");
@@ -150,7 +150,7 @@ impl ReplayingCaller {
         }
     }
 
-    /// Does what a frame wants (RFC 9113, 6).
+    /// Handles a frame (RFC 9113, 6).
     fn follow(&mut self, kind: u8, flags: u8, end: usize) -> anyhow::Result<()> {
         match (kind, flags & 1) {
             (0, _) => {
@@ -158,7 +158,7 @@ impl ReplayingCaller {
                 self.take(FRAME_HEAD_BYTES, end);
             }
             (3 | 7, _) => bail!("the server ended the stream or the connection"),
-            // Settings are agreed to, and pings answered with what they hold.
+            // Acknowledges settings, and answers pings with their payload.
             (4, 0) => self.stream.write_all(&[0, 0, 0, 4, 1, 0, 0, 0, 0])?,
             (6, 0) => {
                 self.received[4] = 1;
@@ -173,7 +173,7 @@ impl ReplayingCaller {
         self.body.extend_from_slice(&self.received[from..to]);
     }
 
-    /// Reads until so many bytes are there.
+    /// Reads until the buffer has this number of bytes.
     fn until(&mut self, bytes: usize) -> anyhow::Result<()> {
         while self.received.len() < bytes {
             self.read_more()?;
@@ -181,7 +181,7 @@ impl ReplayingCaller {
         Ok(())
     }
 
-    /// Reads until this stands there, and returns where it ends.
+    /// Reads until this text is received, and returns its end.
     fn until_text(&mut self, text: &[u8], from: usize) -> anyhow::Result<usize> {
         loop {
             let place = self.received[from..].windows(text.len()).position(|window| window == text);
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener};
 
-    /// Listens, takes one request, and answers in these pieces.
+    /// Listens, takes one request, and answers with these pieces.
     fn called(framing: Framing, request: &[u8], answer: &'static [&'static [u8]]) -> anyhow::Result<Vec<u8>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -226,7 +226,7 @@ mod tests {
             for piece in answer {
                 stream.write_all(piece).unwrap();
             }
-            // What the caller still has to say is taken until it hangs up, or the answer would be lost with a reset.
+            // Reads the rest of the caller's bytes until it hangs up; otherwise a reset would discard the answer.
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let replay = Replay { address, framing, hello: Vec::new(), request: request.to_vec() };

@@ -1,4 +1,4 @@
-//! The server itself, run in this process, where its processor time and memory are counted.
+//! The server itself, run in this process, so that its processor time and memory are counted.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use stentor_node::config;
 use stentor_stage::client::{ApiClient, Key};
 use tokio::sync::mpsc;
 
-/// The root key of a server that lives for one fork: both halves have to know it, and nobody else can reach it.
+/// The root key of a server that lives for one fork: both halves have to know it, and no other process can reach the server.
 pub(crate) const ROOT_KEY: &str = "sk_aLaboratoryKeyThatIsKnownToBothHalvesOfAFor";
 
-/// Where a server listens.
+/// Addresses of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServedAddresses {
     /// The API.
     pub(crate) api: SocketAddr,
-    /// The raw socket, where it was wanted.
+    /// The raw socket, if it was requested.
     pub(crate) socket: Option<SocketAddr>,
 }
 
-/// Runs the server with its API at this address, and returns where that is.
+/// Runs the server with its API at this address, and returns the actual address.
 pub(crate) async fn serve(directory: &Path, bind: SocketAddr) -> anyhow::Result<SocketAddr> {
     Ok(start(directory, bind, None, "").await?.api)
 }
@@ -28,7 +28,7 @@ pub(crate) async fn serve_socket(directory: &Path, bind: SocketAddr) -> anyhow::
     start(directory, SocketAddr::new(bind.ip(), 0), Some(bind), "").await
 }
 
-/// Runs the server with its API at this address and these further tables of settings, and returns where the API is.
+/// Runs the server with its API at this address and with further tables of settings, and returns the actual address.
 pub(crate) async fn serve_with(
     directory: &Path,
     bind: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) async fn serve_with(
     Ok(start(directory, bind, None, further).await?.api)
 }
 
-/// Returns where a server of a directory keeps its data.
+/// Returns the data directory of a server in a directory.
 pub(crate) fn data_dir(directory: &Path) -> PathBuf {
     directory.join("data")
 }
@@ -59,7 +59,7 @@ async fn start(
     let addresses = ServedAddresses { api: server.local_addr(), socket: server.socket_addr() };
     let (sender, reload) = mpsc::channel(1);
     tokio::spawn(async move {
-        // It serves as long as this process lives, and nobody asks it to read its settings again.
+        // The server runs as long as this process, and its settings are never reloaded.
         let _never = sender;
         let _ = server.run(std::future::pending(), reload).await;
     });
@@ -71,7 +71,7 @@ pub(crate) fn root(address: SocketAddr) -> anyhow::Result<ApiClient> {
     ApiClient::new(&format!("http://{address}"), Some(Key(ROOT_KEY.to_owned())), None)
 }
 
-/// Returns any port of this machine alone.
+/// Returns any port of the loopback address.
 pub(crate) const fn anywhere() -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 }

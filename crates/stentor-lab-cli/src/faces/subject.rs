@@ -1,5 +1,5 @@
-//! The real server as a subject of a study, by LSP-1: the server half runs the server itself in its process, with data of its
-//! own, and the client half asks it through one face.
+//! The real server as a subject of a study, by LSP-1: the server half runs the server itself in its process, with data of its own, and the
+//! client half calls it through one face.
 
 use super::asked_face::AskedFace;
 use super::face_caller::FaceCaller;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use stentor_lab::subject::protocol::{Arm, Prepare, Report, SubjectOrder, SubjectRole};
 use tempfile::TempDir;
 
-/// Plays a half until it is told to stop, or nobody is left to tell it.
+/// Plays a half of a dialect until the order `Stop` or the end of standard input.
 pub(crate) async fn speak(dialect: &str) -> anyhow::Result<()> {
     orders::take(&mut FaceSubject { dialect, half: FaceHalf::None }).await
 }
@@ -30,13 +30,13 @@ impl OrderedHalf for FaceSubject<'_> {
 
 enum FaceHalf {
     None,
-    // The directory goes with it.
+    // Held, because the directory is deleted when it is dropped.
     Server { _directory: TempDir, out: Option<PathBuf> },
     Client { caller: Box<FaceCaller>, arm: Option<Arm> },
 }
 
 impl FaceHalf {
-    /// Follows an order; a server that is told to go has nothing to say.
+    /// Follows an order.
     async fn follow(&mut self, dialect: &str, order: SubjectOrder) -> anyhow::Result<Option<Report>> {
         match order {
             SubjectOrder::Hello => bail!("said already"),
@@ -92,7 +92,7 @@ impl FaceHalf {
         }
     }
 
-    /// The server tells no times of its phases: what it does for a call is not stopped for a clock.
+    /// Writes no times of phases for a server: its work for a call is not interrupted to read a clock.
     fn stop(&mut self) -> anyhow::Result<Report> {
         if let Self::Server { out: Some(out), .. } = self {
             std::fs::write(out, [])?;

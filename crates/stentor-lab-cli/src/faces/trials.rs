@@ -1,4 +1,4 @@
-//! Trials of the server's own faces, for the feature tables of cai-2009: what an exchange with the real server can tell.
+//! Trials of the server's own faces by exchanges with the real server, for the feature tables of cai-2009.
 
 mod names;
 mod tools;
@@ -20,21 +20,21 @@ use stentor_stage::text::cell;
 use stentor_wire::xml::dom;
 use stentor_wire::{Content, DocumentLimits, wsdl};
 
-/// Topics that the server has, each a struct of a text and a number.
+/// Topics of the server, each a struct of a text and a number.
 const TOPICS: u64 = 20;
 /// Levels of a document that is too deep.
 const LEVELS: usize = 10_000;
 /// The largest body that may hold many names, as the configuration has it (`api.large_body_max_bytes`).
 const BODY_MAX_BYTES: usize = 1_048_576;
-/// Letters of the payload whose overhead is counted.
+/// Letters of the payload for the count of overhead.
 const PAYLOAD: usize = 64;
 /// An element of WS-Security in a header that must be understood.
 const SECURITY: &str = r#"<soap:Header><w:Security xmlns:w="http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd" soap:mustUnderstand="1"/></soap:Header><soap:Body>"#;
-/// Why a trial is not made.
+/// Reason for which a trial is not made.
 const OF_THE_FORMAT: &str =
     "told by bytes of the format or by a server with other settings; not asked of this server";
 
-/// Starts a server in this process, makes every trial on its SOAP, XML-RPC and REST faces, and returns what each said.
+/// Starts a server in this process, makes every trial on its SOAP, XML-RPC and REST faces, and returns the results.
 pub(crate) async fn probe() -> anyhow::Result<Vec<ProbeResult>> {
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
     let served = serve_socket(directory.path(), anywhere()).await?;
@@ -64,7 +64,7 @@ struct FaceUnderTrial {
     http: Client,
 }
 
-/// A reply, whatever its status.
+/// A reply of any status.
 struct TrialReply {
     status: u16,
     body: Vec<u8>,
@@ -173,7 +173,7 @@ impl FaceUnderTrial {
         }
     }
 
-    /// Whether an honest request is answered with all topics.
+    /// Returns true if a valid request is answered with all topics.
     async fn is_alive(&self) -> anyhow::Result<bool> {
         let reply = self.call(&self.own.call(TOPICS, None)).await?;
         let Some(Content::Objects(wanted)) = own_data("Object", TOPICS, 1) else { return Ok(false) };
@@ -185,7 +185,7 @@ impl FaceUnderTrial {
         is(is_so, format!("topics.list: {TOPICS} structs of a text and a number, every entry compared"))
     }
 
-    /// A text where the limit of a page belongs.
+    /// Sends a text in place of the limit of a page.
     async fn strict(&self) -> TrialVerdict {
         let mut call = self.own.call(TOPICS, None);
         call.path = "/v1/topics?limit=many".to_owned();
@@ -201,7 +201,7 @@ impl FaceUnderTrial {
             PaperProtocol::Soap => {
                 self.get("/soap?wsdl").await?.text().contains("name=\"limit\" type=\"xsd:")
             }
-            // The document itself has types.
+            // The document itself contains types.
             PaperProtocol::XmlRpc => true,
             PaperProtocol::Rest => self.get("/openapi.json").await?.text().contains("\"integer\""),
         })
@@ -265,7 +265,7 @@ impl FaceUnderTrial {
         is(count > 10, format!("{what} {count}"))
     }
 
-    /// Bytes of a request with a name of 64 letters, besides these.
+    /// Counts the bytes of a request without its name of 64 letters.
     fn overhead(&self) -> TrialVerdict {
         let name = "x".repeat(PAYLOAD);
         let call = FaceCall {
@@ -306,7 +306,7 @@ impl FaceUnderTrial {
         .await
     }
 
-    /// Sends the largest body that is taken, and one with a byte more.
+    /// Sends the largest accepted body, and one with a byte more.
     async fn size(&self) -> TrialVerdict {
         let honest = match self.protocol {
             PaperProtocol::Rest => r#"{"platform":"android","provider":"null","token":"large"}"#.to_owned(),
@@ -320,7 +320,7 @@ impl FaceUnderTrial {
         self.harm(padded(BODY_MAX_BYTES + 1)).await
     }
 
-    /// Sends what must be refused; an honest request must be answered afterwards.
+    /// Sends a document that must be refused; a valid request must be answered afterwards.
     async fn harm(&self, body: String) -> TrialVerdict {
         let reply = self.post(body).await?;
         let is_alive = self.is_alive().await?;

@@ -9,7 +9,7 @@ use super::PushServiceFront;
 use super::scene::{FeatureScene, text};
 use stentor_stage::client::segment;
 
-/// What is sent, in no service's words.
+/// A message, independent of the API of a service.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FeatureMessage<'a> {
     pub(super) title: Option<&'a str>,
@@ -19,7 +19,7 @@ pub(super) struct FeatureMessage<'a> {
     pub(super) is_high: Option<bool>,
 }
 
-/// To whom.
+/// The target of a message.
 #[derive(Clone, Copy)]
 pub(super) enum FeatureTarget<'a> {
     /// A device, or a device group by its key.
@@ -35,7 +35,7 @@ pub(super) struct ServiceAnswer {
 }
 
 impl<'a> FeatureMessage<'a> {
-    /// Returns a data message that says only which one it is.
+    /// Returns a data message with nothing but a mark.
     pub(super) fn marked(mark: &'a str) -> Self {
         Self { mark: Some(mark), ..Self::default() }
     }
@@ -78,7 +78,7 @@ impl<'a> FeatureMessage<'a> {
 }
 
 impl FeatureScene {
-    /// Sends a message, which must be accepted; returns the answer.
+    /// Sends a message and returns the response. Fails unless it is accepted.
     pub(super) async fn send(
         &self,
         service: PushServiceFront,
@@ -110,7 +110,7 @@ impl FeatureScene {
         self.settled(&id).await
     }
 
-    /// Sends a message in an app's name, whatever the answer.
+    /// Sends a message in an app's name and returns any response.
     pub(super) async fn offer(
         &self,
         service: PushServiceFront,
@@ -127,7 +127,7 @@ impl FeatureScene {
         }
     }
 
-    /// Asks a service in the app's name.
+    /// Calls a service in the app's name.
     pub(super) async fn ask(
         &self,
         service: PushServiceFront,

@@ -1,4 +1,4 @@
-//! The first table of albertengo-2020: what the connection server over XMPP (CCS) does, and what the one over HTTP does.
+//! The first table of albertengo-2020: the features of the connection server over XMPP (CCS) and of the one over HTTP.
 
 use anyhow::ensure;
 use reqwest::Method;
@@ -41,7 +41,7 @@ async fn upstream_by_http(scene: &FeatureScene, service: PushServiceFront) -> an
         scene.send(service, FeatureTarget::Token(&device.token), &FeatureMessage::marked("down")).await?;
     events.next().await?;
     let is_there = answer.to_string().contains("up-by-http");
-    // It would come on the next connection of CCS, where another trial does not expect it.
+    // Otherwise it would arrive on the next connection of CCS, where another trial does not expect it.
     let mut ccs = app_server(scene, service).await?;
     let heard = ccs.hear().await?;
     ccs.say(&json!({"message_type": "ack", "to": heard["from"], "message_id": heard["message_id"]})).await?;

@@ -1,4 +1,4 @@
-//! A device of the gateway that is connected over Server-Sent Events; what is written to it counts as confirmed.
+//! A device of the gateway that is connected over Server-Sent Events; a message counts as confirmed once it is written.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct FeatureDevice {
     secret: String,
 }
 
-/// The same, connected.
+/// A registered device that is connected.
 pub(super) struct EventDevice {
     response: Response,
     text: String,
@@ -56,7 +56,7 @@ impl EventDevice {
         timeout(PATIENCE, self.read()).await.context("no message came to the device in 20 seconds")?
     }
 
-    /// Reads messages up to one whose data has `mark`, and returns those before it.
+    /// Reads messages until the data of one has `mark`, and returns those before it.
     pub(super) async fn until(&mut self, mark: &str) -> anyhow::Result<Vec<Value>> {
         let mut before = Vec::new();
         loop {

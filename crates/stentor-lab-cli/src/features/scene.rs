@@ -1,5 +1,5 @@
-//! Where the trials take place: a server of our own as a process, an app that has devices of the gateway, and one whose push service
-//! is away.
+//! The setting of the trials: a server of our own as a process, an app with devices of the gateway, and an app with an unreachable push
+//! service.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use stentor_stage::server::{Server, data_dir};
 const QUEUE_MAX_CHUNKS: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Nobody answers there.
+/// An address without a server.
 const NOWHERE: &str = "https://127.0.0.1:1";
 
-/// A server and what is asked of it.
+/// A server and a client of it.
 pub(super) struct FeatureScene {
     pub(super) http: Client,
     pub(super) url: String,
-    /// Where app servers speak XMPP.
+    /// Address for app servers that speak XMPP.
     pub(super) ccs_address: String,
     /// The app, and a key of it.
     pub(super) app: String,
     pub(super) key: String,
-    /// The app whose push service is away, and a key of it.
+    /// The app with the unreachable push service, and a key of it.
     pub(super) stuck_app: String,
     pub(super) stuck_key: String,
     _server: Server,
@@ -48,7 +48,7 @@ impl FeatureScene {
         let client = server.client()?;
         let url = client.server().to_owned();
         let ccs_address = std::fs::read_to_string(data_dir(directory.path()).join("ccs.addr"))
-            .context("the server tells no address of CCS")?;
+            .context("the server has not written the address of CCS")?;
         let mut apps = Vec::new();
         for name in ["features", "stuck"] {
             let app = text(&client.post("/v1/apps", &json!({"name": name})).await?, "id")?;
@@ -81,13 +81,13 @@ impl FeatureScene {
         FeatureDevice::register(&self.http, &self.url, &self.key).await
     }
 
-    /// Waits until a message has reached its mailbox, or what else becomes of it.
+    /// Waits until a message has reached its mailbox or has ended otherwise.
     pub(super) async fn settled(&self, message: &str) -> anyhow::Result<()> {
         let path = format!("{}/v1/messages/{}/ledger", self.url, segment(message));
         let ended = async {
             loop {
-                let asked = self.http.get(&path).bearer_auth(&self.key);
-                let ledger: Value = asked.send().await?.error_for_status()?.json().await?;
+                let request = self.http.get(&path).bearer_auth(&self.key);
+                let ledger: Value = request.send().await?.error_for_status()?.json().await?;
                 if ledger["state"] != "running" && ledger["state"] != "scheduled" {
                     return anyhow::Ok(());
                 }

@@ -21,7 +21,7 @@ pub(super) type FeatureTrial =
 const LAST: &str = "last";
 /// Longer than the life of a message that is to expire.
 const LONGER_THAN_TTL: Duration = Duration::from_millis(1_500);
-/// Messages after which a queue for a push service that is away is full.
+/// Number of messages that fills the queue of an unreachable push service.
 const OFFERS_MAX_COUNT: usize = 64;
 
 /// The features in the order of the table.
@@ -114,7 +114,7 @@ async fn multicast(scene: &FeatureScene, service: PushServiceFront) -> anyhow::R
     ))
 }
 
-/// Sends two messages to a device that is away, and returns what it gets when it is back.
+/// Sends two messages to a disconnected device, and returns those that it receives after it has reconnected.
 async fn two_while_away(
     scene: &FeatureScene,
     service: PushServiceFront,

@@ -1,5 +1,4 @@
-//! The app server: it is handed what the device has sent, acknowledges it, and sends it back, over the same connection or by FCM's
-//! HTTP v1.
+//! The app server: it receives the device's messages, acknowledges them, and sends them back, over the same connection or by FCM's HTTP v1.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +16,7 @@ use super::gateway_api::{APP, CCS_PORT, GatewayCaller, SEND_KEY, SEND_PORT, fact
 use crate::features::PushServiceFront;
 use stentor_stage::ccs_client::{CcsAppServer, read, stanza};
 
-/// How long what is sent back may wait for the device, in seconds: as long as a fork, and in the published code of GCM.
+/// Time to live of a returned message, in seconds: that of a fork, and that in the published code of GCM.
 const TTL_SECONDS: u32 = 600;
 const TTL_SECONDS_OF_CODE: u32 = 5;
 
@@ -52,13 +51,13 @@ impl AppServerHalf {
         Ok(Self { samples, serving, out: None })
     }
 
-    /// Counts anew.
+    /// Starts a new count of samples.
     pub(super) fn arm(&mut self, arm: Arm) {
         lock(&self.samples).clear();
         self.out = Some(arm.out);
     }
 
-    /// Writes down what was seen; fails where serving ended before.
+    /// Writes the samples to the file of the order `Arm`. Fails if serving ended early.
     pub(super) async fn stop(&mut self) -> anyhow::Result<Report> {
         if self.serving.is_finished() {
             (&mut self.serving).await??;
@@ -83,9 +82,9 @@ fn lock(samples: &Mutex<Vec<ServerSample>>) -> std::sync::MutexGuard<'_, Vec<Ser
 struct AppServer {
     server: CcsAppServer<Stream>,
     answers: AppServerAnswers,
-    /// By what it sends downstream, where that is not the connection itself.
+    /// The HTTP client for downstream messages; `None` if they go over the connection itself.
     front: Option<Arc<HttpV1Front>>,
-    /// What is on its way downstream by it.
+    /// Downstream requests in flight through `front`.
     sends: JoinSet<anyhow::Result<()>>,
     samples: Arc<Mutex<Vec<ServerSample>>>,
 }
@@ -145,7 +144,7 @@ impl AppServer {
     }
 }
 
-/// FCM's HTTP v1 as an app server calls it.
+/// An app server's client of FCM's HTTP v1.
 struct HttpV1Front {
     api: GatewayCaller,
     path: String,
@@ -161,13 +160,13 @@ impl HttpV1Front {
         }
     }
 
-    /// Writes the body of what would be said over CCS.
+    /// Writes the HTTP v1 body of a downstream message, given as CCS.
     fn body(&self, mut answer: Value) -> String {
         let message = json!({"token": answer["to"].take(), "data": answer["data"].take()});
         json!({"message": message}).to_string()
     }
 
-    /// Sends it.
+    /// Sends a body to the API.
     async fn send(&self, body: String) -> anyhow::Result<()> {
         let authorization = ("authorization", self.authorization.as_str());
         let sent = self.api.ask((Method::POST, &self.path), authorization, ("application/json", body)).await;
@@ -175,14 +174,14 @@ impl HttpV1Front {
     }
 }
 
-/// What is said to a message of the device.
+/// Writes the answers to a message of the device.
 struct AppServerAnswers {
-    /// Whether it is only told that its message came, as by the published code of GCM.
+    /// True if the device receives only the id of its message instead of an echo, as in the published code of GCM.
     has_no_echo: bool,
 }
 
 impl AppServerAnswers {
-    /// Returns what the gateway is told, and what the device is sent.
+    /// Returns the acknowledgement for the gateway and the message for the device.
     fn to(&self, heard: &Value) -> [Value; 2] {
         let (from, id) = (&heard["from"], &heard["message_id"]);
         let ack = json!({"message_type": "ack", "to": from, "message_id": id});

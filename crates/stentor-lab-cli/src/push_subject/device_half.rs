@@ -1,4 +1,4 @@
-//! The device: it registers as the service's clients do, sends a message up, and waits for what comes back down.
+//! The device: it registers like the service's clients, sends a message up, and waits for the one that comes back down.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use stentor_stage::text::cell;
 
 /// The program on the device.
 const PROGRAM: &str = "org.example.study";
-/// What a message says: the payload under the name that the paper gives it, and which message it is.
+/// Keys of a message's data: the payload, under the paper's name for it, and the id of the message.
 const PAYLOAD: &str = "PAYLOAD";
 const ID: &str = "ID";
-/// Where the published code of GCM says which message came.
+/// Key of the id of the acknowledged message in the published code of GCM.
 const ACKNOWLEDGED: &str = "ack_msgid";
-/// Letters of the payload that name the message in the published code of FCM.
+/// Letters at the start of the payload that are the id of the message in the published code of FCM.
 const ID_INSIDE_BYTES: usize = 20;
-/// How long a message may wait for the app server.
+/// Time for which a message may wait for the app server.
 const TTL: Duration = Duration::from_secs(600);
 
 /// The device, once it is connected.
@@ -37,9 +37,9 @@ pub(super) struct DeviceHalf {
     prepare: Prepare,
     app: String,
     arm: Option<Arm>,
-    /// Messages so far, each with a name of its own.
+    /// Messages so far; the id of each is made from this count.
     sent: u64,
-    /// Whether the payload itself begins with that name, as in the published code of FCM.
+    /// True if the payload begins with the id, as in the published code of FCM.
     has_id_inside: bool,
 }
 
@@ -51,7 +51,7 @@ struct DeviceFlight {
     sample: ClientSample,
 }
 
-/// What came of the exchanges of a run.
+/// The exchanges of a run, under way and done.
 #[derive(Default)]
 struct PushFlights {
     flights: BTreeMap<String, DeviceFlight>,
@@ -73,7 +73,7 @@ impl DeviceHalf {
         Ok(Self { client, prepare, app, arm: None, sent: 0, has_id_inside })
     }
 
-    /// Knows what is to be done.
+    /// Keeps the order for the next run.
     pub(super) fn arm(&mut self, arm: Arm) {
         self.arm = Some(arm);
     }
@@ -121,7 +121,7 @@ impl DeviceHalf {
             ttl: TTL,
         };
         let t_ser_end = monotonic_ns();
-        // Whatever came down before is acknowledged by it.
+        // Acknowledges all earlier downstream messages.
         self.client.confirm_with_next();
         self.client.send(message).await?;
         let flags = SENT_WHILE_WRITTEN | READ_WHILE_RECEIVED;
@@ -130,7 +130,7 @@ impl DeviceHalf {
         Ok(())
     }
 
-    /// Returns the name of the next message, and its payload.
+    /// Returns the id of the next message, and its payload.
     fn named(&self, text: &str) -> (String, String) {
         if !self.has_id_inside {
             return (format!("{:08}", self.sent), text.to_owned());
@@ -168,7 +168,7 @@ impl DeviceHalf {
         Ok(())
     }
 
-    /// Reads what came back; what says only that the message came stands for its length, which the device knows.
+    /// Reads the message that came back. A mere acknowledgement stands for the length of the payload, which the device knows.
     fn answer(&self, flight: &DeviceFlight, data: &McsData) -> anyhow::Result<Content> {
         match value(data, PAYLOAD) {
             Some(text) if text == flight.text => Ok(flight.request.clone()),

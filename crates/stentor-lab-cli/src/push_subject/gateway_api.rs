@@ -1,4 +1,4 @@
-//! The gateway's HTTP side as its halves ask it, and what they have to know of it.
+//! A client of the gateway's HTTP side for its halves, and the facts that they need about the gateway.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,22 +8,22 @@ use reqwest::{Body, Certificate, Client, Method};
 use serde_json::Value;
 use stentor_lab::subject::setup::TLS_NAME;
 
-/// Facts of a gateway, by the names under which its other halves are told them.
+/// Names of the facts about a gateway that its other halves receive as factors.
 pub(super) const API_PORT: &str = "gateway_api_port";
 pub(super) const MCS_PORT: &str = "gateway_mcs_port";
 pub(super) const CCS_PORT: &str = "gateway_ccs_port";
-/// Where the app server reaches the HTTP side.
+/// Port at which the app server reaches the HTTP side.
 pub(super) const SEND_PORT: &str = "gateway_send_port";
-/// The app, and the keys with which devices register for it and its app server sends.
+/// The app, the key with which devices register, and the key with which the app server sends.
 pub(super) const APP: &str = "gateway_app";
 pub(super) const JOIN_KEY: &str = "gateway_join_key";
 pub(super) const SEND_KEY: &str = "gateway_send_key";
 
 type Factors = BTreeMap<String, String>;
 
-/// Returns what a half was told.
+/// Returns a fact from the factors. Fails if it is missing.
 pub(super) fn fact<'a>(factors: &'a Factors, name: &str) -> anyhow::Result<&'a str> {
-    factors.get(name).map(String::as_str).with_context(|| format!("nobody said what {name} is"))
+    factors.get(name).map(String::as_str).with_context(|| format!("the factor {name} is missing"))
 }
 
 /// Returns the address of one of the gateway's ports.
@@ -38,7 +38,7 @@ pub(super) struct GatewayCaller {
 }
 
 impl GatewayCaller {
-    /// Prepares it, with TLS where the cell wants that.
+    /// Prepares a client, with TLS if the cell requires it.
     pub(super) fn at(address: SocketAddr, factors: &Factors) -> anyhow::Result<Self> {
         let mut builder = Client::builder().no_proxy();
         let mut url = format!("http://{address}");
@@ -50,7 +50,7 @@ impl GatewayCaller {
         Ok(Self { http: builder.build()?, url })
     }
 
-    /// Asks with a header for who asks; returns the status and the body.
+    /// Sends a request with a header for authorization and returns the body. Fails if the status is no success.
     pub(super) async fn ask(
         &self,
         (method, path): (Method, &str),
@@ -65,7 +65,7 @@ impl GatewayCaller {
         Ok(body.to_vec())
     }
 
-    /// Asks in JSON.
+    /// Sends a request in JSON.
     pub(super) async fn json(
         &self,
         what: (Method, &str),

@@ -1,4 +1,4 @@
-//! The gateway in this process, with one app whose devices and whose app server connect to it.
+//! The gateway in this process, with one app; its devices and its app server connect to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,12 +17,12 @@ use stentor_stage::text::cell;
 
 /// The gateway, as long as this process lives.
 pub(super) struct GatewayHalf {
-    // The server's files are in it.
+    // Keeps the directory of the server's files.
     _directory: TempDir,
 }
 
 impl GatewayHalf {
-    /// Starts it, and makes the app; returns what the other halves have to know.
+    /// Starts the gateway and creates the app; returns the facts that the other halves need.
     pub(super) async fn start(prepare: &Prepare) -> anyhow::Result<(Self, BTreeMap<String, String>)> {
         let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
         let bind = prepare.bind.unwrap_or_else(anywhere);

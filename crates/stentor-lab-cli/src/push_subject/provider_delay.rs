@@ -1,5 +1,5 @@
-//! The time that a push service takes by itself, which the gateway here does not take: a stated parameter, spent between the gateway
-//! and the app server, each way by itself.
+//! The processing time of a push service, which the gateway here does not take: a stated parameter, spent between the gateway and the app
+//! server, in each direction separately.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,11 +12,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-/// Pieces that may be on their way at once; the sender waits then.
+/// Limit of delayed pieces of data; the sender waits beyond it.
 const PIECES_MAX_COUNT: usize = 1_024;
 const PIECE_BYTES: usize = 16 << 10;
 
-/// How long a push service keeps what it passes on.
+/// Delay of a push service in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProviderDelay {
     /// From the gateway to the app server.
@@ -26,7 +26,7 @@ pub(super) struct ProviderDelay {
 }
 
 impl ProviderDelay {
-    /// Reads it from the factors of a cell, which has one at the level `paper` of `provider`.
+    /// Reads the delay from the factors of a cell; only the level `paper` of the factor `provider` has one.
     pub(super) fn of(factors: &BTreeMap<String, String>) -> anyhow::Result<Option<Self>> {
         if factors.get("provider").is_none_or(|level| level != "paper") {
             return Ok(None);
@@ -38,7 +38,7 @@ impl ProviderDelay {
         Ok(Some(Self { up: ms("provider_up_ms")?, down: ms("provider_down_ms")? }))
     }
 
-    /// Listens in front of a port of this machine, and passes on what comes late; returns its own port.
+    /// Listens in front of a port of this machine and forwards data with the delay; returns the new port.
     pub(super) async fn in_front_of(self, bind: IpAddr, port: u16) -> anyhow::Result<u16> {
         let listener = TcpListener::bind(SocketAddr::new(bind, 0)).await?;
         let address = listener.local_addr()?;
@@ -63,7 +63,7 @@ impl ProviderDelay {
     }
 }
 
-/// Passes on each piece so long after it came.
+/// Forwards each piece after the delay.
 async fn late(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -3,10 +3,10 @@
 use super::ScalingCosts;
 use serde_json::{Value, json};
 
-/// What a measured campaign through some servers cost.
+/// Costs of a measured campaign through some servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MeasuredRun {
-    /// How many servers there were.
+    /// Number of servers.
     pub(crate) nodes: u32,
     pushes_per_second: f64,
     server_us_per_push: f64,
@@ -15,7 +15,7 @@ pub(crate) struct MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Reads the result of a benchmark over PostgreSQL; the error says what is missing.
+    /// Reads the result of a benchmark over PostgreSQL. The error names the missing value.
     pub(crate) fn read(result: &Value) -> Result<Self, String> {
         let number = |name: &str| {
             let value = result[name].as_f64().filter(|value| *value >= 0.0);
@@ -36,13 +36,13 @@ impl MeasuredRun {
         })
     }
 
-    /// Finds the run whose costs are nearest to those of so many servers: with as many, else fewer, else the fewest there are.
+    /// Finds the run for a number of servers: that number, else the next smaller one, else the smallest.
     pub(crate) fn nearest(runs: &[Self], nodes: u32) -> Option<&Self> {
         let below = runs.iter().filter(|run| run.nodes <= nodes).max_by_key(|run| run.nodes);
         below.or_else(|| runs.iter().min_by_key(|run| run.nodes))
     }
 
-    /// Returns these costs; what of the database's is the ledger's is not told apart by the benchmark, and taken from others.
+    /// Returns these costs. The benchmark does not separate the ledger's share of the database's time, so that share comes from `others`.
     pub(crate) fn costs(&self, others: &ScalingCosts, chunk_max_devices: u64) -> ScalingCosts {
         let of_ledger = others.ledger_us_per_chunk / chunk_max_devices as f64;
         ScalingCosts {

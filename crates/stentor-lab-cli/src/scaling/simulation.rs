@@ -1,7 +1,7 @@
 //! A campaign through several servers, event by event.
 //!
-//! Each server has one transaction of the ledger under way at most, which takes all that waits, as a group commit does; only one
-//! is open in the whole database. What is read needs a processor of the database, and no lock.
+//! Each server has at most one transaction of the ledger under way, which takes all waiting chunks, like a group commit. Only one
+//! transaction is open in the whole database. A read needs a processor of the database, and no lock.
 
 use super::station::Station;
 use super::{ScalingCosts, ScalingResult, ScalingShape};
@@ -21,14 +21,14 @@ struct Transaction {
     settled: u64,
 }
 
-/// What the database's processors do.
+/// Work of the database's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DatabaseWork {
     Ledger(Transaction),
     Read(usize),
 }
 
-/// What ends at some time.
+/// The end of a step of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SimulatedEvent {
     DatabaseDone(DatabaseWork),
@@ -38,7 +38,7 @@ enum SimulatedEvent {
 
 struct SimulatedNode {
     processors: Station<()>,
-    /// Chunks that it may still lease.
+    /// Remaining chunks that it may lease.
     free: u64,
     to_settle: u64,
     is_writing: bool,
@@ -51,7 +51,7 @@ pub(super) struct Simulation<'a> {
     dice: StdRng,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64, SimulatedEvent)>>,
-    /// Events so far: two at the same time happen in the order in which they were planned.
+    /// Events so far: two events at the same time happen in the order in which they were planned.
     planned: u64,
     nodes: Vec<SimulatedNode>,
     database: Station<DatabaseWork>,
@@ -128,7 +128,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Opens the server's next transaction, where something waits and none is under way.
+    /// Opens the server's next transaction, if work waits and no transaction is under way.
     fn write(&mut self, node: usize) {
         let writer = &mut self.nodes[node];
         let leased = writer.free.min(self.to_lease).min(TRANSACTION_MAX_CHUNKS);
@@ -159,7 +159,7 @@ impl<'a> Simulation<'a> {
         self.write(done.node);
     }
 
-    /// Has the database do something as soon as one of its processors is free.
+    /// Queues work for the database's processors.
     fn ask(&mut self, work: DatabaseWork) {
         if let Some(work) = self.database.take(work, self.now_ns) {
             self.begin(work);
@@ -168,7 +168,7 @@ impl<'a> Simulation<'a> {
 
     fn begin(&mut self, work: DatabaseWork) {
         let us = match work {
-            // A chunk is leased and settled: half of what both cost for each.
+            // Each chunk is leased once and settled once: half of its cost for either.
             DatabaseWork::Ledger(Transaction { leased, settled, .. }) => {
                 self.costs.ledger_us_per_transaction
                     + (leased + settled) as f64 * self.costs.ledger_us_per_chunk / 2.0
@@ -195,7 +195,7 @@ impl<'a> Simulation<'a> {
         self.events.push(Reverse((self.now_ns + takes_ns, self.planned, event)));
     }
 
-    /// Returns about so long in nanoseconds, from half to one and a half of it.
+    /// Returns a random time around `us` in nanoseconds, from half to one and a half of it.
     fn about(&mut self, us: f64) -> u64 {
         (us * 1_000.0 * self.dice.random_range(0.5..1.5)).round() as u64
     }

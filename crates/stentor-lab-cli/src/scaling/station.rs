@@ -1,16 +1,16 @@
-//! Processors, or a lock: work waits in the order in which it came.
+//! A queueing station, for processors or a lock: work waits in the order of its arrival.
 
 use std::collections::VecDeque;
 
-/// Some places where work is done, and the work that waits for one.
+/// Some servers of a station, and the work that waits for one.
 #[derive(Debug)]
 pub(super) struct Station<W> {
     places: u32,
     busy: u32,
     waiting: VecDeque<W>,
-    /// When `busy` changed last.
+    /// Time of the last change of `busy`.
     changed_ns: u64,
-    /// Nanoseconds of all places together in which they were busy.
+    /// Busy time of all places together, in nanoseconds.
     worked_ns: u64,
 }
 
@@ -19,7 +19,7 @@ impl<W> Station<W> {
         Self { places, busy: 0, waiting: VecDeque::new(), changed_ns: 0, worked_ns: 0 }
     }
 
-    /// Takes work; returns it when a place is free for it now.
+    /// Takes work; returns it if a place is free for it now.
     pub(super) fn take(&mut self, work: W, now_ns: u64) -> Option<W> {
         if self.busy == self.places {
             self.waiting.push_back(work);
@@ -40,7 +40,7 @@ impl<W> Station<W> {
         next
     }
 
-    /// Returns the part of the time since the beginning in which its places were busy, 0 to 1.
+    /// Returns the share of the time since the beginning in which its places were busy, 0 to 1.
     pub(super) fn busy(&self, now_ns: u64) -> f64 {
         let worked = self.worked_ns + u64::from(self.busy) * (now_ns - self.changed_ns);
         worked as f64 / (now_ns as f64 * f64::from(self.places))

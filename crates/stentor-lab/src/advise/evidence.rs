@@ -1,4 +1,4 @@
-//! What advice rests on: times of exchanges and verdicts, of runs that are given or of those that are committed.
+//! The evidence of advice: times of exchanges and verdicts, from given runs or from the committed ones.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,40 @@ use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
 use crate::results::{METRICS, MeasuredCell, Results, part, verdicts};
 
-/// What the committed records of `docs/studies` say, one object a line; see [`write()`].
+/// Evidence from the committed records of `docs/studies`, one object per line; see [`write()`].
 const COMMITTED: &str = include_str!("committed.jsonl");
-/// Factors of cells whose exchanges are no plain ones: they are cut, a part of a whole, or have a reply that is fixed.
+/// Factors of cells with special exchanges: interrupted ones, parts of a whole, or a fixed reply.
 const UNUSUAL: [&str; 3] = ["interruption", "page", "reply"];
-/// The reading whose clock stops when an answer begins.
+/// The variant in which the clock stops when a response begins.
 const STOPPED_EARLY: &str = "code";
-/// Decimals of a millisecond that are kept.
+/// Rounding factor for milliseconds: three decimals are kept.
 const MS_DECIMALS: f64 = 1000.0;
-/// Letters of a date in front of a time of day.
+/// Letters of the date in a timestamp.
 const DATE_LETTERS: usize = 10;
 
-/// What the runs of one study say.
+/// The evidence from the runs of one study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyEvidence {
-    /// Which runs they are.
+    /// The runs.
     pub source: EvidenceSource,
-    /// Cells that have a time.
+    /// Cells with a measured time.
     pub timed: Vec<Timed>,
     /// Verdicts on claims, by id.
     pub(super) verdicts: BTreeMap<String, EvidenceVerdict>,
 }
 
-/// Which runs.
+/// The origin of evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceSource {
     /// The study.
     pub study: String,
-    /// Where its records are.
+    /// The location of its records.
     pub records: String,
-    /// The day on which the last of them was made.
+    /// The date of the last record.
     pub date: String,
 }
 
-/// A cell that has a time.
+/// A cell with a measured time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timed {
     /// Transport and format.
@@ -52,21 +52,21 @@ pub struct Timed {
     pub part: String,
     /// The subject.
     pub subject: String,
-    /// Whether both halves are played by this binary.
+    /// True if both halves are built-in subjects.
     pub is_ours: bool,
     /// Levels by factor.
     pub levels: BTreeMap<String, String>,
     /// Name of the link's profile.
     pub link: String,
-    /// Bytes of the larger body, request or answer.
+    /// Bytes of the larger body, of the request or of the response.
     pub body_bytes: u64,
-    /// Median of an exchange, in milliseconds.
+    /// Median duration of an exchange, in milliseconds, as geometric mean over the forks.
     pub median_ms: f64,
     /// Lower end of its interval.
     pub low_ms: Option<f64>,
     /// Upper end.
     pub high_ms: Option<f64>,
-    /// Forks that it was measured with.
+    /// Number of measured forks.
     pub forks: usize,
 }
 
@@ -75,7 +75,7 @@ pub struct Timed {
 pub(super) struct EvidenceVerdict {
     /// The verdict.
     pub(super) verdict: ClaimVerdict,
-    /// What was compared, where the claim could be tested in a part only.
+    /// The compared part, if the claim could be tested in part only.
     pub(super) part: Option<String>,
 }
 
@@ -93,7 +93,7 @@ enum EvidenceLine {
 }
 
 impl StudyEvidence {
-    /// Takes from results what advice rests on.
+    /// Extracts evidence from results.
     pub fn of(results: &Results, records: &str) -> Result<Self, ClaimsError> {
         let last = results.records.iter().map(|record| record.ended.as_str()).max().unwrap_or_default();
         let date = last.chars().take(DATE_LETTERS).collect();
@@ -102,13 +102,13 @@ impl StudyEvidence {
         Ok(Self { source, timed, verdicts: verdicts_of(results)? })
     }
 
-    /// Returns what the committed records say.
+    /// Returns the evidence of the committed records.
     #[must_use]
     pub fn committed() -> Vec<Self> {
         read(COMMITTED)
     }
 
-    /// Adds to runs that are given the committed ones of all other studies.
+    /// Adds the committed evidence of all studies that `given` does not contain.
     #[must_use]
     pub fn with_committed(mut given: Vec<Self>) -> Vec<Self> {
         let studies: Vec<String> = given.iter().map(|one| one.source.study.clone()).collect();
@@ -142,7 +142,7 @@ impl Timed {
     }
 }
 
-/// The dialect stands first in a subject's id.
+/// Returns the dialect, which is the first part of a subject's id.
 fn dialect_of(id: &str) -> &str {
     id.split('/').next().unwrap_or_default()
 }
@@ -151,7 +151,7 @@ fn rounded(ms: f64) -> f64 {
     (ms * MS_DECIMALS).round() / MS_DECIMALS
 }
 
-/// Returns our verdicts on the claims that rules rest on, as far as the results bear on them.
+/// Returns our verdicts on the claims cited by rules, as far as the results bear on them.
 fn verdicts_of(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, ClaimsError> {
     let mut all = BTreeMap::new();
     let rules = rules()?;
@@ -179,8 +179,7 @@ fn verdicts_of(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, C
     Ok(all)
 }
 
-/// Writes evidence as the committed file has it; `cargo run -p stentor-lab --example committed-figures` does so with
-/// `docs/studies`.
+/// Writes evidence in the format of the committed file; `cargo run -p stentor-lab --example committed-figures` does so with `docs/studies`.
 #[must_use]
 pub fn write(all: &[StudyEvidence]) -> String {
     let lines = all.iter().flat_map(|one| {
@@ -194,7 +193,7 @@ pub fn write(all: &[StudyEvidence]) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Reads what [`write()`] wrote; lines that are none of it are left out.
+/// Parses the output of [`write()`]; invalid lines are ignored.
 fn read(text: &str) -> Vec<StudyEvidence> {
     let mut all: Vec<StudyEvidence> = Vec::new();
     for line in text.lines().filter_map(|line| serde_json::from_str::<EvidenceLine>(line).ok()) {

@@ -1,10 +1,10 @@
-//! Links, as far as bytes on them take time.
+//! Link presets, and the time that messages take on them.
 
 use serde::Serialize;
 
-/// Bytes of a request's and an answer's HTTP headers together, about: what the laboratory's own subjects send.
+/// Approximate bytes of the HTTP headers of a request and a response together, as sent by the laboratory's own subjects.
 pub(super) const HTTP_BYTES: u64 = 260;
-/// Content of a packet and its headers, in bytes.
+/// Payload and headers of a packet, in bytes.
 const PACKET_BYTES: (u64, u64) = (1448, 52);
 /// Bits of a byte.
 const BITS: f64 = 8.0;
@@ -16,17 +16,17 @@ const MS: f64 = 1000.0;
 pub struct LinkPreset {
     /// Its name.
     pub name: &'static str,
-    /// Round trip without load, in milliseconds.
+    /// Round-trip time without load, in milliseconds.
     pub round_trip_ms: f64,
-    /// Upwards, in megabits a second: the slower direction.
+    /// Upstream rate, in megabits per second, which is the slower direction.
     pub megabits_per_second: f64,
-    /// Whether a radio stays awake for seconds after each message.
+    /// True if the radio stays awake for seconds after each message.
     pub has_tail: bool,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub source: &'static str,
 }
 
-/// The links that can be asked for, the fastest first.
+/// The available links, the fastest first.
 pub const LINKS: [LinkPreset; 5] = [
     link("lan", 0.5, 100.0, false, "100 Mbit/s, 0.5 ms"),
     link("wifi", 2.0, 15.0, false, "Firefox's profile: 15 Mbit/s up, 2 ms"),
@@ -52,13 +52,13 @@ impl LinkPreset {
         LINKS.iter().find(|link| link.name == name)
     }
 
-    /// Works out how long a message of so many bytes takes, on a connection that is open.
+    /// Computes the time of a message of `bytes` on an open connection.
     #[must_use]
     pub fn message_ms(&self, bytes: u64) -> f64 {
         self.round_trip_ms + MS * wire_bits(bytes) / (self.megabits_per_second * 1e6)
     }
 
-    /// Works out which share of the link so many messages a second take.
+    /// Computes the share of the link taken by `per_second` messages of `bytes`.
     #[must_use]
     pub fn share(&self, bytes: u64, per_second: f64) -> f64 {
         wire_bits(bytes) * per_second / (self.megabits_per_second * 1e6)

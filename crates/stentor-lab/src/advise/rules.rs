@@ -1,4 +1,4 @@
-//! Rules as data, and the evaluator that applies them to a wish.
+//! Rules as data, and their evaluation for a request.
 
 use super::evidence::EvidenceVerdict;
 use super::{AdviceRequest, ClaimedFigures, Reason};
@@ -8,35 +8,35 @@ use serde::Deserialize;
 
 const TEXT: &str = include_str!("rules.toml");
 
-/// What a study says of some choices under some conditions.
+/// A finding of a study on some choices under some conditions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rule {
-    /// Choices that it speaks of.
+    /// Choices that it concerns.
     pub(super) choices: Vec<String>,
-    /// It applies from so many bytes on.
+    /// Minimum payload.
     #[serde(default)]
     payload_min_bytes: u64,
-    /// It applies up to so many bytes.
+    /// Maximum payload.
     payload_max_bytes: Option<u64>,
-    /// It applies below so many messages a second.
+    /// It applies below this rate of messages per second.
     below_per_second: Option<f64>,
-    /// It applies only to links whose radio stays awake after a message.
+    /// If set, it applies only to links whose radio stays awake after a message.
     #[serde(default)]
     link_has_tail: bool,
-    /// Points, if the claim behind it holds and the wish weighs as usual.
+    /// Points, if the claim behind it holds and its criterion has the usual weight.
     points: f64,
-    /// By which wish points are weighed; in full without one.
+    /// The criterion that weights the points; without one they count in full.
     weighed_by: Option<Concern>,
     /// The reason.
     text: String,
-    /// Study and claim behind it, with a space between.
+    /// Study and claim behind it, separated by a space.
     pub(super) claim: Option<String>,
     /// The part of the claim that bears on the choice, as a check.
     pub(super) part: Option<String>,
 }
 
-/// What somebody may care about.
+/// A criterion of the request.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Concern {
@@ -56,7 +56,7 @@ pub(super) fn rules() -> Result<Vec<Rule>, ClaimsError> {
 }
 
 impl Rule {
-    /// Returns what it says of a choice; `None` where it does not apply.
+    /// Returns the reason for or against a choice; `None` if the rule does not apply.
     pub(super) fn reason(
         &self,
         wish: &AdviceRequest,
@@ -64,7 +64,7 @@ impl Rule {
         known: &ClaimedFigures,
     ) -> Option<Reason> {
         let weight = self.weight(wish);
-        // What nobody asked about is not told.
+        // A criterion without weight is not reported.
         if weight == 0.0 || !self.applies(wish, choice) {
             return None;
         }
@@ -99,7 +99,7 @@ impl Rule {
     }
 }
 
-/// How much a claim counts: measurements of ours decide where there are some, else the paper's own tables.
+/// Returns the weight of a claim: our measurements decide if there are any, else the paper's own tables.
 fn credit(published: Option<ClaimVerdict>, ours: Option<&EvidenceVerdict>) -> f64 {
     match ours.map(|told| told.verdict).or(published) {
         None | Some(ClaimVerdict::Holds) => 1.0,

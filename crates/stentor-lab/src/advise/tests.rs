@@ -114,7 +114,7 @@ fn no_size_or_rate_panics() {
     }
 }
 
-/// What is cited of a choice without records of one's own.
+/// The measurements cited for a choice without records of one's own.
 fn cited(wish: &AdviceRequest, choice: &str) -> Vec<Measured> {
     let all = advise(wish, &StudyEvidence::committed()).expect("judged");
     find(&all, choice).measured.clone()

@@ -4,11 +4,10 @@
 //! for all poi in 250|461: duration[subject=HTTP PROBUF] < duration[subject=SOCKET] < 2 * duration[subject=HTTP XML DOM]
 //! ```
 //!
-//! A figure is named by its metric (`_` stands for a space; what holds other characters is put in `'…'`) and by what it
-//! must match: columns or factors, `|` between alternatives, a name on its own for a factor that only has to be there. What
-//! `for all` binds is matched too, unless a figure names that factor itself, and `$poi` is its value; a name that begins with
-//! `$` is a value only. `mean`, `min`, `max`, `sum` and `count` take figures in any number. `and` joins; a comparison may be a
-//! chain.
+//! A figure is selected by its metric and its filters. In the metric `_` stands for a space; a metric with other characters is put in
+//! `'…'`. Filters are columns or factors, with `|` between alternatives; a name on its own requires that the factor is present. A name
+//! bound by `for all` is also a filter, unless a figure names that factor itself, and `$poi` is its value; a name that begins with `$` is a
+//! value only. `mean`, `min`, `max`, `sum` and `count` take any number of figures. `and` joins comparisons; a comparison may be a chain.
 
 mod parser;
 
@@ -19,20 +18,20 @@ pub enum ClaimExpression {
     And(Vec<Self>),
     /// It must hold for every combination of values.
     ForAll(Vec<Binding>, Box<Self>),
-    /// Neighbours must compare as written.
+    /// Adjacent terms must compare as written.
     Chain(Term, Vec<(Comparator, Term)>),
 }
 
 /// A name and the values that it takes in turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The factor or column, or with `$` in front a value that no figure has to match.
+    /// The factor or column; with a leading `$` a mere value, which no figure has to match.
     pub name: String,
     /// Its values.
     pub values: Vec<String>,
 }
 
-/// How two terms are compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparator {
     /// Less than.
@@ -49,7 +48,7 @@ pub enum Comparator {
     NotEqual,
 }
 
-/// What is compared.
+/// A term of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Term {
     /// A number.
@@ -58,17 +57,17 @@ pub enum Term {
     Word(String),
     /// The value that a name is bound to.
     Variable(String),
-    /// The figures that are selected.
+    /// Selected figures.
     Figures(Selector),
     /// Two terms combined.
     Arithmetic(ArithmeticOperator, Box<Self>, Box<Self>),
     /// A term without its sign.
     Abs(Box<Self>),
-    /// Many figures summed up.
+    /// An aggregate of many figures.
     Aggregate(Aggregate, Vec<Self>),
 }
 
-/// What is calculated of two terms.
+/// An arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArithmeticOperator {
     /// Their sum.
@@ -81,7 +80,7 @@ pub enum ArithmeticOperator {
     Divide,
 }
 
-/// How many figures become one.
+/// The aggregate function of several figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregate {
     /// Arithmetic mean.
@@ -92,54 +91,54 @@ pub enum Aggregate {
     Max,
     /// The sum.
     Sum,
-    /// How many there are.
+    /// The number of figures.
     Count,
 }
 
-/// Which figures are meant.
+/// A selection of figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
     /// The metric.
     pub metric: String,
-    /// What must match.
+    /// Conditions on the figures.
     pub filters: Vec<Filter>,
 }
 
-/// A column or factor that must have one of some values; without values it only has to be there.
+/// A column or factor that must have one of some values; without values it only has to be present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     /// The column or factor.
     pub name: String,
-    /// The values; `$name` stands for what that name is bound to.
+    /// The values; `$name` stands for the value bound to that name.
     pub values: Vec<String>,
 }
 
-/// Why a claim cannot be read.
+/// A syntax error in a claim.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{expected} is wanted at character {at} of the claim")]
 pub struct SyntaxError {
-    /// What is missing.
+    /// The expected token.
     pub expected: &'static str,
-    /// Where, counted in characters from 1.
+    /// The position, in characters from 1.
     pub at: usize,
 }
 
 impl ClaimExpression {
-    /// Reads a claim.
+    /// Parses a claim.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         parser::ClaimParser::new(text).claim()
     }
 }
 
 impl Term {
-    /// Reads a term.
+    /// Parses a term.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         parser::ClaimParser::new(text).whole_term()
     }
 }
 
 impl Binding {
-    /// Reads `name in value|value`, with commas between several; nothing gives none.
+    /// Parses `name in value|value`, with commas between several; an empty text gives none.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, SyntaxError> {
         parser::ClaimParser::new(text).bindings()
     }

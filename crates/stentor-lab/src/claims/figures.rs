@@ -1,4 +1,4 @@
-//! Figures in the long format: one a line, each with where it was read, what it speaks of, and how sure it is.
+//! Figures in the long format: one per line, each with its source, its conditions and its interval.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ const SIXTY: f64 = 60.0;
 const DIGITS_PRINTED: i32 = 5;
 /// Digits of a measured figure and its bounds.
 const DIGITS_MEASURED: i32 = 3;
-/// The kind of a measured figure that does not stand for what its name says, because phases overlap; its note says why.
+/// The kind of a measured figure that does not represent its metric, because phases overlap; its note states the reason.
 pub const OVERLAPPING: &str = "overlapping";
-/// How the kind of a measured figure begins that can only be compared with its like; what it counts follows.
+/// Prefix of the kind of a measured figure that is comparable with its like only; the counted quantity follows.
 pub const ALIKE: &str = "measured: ";
-/// An interval that reaches so many times as far as its estimate says nothing.
+/// An interval that exceeds its estimate by this factor carries no information.
 const OPEN: f64 = 1e6;
 
-/// Why a file of figures cannot be used.
+/// Errors of reading a file of figures.
 #[derive(Debug, thiserror::Error)]
 pub enum FiguresError {
-    /// It is no such CSV.
+    /// Invalid CSV.
     #[error("the figures cannot be read: {0}")]
     Csv(#[from] csv::Error),
     /// A figure of ours has bounds that do not enclose it.
@@ -40,39 +40,39 @@ pub struct Figures(Vec<Figure>);
 pub struct Figure {
     /// Table, figure or section.
     pub source: String,
-    /// Which part of the study.
+    /// The part of the study.
     pub experiment: String,
-    /// What was measured: a protocol, a framework.
+    /// The measured subject: a protocol, a framework.
     pub subject: String,
     /// The other conditions, by name.
     pub factors: BTreeMap<String, String>,
-    /// What was measured of it.
+    /// The measured quantity.
     pub metric: String,
-    /// How it was summed up.
+    /// The statistic.
     pub stat: String,
     /// The figure.
     pub value: FigureValue,
     /// Its unit.
     pub unit: String,
-    /// `published`, `derived`, `in figure only`, `not measured`, or, of figures of ours, `measured`, [`OVERLAPPING`], or
-    /// [`ALIKE`] and what it counts.
+    /// `published`, `derived`, `in figure only`, `not measured`, or, for our own figures, `measured`, [`OVERLAPPING`], or [`ALIKE`] and the
+    /// counted quantity.
     pub kind: String,
-    /// What else is to be known.
+    /// A remark.
     pub note: String,
 }
 
-/// What a figure says.
+/// The value of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FigureValue {
     /// A number.
     Number(Interval),
     /// A word, as in a table of features.
     Word(String),
-    /// Nothing: the paper shows it in a picture only, or did not measure it.
+    /// No value: the paper shows it in a picture only, or did not measure it.
     Absent,
 }
 
-/// A number and how far it may be off; a printed figure is a point.
+/// A number with its interval; a printed figure is a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// Lower bound.
@@ -84,8 +84,8 @@ pub struct Interval {
 }
 
 impl Figures {
-    /// Reads figures with the columns `paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note`, where
-    /// factors are `name=value` with `;` between; measured ones may add `low` and `high`, the bounds of an interval.
+    /// Parses figures with the columns `paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note`, where factors are
+    /// `name=value`, separated by `;`. Measured figures may add `low` and `high`, the bounds of an interval.
     pub fn parse(text: &str) -> Result<Self, FiguresError> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let header = reader.headers()?.clone();
@@ -96,12 +96,12 @@ impl Figures {
         Ok(Self(figures))
     }
 
-    /// Adds those of another file.
+    /// Adds the figures of another file.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// Lists them in the order of the file.
+    /// Lists the figures in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Figure> {
         self.0.iter()
     }
@@ -135,19 +135,19 @@ impl Figure {
         })
     }
 
-    /// Returns why it cannot be compared with any other, where that is so.
+    /// Returns the reason for which it cannot be compared with any other; `None` if it can.
     #[must_use]
     pub fn objection(&self) -> Option<&str> {
         (self.kind == OVERLAPPING).then_some(self.note.as_str())
     }
 
-    /// Returns what it counts, where it can only be compared with figures that count the same.
+    /// Returns the counted quantity, if the figure is comparable only with figures of the same quantity.
     #[must_use]
     pub fn alike(&self) -> Option<&str> {
         self.kind.strip_prefix(ALIKE)
     }
 
-    /// Returns what a name stands for: a column, or else a factor.
+    /// Returns the value of a column, or else of a factor.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         match name {
@@ -173,7 +173,7 @@ impl fmt::Display for Figure {
 }
 
 impl FigureValue {
-    /// Reads a number, a duration (`hh:mm:ss`, as seconds), a word or nothing; `None` when bounds make no sense.
+    /// Parses a number, a duration (`hh:mm:ss`, as seconds), a word or an empty text; `None` if the bounds are invalid.
     fn read(text: &str, low: &str, high: &str) -> Option<Self> {
         let number = text.parse().ok().or_else(|| seconds(text)).filter(|number: &f64| number.is_finite());
         match (number, low.is_empty() && high.is_empty()) {
@@ -207,19 +207,19 @@ impl fmt::Display for FigureValue {
 }
 
 impl Interval {
-    /// Takes a number as exact.
+    /// Makes an exact number.
     #[must_use]
     pub const fn point(value: f64) -> Self {
         Self { low: value, value, high: value }
     }
 
-    /// Returns whether nothing is known of how far off the estimate is.
+    /// Returns true if the error of the estimate is unknown.
     #[must_use]
     pub fn is_open(self) -> bool {
         self.high > self.value.abs() * OPEN
     }
 
-    /// Applies an operation that is monotonic in each side: the extremes lie at the corners.
+    /// Applies an operation that is monotonic in each operand, so that the extremes are at the corners.
     #[must_use]
     pub fn combine(self, other: Self, apply: impl Fn(f64, f64) -> f64) -> Self {
         let corners = [
@@ -234,7 +234,7 @@ impl Interval {
         Self { low, value: apply(self.value, other.value), high }
     }
 
-    /// Drops the sign.
+    /// Returns the absolute value.
     #[must_use]
     pub fn abs(self) -> Self {
         let (low, high) = (self.low.abs(), self.high.abs());
@@ -258,7 +258,7 @@ impl fmt::Display for Interval {
     }
 }
 
-/// Writes a number with at most so many digits that mean something, and every digit before the point.
+/// Writes a number with at most `digits` significant digits, and with all digits before the decimal point.
 fn number(value: f64, digits: i32) -> String {
     let digits_before = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 + 1 };
     let decimals = (digits - digits_before).clamp(0, 6) as usize;

@@ -9,63 +9,63 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use terms::{NameBindings, Quantity};
 
-/// Numbers that differ by less than this share are equal: they were printed with fewer digits.
+/// Relative difference below which numbers are equal, because they were printed with fewer digits.
 const EQUAL_SHARE: f64 = 1e-9;
 
-/// What came of a claim.
+/// The judgment of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgment {
     /// The verdict.
     pub verdict: ClaimVerdict,
-    /// What was compared, in order.
+    /// The comparisons, in order.
     pub comparisons: Vec<Compared>,
-    /// What would have to be known, when it is not testable.
+    /// The missing knowledge, if it is not testable.
     pub missing: Option<String>,
 }
 
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// Where, as `name=value; name=value`; empty outside `for all`.
+    /// The bound values, as `name=value; name=value`; empty outside `for all`.
     pub cell: String,
-    /// Both sides as numbers or words, and the sign between.
+    /// Both sides as numbers or words, with the operator between them.
     pub text: String,
-    /// Whether it is so; `None` where the figures leave it open.
+    /// True if the comparison holds; `None` if the figures leave it open.
     pub is_so: Option<bool>,
 }
 
-/// Why a claim can never be judged.
+/// Errors that make a claim impossible to judge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JudgeError {
-    /// No figure matches, though all figures are there.
+    /// No figure matches, although all figures are present.
     #[error("no figure matches {0}")]
     NoMatch(String),
-    /// One figure is wanted and several match.
+    /// One figure is required and several match.
     #[error("several figures match {0}")]
     Ambiguous(String),
-    /// A name is used that nothing binds.
+    /// A name is not bound.
     #[error("${0} is not bound")]
     Unbound(String),
-    /// Words cannot be added or ordered.
+    /// A word is used where a number is required.
     #[error("{0} is not a number")]
     NotANumber(String),
 }
 
-/// Figures that claims are judged by.
+/// The figures and tolerances for judging claims.
 #[derive(Debug, Clone, Copy)]
 pub struct Bench<'a> {
     /// The figures.
     pub figures: &'a Figures,
-    /// True when every claim must find its figures, as in the paper's own tables; measurements may lack some, and come from
-    /// no table, so that `source` and `kind` are not looked at.
+    /// True if every claim must find its figures, as in the paper's own tables. Measurements may be incomplete, and come from no table, so
+    /// that `source` and `kind` are ignored for them.
     pub complete: bool,
-    /// Numbers that differ by no more than this share of the larger count as undecided.
+    /// Numbers that differ by at most this share of the larger count as undecided.
     pub tie_share: f64,
-    /// Measured numbers whose ratio may lie within this share of one count as undecided.
+    /// Measured numbers whose ratio may be within this share of one count as undecided.
     pub band_share: f64,
 }
 
-/// Why judging stopped.
+/// The reason for stopping a judgment.
 enum JudgeStop {
     Missing(String),
     Wrong(JudgeError),
@@ -97,7 +97,7 @@ impl Bench<'_> {
         Ok(Judgment { verdict: verdict(&comparisons), comparisons, missing: None })
     }
 
-    /// Works out a term; `None` where a figure is missing.
+    /// Evaluates a term; `None` if a figure is missing.
     pub fn value(&self, term: &Term, bound: &[(String, String)]) -> Result<Option<Interval>, JudgeError> {
         match self.number(term, &NameBindings::of(bound)) {
             Ok(number) => Ok(Some(number)),
@@ -151,7 +151,7 @@ impl Bench<'_> {
         Ok(Compared { cell: scope.to_string(), text, is_so })
     }
 
-    /// Compares numbers; `None` when they are too close or their intervals overlap.
+    /// Compares numbers; `None` if they are too close or their intervals overlap.
     fn ordered(&self, left: Interval, comparison: Comparator, right: Interval) -> Option<bool> {
         let gap =
             (left.value - right.value).abs() / left.value.abs().max(right.value.abs()).max(f64::MIN_POSITIVE);
@@ -171,20 +171,20 @@ impl Bench<'_> {
     }
 }
 
-/// Stops where figures would be compared that do not count the same.
+/// Stops if figures of different quantities would be compared.
 fn all_alike(counted: &BTreeSet<&str>) -> Result<(), JudgeStop> {
     if counted.len() < 2 {
         return Ok(());
     }
     let named: Vec<&str> = counted.iter().copied().collect();
     Err(JudgeStop::Missing(format!(
-        "what was measured is not the same and cannot be compared: {}",
+        "different quantities cannot be compared: {}",
         named.join("; ")
     )))
 }
 
-/// Returns whether one number lies below another: surely, surely not, or perhaps. Two that are both measured must be further
-/// apart than the band; numbers without intervals are compared as they are.
+/// Returns true if the left number is certainly below the right, false if it certainly is not, else `None`. Two measured numbers must be
+/// further apart than the band; numbers without intervals are compared as they are.
 fn below(left: Interval, right: Interval, band_share: f64) -> Option<bool> {
     let are_measured = left.low < left.high && right.low < right.high;
     let factor = if are_measured { 1.0 + band_share } else { 1.0 };
@@ -197,9 +197,9 @@ fn below(left: Interval, right: Interval, band_share: f64) -> Option<bool> {
     }
 }
 
-/// Returns whether `factor` times the left lies below the right for sure. The interval of the difference is recovered from
-/// both intervals (MOVER: Zou and Donner, Statistics in Medicine 27, 2008): intervals may overlap a little and the difference
-/// be sure all the same.
+/// Returns true if `factor` times the left number is certainly below the right. The interval of the difference is recovered from both
+/// intervals (MOVER: Zou and Donner, Statistics in Medicine 27, 2008), so the difference can be certain although the intervals overlap a
+/// little.
 fn surely_below(left: Interval, right: Interval, factor: f64) -> bool {
     let gap = right.value - factor * left.value;
     let doubt = (right.value - right.low).hypot(factor * (left.high - left.value));
@@ -236,7 +236,7 @@ fn verdict(comparisons: &[Compared]) -> ClaimVerdict {
     }
 }
 
-/// Lists every combination of bound values; the last name turns fastest.
+/// Lists every combination of bound values; the last name varies fastest.
 pub(super) fn combinations(bindings: &[Binding]) -> Vec<Vec<(String, String)>> {
     bindings.iter().fold(vec![Vec::new()], |rows, binding| {
         let with = |row: &Vec<(String, String)>, value: &String| {

@@ -1,4 +1,4 @@
-//! The studies that come with the laboratory.
+//! The studies shipped with the laboratory.
 
 /// Their ids, oldest first.
 pub const STUDIES: [&str; 5] =

@@ -1,24 +1,24 @@
-//! What figures say of a claim.
+//! Verdicts on claims.
 
 use serde::{Deserialize, Serialize};
 
-/// What figures say of a claim.
+/// The verdict of figures on a claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimVerdict {
-    /// It is as claimed.
+    /// All comparisons hold.
     Holds,
-    /// Some of it is the other way round.
+    /// At least one comparison is contradicted.
     DoesNotHold,
-    /// Some of it is too close to call, none is the other way round.
+    /// At least one comparison is too close to call, and none is contradicted.
     Undecided,
-    /// A figure is missing, or cannot say.
+    /// A figure is missing or unusable.
     #[default]
     NotTestable,
 }
 
 impl ClaimVerdict {
-    /// Returns the word for people.
+    /// Returns the word for display.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! A battery that a radio empties: exchanges of a trace again and again, a cell, and a log as the phone would write it.
+//! Battery discharge by a radio: the repeated exchanges of a trace, a cell, and a log in the form of a phone's.
 
 mod cell;
 mod traffic;
@@ -14,76 +14,76 @@ use serde::Serialize;
 pub use cell::{BatteryCell, MAH_OF_NEXUS_7};
 pub use traffic::RepeatedTraffic;
 
-/// Hours after which a battery that is not empty yet is given up: more than a month.
+/// Hours after which a simulation is abandoned if the battery is not empty: more than a month.
 pub const HOURS_MAX: f64 = 1000.0;
 /// Seconds between two lines of the log, as in albertengo-2020.
 pub const LOG_EVERY_S: f64 = 180.0;
-/// Celsius that every line of the log says: the middle of albertengo-2020's 25 to 30; nothing models a temperature.
+/// Temperature in every line of the log, in °C: the middle of albertengo-2020's 25 to 30. Temperature is not modelled.
 pub const CELSIUS: f64 = 27.5;
 
-/// Steps in which the progress of one discharge is told.
+/// Progress steps of one discharge.
 pub const THOUSAND: u64 = 1000;
 
 const HOUR_S: f64 = 3600.0;
-/// The cell is asked for its voltage this often.
+/// Maximum time step after which the cell's voltage is recomputed.
 const STEP_NS: i64 = SECOND_NS;
 
-/// What is emptied, and how.
+/// The parameters of a discharge.
 #[derive(Debug, Clone)]
 pub struct Discharge<'a> {
     /// The radio.
     pub model: &'a RadioModel,
-    /// What is sent, with one exchange a period.
+    /// The trace of the exchanges, which are repeated one per period.
     pub trace: &'a PacketTrace,
-    /// From one exchange to the next.
+    /// Period of the exchanges.
     pub period_ns: i64,
-    /// From one exchange to the next in the trace.
+    /// Period of the exchanges in the trace.
     pub captured_every_ns: i64,
-    /// Each exchange begins up to so much late.
+    /// Maximum random delay of an exchange.
     pub jitter_ns: i64,
     /// The full cell.
     pub cell: BatteryCell,
-    /// What the rest of the phone uses all the time.
+    /// Constant power of the rest of the phone.
     pub base_w: f64,
 }
 
 /// One discharge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DischargeRun {
-    /// What the jitter follows from.
+    /// The seed of the jitter.
     pub seed: u64,
-    /// Which coefficients.
+    /// The bound of the coefficients.
     pub bound: Bound,
-    /// From full to empty.
+    /// Hours from full to empty.
     pub hours: f64,
-    /// Exchanges that were begun.
+    /// Exchanges started.
     pub exchanges: u64,
-    /// Joules that the radio used.
+    /// Energy used by the radio.
     pub radio_joule: f64,
-    /// Joules that the rest used.
+    /// Energy used by the rest of the phone.
     pub base_joule: f64,
-    /// A line each three minutes, and one at the end.
+    /// One line every three minutes, and one at the end.
     #[serde(skip)]
     pub log: Vec<LogLine>,
 }
 
-/// Several discharges: as the source has the coefficients, and with all of them low and all of them high.
+/// Several discharges: with the source's coefficients, with all coefficients low and with all high.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BatteryEstimate {
-    /// Hours, on average over the runs with the source's coefficients.
+    /// Mean hours of the runs with the source's coefficients.
     pub hours: f64,
-    /// Hours of the shortest and the longest of these runs.
+    /// Hours of the shortest and of the longest of these runs.
     pub hours_of_runs: (f64, f64),
-    /// Hours with all coefficients high, and with all of them low.
+    /// The band between the runs with all coefficients low and all high: shorter and longer hours.
     pub hours_band: (f64, f64),
-    /// All runs; the last two are the band's.
+    /// All runs; the last two are those of the band.
     pub runs: Vec<DischargeRun>,
 }
 
 impl Discharge<'_> {
-    /// Empties the cell `runs` times with seeds of their own, and once with low and once with high coefficients.
+    /// Discharges the cell `runs` times with different seeds, then once with low and once with high coefficients.
     ///
-    /// `progress` is told the thousandths of all charges that were taken so far.
+    /// `progress` receives the thousandths of all charges taken so far.
     pub fn answer(
         &self,
         seed: u64,
@@ -112,7 +112,7 @@ impl Discharge<'_> {
         })
     }
 
-    /// Empties the cell once.
+    /// Discharges the cell once.
     pub fn run(
         &self,
         seed: u64,
@@ -145,12 +145,12 @@ impl Discharge<'_> {
     }
 }
 
-/// What takes energy out of a cell as a radio tells it, and writes the log.
+/// Discharges a cell with the energy that a radio reports, and writes the log.
 struct Drain {
     cell: BatteryCell,
     base_w: f64,
     now_ns: i64,
-    /// Joules of bytes that are not yet taken.
+    /// Energy of bytes not yet taken from the cell.
     owed: f64,
     next_log_ns: i64,
     run: DischargeRun,
@@ -167,7 +167,7 @@ impl Drain {
         self.cell.is_empty()
     }
 
-    /// Returns the thousandths of the charge that were taken.
+    /// Returns the charge taken so far, in thousandths.
     fn taken(&self) -> u64 {
         THOUSAND - (self.cell.percent() * 10.0).ceil() as u64
     }
@@ -176,7 +176,7 @@ impl Drain {
         seconds(self.now_ns) / HOUR_S
     }
 
-    /// Takes a power for a time in which the voltage hardly changes.
+    /// Takes power until an instant close enough for the voltage to be constant.
     fn take(&mut self, radio_w: f64, to_ns: i64) {
         let lasts = seconds(to_ns - self.now_ns);
         let radio = radio_w * lasts + std::mem::take(&mut self.owed);

@@ -1,11 +1,11 @@
-//! Coefficients of models: data with their sources, and how far they may be off.
+//! Coefficients of models: values with their sources and bounds.
 
 use super::EnergyError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The radios whose coefficients come with this program.
+/// The radios with built-in coefficients.
 pub const RADIOS: [&str; 5] = ["lte", "3g", "3g-energybox", "wifi-s2", "wifi"];
 
 const TEXTS: [&str; 5] = [
@@ -19,33 +19,33 @@ const TEXTS: [&str; 5] = [
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
 
-/// Which of the values that a coefficient may have.
+/// The bound of a coefficient's value to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
-    /// The least.
+    /// The lower bound.
     Low,
-    /// The one that the source prints.
+    /// The value printed in the source.
     Value,
-    /// The greatest.
+    /// The upper bound.
     High,
 }
 
-/// One number of a model.
+/// One coefficient of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coefficient {
-    /// What the source prints.
+    /// The value printed in the source.
     pub value: f64,
-    /// The least that it may be.
+    /// The lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// The greatest that it may be.
+    /// The upper bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
 
-/// How a radio behaves.
+/// The state machine of a radio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineName {
@@ -55,9 +55,9 @@ pub enum MachineName {
     Umts,
     /// 3G with thresholds.
     UmtsBox,
-    /// Wi-Fi that sleeps after a while and has a higher power at a high rate.
+    /// Wi-Fi that sleeps after a timeout and draws more power at a high rate.
     WifiAdaptive,
-    /// Wi-Fi that is active or not.
+    /// Wi-Fi that is either active or idle.
     Wifi,
 }
 
@@ -69,13 +69,13 @@ pub struct RadioModel {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// How it behaves.
+    /// Its state machine.
     pub machine: MachineName,
-    /// Where the coefficients stand.
+    /// The source of the coefficients.
     pub source: String,
-    /// How far a power without bounds of its own may be off, in percent.
+    /// Tolerance of a power without bounds of its own, in percent.
     pub band_percent: f64,
-    /// What is not as in the source.
+    /// Differences from the source.
     pub note: String,
     /// The numbers; `_w` are watts, `_s` seconds.
     pub coefficients: BTreeMap<String, Coefficient>,
@@ -89,7 +89,7 @@ impl RadioModel {
         Self::parse(TEXTS[place]).ok()
     }
 
-    /// Reads a file of coefficients.
+    /// Parses a file of coefficients.
     pub fn parse(text: &str) -> Result<Self, EnergyError> {
         let model: Self = toml::from_str(text)
             .map_err(|error| EnergyError::Senseless(format!("the coefficients cannot be read: {error}")))?;
@@ -108,7 +108,7 @@ impl RadioModel {
         Ok(model)
     }
 
-    /// Returns all coefficients as the fields of a structure; names must be the same on both sides.
+    /// Deserializes all coefficients into a struct, which must have the same names.
     pub(super) fn fields<T: DeserializeOwned>(&self, bound: Bound) -> Result<T, EnergyError> {
         let value = |(name, coefficient): (&String, &Coefficient)| {
             (name.clone(), toml::Value::Float(self.bounded(name, *coefficient, bound)))

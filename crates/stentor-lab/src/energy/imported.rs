@@ -1,23 +1,23 @@
-//! Files of meters: what somebody else measured, and what this program recorded before.
+//! Meter files: measurements of external meters, and earlier recordings of this program.
 
 use super::meter::{MeterReading, TimeUnit, number};
 use super::series::{EnergySeries, PowerReading};
 use super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, nanoseconds};
 
-/// Lines of a file of a meter; at 170 readings a second these are 27 hours.
+/// Maximum of lines in a meter file: 27 hours at 170 readings a second.
 pub const LINES_MAX: u64 = 17_000_000;
 
-/// A file of a meter, read.
+/// A parsed meter file.
 #[derive(Debug, Clone)]
 pub struct MeterFile {
-    /// Its readings on its own clock, or on this machine's monotonic one where that was recorded.
+    /// Its readings, on this machine's monotonic clock if that was recorded, else on the meter's own clock.
     pub series: EnergySeries,
-    /// True when the times are those of this machine's monotonic clock.
+    /// True if the times are those of this machine's monotonic clock.
     pub is_monotonic: bool,
 }
 
-/// Which cell of a line is what.
+/// The index of each column in a line.
 #[derive(Clone, Copy)]
 struct ImportColumns {
     time: usize,
@@ -27,18 +27,18 @@ struct ImportColumns {
     unit: TimeUnit,
 }
 
-/// The order of cells in a file without a header.
+/// The columns of a file without a header.
 const BARE: ImportColumns =
     ImportColumns { time: 0, volt: 1, ampere: 2, monotonic: None, unit: TimeUnit::Seconds };
 
-/// Reads lines of time, volt and ampere, with a header or without; lines that begin with `#` are remarks.
+/// Parses lines of time, volt and ampere, with or without a header; lines that begin with `#` are comments.
 ///
-/// A header names its columns `time` (or `time_s`, `time_ms`, `time_us`), `volt`, `ampere`; `monotonic_ns` is there when
-/// the file was recorded here, which makes the figures measured, not imported.
+/// A header names its columns `time` (or `time_s`, `time_ms`, `time_us`), `volt`, `ampere`. The column `monotonic_ns` is present if the
+/// file was recorded here; its figures then count as measured, not imported.
 pub fn read(text: &str, name: &str) -> Result<MeterFile, EnergyError> {
     let mut columns = None;
     let mut rows: Vec<(MeterReading, Option<i64>)> = Vec::new();
-    // Spreadsheets put a byte order mark before the first line.
+    // Spreadsheets write a byte order mark before the first line.
     for (place, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let number = place as u64 + 1;
         if number > LINES_MAX {
@@ -80,7 +80,8 @@ fn finish(rows: &[(MeterReading, Option<i64>)], name: &str) -> Result<MeterFile,
     Ok(MeterFile { series, is_monotonic: offset.is_some() })
 }
 
-/// Returns how far the monotonic clock is ahead of the meter's: the least difference, since lines only ever come late.
+/// Returns the offset of the monotonic clock from the meter's: the least difference, because lines can only be delayed. `None` if a line
+/// lacks the monotonic time.
 fn offset(rows: &[(MeterReading, Option<i64>)]) -> Option<i64> {
     let differences = rows.iter().map(|(row, at)| Some((*at)?.saturating_sub(nanoseconds(row.time_s))));
     differences.collect::<Option<Vec<i64>>>()?.into_iter().min()

@@ -1,4 +1,4 @@
-//! What this machine can measure of itself, read from sysfs: powercap counters, batteries, and power sensors such as INA219.
+//! Meters of this machine, read from sysfs: powercap counters, batteries, and power sensors such as INA219.
 
 mod power;
 mod powercap;
@@ -10,36 +10,36 @@ use power::PowerDevice;
 use powercap::Zone;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel shows its devices.
+/// The mount point of sysfs.
 pub const SYS: &str = "/sys";
 
 /// One meter of this machine.
 #[derive(Debug)]
 pub struct Sensor {
-    /// Where its figures come from.
+    /// The origin of its figures.
     pub origin: EnergyOrigin,
-    /// The part of the machine that it speaks of.
+    /// The measured part of the machine.
     pub component: String,
     readings: SensorReadings,
 }
 
-/// What is read, and what was read of it.
+/// The meter, with its readings.
 #[derive(Debug)]
 enum SensorReadings {
     Counter(Zone, Vec<(i64, f64)>),
     Power(PowerDevice, Vec<PowerReading>),
 }
 
-/// A meter that is there and cannot be used.
+/// A meter that exists but cannot be used.
 #[derive(Debug)]
 pub struct Unusable {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Why, and what to do.
+    /// The reason and a remedy.
     pub problem: String,
 }
 
-/// Opens what is in a folder of a class of devices; `None` where that is no meter.
+/// Opens the meter in a device folder; `None` if the device is no meter.
 type OpenSensor = fn(&Path) -> Result<Option<Sensor>, EnergyError>;
 
 const CLASSES: [(&str, OpenSensor); 3] = [
@@ -48,7 +48,7 @@ const CLASSES: [(&str, OpenSensor); 3] = [
     ("class/hwmon", |path| Ok(PowerDevice::chip(path)?.map(Sensor::power))),
 ];
 
-/// Looks for meters below a directory that is built like `/sys`.
+/// Finds the meters below a directory with the layout of `/sys`.
 #[must_use]
 pub fn find(sys: &Path) -> (Vec<Sensor>, Vec<Unusable>) {
     let (mut sensors, mut unusable) = (Vec::new(), Vec::new());
@@ -74,9 +74,9 @@ impl Sensor {
         Self { origin, component, readings: SensorReadings::Power(device, Vec::new()) }
     }
 
-    /// Reads it at an instant of the clock and keeps what it says.
+    /// Takes a reading at the given time.
     ///
-    /// A counter must be read at least once while it goes round; half a minute is safe for every processor known.
+    /// A counter must be read at least once per wrap-around; half a minute is safe for every known processor.
     pub fn read(&mut self, at_ns: i64) -> Result<(), EnergyError> {
         match &mut self.readings {
             SensorReadings::Counter(zone, counted) => counted.push((at_ns, zone.joules()?)),
@@ -87,7 +87,7 @@ impl Sensor {
         Ok(())
     }
 
-    /// Returns what was read.
+    /// Returns the readings as a series.
     pub fn finish(self) -> Result<EnergySeries, EnergyError> {
         match self.readings {
             SensorReadings::Counter(_, counted) => {
@@ -98,7 +98,7 @@ impl Sensor {
     }
 }
 
-/// Lists a directory in the order of names; one that is not there is empty.
+/// Lists a directory in the order of names; a missing directory counts as empty.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let read = std::fs::read_dir(directory).into_iter().flatten();
     let mut paths: Vec<PathBuf> = read.flatten().map(|entry| entry.path()).collect();
@@ -106,18 +106,18 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads a file of sysfs that holds one word or number.
+/// Reads a sysfs file that holds one word or number.
 fn word(path: &Path) -> Result<String, EnergyError> {
     let text = std::fs::read_to_string(path);
     Ok(text.map_err(EnergyError::io(path.display().to_string()))?.trim().to_owned())
 }
 
-/// Reads a word where there may be none.
+/// Reads a word from a file that may be missing.
 fn word_if_any(path: &Path) -> Option<String> {
     word(path).ok().filter(|word| !word.is_empty())
 }
 
-/// Reads a whole number.
+/// Reads an integer.
 fn whole<N: std::str::FromStr>(path: &Path) -> Result<N, EnergyError> {
     let word = word(path)?;
     let problem = || EnergyError::Senseless(format!("{} holds {word:?}, not a number", path.display()));

@@ -1,18 +1,18 @@
-//! The lines of a meter, be they in a file or on a serial port: time, volt, ampere.
+//! The lines of a meter, in a file or on a serial port: time, volt, ampere.
 
 use super::EnergyError;
 use serde::Serialize;
 use std::io::{self, BufRead, Write};
 
-/// Bytes of a line of a meter that are looked at; more is no reading.
+/// Maximum bytes of a line; the rest of a longer line is dropped.
 pub const LINE_MAX_BYTES: usize = 256;
-/// The header of a file that a meter was recorded into; the last column is this machine's monotonic clock on arrival.
+/// The header of a recorded meter file. The last column is this machine's monotonic clock on arrival.
 pub const RECORD_HEADER: &str = "time_s,volt,ampere,monotonic_ns";
 
-/// The unit in which a meter tells the time.
+/// The unit of a meter's time column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// A column of seconds.
+    /// Seconds.
     Seconds,
     /// Milliseconds, as `millis()` of an Arduino.
     Milliseconds,
@@ -21,7 +21,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Returns how many of it make a second.
+    /// Returns the number of these units per second.
     #[must_use]
     pub const fn per_second(self) -> f64 {
         match self {
@@ -51,7 +51,7 @@ impl MeterReading {
     }
 }
 
-/// Reads three numbers with commas, semicolons, tabs or spaces between them; returns what is wrong otherwise.
+/// Parses three numbers separated by commas, semicolons, tabs or spaces; the error describes the problem.
 pub fn parse(line: &str, unit: TimeUnit) -> Result<MeterReading, String> {
     let mut numbers = line
         .split([',', ';', '\t', ' '])
@@ -63,19 +63,19 @@ pub fn parse(line: &str, unit: TimeUnit) -> Result<MeterReading, String> {
     Ok(MeterReading { time_s: time / unit.per_second(), volt, ampere })
 }
 
-/// Reads a number that is one: neither infinite nor without a value, and not absurd.
+/// Parses a finite number of plausible size.
 pub(super) fn number(cell: &str) -> Option<f64> {
     cell.parse::<f64>().ok().filter(|value| value.is_finite() && value.abs() < 1e15)
 }
 
-/// What came of a recording.
+/// The result of a recording.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Recording {
-    /// Readings that were kept.
+    /// Readings kept.
     pub readings: u64,
-    /// Lines that were none; the first is often cut, others are noise on the line.
+    /// Lines without a reading: the first line is often cut, others are noise on the line.
     pub lines_refused: u64,
-    /// Gaps of more than one and a half periods: readings that the meter or the line lost.
+    /// Gaps of more than one and a half periods, that is, readings lost by the meter or the line.
     pub gaps: u64,
     /// Joules between the first and the last reading, V x I dt by trapezoids.
     pub joule: f64,
@@ -84,14 +84,14 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Returns the readings a second that really came.
+    /// Returns the actual rate, in readings per second.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| (self.readings - 1) as f64 / self.seconds)
     }
 }
 
-/// Takes the lines of a meter, adds the time of this machine, and keeps what are readings.
+/// Records a meter: parses its lines, adds this machine's time, and writes the readings.
 pub struct MeterRecorder<W> {
     out: W,
     unit: TimeUnit,
@@ -101,13 +101,13 @@ pub struct MeterRecorder<W> {
 }
 
 impl<W: Write> MeterRecorder<W> {
-    /// Begins a file; the rate in readings a second is what the meter is meant to give.
+    /// Starts a file; `rate` is the meter's nominal rate in readings per second.
     pub fn start(mut out: W, unit: TimeUnit, rate: f64) -> io::Result<Self> {
         writeln!(out, "{RECORD_HEADER}")?;
         Ok(Self { out, unit, period_s: 1.0 / rate, last: None, so_far: Recording::default() })
     }
 
-    /// Takes a line that came at an instant of the monotonic clock.
+    /// Processes a line received at an instant of the monotonic clock.
     pub fn line(&mut self, line: &[u8], at_ns: i64) -> io::Result<()> {
         let text = std::str::from_utf8(line).unwrap_or_default().trim();
         let rises = |reading: &MeterReading| self.last.is_none_or(|last| reading.time_s > last.time_s);
@@ -115,7 +115,7 @@ impl<W: Write> MeterRecorder<W> {
             self.so_far.lines_refused += u64::from(!line.trim_ascii().is_empty());
             return Ok(());
         };
-        // One write a line: what has come is in the file, whatever happens next.
+        // One write per line, so that every received line is in the file in case of a crash.
         let kept = format!("{},{},{},{at_ns}\n", reading.time_s, reading.volt, reading.ampere);
         self.out.write_all(kept.as_bytes())?;
         if let Some(last) = self.last {
@@ -129,19 +129,19 @@ impl<W: Write> MeterRecorder<W> {
         Ok(())
     }
 
-    /// Returns what is known so far.
+    /// Returns the result so far.
     pub fn so_far(&self) -> Recording {
         self.so_far
     }
 
-    /// Ends the file.
+    /// Flushes the file.
     pub fn finish(mut self) -> io::Result<Recording> {
         self.out.flush()?;
         Ok(self.so_far)
     }
 }
 
-/// Reads lines of at most [`LINE_MAX_BYTES`]; what is longer is given cut, so that noise without an end costs nothing.
+/// Reads lines of at most [`LINE_MAX_BYTES`]. Longer lines are truncated, so that noise without a line end takes no memory.
 pub fn each_line(
     mut reader: impl BufRead,
     mut take: impl FnMut(&[u8]) -> Result<(), EnergyError>,

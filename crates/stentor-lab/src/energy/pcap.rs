@@ -4,9 +4,9 @@ use super::trace::{Direction, PacketTrace, TracePacket};
 use super::{EnergyError, SECOND_NS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of a file that are read: an hour of 2 Mbit/s.
+/// Maximum size of a file: an hour of 2 Mbit/s.
 pub const FILE_MAX_BYTES: u64 = 1 << 30;
-/// Bytes that a packet may claim to have been kept.
+/// Maximum captured size of a packet.
 const KEPT_MAX_BYTES: usize = 256 * 1024;
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
@@ -16,32 +16,32 @@ const VLAN_TAG_BYTES: usize = 4;
 const COOKED_HEADER_BYTES: usize = 16;
 const COOKED_2_HEADER_BYTES: usize = 20;
 
-/// What a capture holds.
+/// The contents of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureContents {
     /// Its IP packets, in the order of the file.
     pub packets: Vec<CapturedPacket>,
     /// Frames of other protocols.
     pub others: u64,
-    /// True when the file ends within a packet, as when a capture was killed.
+    /// True if the file ends within a packet, for instance because the capture was killed.
     pub is_cut: bool,
 }
 
 /// One IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapturedPacket {
-    /// When, in nanoseconds since 1970 or whatever the file counts from.
+    /// Time of capture, in nanoseconds since the file's epoch, usually 1970.
     pub at_ns: i64,
-    /// Who sent it.
+    /// The sender's address.
     pub source: IpAddr,
-    /// To whom.
+    /// The receiver's address.
     pub destination: IpAddr,
     /// Bytes of the IP packet.
     pub bytes: u32,
 }
 
 impl CaptureContents {
-    /// Reads a file.
+    /// Parses a file.
     pub fn read(file: &[u8]) -> Result<Self, EnergyError> {
         let (form, mut rest) = PcapFormat::read(file)?;
         let mut capture = Self { packets: Vec::new(), others: 0, is_cut: false };
@@ -71,13 +71,13 @@ impl CaptureContents {
         Ok(capture)
     }
 
-    /// Guesses the device: whoever sent the first packet, since phones ask and servers answer.
+    /// Guesses the device: the sender of the first packet, because phones send requests and servers respond.
     #[must_use]
     pub fn first_sender(&self) -> Option<IpAddr> {
         self.packets.first().map(|packet| packet.source)
     }
 
-    /// Returns the packets from and to a device; those of others are left out.
+    /// Returns the packets from and to a device; all others are dropped.
     #[must_use]
     pub fn trace(&self, device: IpAddr) -> PacketTrace {
         let seen = self.packets.iter().filter_map(|packet| {
@@ -93,10 +93,10 @@ impl CaptureContents {
 }
 
 struct PcapFormat {
-    /// Reads a number of the file's own headers in the order of its bytes.
+    /// Decodes a number of the file's headers in its byte order.
     number: fn([u8; 4]) -> u32,
     fraction_ns: i64,
-    /// Returns where in a frame the IP packet begins; `None` for another protocol.
+    /// Returns the offset of the IP packet in a frame; `None` for another protocol.
     header: fn(&[u8]) -> Option<usize>,
 }
 
@@ -116,7 +116,7 @@ impl PcapFormat {
             }
             _ => return wrong("this is no pcap file: it does not begin with pcap's number".into()),
         };
-        // The upper bits say whether frames end with a check sequence.
+        // The upper bits state if frames end with a check sequence.
         let header: fn(&[u8]) -> Option<usize> = match number(four(&header[20..])) & 0xffff {
             12 | 101 => |_| Some(0),
             1 => ethernet_header,
@@ -137,13 +137,13 @@ impl PcapFormat {
         let ip = frame.get(header..)?;
         let on_wire = whole.checked_sub(u32::try_from(header).ok()?)?;
         let (source, destination, told) = addresses(ip)?;
-        // Ethernet pads short frames; a length of zero stands for a packet that the card cut up later.
+        // Ethernet pads short frames. A length of zero marks a packet that the network card segments later.
         let bytes = if told == 0 { on_wire } else { told.min(on_wire) };
         Some(CapturedPacket { at_ns, source, destination, bytes })
     }
 }
 
-/// Returns the first bytes of a number; the caller has made sure of them, and what is missing is zero.
+/// Returns the first four bytes, or zeros if there are fewer. Callers ensure that there are enough.
 fn four(bytes: &[u8]) -> [u8; 4] {
     bytes.first_chunk().copied().unwrap_or_default()
 }
@@ -160,13 +160,13 @@ fn ethernet_header(frame: &[u8]) -> Option<usize> {
     matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then_some(bytes)
 }
 
-/// Returns where the packet begins in a frame of any of a Linux machine's interfaces, which names its protocol at `kind`.
+/// Returns the offset of the packet in a "cooked" frame of Linux with the protocol number at `kind`.
 fn cooked_header(frame: &[u8], kind: usize, bytes: usize) -> Option<usize> {
     let kind = [*frame.get(kind)?, *frame.get(kind + 1)?];
     matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then_some(bytes)
 }
 
-/// Returns both addresses and the length that the packet tells of itself.
+/// Returns both addresses and the length in the packet's header.
 fn addresses(ip: &[u8]) -> Option<(IpAddr, IpAddr, u32)> {
     let four = |at: usize| ip.get(at..at + 4)?.first_chunk::<4>().copied();
     let sixteen = |at: usize| ip.get(at..at + 16)?.first_chunk::<16>().copied();

@@ -1,4 +1,4 @@
-//! Energy by phase and side: a meter's readings joined with what a subject did when.
+//! Energy by phase and side: a meter's readings joined with the phases of a subject's exchanges.
 
 use super::value::{EnergySide, EnergySource, EnergyValue, PhaseName};
 use super::{EnergyError, seconds};
@@ -6,7 +6,7 @@ use crate::subject::sample::{ClientSample, SAMPLE_BYTES, ServerSample};
 use serde::Serialize;
 use std::path::Path;
 
-/// One exchange as one side saw it: phases that follow each other, in nanoseconds of the monotonic clock.
+/// The phases of one exchange on one side, in order, in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangePhases {
     phases: [(PhaseName, i64, i64); 3],
@@ -35,7 +35,7 @@ impl From<&ServerSample> for ExchangePhases {
 }
 
 impl ExchangePhases {
-    /// Reads the samples that a subject wrote (LSP-1), without those that did not come to an answer.
+    /// Reads the samples that a subject wrote (LSP-1), without those that have no response.
     pub fn read(path: &Path, side: EnergySide) -> Result<Vec<Self>, EnergyError> {
         let bytes = std::fs::read(path).map_err(EnergyError::io(path.display().to_string()))?;
         let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
@@ -62,26 +62,26 @@ impl ExchangePhases {
     }
 }
 
-/// Energy of one phase of all exchanges.
+/// Energy of one phase over all exchanges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseEnergy {
-    /// The figure, or that there is none.
+    /// The energy, or an unresolved value.
     #[serde(flatten)]
     pub value: EnergyValue,
-    /// How often the phase was seen.
+    /// Occurrences of the phase.
     pub times: usize,
-    /// How long it lasted in all.
+    /// Total duration.
     pub seconds: f64,
-    /// Joules of one time, on average.
+    /// Mean energy per occurrence.
     pub joule_mean: Option<f64>,
-    /// How often it was shorter than the meter's period.
+    /// Occurrences shorter than the meter's period; all of them if exchanges overlap.
     pub times_unresolved: usize,
-    /// Why there is no number; empty when there is one.
+    /// The reason for a missing value; empty if there is a value.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: &'static str,
 }
 
-/// Stretches of time that belong to one name.
+/// The time spans of one phase.
 struct PhaseSpans {
     name: PhaseName,
     spans: Vec<(i64, i64)>,
@@ -90,10 +90,10 @@ struct PhaseSpans {
 const TOO_SHORT: &str = "shorter than the meter's period";
 const OVERLAP: &str = "exchanges overlap: what one of them uses cannot be told from what another does";
 
-/// Returns the energy of each phase, of what is left, and of all, from the first exchange's start to the last one's end.
+/// Returns the energy of each phase, of the gaps, and in total, from the start of the first exchange to the end of the last one.
 ///
-/// A phase is not resolved when it was shorter than the meter's period even once: it then gets no number at all, because
-/// the others would stand for it.
+/// A phase is unresolved if any occurrence is shorter than the meter's period. It then has no value at all, because the longer occurrences
+/// would not represent it.
 pub fn energy(
     source: &dyn EnergySource,
     side: EnergySide,
@@ -150,7 +150,7 @@ fn of_name(exchanges: &[ExchangePhases], name: PhaseName) -> PhaseSpans {
     PhaseSpans { name, spans: spans.collect() }
 }
 
-/// Returns the time between exchanges.
+/// Returns the time spans between exchanges.
 fn gaps(exchanges: &[ExchangePhases]) -> Vec<(i64, i64)> {
     let gaps = exchanges.windows(2).map(|pair| (pair[0].span().1, pair[1].span().0));
     gaps.filter(|(from, to)| to > from).collect()

@@ -1,10 +1,10 @@
-//! Logs of real phones: a CSV of percent over time, or the history that `dumpsys batterystats` prints.
+//! Logs of real phones: a CSV of charge over time, or the history printed by `dumpsys batterystats`.
 
 use super::meter::number;
 use super::{EnergyError, EnergyKind};
 use serde::Serialize;
 
-/// Lines of a log; one in three minutes fills it in years.
+/// Maximum of lines in a log: years at one line every three minutes.
 pub const LINES_MAX: u64 = 2_000_000;
 const MINUTE_S: f64 = 60.0;
 const HOUR_S: f64 = 3600.0;
@@ -16,43 +16,43 @@ const PERCENT: f64 = 100.0;
 pub struct LogLine {
     /// Seconds of the log's clock.
     pub seconds: f64,
-    /// Charge that is left, of 100.
+    /// Remaining charge, in percent.
     pub percent: f64,
-    /// Voltage of the cell, if the line tells it.
+    /// Voltage of the cell, if logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volt: Option<f64>,
-    /// Temperature of the cell, if the line tells it.
+    /// Temperature of the cell, if logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub celsius: Option<f64>,
 }
 
-/// What a log says.
+/// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhoneLog {
-    /// Always imported: a phone measured it.
+    /// Always imported, because a phone measured it.
     pub kind: EnergyKind,
     /// Its lines.
     #[serde(skip)]
     pub lines: Vec<LogLine>,
-    /// From the first line to the last.
+    /// Time from the first line to the last.
     pub hours: f64,
     /// Charge at the first line.
     pub from_percent: f64,
     /// Charge at the last line.
     pub to_percent: f64,
-    /// Hours from full to empty at the mean rate of the log; the same as `hours` for a log of a whole discharge.
+    /// Hours from full to empty at the mean rate of the log; equal to `hours` for a log of a whole discharge.
     pub hours_full: Option<f64>,
-    /// True when the log is not a whole discharge, so that `hours_full` is longer than what was seen.
+    /// True if the log is not a whole discharge, so that `hours_full` exceeds the observed time.
     pub is_extrapolated: bool,
-    /// Least and greatest voltage.
+    /// Minimum and maximum voltage.
     pub volt: Option<(f64, f64)>,
-    /// Least and greatest temperature.
+    /// Minimum and maximum temperature.
     pub celsius: Option<(f64, f64)>,
 }
 
-/// Reads a log in either form.
+/// Parses a log in either form.
 pub fn read(text: &str) -> Result<PhoneLog, EnergyError> {
-    // Some editors put a byte order mark before the first line.
+    // Some editors write a byte order mark before the first line.
     let text = text.trim_start_matches('\u{feff}');
     let is_history = text.lines().take(200).any(|line| line.trim_start().starts_with("Battery History"));
     let lines = if is_history { history(text) } else { table(text) }?;
@@ -65,7 +65,7 @@ fn sum_up(lines: Vec<LogLine>) -> Result<PhoneLog, EnergyError> {
     };
     let hours = (last.seconds - first.seconds) / HOUR_S;
     let spent = first.percent - last.percent;
-    // A phone's percent is whole, and most switch off before it says 0.
+    // A phone's percentage is an integer, and most phones switch off before it reaches 0.
     let is_whole = first.percent >= 99.0 && last.percent <= 1.0;
     Ok(PhoneLog {
         kind: EnergyKind::Imported,
@@ -84,7 +84,7 @@ fn extremes(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     Some((values.clone().reduce(f64::min)?, values.reduce(f64::max)?))
 }
 
-/// Takes the next line into a log, if it makes sense behind the last.
+/// Appends the next line to a log. Fails if it is inconsistent with the last line.
 fn push(lines: &mut Vec<LogLine>, next: LogLine, number: u64) -> Result<(), EnergyError> {
     let wrong = |problem: String| Err(EnergyError::line(number, problem));
     if !(0.0..=PERCENT).contains(&next.percent) {
@@ -108,9 +108,9 @@ fn push(lines: &mut Vec<LogLine>, next: LogLine, number: u64) -> Result<(), Ener
     Ok(())
 }
 
-/// Reads a CSV with a header: time (seconds; `time_ms` milliseconds), percent (or level), voltage, temperature.
+/// Parses a CSV with a header: time (seconds; `time_ms` milliseconds), percent (or level), voltage, temperature.
 ///
-/// Android's own units are understood: a voltage above 100 is millivolts, a temperature above 100 tenths of a degree.
+/// Android's own units are converted: a voltage above 100 is in millivolts, a temperature above 100 in tenths of a degree.
 fn table(text: &str) -> Result<Vec<LogLine>, EnergyError> {
     let mut lines = Vec::new();
     let mut columns: Option<PhoneLogColumns> = None;
@@ -176,7 +176,7 @@ fn degrees(told: f64) -> f64 {
     if told > 100.0 { told / 10.0 } else { told }
 }
 
-/// Reads lines such as `+1h02m03s456ms (2) 085 status=discharging volt=3987 temp=265`; other lines are left out.
+/// Parses lines such as `+1h02m03s456ms (2) 085 status=discharging volt=3987 temp=265`; other lines are ignored.
 fn history(text: &str) -> Result<Vec<LogLine>, EnergyError> {
     let mut lines: Vec<LogLine> = Vec::new();
     let (mut volt, mut celsius) = (None, None);
@@ -187,7 +187,7 @@ fn history(text: &str) -> Result<Vec<LogLine>, EnergyError> {
         for word in words {
             match word.split_once('=') {
                 Some(("volt", told)) => volt = number(told).map(volts).or(volt),
-                // Here temperatures are always tenths of a degree.
+                // In a history temperatures are always in tenths of a degree.
                 Some(("temp", told)) => celsius = number(told).map(|tenths| tenths / 10.0).or(celsius),
                 _ => {}
             }
@@ -197,12 +197,12 @@ fn history(text: &str) -> Result<Vec<LogLine>, EnergyError> {
     Ok(lines)
 }
 
-/// Reads a charge: always three digits in a history.
+/// Parses a charge, which always has three digits in a history.
 fn three_digits(word: &str) -> Option<f64> {
     (word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit())).then(|| number(word)).flatten()
 }
 
-/// Reads a span such as `+1d02h03m04s005ms`, or `0`.
+/// Parses a duration such as `+1d02h03m04s005ms`, or `0`.
 fn since(word: &str) -> Option<f64> {
     if word == "0" {
         return Some(0.0);

@@ -1,4 +1,4 @@
-//! Processors by model: CPU seconds times watts, for machines whose processor nobody measures.
+//! Processors by model: CPU seconds times watts, for machines without a meter for the processor.
 
 use super::EnergyError;
 use super::coefficients::Coefficient;
@@ -7,17 +7,17 @@ use serde::Deserialize;
 
 const TEXT: &str = include_str!("coefficients/processors.toml");
 
-/// What a second of computing costs.
+/// The power model of a processor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
     /// Its short name.
     pub id: String,
-    /// Its name, and what is in the figure.
+    /// Its name, and the components that the figure covers.
     pub name: String,
-    /// Where the coefficient stands.
+    /// The source of the coefficient.
     pub source: String,
-    /// Watts while it computes.
+    /// Power while it computes.
     pub watt: Coefficient,
 }
 
@@ -27,13 +27,13 @@ struct ProcessorsFile {
 }
 
 impl Processor {
-    /// Returns the processors whose coefficients come with this program.
+    /// Returns the processors with built-in coefficients.
     #[must_use]
     pub fn all() -> Vec<Self> {
         toml::from_str::<ProcessorsFile>(TEXT).map(|file| file.processors).unwrap_or_default()
     }
 
-    /// Makes one whose watts somebody states.
+    /// Makes a processor with a user-defined power.
     pub fn stated(watt: f64) -> Result<Self, EnergyError> {
         if !(watt.is_finite() && watt >= 0.0) {
             return Err(EnergyError::Senseless(format!("{watt} W is no power")));
@@ -43,7 +43,7 @@ impl Processor {
         Ok(Self { id, name, source: "stated by the user".into(), watt: watt_only })
     }
 
-    /// Returns the joules of so many CPU seconds.
+    /// Returns the energy of `cpu_seconds`.
     pub fn energy(&self, side: EnergySide, cpu_seconds: f64) -> EnergyValue {
         let model = format!("CPU seconds x {} W ({})", self.watt.value, self.name);
         let origin = EnergyOrigin::new(EnergyKind::Modelled, model, self.source.clone());

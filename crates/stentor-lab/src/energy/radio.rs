@@ -1,4 +1,4 @@
-//! Radios by model: machines of states that packets drive; each state has a power, and energy is power times time.
+//! Radios by model: state machines driven by packets. Each state has a power; energy is power times time.
 
 mod channels;
 mod tail;
@@ -16,24 +16,24 @@ use crate::word::words;
 pub use timeline::{RadioStretch, RadioTimeline, StateShare};
 
 words! {
-    /// What a radio is doing.
+    /// The state of a radio.
     #[derive(PartialOrd, Ord)]
     pub enum RadioState {
-        /// Nothing; now and then it listens for a page.
+        /// Idle, with occasional paging.
         Idle = "idle",
-        /// On the way to being able to send.
+        /// Transition to a state that can send.
         Promotion = "promotion",
-        /// Packets flow.
+        /// Packets are transferred.
         Active = "active",
-        /// Nothing flows and nothing is saved yet.
+        /// No transfer, and no power saving yet.
         Tail = "tail",
-        /// LTE's first and short rest.
+        /// LTE's first, short DRX.
         ShortDrx = "short-drx",
-        /// LTE's long rest, before idle.
+        /// LTE's long DRX, before idle.
         LongDrx = "long-drx",
         /// 3G's shared channel.
         Fach = "fach",
-        /// 3G's own channel.
+        /// 3G's dedicated channel.
         Dch = "dch",
         /// Wi-Fi asleep (PSM).
         Sleep = "sleep",
@@ -44,31 +44,31 @@ words! {
     }
 }
 
-/// What takes a radio's states as they become known.
+/// Receives the states of a radio as they become known.
 pub trait RadioSink {
-    /// Takes a state and its watts from one instant to a later one; stretches follow each other without a gap.
+    /// Receives a state with its power over a time span. Spans follow each other without a gap.
     fn stretch(&mut self, stretch: RadioStretch);
 
-    /// Takes joules that bytes cost at an instant, beside the power of the state.
+    /// Receives the energy that bytes cost at an instant, in addition to the power of the state.
     fn pulse(&mut self, at_ns: i64, joule: f64);
 }
 
-/// A radio that packets drive, in the order of time.
+/// A radio that is driven by packets, in the order of time.
 pub trait Machine {
-    /// Takes the next packet; what the radio did until then is told to the sink.
+    /// Processes the next packet, and reports the states before it to the sink.
     fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink);
 
-    /// Reports what the radio does until an instant, after which no packet comes.
+    /// Reports the states until an instant, after which no packet follows.
     fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink);
 
-    /// Returns the nanoseconds before a packet in which the radio may already use power for it.
+    /// Returns the maximum time before a packet in which the radio already uses power for it, in nanoseconds.
     fn lead_ns(&self) -> i64;
 
-    /// Returns the nanoseconds after a last packet after which the radio is surely at rest.
+    /// Returns the time after the last packet until the radio is certainly at rest, in nanoseconds.
     fn rest_ns(&self) -> i64;
 }
 
-/// Makes a radio at rest since an instant.
+/// Makes a radio that is at rest since an instant.
 pub fn machine(model: &RadioModel, bound: Bound, since_ns: i64) -> Result<Box<dyn Machine>, EnergyError> {
     Ok(match model.machine {
         MachineName::Lte => Box::new(tail::TailRadio::lte(&model.fields(bound)?, since_ns)?),
@@ -79,14 +79,14 @@ pub fn machine(model: &RadioModel, bound: Bound, since_ns: i64) -> Result<Box<dy
     })
 }
 
-/// Runs a radio over a trace, from its first promotion until it rests after its last packet.
+/// Simulates a radio over a trace, from its first promotion until it is at rest after the last packet.
 pub fn simulate(model: &RadioModel, bound: Bound, trace: &PacketTrace) -> Result<RadioTimeline, EnergyError> {
     let (first, last) = trace.span_ns().unwrap_or_default();
     let timing = machine(model, bound, 0)?;
     simulate_between(model, bound, trace, first - timing.lead_ns(), last + timing.rest_ns())
 }
 
-/// Runs a radio over a trace and between two instants, at rest at the first.
+/// Simulates a radio over a trace between two instants; the radio is at rest at the first.
 pub fn simulate_between(
     model: &RadioModel,
     bound: Bound,
@@ -96,7 +96,7 @@ pub fn simulate_between(
 ) -> Result<RadioTimeline, EnergyError> {
     let outside = |(first, last)| first < from_ns || last > to_ns;
     if trace.span_ns().is_some_and(outside) || from_ns > to_ns {
-        return Err(EnergyError::Senseless("packets outside of the time that is asked for".into()));
+        return Err(EnergyError::Senseless("packets outside of the requested time".into()));
     }
     let mut machine = machine(model, bound, from_ns)?;
     let mut timeline = RadioTimeline::new(origin(model));
@@ -107,7 +107,7 @@ pub fn simulate_between(
     Ok(timeline)
 }
 
-/// Returns what figures of this model rest on.
+/// Returns the origin of this model's figures.
 #[must_use]
 pub fn origin(model: &RadioModel) -> EnergyOrigin {
     EnergyOrigin::new(EnergyKind::Modelled, model.name.clone(), model.source.clone())

@@ -1,4 +1,4 @@
-//! Readings over time: power that is integrated by trapezoids, or a counter of energy that only has to be subtracted.
+//! Readings over time: power, integrated by trapezoids, or the differences of an energy counter.
 
 use super::value::{EnergyOrigin, EnergySource};
 use super::{EnergyError, seconds};
@@ -6,13 +6,13 @@ use super::{EnergyError, seconds};
 /// Power at one instant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerReading {
-    /// When, in nanoseconds of some clock.
+    /// Time of the reading, in nanoseconds of the meter's clock.
     pub at_ns: i64,
     /// Volt times ampere.
     pub watt: f64,
 }
 
-/// Energy over time, in joules that never fall.
+/// Energy over time, as joules that never decrease.
 #[derive(Debug, Clone)]
 pub struct EnergySeries {
     origin: EnergyOrigin,
@@ -21,13 +21,13 @@ pub struct EnergySeries {
     period_ns: i64,
 }
 
-/// What is known at one instant.
+/// The cumulative energy at one instant.
 #[derive(Debug, Clone, Copy)]
 struct EnergyReading {
     at_ns: i64,
-    /// Joules since the first reading, or since whatever a counter counts from.
+    /// Joules since the first reading, or since the counter's origin.
     joule: f64,
-    /// The power, which changes evenly until the next reading; a counter knows none.
+    /// The power, which changes linearly until the next reading; `None` for a counter.
     watt: Option<f64>,
 }
 
@@ -46,7 +46,7 @@ impl EnergyReading {
 }
 
 impl EnergySeries {
-    /// Makes one of power whose times rise strictly; two readings are the least.
+    /// Makes a series of power readings. Times must rise strictly, and at least two readings are needed.
     pub fn of_power(
         origin: EnergyOrigin,
         component: impl Into<String>,
@@ -56,7 +56,7 @@ impl EnergySeries {
             return Err(EnergyError::Missing("fewer than two readings: no energy follows from them".into()));
         }
         if powers.windows(2).any(|pair| pair[1].at_ns <= pair[0].at_ns) {
-            return Err(EnergyError::Senseless("readings whose time does not rise".into()));
+            return Err(EnergyError::Senseless("the times of the readings do not increase".into()));
         }
         let (mut joule, mut last) = (0.0, powers[0]);
         let readings = powers.iter().map(|power| {
@@ -67,7 +67,7 @@ impl EnergySeries {
         Ok(Self::of(origin, component.into(), readings.collect()))
     }
 
-    /// Makes one of a counter: pairs of nanoseconds and joules, both rising.
+    /// Makes a series from a counter: pairs of nanoseconds and joules. Times must rise, joules must not decrease.
     pub fn of_counter(
         origin: EnergyOrigin,
         component: impl Into<String>,
@@ -89,13 +89,13 @@ impl EnergySeries {
         Self { origin, component, readings, period_ns }
     }
 
-    /// Counts the readings.
+    /// Returns the number of readings.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.readings.len()
     }
 
-    /// Returns the same readings on another clock, so many nanoseconds ahead.
+    /// Returns the same readings with all times shifted by `by_ns`.
     #[must_use]
     pub fn shifted(mut self, by_ns: i64) -> Self {
         for reading in &mut self.readings {

@@ -30,7 +30,7 @@ fn all_joules(source: &dyn EnergySource) -> f64 {
     source.joules(from, to).expect("joules")
 }
 
-/// An exchange each 500 ms; the packets of one are at these milliseconds.
+/// One exchange every 500 ms; `packets` holds the packets of one exchange, with times in milliseconds.
 fn exchanges(count: i64, packets: &[TracePacket]) -> PacketTrace {
     let moved = |round: i64| {
         packets.iter().map(move |packet| TracePacket { at_ns: packet.at_ns + round * 500 * MS, ..*packet })

@@ -1,9 +1,9 @@
-//! Packets as a device's radio saw them: when, which way, how many bytes.
+//! Packets as seen by a device's radio: time, direction and size.
 
 use super::meter::number;
 use super::{EnergyError, nanoseconds};
 
-/// Which way a packet went, as the device sees it.
+/// The direction of a packet, as seen by the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the device.
@@ -15,9 +15,9 @@ pub enum Direction {
 /// One packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracePacket {
-    /// When it was seen, in nanoseconds of the capture's clock.
+    /// Time of capture, in nanoseconds of the capture's clock.
     pub at_ns: i64,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// Bytes of the IP packet.
     pub bytes: u32,
@@ -46,14 +46,14 @@ impl TracePacket {
 pub struct PacketTrace(Vec<TracePacket>);
 
 impl PacketTrace {
-    /// Puts packets in the order of time; those of one instant keep theirs.
+    /// Sorts packets by time; packets of one instant keep their order.
     #[must_use]
     pub fn new(mut packets: Vec<TracePacket>) -> Self {
         packets.sort_by_key(|packet| packet.at_ns);
         Self(packets)
     }
 
-    /// Reads a list: a packet a line as time in seconds, `up` or `down`, bytes; a header and remarks (`#`) may stand there.
+    /// Parses a list with one packet per line: time in seconds, `up` or `down`, bytes. A header and comments (`#`) are allowed.
     pub fn parse(text: &str) -> Result<Self, EnergyError> {
         let mut packets = Vec::new();
         for (place, line) in text.lines().enumerate() {
@@ -76,27 +76,27 @@ impl PacketTrace {
         &self.0
     }
 
-    /// Returns the instants of the first and the last packet.
+    /// Returns the times of the first and the last packet.
     #[must_use]
     pub fn span_ns(&self) -> Option<(i64, i64)> {
         Some((self.0.first()?.at_ns, self.0.last()?.at_ns))
     }
 
-    /// Returns the bytes that went one way.
+    /// Returns the bytes in one direction.
     #[must_use]
     pub fn bytes(&self, direction: Direction) -> u64 {
         let all = self.0.iter().filter(|packet| packet.direction == direction);
         all.map(|packet| u64::from(packet.bytes)).sum()
     }
 
-    /// Cuts at an instant: what comes before it, and the rest.
+    /// Splits the trace at an instant into the packets before it and the rest.
     #[must_use]
     pub fn split_at(&self, at_ns: i64) -> (Self, Self) {
         let (before, after) = self.0.split_at(self.0.partition_point(|packet| packet.at_ns < at_ns));
         (Self(before.to_vec()), Self(after.to_vec()))
     }
 
-    /// Refuses a trace without packets.
+    /// Fails if the trace has no packets.
     pub fn not_empty(self) -> Result<Self, EnergyError> {
         if self.0.is_empty() {
             return Err(EnergyError::Missing(

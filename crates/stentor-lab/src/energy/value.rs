@@ -1,95 +1,95 @@
-//! The one form in which energy is told, and the one trait that everything that knows energy implements.
+//! The common form of an energy value, and the trait implemented by every source of energy values.
 
 use crate::word::words;
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// How a figure came about.
+    /// The method behind an energy value.
     pub enum EnergyKind {
-        /// By a meter that this program read.
+        /// Measured by a meter that this program read.
         Measured = "measured",
-        /// By a meter that somebody else read, from a file.
+        /// Imported from the file of an external meter.
         Imported = "imported",
-        /// By a model with cited coefficients: nothing was measured.
+        /// Computed by a model with cited coefficients; nothing was measured.
         Modelled = "modelled",
     }
 }
 
-/// Where figures come from.
+/// The origin of energy values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnergyOrigin {
-    /// How they came about.
+    /// The method.
     pub kind: EnergyKind,
     /// The meter or the model by name.
     pub model: String,
-    /// Where its coefficients stand; for a meter, where its scale is set.
+    /// The source of its coefficients; for a meter, of its scale.
     pub coefficients_ref: String,
 }
 
 impl EnergyOrigin {
-    /// Makes one.
+    /// Makes an origin.
     pub fn new(kind: EnergyKind, model: impl Into<String>, coefficients_ref: impl Into<String>) -> Self {
         Self { kind, model: model.into(), coefficients_ref: coefficients_ref.into() }
     }
 }
 
 words! {
-    /// Whose energy it is.
+    /// The side that uses the energy.
     #[derive(Default)]
     pub enum EnergySide {
-        /// The one that asks; in studies of phones, the phone.
+        /// The side that sends requests; in studies of phones, the phone.
         Client = "client",
-        /// The one that answers.
+        /// The side that responds.
         Server = "server",
-        /// The whole machine, where sides cannot be told apart.
+        /// The whole machine, if the sides cannot be separated.
         #[default]
         Machine = "machine",
     }
 }
 
 words! {
-    /// What a side does at a time.
+    /// A phase of an exchange on one side.
     pub enum PhaseName {
-        /// Values become bytes.
+        /// Serialization of values into bytes.
         Serialize = "serialize",
-        /// Bytes become values.
+        /// Deserialization of bytes into values.
         Deserialize = "deserialize",
-        /// The work; for a client, everything between its request and the last byte of its answer.
+        /// The work; for a client, the time between its request and the last byte of the response.
         Service = "service",
-        /// What is left between exchanges.
+        /// The time between exchanges.
         Others = "others",
-        /// From the first instant to the last.
+        /// The time from the first instant to the last.
         Total = "total",
     }
 }
 
-/// One figure of energy, as it stands in records; `component` is a part of the machine, or a phase.
+/// One value of energy, as in records; `component` is a part of the machine, or a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnergyValue {
-    /// What used it: `radio`, `processor`, `board`, or a phase such as `serialize`.
+    /// The consumer: `radio`, `processor`, `board`, or a phase such as `serialize`.
     pub component: String,
-    /// Whose it is.
+    /// The side.
     #[serde(default)]
     pub side: EnergySide,
-    /// Joules; absent when it is not resolved.
+    /// Joules; absent if unresolved.
     #[serde(default)]
     pub joule: Option<f64>,
-    /// Joules over the seconds in which they were used; absent when it is not resolved or took no time.
+    /// Mean power in watts; absent if unresolved or if the duration is zero.
     #[serde(default)]
     pub watt: Option<f64>,
-    /// How it came about.
+    /// The method.
     pub kind: EnergyKind,
     /// The meter or the model by name.
     pub model: String,
-    /// Where the coefficients stand.
+    /// The source of the coefficients.
     pub coefficients_ref: String,
-    /// True where the meter was too slow, or what happened overlapped: then there is no number.
+    /// True if the meter was too slow or exchanges overlapped, so that there is no number.
     #[serde(default)]
     pub unresolved: bool,
 }
 
 impl EnergyValue {
-    /// Names side and component together.
+    /// Returns the name of side and component.
     #[must_use]
     pub fn name(&self) -> String {
         match self.side {
@@ -98,7 +98,7 @@ impl EnergyValue {
         }
     }
 
-    /// Makes one of joules that were used in so many seconds.
+    /// Makes a value of joules used in `seconds`.
     pub fn of(
         component: impl Into<String>,
         side: EnergySide,
@@ -110,7 +110,7 @@ impl EnergyValue {
         Self { joule: Some(joule), watt, unresolved: false, ..Self::unresolved(component, side, origin) }
     }
 
-    /// Makes one that says that there is no number.
+    /// Makes an unresolved value, without a number.
     pub fn unresolved(component: impl Into<String>, side: EnergySide, origin: &EnergyOrigin) -> Self {
         Self {
             component: component.into(),
@@ -125,24 +125,24 @@ impl EnergyValue {
     }
 }
 
-/// Something that knows the energy between two instants: a meter's readings or a model's timeline.
+/// A source of the energy between two instants: a meter's readings or a model's timeline.
 pub trait EnergySource {
-    /// Returns where its figures come from.
+    /// Returns the origin of its values.
     fn origin(&self) -> &EnergyOrigin;
 
-    /// Names the part of the machine that it speaks of.
+    /// Returns the name of the measured part of the machine.
     fn component(&self) -> &str;
 
-    /// Returns the first and the last instant that it knows, in nanoseconds of its clock; `None` when it knows nothing.
+    /// Returns the first and the last known instant, in nanoseconds of its clock; `None` without any.
     fn span_ns(&self) -> Option<(i64, i64)>;
 
-    /// Returns the nanoseconds between its readings; zero where every instant is known, as in a model.
+    /// Returns the interval between readings, in nanoseconds; zero if every instant is known, as in a model.
     fn period_ns(&self) -> i64;
 
-    /// Returns the joules between two instants; `None` unless it knows all of the time between them.
+    /// Returns the joules between two instants; `None` unless the whole time between them is known.
     fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64>;
 
-    /// Returns everything that it knows, as a value.
+    /// Returns the energy of its whole span as a value.
     fn value(&self, side: EnergySide) -> Option<EnergyValue> {
         let (from, to) = self.span_ns()?;
         let joules = self.joules(from, to)?;

@@ -1,26 +1,26 @@
-//! Campaigns of a plan: apps and push services, the cells that are run, and the questions that they answer.
+//! Campaigns of a plan: apps and push services, the cells to run, and the questions that they answer.
 
 use crate::rates::bound_per_second;
 use crate::word::words;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// No run is expected to be faster, in pushes per second, when it is planned how long all will take.
+/// Maximum rate assumed when estimating durations, in pushes per second.
 const EXPECTED_PER_SECOND_MAX: f64 = 10_000.0;
-/// Start and end of a run, in seconds, when it is planned how long all will take.
+/// Duration of start and end of a run assumed when estimating durations, in seconds.
 const EXPECTED_SECONDS: f64 = 1.0;
 
-/// What a study of campaigns is made of.
+/// The definition of a campaign study.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Campaigns {
     /// Devices of the apps.
     pub registry: Registry,
-    /// How the push services behave.
+    /// Latency model of the push services.
     pub provider: ProviderModel,
-    /// What goes on beside.
+    /// Background load.
     pub background: Background,
-    /// What is run.
+    /// The cells to run.
     pub cells: Vec<CampaignCell>,
     /// Questions that the paper leaves open.
     pub questions: Vec<OpenQuestion>,
@@ -30,9 +30,9 @@ pub struct Campaigns {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registry {
-    /// Of the app that tests of one platform go to.
+    /// Devices of the app for tests of one platform.
     pub one_platform: PlatformDevices,
-    /// Of the app that tests of both go to.
+    /// Devices of the app for tests of both platforms.
     pub both_platforms: PlatformDevices,
 }
 
@@ -46,41 +46,41 @@ pub struct PlatformDevices {
     pub apns: u64,
 }
 
-/// How long push services take: lognormal.
+/// Latency of push services: lognormal.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderModel {
-    /// Half of the answers come sooner, in milliseconds.
+    /// Median latency, in milliseconds.
     pub latency_median_ms: f64,
     /// Standard deviation of the logarithm.
     pub latency_sigma: f64,
 }
 
-/// Requests beside the campaign, at scale 1 and at any other.
+/// Background requests, independent of the scale.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
     /// Registrations of devices.
     pub device_saves_per_second: u32,
-    /// Users made known.
+    /// Registrations of users.
     pub user_saves_per_second: u32,
 }
 
 words! {
-    /// Whom pushes go to.
+    /// The platforms that pushes go to.
     #[derive(Default)]
     pub enum PlatformMix {
-        /// Android alone.
+        /// Android only.
         Gcm = "gcm",
-        /// Apple alone.
+        /// Apple only.
         Apns = "apns",
-        /// Half of each, of the other app.
+        /// Half of each, using the other app.
         #[default]
         Both = "gcm+apns",
     }
 }
 
-/// A question beyond the paper, which cells answer.
+/// A question beyond the paper, answered by cells.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenQuestion {
@@ -88,11 +88,11 @@ pub struct OpenQuestion {
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// What is asked, what stands for the paper's factor here, and what the paper says.
+    /// The question, the counterpart of the paper's factor here, and the statement of the paper.
     pub text: String,
 }
 
-/// One combination of levels; what is not said is as in the study's tests, or the server's default.
+/// One combination of levels; unspecified levels are those of the study's tests, or the server's defaults.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CampaignCell {
@@ -100,19 +100,19 @@ pub struct CampaignCell {
     pub id: String,
     /// The question that it belongs to; empty for the study's own tests.
     pub question: String,
-    /// Whom the pushes go to.
+    /// The platforms.
     pub mix: PlatformMix,
-    /// Requests in flight at each provider, over all apps; the server decides when absent.
+    /// Requests in flight at each provider, over all apps; if absent, the server decides.
     pub consumers: Option<u32>,
-    /// Whether connections are kept.
+    /// If set, connections are kept open.
     pub pooled: bool,
-    /// Time that every answer of the push services takes, in milliseconds; the study's distribution when absent.
+    /// Constant latency of the push services, in milliseconds; if absent, the study's distribution.
     pub latency_ms: Option<f64>,
-    /// Of 100 tokens, so many are not registered; such runs have devices of their own.
+    /// Share of unregistered tokens, in percent; such runs have devices of their own.
     pub unregistered_percent: Option<u32>,
-    /// Whether a few tokens are dead and a few answers are passing errors, as in the demo.
+    /// If set, a few tokens are dead and a few responses are transient errors, as in the demo.
     pub some_errors: bool,
-    /// Apps that send at once, each with a queue and a producer for each provider.
+    /// Apps that send concurrently, each with a queue and a producer for each provider.
     pub apps: u32,
     /// Campaigns of one app that share an audience of one platform; each has a producer.
     pub producers: u32,
@@ -120,17 +120,17 @@ pub struct CampaignCell {
     pub chunk_devices: Option<u32>,
     /// Chunks that a producer makes in one transaction.
     pub expand_chunks: Option<u32>,
-    /// Workers that take chunks from the queue; as many as requests in flight when absent.
+    /// Workers that take chunks from the queue; if absent, as many as requests in flight.
     pub workers: Option<u32>,
-    /// Connections that the requests in flight are spread over; as many as requests in flight when absent.
+    /// Connections that the requests in flight are distributed over; if absent, as many as requests in flight.
     pub connections: Option<u32>,
-    /// Processor time of the server: 100 is one core.
+    /// CPU limit of the server, in percent of one core.
     pub cpu_percent: Option<u32>,
-    /// Memory of the server.
+    /// Memory limit of the server.
     pub memory_mib: Option<u32>,
-    /// Devices and users saved meanwhile, of each so many a second.
+    /// Devices and users saved concurrently, per second for each kind.
     pub saves_per_second: Option<u32>,
-    /// What else is to be known.
+    /// A remark.
     pub note: String,
 }
 
@@ -160,7 +160,7 @@ impl Default for CampaignCell {
 }
 
 impl Campaigns {
-    /// Returns the devices of an app at a scale, never fewer than two of a platform.
+    /// Returns the devices of an app at a scale, at least two of each platform.
     #[must_use]
     pub fn devices(&self, mix: PlatformMix, scale: f64) -> PlatformDevices {
         let full =
@@ -169,7 +169,7 @@ impl Campaigns {
         PlatformDevices { gcm: scaled(full.gcm), apns: scaled(full.apns) }
     }
 
-    /// Returns how many pushes a test with this mix is made of at a scale.
+    /// Returns the number of pushes of a test with this mix at a scale.
     #[must_use]
     pub fn pushes(&self, mix: PlatformMix, scale: f64) -> u64 {
         let PlatformDevices { gcm, apns } = self.devices(mix, scale);
@@ -180,7 +180,7 @@ impl Campaigns {
         }
     }
 
-    /// Returns about how long a run of a cell will take at a scale, in seconds.
+    /// Returns the estimated duration of a cell's run at a scale, in seconds.
     #[must_use]
     pub fn expected_seconds(&self, cell: &CampaignCell, scale: f64) -> f64 {
         let mean_seconds = cell.latency(self.provider).mean_ms() / 1000.0;
@@ -192,7 +192,7 @@ impl Campaigns {
 }
 
 impl ProviderModel {
-    /// Returns one that always takes as long, in milliseconds.
+    /// Returns a model with constant latency, in milliseconds.
     #[must_use]
     pub const fn fixed(latency_ms: f64) -> Self {
         Self { latency_median_ms: latency_ms, latency_sigma: 0.0 }
@@ -206,26 +206,26 @@ impl ProviderModel {
 }
 
 impl CampaignCell {
-    /// Returns how long the push services take.
+    /// Returns the latency model of the cell.
     #[must_use]
     pub fn latency(&self, usual: ProviderModel) -> ProviderModel {
         self.latency_ms.map_or(usual, ProviderModel::fixed)
     }
 
-    /// Counts the requests that may be in flight over all providers, if that is fixed.
+    /// Returns the maximum of requests in flight over all providers, if it is fixed.
     #[must_use]
     pub fn inflight_requests(&self) -> Option<u32> {
         let providers = if self.mix == PlatformMix::Both { 2 } else { 1 };
         self.consumers.map(|consumers| consumers * providers)
     }
 
-    /// Returns whether tokens die, so that no other run may meet the same devices.
+    /// Returns true if tokens become invalid in the run, so that no other run may use the same devices.
     #[must_use]
     pub const fn needs_own_devices(&self) -> bool {
         self.unregistered_percent.is_some() || self.some_errors
     }
 
-    /// Lists its levels by factor for a record: mix, consumers and pools, and what is not as in the study's tests.
+    /// Lists its levels by factor for a record: mix and pooling, and every level that differs from the study's tests.
     #[must_use]
     pub fn levels(&self) -> BTreeMap<String, String> {
         let object = |cell: &Self| serde_json::to_value(cell).unwrap_or_default();
@@ -240,7 +240,7 @@ impl CampaignCell {
         named.map(|(name, level)| (name.clone(), text(level))).collect()
     }
 
-    /// Names the levels that are not as in the study's tests, for a table.
+    /// Describes the levels that differ from the study's tests, for a table.
     #[must_use]
     pub fn levels_text(&self) -> String {
         let said = |name: &str, level: Option<u32>| level.map(|level| format!("{name} {level}"));

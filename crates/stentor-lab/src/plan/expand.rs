@@ -1,4 +1,4 @@
-//! From a plan to cells: every combination of levels for every subject that is there.
+//! Expansion of a plan into cells: every combination of levels for every available subject.
 
 use super::{
     Amount, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan, UnservedPart,
@@ -9,35 +9,35 @@ use crate::subject::{BUILT_IN, Definition, INSERT, SERVED, SERVED_STACK, STORE, 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Start and end of a pair of processes, in seconds, of our own and of others.
+/// Duration of starting and ending a pair of processes, in seconds, for our own subjects and for foreign ones.
 const FORK_SECONDS: f64 = 0.6;
 const FOREIGN_FORK_SECONDS: f64 = 4.0;
-/// Others take longer for an exchange, at first above all.
+/// Factor for the exchange duration of foreign subjects, which are slower, above all at first.
 const FOREIGN_FACTOR: f64 = 3.0;
-/// The level of the factor `insert` where no rows are kept.
+/// The level of the factor `insert` if no rows are kept.
 const NONE: &str = "none";
-/// The factor of a limited heap, and the word that stands for it where a subject is started.
+/// The factor of a limited heap, and its placeholder in a subject's start command.
 const HEAP: &str = "heap";
 const HEAP_WORD: &str = "@heap";
-/// The factor of what happens in the middle of a synchronisation.
+/// The factor of interruptions in the middle of a synchronisation.
 const INTERRUPTION: &str = "interruption";
 
-/// What of a plan is wished for.
+/// The selected part of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct PlanChoice {
-    /// How much.
+    /// The profile.
     pub profile: RunProfile,
-    /// Levels by factor; factors that are not named keep all.
+    /// Selected levels by factor; factors that are not listed keep all.
     pub factors: BTreeMap<String, Vec<String>>,
-    /// Parts of labels, ids or stacks; all when empty.
+    /// Selected subjects by parts of labels, ids or stacks; all if empty.
     pub subjects: Vec<String>,
-    /// Variants; all when empty.
+    /// Selected variants; all if empty.
     pub variants: Vec<String>,
-    /// Forks and samples instead of the profile's.
+    /// Forks and samples that override the profile's.
     pub samples: SampleChoice,
 }
 
-/// Amounts instead of the profile's.
+/// Amounts that override the profile's.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SampleChoice {
     /// Forks of each cell.
@@ -49,17 +49,17 @@ pub struct SampleChoice {
 /// One combination of levels for one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Reading of the study.
+    /// The variant (reading) of the study.
     pub variant: String,
     /// The experiment's id in the plan.
     pub experiment: String,
     /// The experiment's name in `published.csv`.
     pub name: String,
-    /// What is asked.
+    /// The operation.
     pub op: Op,
     /// Levels by factor.
     pub levels: BTreeMap<String, String>,
-    /// What both halves are told.
+    /// Settings for both halves.
     pub settings: BTreeMap<String, String>,
     /// The paper's name for the subject.
     pub label: String,
@@ -69,43 +69,43 @@ pub struct Cell {
     pub client: Definition,
     /// The server half.
     pub server: Definition,
-    /// What stands between both, where they are not connected to each other.
+    /// The gateway between the halves, if they are not connected to each other.
     pub gateway: Option<Definition>,
-    /// How much.
+    /// The amounts.
     pub amount: Amount,
-    /// Between intended starts, in nanoseconds.
+    /// Interval between intended starts, in nanoseconds.
     pub interval_ns: u64,
-    /// Exchanges at once, at most.
+    /// Maximum of concurrent exchanges.
     pub in_flight: u32,
-    /// Processor time of each half, in percent of one core.
+    /// CPU limit of each half, in percent of one core.
     pub cpu_percent: Option<u32>,
-    /// Memory of each half, in MiB.
+    /// Memory limit of each half, in MiB.
     pub memory_mib: Option<u32>,
-    /// About how long one fork will take.
+    /// Estimated duration of one fork, in seconds.
     pub fork_seconds: f64,
 }
 
-/// What is not run, and why.
+/// A part that is not run, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotRun {
     /// A subject, a cell or a table of the paper.
     pub what: String,
-    /// Why the combination is left out, in a sentence.
+    /// The reason for leaving it out, in a sentence.
     pub reason: String,
 }
 
-/// What a plan comes to.
+/// The expansion of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct ExpandedPlan {
     /// The cells to run.
     pub cells: Vec<Cell>,
-    /// What the plan has and cannot be run.
+    /// Parts of the plan that cannot be run.
     pub not_run: Vec<NotRun>,
 }
 
 impl ExpandedPlan {
-    /// Returns about how long all forks will take, in seconds.
+    /// Returns the estimated duration of all forks, in seconds.
     #[must_use]
     pub fn expected_seconds(&self) -> f64 {
         self.cells.iter().map(|cell| cell.fork_seconds * f64::from(cell.amount.forks)).sum()
@@ -113,7 +113,7 @@ impl ExpandedPlan {
 }
 
 impl Cell {
-    /// Names it in a line.
+    /// Returns its label for one line of output.
     #[must_use]
     pub fn label_text(&self) -> String {
         let levels: Vec<&str> = self.levels.values().map(String::as_str).collect();
@@ -122,7 +122,7 @@ impl Cell {
 }
 
 impl StudyPlan {
-    /// Lists the cells that are wished for, filled with the subjects that there are.
+    /// Lists the selected cells, filled with the available subjects.
     pub fn expand(&self, choice: &PlanChoice, definitions: &[Definition]) -> Result<ExpandedPlan, PlanError> {
         self.check(choice)?;
         let mut expansion = ExpandedPlan { cells: Vec::new(), not_run: self.not_here.clone() };
@@ -145,7 +145,7 @@ impl StudyPlan {
         Ok(expansion)
     }
 
-    /// Returns whether a subject with this id fills a place of the study.
+    /// Returns true if a subject with this id fills a slot of the study.
     #[must_use]
     pub fn concerns(&self, id: &str) -> bool {
         let dialect = id.split('/').next().unwrap_or_default();
@@ -156,7 +156,7 @@ impl StudyPlan {
         })
     }
 
-    /// Refuses wishes that nothing answers to, so that a slip of the pen is not an empty run.
+    /// Rejects selections without a match, so that a typing error does not cause an empty run.
     fn check(&self, choice: &PlanChoice) -> Result<(), PlanError> {
         let unknown = |what, name: &String, known: Vec<&str>| {
             let mut known: Vec<&str> = known;
@@ -184,14 +184,14 @@ impl StudyPlan {
     }
 }
 
-/// A client and a server that fill a place.
+/// A client and a server that fill a slot.
 struct StackPair {
     stack: String,
     client: Definition,
     server: Definition,
-    /// The server of cells with TLS; without one there are no such cells.
+    /// The server of cells with TLS; `None` excludes such cells.
     encrypting: Option<Definition>,
-    /// What stands between both.
+    /// The gateway between both.
     gateway: Option<Definition>,
 }
 
@@ -209,8 +209,8 @@ fn fits(only: &[String], variant: &String) -> bool {
     only.is_empty() || only.contains(variant)
 }
 
-/// Finds what can fill a place; a half that a subject lacks, or a server that cannot read rows where it should, is played
-/// by ours.
+/// Finds the pairs of subjects for a slot. Our own subject substitutes a missing half, and a server that cannot read rows although the
+/// experiment requires it.
 fn fill(
     slot: &PlanSlot,
     experiment: &Experiment,
@@ -246,8 +246,8 @@ fn fill(
     pairs
 }
 
-/// Finds the server that a place names for the paper's clients: a comparison of clients with a server each would be one of
-/// servers.
+/// Finds the server that a slot names for the paper's clients. With a different server for each client, a comparison of clients would
+/// compare servers.
 fn named_server<'a>(
     slot: &PlanSlot,
     stack: &str,
@@ -263,13 +263,13 @@ fn is_named_server(slot: &PlanSlot, id: &str) -> bool {
     slot.server.iter().any(|part| id.contains(part.as_str()))
 }
 
-/// Finds the server of encrypted cells: a half that knows nothing of TLS would talk in the clear and be told as encrypted.
+/// Finds the server of encrypted cells. A half without TLS would communicate unencrypted and be reported as encrypted.
 fn encrypting<'a>(
     client: &Definition,
     server: &'a Definition,
     ours: Option<&'a Definition>,
 ) -> Option<&'a Definition> {
-    // Two halves of ours would be told as another's.
+    // Two halves of ours would be reported under another subject's name.
     let instead = ours.filter(|ours| ours.id != client.id);
     let mut able =
         [Some(server), instead].into_iter().flatten().filter(|one| one.encrypts(SubjectRole::Server));
@@ -279,7 +279,7 @@ fn encrypting<'a>(
 fn stack(slot: &PlanSlot, id: &str) -> Option<String> {
     let has = |parts: &[String]| parts.iter().any(|part| part == "*" || id.contains(part.as_str()));
     if id.ends_with(SERVED) {
-        // Its data are other data than all others', so that it has places of its own.
+        // It serves different data than all other subjects, and therefore has slots of its own.
         slot.also.iter().any(|part| part == SERVED).then(|| SERVED_STACK.to_owned())
     } else if id.ends_with(BUILT_IN) {
         slot.rust.then(|| "rust".to_owned())
@@ -292,7 +292,8 @@ fn stack(slot: &PlanSlot, id: &str) -> Option<String> {
     }
 }
 
-/// All profiles take our subjects and the paper's; others are run when named, and as the profile's length allows.
+/// Returns true if a subject is selected. All profiles include our own subjects and the paper's; others are included if named, or if the
+/// profile is long enough.
 fn is_wished(slot: &PlanSlot, stack: &str, id: &str, choice: &PlanChoice) -> bool {
     if choice.subjects.is_empty() {
         let is_early = |part: &String| id.contains(part.as_str());
@@ -305,7 +306,7 @@ fn is_wished(slot: &PlanSlot, stack: &str, id: &str, choice: &PlanChoice) -> boo
                 };
     }
     choice.subjects.iter().any(|wish| {
-        // The ids of our own have the server's name in them too, and neither is meant by the other's.
+        // The ids of our own subjects contain the server's name too, so this name must match exactly.
         if wish == SERVED_STACK || stack == SERVED_STACK {
             return [stack, id].contains(&wish.as_str());
         }
@@ -319,7 +320,7 @@ fn missing(slot: &PlanSlot, filled: &[StackPair], choice: &PlanChoice) -> Option
         return None;
     }
     let reason = format!(
-        "no subject with {} in its id is there: put its definition into the directory of --subjects, and build it with \
+        "there is no subject with {} in its id: put its definition into the directory of --subjects, and build it with \
          stentor lab subject build",
         slot.period.join(" or ")
     );
@@ -344,10 +345,10 @@ fn cells(
             .collect();
     }
     rows.retain(|row| row.iter().all(|(factor, level)| unserved.iter().all(|part| !part.has(factor, level))));
-    // A limit of the heap means something only to those that have one.
+    // A limit of the heap applies only to subjects that have one.
     let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
     rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));
-    // Only a client that keeps rows has something left when it is interrupted.
+    // Only a client that keeps rows has any data left after an interruption.
     let has_rows = pair.client.can(INSERT);
     rows.retain(|row| has_rows || row.iter().all(|(factor, _)| factor.name != INTERRUPTION));
     let can_encrypt = pair.encrypting.is_some();
@@ -417,7 +418,7 @@ fn cell(
     }
 }
 
-/// Counts the exchanges that make one whole synchronisation: where a study reads page by page, that is one sample.
+/// Counts the exchanges of one synchronisation: if a study reads page by page, all pages are one sample.
 fn pages(settings: &BTreeMap<String, String>) -> u32 {
     let number = |name: &str| settings.get(name).and_then(|text| text.parse::<u32>().ok());
     number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))

@@ -102,7 +102,7 @@ fn the_real_server_runs_what_of_a_study_it_can_be_asked_and_the_rest_is_told_or_
     ] {
         let refused = wish(study, &["stentor"], factor).expect_err(why).to_string();
         assert!(refused.contains(why), "{refused}");
-        // Beside others it is only left out.
+        // Together with other subjects it is only left out.
         assert!(!wish(study, &["stentor", "rust"], factor).expect("sense").cells.is_empty(), "{study}");
     }
     let some = wish("anacleto-2012", &["stentor"], Some(("page", "256,1024"))).expect("one is left");
@@ -238,7 +238,7 @@ fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_
     assert_eq!(halves(&both, &["tls"]), [row("off", theirs, theirs), row("on", theirs, theirs)].into());
     let mixed = [row("off", theirs, theirs), row("on", theirs, ours)];
     assert_eq!(halves(&both, &["tls-client"]), mixed.into());
-    // With a client of ours and a server of ours nothing of theirs would be left.
+    // With a client of ours and a server of ours no foreign half would remain.
     assert_eq!(halves(&[SubjectRole::Server], &["tls-client"]), [row("off", ours, theirs)].into());
     assert_eq!(
         halves(&[SubjectRole::Server], &["tls"]),
@@ -342,7 +342,7 @@ fn push_services_have_a_gateway_and_cells_with_the_delay_of_the_paper_from_the_s
         let has_delay = cell.levels["provider_delay"] == "paper";
         assert!(!has_delay || delay == [Some("paper"), Some(expected)], "{}", cell.label_text());
     }
-    // Four payloads: three variants; in that of the paper also without TLS, and both with the delay.
+    // Four payloads; three variants; the paper's variant also without TLS, and both with the delay.
     assert_eq!(cells(RunProfile::Quick, &services).len(), 2 * 4 * 3);
     assert_eq!(cells(RunProfile::Standard, &services).len(), 2 * 4 * (4 + 1 + 1));
     assert!(cells(RunProfile::Full, &["REST", "SOAP"]).iter().all(|cell| cell.gateway.is_none()));

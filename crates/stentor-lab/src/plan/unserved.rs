@@ -1,31 +1,31 @@
-//! What of a study the server itself cannot be asked: told where it is a subject, and refused where nothing else is wished for.
+//! Parts of a study that the server itself cannot run as a subject: reported if it is selected, rejected if nothing else is selected.
 
 use super::{Factor, FactorLevel, NotRun, PlanChoice, PlanError, StudyPlan};
 use crate::subject::{SERVED, SERVED_STACK};
 use serde::{Deserialize, Serialize};
 
-/// Levels that mean nothing to the server itself, and why.
+/// Levels that do not apply to the server itself, with the reason.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnservedPart {
-    /// The factor; the whole study when empty.
+    /// The factor; the whole study if empty.
     #[serde(default)]
     pub factor: String,
-    /// Its levels; all when empty.
+    /// Its levels; all if empty.
     #[serde(default)]
     pub levels: Vec<String>,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
 }
 
 impl UnservedPart {
-    /// Returns it as what is not run.
+    /// Returns the entry for the list of parts that are not run.
     #[must_use]
     pub fn not_run(&self) -> NotRun {
         NotRun { what: self.label_text(), reason: self.reason.clone() }
     }
 
-    /// Returns whether a cell at this level is one of them.
+    /// Returns true if this part includes a level.
     pub(super) fn has(&self, factor: &Factor, level: &FactorLevel) -> bool {
         self.factor == factor.name && self.has_level(&level.level)
     }
@@ -42,14 +42,14 @@ impl UnservedPart {
 }
 
 impl PlanChoice {
-    /// Returns whether the server itself is among the subjects that are wished for.
+    /// Returns true if the server itself is among the selected subjects.
     pub(super) fn names_server(&self) -> bool {
         self.subjects.iter().any(|wish| is_server(wish))
     }
 }
 
 impl StudyPlan {
-    /// Refuses a wish for the server alone where every level wished for means nothing to it.
+    /// Rejects a selection of the server alone if none of the selected levels applies to it.
     pub(super) fn check_served(&self, choice: &PlanChoice) -> Result<(), PlanError> {
         if choice.subjects.is_empty() || !choice.subjects.iter().all(|wish| is_server(wish)) {
             return Ok(());

@@ -1,12 +1,12 @@
-//! Axes: from numbers to places, by equal steps or by equal factors.
+//! Axes: values to positions, linear or logarithmic.
 
 use super::scale::Scale;
 use super::{Canvas, FAINT, GRID, short};
 
-/// Beyond this factor between the ends an axis of factors marks whole powers of ten only.
+/// Ratio of the ends above which a logarithmic axis marks whole powers of ten only.
 const DECADES_MAX: f64 = 1000.0;
 
-/// An axis between two places of a drawing.
+/// An axis between two positions of a plot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Axis {
     least: f64,
@@ -24,7 +24,7 @@ impl Axis {
         Self { least: 0.0, most: scale.most, from, to, is_log: false, step: scale.step }
     }
 
-    /// Makes an axis of factors around positive values; `None` without any.
+    /// Makes a logarithmic axis around positive values; `None` without any.
     pub(crate) fn log(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Option<Self> {
         let ends = values.filter(|value| *value > 0.0 && value.is_finite());
         let (least, most) =
@@ -32,13 +32,13 @@ impl Axis {
         if most <= 0.0 {
             return None;
         }
-        // A little room on both sides, and never less than a factor of two, so that noise does not look like a mountain.
+        // A small margin on both sides, and a range of at least a factor of two, so that noise is not magnified.
         let room = (most / least).powf(0.04).max(1.02);
         let wide = (2.0_f64 / (most / least)).max(1.0).sqrt();
         Some(Self { least: least / room / wide, most: most * room * wide, from, to, is_log: true, step: 0.0 })
     }
 
-    /// Returns the place of a value, held within the axis.
+    /// Returns the position of a value, clamped to the axis.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.least).ln() / (self.most / self.least).ln()
@@ -48,7 +48,7 @@ impl Axis {
         self.from + (self.to - self.from) * share.clamp(0.0, 1.0)
     }
 
-    /// Lists the values that get a line.
+    /// Lists the values of the grid lines.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if !self.is_log {
             return Scale { step: self.step, most: self.most }.values().collect();
@@ -67,7 +67,7 @@ impl Axis {
         ticks.filter(|tick| (self.least..=self.most).contains(tick)).collect()
     }
 
-    /// Draws lines upwards at the values, with the values below.
+    /// Draws vertical grid lines with the values below.
     pub(crate) fn draw_below(&self, canvas: &mut Canvas, top: f64, bottom: f64) {
         for tick in self.ticks() {
             let x = self.place(tick);
@@ -76,7 +76,7 @@ impl Axis {
         }
     }
 
-    /// Draws lines across at the values, with the values to the left.
+    /// Draws horizontal grid lines with the values to the left.
     pub(crate) fn draw_left(&self, canvas: &mut Canvas, left: f64, right: f64) {
         for tick in self.ticks() {
             let y = self.place(tick);

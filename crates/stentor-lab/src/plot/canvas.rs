@@ -1,12 +1,12 @@
-//! A drawing as it grows.
+//! The canvas of a plot.
 
 use super::{BACKGROUND, INK};
 use crate::document::escape;
 
-/// Average width of a letter over the size of its font.
+/// Average width of a letter relative to the font size.
 const LETTER: f64 = 0.56;
 
-/// How one series differs from the others, in colour and without.
+/// The style of a series, which differs from others in colour and in shape.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeriesStyle {
     pub(crate) color: &'static str,
@@ -38,19 +38,19 @@ const LOOKS: [SeriesStyle; 8] = [
 ];
 
 impl SeriesStyle {
-    /// Returns the look of the series at a place; after eight the colours come again with other shapes.
+    /// Returns the style of the series at an index; after eight the colours repeat with other shapes.
     pub(crate) const fn of(place: usize) -> Self {
         let Self { shape, dash, .. } = LOOKS[(place + place / LOOKS.len()) % LOOKS.len()];
         Self { color: LOOKS[place % LOOKS.len()].color, shape, dash }
     }
 
-    /// Returns each name with the look of its place.
+    /// Returns each name with the style of its index.
     pub(crate) fn each<'a>(names: &[&'a str]) -> Vec<(&'a str, Self)> {
         names.iter().enumerate().map(|(place, name)| (*name, Self::of(place))).collect()
     }
 }
 
-/// A drawing.
+/// A canvas.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     width: f64,
@@ -92,7 +92,7 @@ impl Canvas {
         ));
     }
 
-    /// Fills an area in a series' colour, thinly.
+    /// Fills an area in a series' colour, translucently.
     pub(crate) fn area(&mut self, points: &[(f64, f64)], look: SeriesStyle) {
         self.add(&format!(
             "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.16\" stroke=\"none\"/>",
@@ -149,7 +149,7 @@ impl Canvas {
         ));
     }
 
-    /// Writes names of series side by side, on new lines where there is no more room; returns the height that it took.
+    /// Writes the names of series side by side, with line breaks; returns the height of the legend.
     pub(crate) fn legend(&mut self, y: f64, names: &[(&str, SeriesStyle)]) -> f64 {
         let (mut x, mut row) = (8.0, 0.0);
         for (name, look) in names {
@@ -164,7 +164,7 @@ impl Canvas {
         row + 20.0
     }
 
-    /// Writes on the picture what kind of figures these are.
+    /// Stamps the kind of figures on the plot.
     pub(crate) fn stamp(&mut self, (right, y): (f64, f64), words: &str) {
         let width = width_of(words) + 16.0;
         let (left, top) = (right - width, y - 14.0);
@@ -174,7 +174,7 @@ impl Canvas {
         self.text((right - 8.0, y), "end", INK, words);
     }
 
-    /// Ends the drawing; the title and the description are what is read aloud.
+    /// Ends the plot; screen readers read the title and the description.
     pub(crate) fn finish(self, title: &str, description: &str) -> String {
         let Self { width, height, body } = self;
         format!(
@@ -187,12 +187,12 @@ impl Canvas {
     }
 }
 
-/// Returns the width of text in the drawing's font, about.
+/// Returns the approximate width of text in the plot's font.
 pub(crate) fn width_of(words: &str) -> f64 {
     12.5 * LETTER * words.chars().count() as f64
 }
 
-/// Makes a drawing one that needs no page around it: colours are what they are on paper, on white.
+/// Makes a plot independent of a page: colours are those of paper, on white.
 pub(crate) fn standalone(svg: &str) -> String {
     let mut text = String::with_capacity(svg.len());
     let mut rest = svg;

@@ -1,6 +1,6 @@
 //! Scales with round numbers.
 
-/// Lines of a scale, about.
+/// Approximate number of grid lines.
 const LINES: f64 = 5.0;
 
 /// A scale from 0 to a round number.
@@ -19,7 +19,7 @@ impl Scale {
         Self { step, most: (largest / step).ceil() * step }
     }
 
-    /// Lists the values at its lines.
+    /// Lists the values of the grid lines.
     pub(crate) fn values(self) -> impl Iterator<Item = f64> {
         let count = (self.most / self.step).round() as usize;
         (0..=count).map(move |line| line as f64 * self.step)

@@ -1,4 +1,4 @@
-//! Specification and tools: does a face describe itself so that a machine can read it, and is that enough for a client?
+//! Specification and tools: does a face provide a machine-readable description of itself, and is it sufficient for a client?
 
 use super::face::TrialFace;
 use super::{PaperProtocol, ProbeReply, ProbeWord};
@@ -10,24 +10,24 @@ use stentor_wire::xml::dom::{Element, parse};
 use stentor_wire::xmlrpc::{Call, RpcOutcome, read_response, write_call};
 use stentor_wire::{DocumentLimits, Value, soap, wsdl};
 
-/// What is asked for in our trials.
+/// The operation of our trials.
 const OP: Op = Op::Echo;
-/// Places where REST services offer descriptions, if they do.
+/// Paths at which REST services may offer descriptions.
 const PLACES: [&str; 4] = ["/echo", "/openapi.json", "/application.wadl", "/"];
-/// Text that must come back.
+/// The text that must be returned.
 const TEXT: &str = "from the contract alone";
 
-/// What a face gives where WSDL is asked for.
+/// The WSDL of a face.
 pub(super) enum WsdlReading {
     /// A contract with everything that a caller needs.
     Whole(Service, Element),
-    /// WSDL that our reader does not understand to its end: what it imports, for instance, is not followed.
+    /// WSDL that our reader does not understand completely; for instance, imports are not followed.
     Partly(String),
     /// No contract was found.
     Nothing(String),
 }
 
-/// Asks the face to describe itself.
+/// Requests the face's description of itself.
 pub(super) async fn specification(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
         PaperProtocol::Soap => Ok(match described(face).await? {
@@ -47,7 +47,7 @@ pub(super) async fn specification(face: &mut TrialFace) -> Result<ProbeReply, Su
     }
 }
 
-/// Makes a client from the description and nothing else, and lets it call.
+/// Makes a client from the description alone, and makes a call with it.
 pub(super) async fn tools(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
         PaperProtocol::Soap => soap_client(face).await,
@@ -59,7 +59,7 @@ pub(super) async fn tools(face: &mut TrialFace) -> Result<ProbeReply, SubjectErr
     }
 }
 
-/// Asks a face for its WSDL.
+/// Requests the WSDL of a face.
 pub(super) async fn described(face: &mut TrialFace) -> Result<WsdlReading, SubjectError> {
     let answer = face.get(OP, "/echo?wsdl").await?;
     if answer.status != 200 {
@@ -113,14 +113,14 @@ async fn introspection(face: &mut TrialFace) -> Result<ProbeReply, SubjectError>
     })
 }
 
-/// Writes the first of a method's signatures: what it gives, then what it takes.
+/// Formats the first of a method's signatures: the return type, then the parameters.
 fn signature_text(signature: &Value) -> String {
     let Value::List(all) = signature else { return "nothing".to_owned() };
     let Some(Value::List(words)) = all.first() else { return "nothing".to_owned() };
     words.iter().filter_map(Value::as_text).collect::<Vec<_>>().join(" from ")
 }
 
-/// Calls with an empty struct: a signature says that a struct is wanted, and nothing of what is in it.
+/// Makes a call with an empty struct: a signature states that a struct is expected, but not its fields.
 async fn signature_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let listed = introspection(face).await?;
     if listed.answer != super::ProbeAnswer::Word(ProbeWord::Yes) {
@@ -144,7 +144,7 @@ async fn soap_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
         }
     };
     let Some(request) = request_of(&service, &root) else {
-        // What our own contracts look like is known; others may say the same in another way.
+        // The form of our own contracts is known; a foreign contract may state the same in another form.
         let word = if face.is_ours { ProbeWord::No } else { ProbeWord::NotProbed };
         return Ok(ProbeReply::word(
             word,
@@ -167,7 +167,7 @@ async fn soap_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     ))
 }
 
-/// Makes a request of what the WSDL says: the operation's element, and in it the first element that is declared as text.
+/// Makes a request from the WSDL: the operation's element, and in it the first element declared as text.
 fn request_of(service: &Service, root: &Element) -> Option<Element> {
     let operation = service.operations.first()?;
     let schema = root.element("types")?.element("schema")?;
@@ -178,7 +178,7 @@ fn request_of(service: &Service, root: &Element) -> Option<Element> {
     Some(Element::of(&service.namespace, &operation.name).with(leaf))
 }
 
-/// Calls a method and gives its value, or the sentence that says why not.
+/// Calls a method. Returns its value, or the reason for a failure in a sentence.
 pub(super) async fn call(
     face: &mut TrialFace,
     method: &str,

@@ -1,4 +1,4 @@
-//! A face under trial: a subject that is told by LSP-1 which operation to serve, and plain HTTP to it.
+//! A face under trial: a subject that LSP-1 orders to serve an operation, and plain HTTP to it.
 
 use super::PaperProtocol;
 use crate::subject::client::SubjectClient;
@@ -18,33 +18,33 @@ use std::net::{Ipv4Addr, SocketAddr};
 use stentor_wire::Content;
 use tokio::net::TcpStream;
 
-/// Contents are made from this.
+/// The seed of contents.
 const SEED: u64 = 2009;
-/// The longest answer that is read.
+/// The maximum length of a response.
 const ANSWER_MAX_BYTES: usize = 4 << 20;
 
 /// A face under trial.
 pub struct TrialFace {
     pub(super) protocol: PaperProtocol,
     pub(super) dialect: SubjectDialect,
-    /// Whether it is of this program, whose formats can be asked without it.
+    /// True for our own face, with formats that can be probed without it.
     pub(super) is_ours: bool,
-    /// Whether it says that it encrypts.
+    /// True if its definition states that it encrypts.
     pub(super) encrypts: bool,
     place: FaceLocation,
 }
 
 enum FaceLocation {
-    /// A subject, which listens anew for each operation.
+    /// A subject, which is prepared for each operation and listens on a new port then.
     Subject(Box<SubjectProcess>),
-    /// Somebody who listens already.
+    /// A server that is already listening.
     At(SocketAddr),
 }
 
-/// An answer by HTTP.
+/// An HTTP response.
 pub(super) struct FaceResponse {
     pub(super) status: u16,
-    /// Where it sends the caller instead.
+    /// The target of a redirect.
     location: Option<String>,
     pub(super) body: Vec<u8>,
 }
@@ -56,7 +56,7 @@ impl TrialFace {
         Ok(Self { protocol, dialect: protocol.dialect()?, is_ours: true, encrypts: true, place })
     }
 
-    /// Starts somebody else's subject, which speaks one of the protocols.
+    /// Starts a foreign subject that speaks one of the protocols.
     pub async fn foreign(definition: &Definition) -> Result<Self, SubjectError> {
         let dialect = definition.dialect()?;
         let protocol = PaperProtocol::of(dialect).ok_or_else(|| SubjectError::Unprobed(dialect.name()))?;
@@ -64,7 +64,7 @@ impl TrialFace {
         Ok(Self { protocol, dialect, is_ours: false, encrypts, place: started(definition).await? })
     }
 
-    /// Takes whoever listens there for the face.
+    /// Uses the server at an address as the face.
     pub fn at(protocol: PaperProtocol, address: SocketAddr) -> Result<Self, SubjectError> {
         Ok(Self {
             protocol,
@@ -75,7 +75,7 @@ impl TrialFace {
         })
     }
 
-    /// Returns whether its documents are XML.
+    /// Returns true if its documents are XML.
     pub(super) fn is_of_xml(&self) -> bool {
         self.dialect.format != ValueFormat::Json
     }
@@ -87,7 +87,7 @@ impl TrialFace {
         }
     }
 
-    /// Has an operation served, and returns where.
+    /// Orders the subject to serve an operation, and returns its address.
     pub(super) async fn serve(
         &mut self,
         op: Op,
@@ -107,7 +107,7 @@ impl TrialFace {
         }
     }
 
-    /// Exchanges one content with the face, over whatever the factors say.
+    /// Exchanges one content with the face, over a connection as specified by the factors.
     pub(super) async fn exchange(
         &mut self,
         op: Op,
@@ -123,11 +123,11 @@ impl TrialFace {
         within(exchange).await
     }
 
-    /// Asks for a path.
+    /// Requests a path.
     pub(super) async fn get(&mut self, op: Op, path: &str) -> Result<FaceResponse, SubjectError> {
         let address = self.serve(op, BTreeMap::new()).await?;
         let answer = within(send(address, http::Request::get(path), &[])).await?;
-        // As every client does, it is gone after once; whoever is named there, the one who sent us is asked.
+        // A redirect is followed once, as by any client, but always at the same address, regardless of the host that it names.
         match answer.location.as_deref().and_then(path_of) {
             Some(other) if answer.status / 100 == 3 => {
                 within(send(address, http::Request::get(other), &[])).await
@@ -148,7 +148,7 @@ impl TrialFace {
     }
 }
 
-/// Returns the path of a place that may be named with its host.
+/// Returns the path of a location, which may include a host.
 fn path_of(location: &str) -> Option<String> {
     let place = location.split_once("://").map_or(location, |(_, rest)| rest);
     place.find('/').map(|start| place[start..].to_owned())
@@ -160,7 +160,7 @@ async fn started(definition: &Definition) -> Result<FaceLocation, SubjectError> 
     Ok(FaceLocation::Subject(Box::new(host)))
 }
 
-/// Waits no longer than for any other order.
+/// Applies the timeout of orders to a trial.
 async fn within<T>(trial: impl Future<Output = Result<T, SubjectError>>) -> Result<T, SubjectError> {
     let silent = SubjectError::Silent { to: "answer", seconds: PATIENCE.as_secs() };
     tokio::time::timeout(PATIENCE, trial).await.map_err(|_| silent)?
@@ -183,7 +183,7 @@ async fn send(
     Ok(FaceResponse { status: head.status.as_u16(), location, body: body.to_bytes().to_vec() })
 }
 
-/// Returns what is wrong: something else was said, or nothing.
+/// Distinguishes an invalid response from a missing one.
 fn unanswered(error: hyper::Error) -> SubjectError {
     if error.is_parse() { no_answer() } else { SubjectError::Unanswered }
 }

@@ -1,4 +1,4 @@
-//! What probes said, as a file beside the records of a run, and as figures that claims are judged by.
+//! Results of probes: a file beside the records of a run, and figures for judging claims.
 
 use super::{ProbeAnswer, ProbeResult, ProbeWord, STUDY};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
@@ -8,67 +8,67 @@ use std::path::Path;
 
 /// The file in the directory of a run.
 pub const PROBES: &str = "probes.json";
-/// The shape of the file.
+/// The schema of the file.
 const SCHEMA: &str = "stentor.lab.probes/1";
-/// The largest file that is read.
+/// The maximum size of the file.
 const FILE_MAX_BYTES: u64 = 4 << 20;
 
-/// Probes of whether something exists at all.
+/// Probes of mere existence.
 const EXISTENCE: [&str; 1] = ["contract"];
 
-/// What all probes said.
+/// The results of all probes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
     schema: String,
-    /// The study whose tables they bear on.
+    /// The study whose tables they concern.
     pub study: String,
-    /// Each probe on each protocol, of our own subjects.
+    /// Results of each probe on each protocol, for our own subjects.
     pub probes: Vec<ProbeResult>,
-    /// The same of the server itself, which decide no claim; empty where it was not asked.
+    /// The same for the server itself, which decide no claim; empty if it was not probed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server: Vec<ProbeResult>,
 }
 
-/// Why the file of probes cannot be used.
+/// Errors of reading and writing the file of probes.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbedError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// It is no such file.
+    /// The content of the file is invalid.
     #[error("{path} has no results of probes: {what}")]
     Shape {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
 }
 
 impl Probed {
-    /// Takes what probes said.
+    /// Makes the file's content from the results of probes.
     #[must_use]
     pub fn of(probes: Vec<ProbeResult>) -> Self {
         Self { schema: SCHEMA.into(), study: STUDY.into(), probes, server: Vec::new() }
     }
 
-    /// Adds what the server itself said.
+    /// Adds the results for the server itself.
     #[must_use]
     pub fn with_server(self, server: Vec<ProbeResult>) -> Self {
         Self { server, ..self }
     }
 
-    /// Lists what was said by whomever.
+    /// Lists the results for our subjects and for the server.
     pub fn all(&self) -> impl Iterator<Item = &ProbeResult> {
         self.probes.iter().chain(&self.server)
     }
 
-    /// Returns whether every probe came to its end.
+    /// Returns true if every probe ran to its end.
     #[must_use]
     pub fn have_all_run(&self) -> bool {
         self.all().all(ProbeResult::has_run)
@@ -82,7 +82,7 @@ impl Probed {
         std::fs::write(&path, text + "\n").map_err(wrong)
     }
 
-    /// Reads the file of a run; `None` where there is none.
+    /// Reads the file of a run; `None` if there is none.
     pub fn read(directory: &Path) -> Result<Option<Self>, ProbedError> {
         let path = directory.join(PROBES);
         let name = || path.display().to_string();
@@ -102,14 +102,14 @@ impl Probed {
         Ok(Some(probed))
     }
 
-    /// Makes figures of what was told; what no probe can tell is none.
+    /// Converts the results to figures. Undecided results give no figure.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.probes.iter().filter_map(figure).collect()
     }
 }
 
-/// Returns what claims can be judged by. That something exists is not refuted by a face of ours that lacks it.
+/// Returns the figure of a result, if claims can be judged by it. A missing feature of our face does not refute that the feature exists.
 fn figure(told: &ProbeResult) -> Option<Figure> {
     if EXISTENCE.contains(&told.id.as_str()) && told.answer == ProbeAnswer::Word(ProbeWord::No) {
         return None;

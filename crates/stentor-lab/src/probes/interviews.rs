@@ -1,9 +1,9 @@
-//! What the interviewed of the paper said, counted by our coding of each statement.
+//! Statements of the paper's interviewees, counted by our coding of each statement.
 
 use super::{PaperProtocol, ProbeReply};
 use crate::claims::figures::{Figure, Figures};
 
-/// Counts the statements on some topics that speak for or against a protocol.
+/// Counts the statements on the given topics that speak for or against a protocol.
 pub(super) fn count(
     protocol: PaperProtocol,
     figures: &Figures,

@@ -1,4 +1,4 @@
-//! Every probe, and running them: what each is stands in `list.toml`, and the trials are found by its id.
+//! The list of probes and their execution: descriptions are in `list.toml`, trials are found by id.
 
 use super::face::TrialFace;
 use super::interviews;
@@ -11,8 +11,8 @@ use std::pin::Pin;
 type ProbeTrial<'a> = Pin<Box<dyn Future<Output = Result<ProbeReply, SubjectError>> + Send + 'a>>;
 
 const TEXT: &str = include_str!("list.toml");
-/// Why a subject is not asked.
-const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a subject has no part in it";
+/// The reason for not probing a subject.
+const OF_THE_FORMAT: &str = "decided by the bytes of the format, without a subject";
 
 /// A probe.
 #[derive(Debug, Clone, Deserialize)]
@@ -20,16 +20,16 @@ const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a sub
 pub struct FeatureProbe {
     /// Its id.
     pub id: String,
-    /// The row of the paper's tables on which it bears.
+    /// The row of the paper's tables that it concerns.
     pub feature: String,
-    /// How its answers come about.
+    /// The method behind its answers.
     pub kind: ProbeKind,
-    /// What it does, in a sentence.
+    /// Its procedure, in a sentence.
     pub does: String,
-    /// Topics of the interviews whose statements are counted.
+    /// Interview topics of the counted statements.
     #[serde(default)]
     topics: Vec<String>,
-    /// Which statements on them are counted: those `for` a protocol or `against` it.
+    /// The polarity of the counted statements: `for` a protocol or `against` it.
     #[serde(default)]
     polarity: String,
 }
@@ -39,9 +39,9 @@ struct ProbesFile {
     probes: Vec<FeatureProbe>,
 }
 
-/// How a probe comes to its answer.
+/// The implementation of a probe.
 enum How {
-    /// Of our own face by bytes and values, of any other by an exchange.
+    /// By bytes and values for our own face, by an exchange for any other.
     Either(
         fn(PaperProtocol) -> Result<ProbeReply, SubjectError>,
         for<'a> fn(&'a mut TrialFace) -> ProbeTrial<'a>,
@@ -50,7 +50,7 @@ enum How {
     Live(for<'a> fn(&'a mut TrialFace, &'a ProbeContext) -> ProbeTrial<'a>),
     /// By bytes and values alone.
     Bytes(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>),
-    /// By what is written somewhere.
+    /// By documents or sources.
     Read(fn(PaperProtocol, &ProbeContext) -> ProbeReply),
     /// By statements of interviews.
     Counted,
@@ -62,7 +62,7 @@ pub fn list() -> Vec<FeatureProbe> {
     toml::from_str::<ProbesFile>(TEXT).map(|file| file.probes).unwrap_or_default()
 }
 
-/// Runs every probe on each face; one that breaks off says why, and the others go on.
+/// Runs every probe on each face. A probe that is aborted reports the reason, and the others continue.
 pub async fn run(faces: &mut [TrialFace], context: &ProbeContext) -> Vec<ProbeResult> {
     let mut all = Vec::new();
     for probe in list() {
@@ -73,8 +73,8 @@ pub async fn run(faces: &mut [TrialFace], context: &ProbeContext) -> Vec<ProbeRe
     all
 }
 
-/// Runs every trial on somebody else's subject, each on a process of its own: what one of them ends is no end of the others.
-/// What the tables tell by counting and by documents is about no subject and is left out.
+/// Runs every trial on a foreign subject, each on a fresh process, so that a trial which ends its process does not affect the others.
+/// Probes that count or cite documents do not concern a subject and are left out.
 pub async fn run_on(
     definition: &Definition,
     context: &ProbeContext,
@@ -89,7 +89,7 @@ pub async fn run_on(
 }
 
 impl FeatureProbe {
-    /// Finds what answers it; `None` for an id that no trial has.
+    /// Finds the implementation; `None` for an id without a trial.
     fn how(&self) -> Option<How> {
         use How::{Bytes, Counted, Either, Live, Read};
         Some(match self.id.as_str() {
@@ -138,10 +138,10 @@ impl FeatureProbe {
         }
     }
 
-    /// Runs it on one face.
+    /// Runs the probe on one face.
     pub(super) async fn ask(&self, face: &mut TrialFace, context: &ProbeContext) -> ProbeResult {
         let reply = self.reply(face, context).await.unwrap_or_else(|error| match error {
-            // Somebody else's subject may end itself over what is asked of it, and then does not do it.
+            // A foreign subject may close the connection because of the request, and then does not have the feature.
             SubjectError::Unanswered if !face.is_ours => ProbeReply::no(error.to_string()),
             _ => ProbeReply::word(ProbeWord::NotRun, error.to_string()),
         });

@@ -1,4 +1,4 @@
-//! Several requests in one.
+//! Multiple requests in one message.
 
 use super::contract::call;
 use super::face::TrialFace;
@@ -9,11 +9,11 @@ use stentor_wire::soap::{Envelope, SoapBody, Version};
 use stentor_wire::xmlrpc::{Call, multicall, results_of_multicall};
 use stentor_wire::{Content, DocumentLimits, Value, soap};
 
-/// What is asked for, twice.
+/// The operation, requested twice.
 const OP: Op = Op::Echo;
 const TEXTS: [&str; 2] = ["one", "two"];
 
-/// Sends two requests at once and looks for two answers.
+/// Sends two requests in one message and expects two responses.
 pub(super) async fn several(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
         PaperProtocol::XmlRpc => packed(face).await,
@@ -22,7 +22,7 @@ pub(super) async fn several(face: &mut TrialFace) -> Result<ProbeReply, SubjectE
     }
 }
 
-/// Sends two calls and one that does not exist: each gets an outcome of its own.
+/// Sends two calls and one of an unknown method; each must have an outcome of its own.
 async fn packed(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let method = format!("lab.{}", OP.word());
     let payload = |text: &str| Value::Record(vec![("payload".into(), text.into())]);

@@ -1,4 +1,4 @@
-//! Security: a list of trials, each said whether the face stands it, and what specifications have besides.
+//! Security: a list of trials, each with a verdict on the face, and the mechanisms in specifications.
 
 use super::face::{FaceResponse, TrialFace};
 use super::{PaperProtocol, ProbeContext, ProbeReply, ProbeWord};
@@ -10,33 +10,33 @@ use stentor_wire::soap::{Envelope, HeaderBlock, SoapBody, SoapFaultCode, Version
 use stentor_wire::xml::dom::Element;
 use stentor_wire::{Content, DocumentLimits, WireError, soap};
 
-/// Stands in an honest request where harm is put in its place.
+/// Placeholder in an honest request that is replaced by harmful content.
 const PLACE: &str = "placeholder";
-/// The status of an answer, and in XML-RPC of a fault too.
+/// The status of a response, and in XML-RPC of a fault too.
 const OK: u16 = 200;
-/// Levels of a document that is too deep.
+/// Nesting levels of a document that is too deep.
 const LEVELS: usize = 10_000;
-/// A file of every server, which nobody may ask it for.
+/// A file that exists on every server and must not be disclosed.
 const FILE: &str = "/etc/passwd";
-/// Where the header of WS-Security has its name from.
+/// The namespace of the WS-Security header.
 const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd";
 
-/// Sends ten levels of entities, each twice the one before.
+/// Sends ten levels of entities, each of which doubles the previous one.
 pub(super) async fn laughs(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let entities: String = (1..10).map(|n| format!("<!ENTITY l{n} \"&l{0};&l{0};\">", n - 1)).collect();
     let definition = format!("<!DOCTYPE x [<!ENTITY l0 \"ha\">{entities}]>");
     harm(face, &definition, PLACE, "&l9;", &"ha".repeat(1 << 9)).await
 }
 
-/// Sends an entity that stands for a file of the server.
+/// Sends an entity that refers to a file of the server.
 pub(super) async fn external(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let definition = format!("<!DOCTYPE x [<!ENTITY f SYSTEM \"file://{FILE}\">]>");
     harm(face, &definition, PLACE, "&f;", stentor_machine::facts::line(FILE).trim()).await
 }
 
-/// Sends elements within elements.
+/// Sends nested elements.
 pub(super) async fn depth(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
-    // Where a format has arrays, only they may stand within each other; elsewhere the first wrong element ends the reading.
+    // In formats with arrays only arrays may be nested; elsewhere the first invalid element ends the parsing.
     let (place, inside) = match face.protocol {
         PaperProtocol::XmlRpc => {
             let arrays = nested("<array><data><value>", "</value></data></array>");
@@ -52,7 +52,7 @@ fn nested(open: &str, close: &str) -> String {
     format!("{}{}", open.repeat(LEVELS), close.repeat(LEVELS))
 }
 
-/// Reads a document that is one byte larger than allowed.
+/// Parses a document that is one byte larger than the limit.
 pub(super) fn size(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let max_bytes = DocumentLimits::default().document_max_bytes;
     let read = protocol.dialect()?.read_request(Op::Echo, &vec![b' '; max_bytes + 1]);
@@ -61,7 +61,7 @@ pub(super) fn size(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> 
     Ok(ProbeReply::is(is_refused, format!("a document of {} bytes is {refused}", max_bytes + 1)))
 }
 
-/// Makes an exchange over TLS with a certificate of its own.
+/// Makes an exchange over TLS with a self-signed certificate.
 pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
     if !face.encrypts {
         return Ok(ProbeReply::not_probed("its definition does not say that it encrypts"));
@@ -79,7 +79,7 @@ pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<
     })
 }
 
-/// Sends a header of WS-Security that must be understood.
+/// Sends a WS-Security header that must be understood.
 pub(super) async fn message_served(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     if face.protocol != PaperProtocol::Soap {
         return Ok(ProbeReply::word(
@@ -101,7 +101,7 @@ pub(super) async fn message_served(face: &mut TrialFace) -> Result<ProbeReply, S
     })
 }
 
-/// Returns what specifications have for securing a message apart from its transport.
+/// Returns the mechanisms in specifications for securing a message independently of its transport.
 pub(super) fn message_specified(protocol: PaperProtocol) -> ProbeReply {
     match protocol {
         PaperProtocol::Soap => {
@@ -114,8 +114,8 @@ pub(super) fn message_specified(protocol: PaperProtocol) -> ProbeReply {
     }
 }
 
-/// Puts harm into an honest request; it must be refused, and an honest one answered afterwards as the one before was. What
-/// stands in an answer where harm was done is `done`.
+/// Replaces a part of an honest request by harmful content. The face must refuse it, and must answer an honest request correctly
+/// afterwards. `done` is the text in a response if the harm was done.
 async fn harm(
     face: &mut TrialFace,
     definition: &str,
@@ -141,21 +141,21 @@ async fn harm(
     Ok(ProbeReply::is(is_refused && is_alive, format!("it is {said}; an honest request afterwards {after}")))
 }
 
-/// Returns whether an answer is a refusal, and in words what became of the harm.
+/// Returns true if a response is a refusal, with a description of the outcome.
 fn judged(face: &TrialFace, answer: &FaceResponse, harmful: &[u8], done: &str) -> (bool, String) {
     let status = answer.status;
     match face.dialect.read_answer(Op::Echo, &answer.body) {
-        // What was taken may come back as something that our reader refuses.
+        // Accepted content may be returned in a form that our reader refuses.
         Err(error) if status == OK && !matches!(error, SubjectError::Fault(_)) => {
-            (false, format!("taken with {status}, and answered by what cannot be read: {error}"))
+            (false, format!("accepted with {status}, and the response cannot be read: {error}"))
         }
         Ok(_) => {
             let is_done = !done.is_empty() && String::from_utf8_lossy(&answer.body).contains(done);
-            let done = if is_done { ", and what it stands for comes back" } else { "" };
-            (false, format!("taken with {status}{done}"))
+            let done = if is_done { ", and the response contains its expansion" } else { "" };
+            (false, format!("accepted with {status}{done}"))
         }
         Err(refusal) => {
-            // Not every dialect has words for a refusal; our own reader gives them for our own faces.
+            // Not every dialect can state the reason of a refusal; for our own faces our reader provides it.
             let ours = face.dialect.read_request(Op::Echo, harmful).err().map(|error| error.to_string());
             let why = ours.filter(|_| face.is_ours).unwrap_or_else(|| refusal.to_string());
             (true, format!("refused with {status}: {why}"))

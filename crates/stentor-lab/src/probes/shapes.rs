@@ -1,5 +1,5 @@
-//! Structs and arrays: whether they come back, whether they have names, whether they may be of one's own, and whether
-//! anybody but the application minds a wrong type.
+//! Structs and arrays: are they returned intact, do they have names, may they be user-defined, and is a wrong type detected outside the
+//! application?
 
 use super::contract::{WsdlReading, described, specification};
 use super::face::TrialFace;
@@ -11,14 +11,14 @@ use stentor_wire::soap::{Envelope, SoapBody, Version};
 use stentor_wire::xml::dom::{Element, parse};
 use stentor_wire::{Content, DocumentLimits, Item, WireError, soap, xmlrpc};
 
-/// Entries of the arrays that are asked for.
+/// Entries of the requested arrays.
 const ITEMS: &str = "3";
-/// Types of XML Schema that are whole numbers.
+/// Integer types of XML Schema.
 const WHOLE: [&str; 3] = ["long", "int", "integer"];
-/// A namespace that nobody else has.
+/// A unique namespace.
 const OWN: &str = "urn:of:ones:own";
 
-/// Asks for an array of numbers and one of structs, and compares each entry.
+/// Requests an array of numbers and one of structs, and compares each entry.
 pub(super) async fn structs(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let mut came = Vec::new();
     for kind in ["Int", "Object"] {
@@ -35,14 +35,14 @@ pub(super) async fn structs(face: &mut TrialFace) -> Result<ProbeReply, SubjectE
     Ok(ProbeReply::is(came.iter().all(|is| *is), evidence))
 }
 
-/// Writes a struct and looks whether its name is that of an element.
+/// Encodes a struct and checks if its name is the name of an element.
 pub(super) fn named(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let items = vec![Item { id: 1, name: "one".into(), price: 0.25 }];
     let bytes = protocol.dialect()?.write_request(Op::Echo, &Content::Objects(items))?;
     Ok(has_names(&names(&parse(&bytes, &DocumentLimits::default())?)))
 }
 
-/// Asks a face for an array of structs and looks whether its answer has their names.
+/// Requests an array of structs from a face and checks if its response contains their names.
 pub(super) async fn named_by(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let factors = BTreeMap::from([("type", "Object"), ("items", ITEMS)].map(|(n, l)| (n.into(), l.into())));
     let exchange = Op::Array.exchange(&factors, 1);
@@ -61,7 +61,7 @@ pub(super) async fn named_by(face: &mut TrialFace) -> Result<ProbeReply, Subject
     Ok(has_names(&names))
 }
 
-/// Lists the keys of an object and all within.
+/// Lists the keys of an object and of all nested objects.
 fn keys(value: &serde_json::Value) -> Vec<String> {
     match value {
         serde_json::Value::Object(fields) => {
@@ -87,12 +87,12 @@ fn element(name: &str, is_there: bool) -> String {
     if is_there { format!("an element named {name}") } else { format!("in no element named {name}") }
 }
 
-/// Lists the names of an element and all within.
+/// Lists the names of an element and of all nested elements.
 pub(super) fn names(element: &Element) -> Vec<String> {
     std::iter::once(element.name.clone()).chain(element.elements().flat_map(names)).collect()
 }
 
-/// Sends an element of one's own vocabulary through the format.
+/// Sends an element of a user-defined vocabulary through the format.
 pub(super) fn customized(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let own = Element::of(OWN, "invoice").with(Element::of(OWN, "total").with_text("12"));
     Ok(match carried(protocol, &own) {
@@ -127,7 +127,7 @@ fn carried(protocol: PaperProtocol, own: &Element) -> Result<Option<Element>, Wi
     }
 }
 
-/// Sends text where a number belongs: the face must refuse it, and the format or a contract must say that it is wrong.
+/// Sends text in place of a number: the face must refuse it, and the format or a contract must identify it as wrong.
 pub(super) async fn strict(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let honest = face.dialect.write_request(Op::Sort, &Content::Numbers(vec![77]))?;
     let text = if face.is_of_xml() { "abc" } else { "\"abc\"" };
@@ -143,7 +143,8 @@ pub(super) async fn strict(face: &mut TrialFace) -> Result<ProbeReply, SubjectEr
     })
 }
 
-/// Returns whether anything but the application knows that a number is wanted; `None` where the contract cannot be read.
+/// Returns true if anything outside the application states that a number is expected, with a description; `None` if the contract cannot be
+/// read.
 async fn said_outside(face: &mut TrialFace, wrong: &[u8]) -> Result<(Option<bool>, String), SubjectError> {
     let limits = DocumentLimits::default();
     if !face.is_of_xml() {
@@ -181,7 +182,7 @@ async fn said_outside(face: &mut TrialFace, wrong: &[u8]) -> Result<(Option<bool
     })
 }
 
-/// Returns whether an element of this name is declared somewhere within as a whole number.
+/// Returns true if an element of this name is declared as an integer at any depth.
 fn is_declared(element: &Element, name: &str) -> bool {
     let kind = element.attribute("type").and_then(|kind| kind.split(':').next_back());
     let is_here = element.attribute("name") == Some(name) && kind.is_some_and(|kind| WHOLE.contains(&kind));

@@ -1,4 +1,4 @@
-//! Overhead, and names that a caller has to know: counted in the bytes of one fixed request.
+//! Overhead, and the names that a caller must know, counted in the bytes of one fixed request.
 
 use super::face::TrialFace;
 use super::shapes::names;
@@ -12,7 +12,7 @@ use stentor_wire::{Content, DocumentLimits};
 /// Letters of the payload.
 const PAYLOAD: usize = 64;
 
-/// Counts what a request has besides its payload.
+/// Counts the bytes of a request besides its payload.
 pub(super) fn overhead(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let bytes = request(protocol)?.len();
     let evidence =
@@ -20,7 +20,7 @@ pub(super) fn overhead(protocol: PaperProtocol) -> Result<ProbeReply, SubjectErr
     Ok(ProbeReply::count(bytes - PAYLOAD, "bytes", evidence))
 }
 
-/// Counts what a face's answer has besides its payload, which is what was sent.
+/// Counts the bytes of a face's response besides its payload, which is the payload of the request.
 pub(super) async fn overhead_of(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let payload = Content::Payload("x".repeat(PAYLOAD));
     let body = face.post(Op::Echo, &face.dialect.write_request(Op::Echo, &payload)?).await?.body;
@@ -33,7 +33,7 @@ pub(super) async fn overhead_of(face: &mut TrialFace) -> Result<ProbeReply, Subj
     Ok(ProbeReply::count(bytes.saturating_sub(PAYLOAD), "bytes", evidence))
 }
 
-/// Counts the different names that the caller of one operation writes: elements, namespaces, headers of the format.
+/// Counts the distinct names that the caller of one operation writes: elements, namespaces, headers of the format.
 pub(super) fn names_known(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let root = parse(&request(protocol)?, &DocumentLimits::default())?;
     let mut known: BTreeSet<String> = names(&root).into_iter().collect();

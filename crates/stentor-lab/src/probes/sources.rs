@@ -1,15 +1,15 @@
-//! What one operation takes in sources: lines and files that are there for it alone, counted in our own subjects.
+//! Source code per operation: lines and files that serve one operation alone, counted in our own subjects.
 
 use super::{PaperProtocol, ProbeReply, ProbeWord};
 use std::path::Path;
 
-/// The operation whose lines are counted.
+/// The counted operation.
 const OP: &str = "sort";
-/// The other operations; a paragraph that names one of them is not there for one operation alone.
+/// The other operations; a paragraph that names one of them does not serve one operation alone.
 const OTHERS: [&str; 3] = ["echo", "array", "points"];
 const CXF: &str = "java/cxf-2.7.4/src/main/java/stentor/lab/cxf";
 
-/// Sources of a face that are written for the protocol, in folders of the subjects.
+/// Source files of a face that are specific to the protocol, in the folders of the subjects.
 fn files(protocol: PaperProtocol) -> Vec<String> {
     let names: &[&str] = match protocol {
         PaperProtocol::Soap => &["Soap.java", "soap/Lab.java"],
@@ -21,12 +21,12 @@ fn files(protocol: PaperProtocol) -> Vec<String> {
     names.iter().map(|name| format!("{CXF}/{name}")).collect()
 }
 
-/// Counts the lines that one operation takes.
+/// Counts the source lines of one operation.
 pub(super) fn lines(protocol: PaperProtocol, folder: Option<&Path>) -> ProbeReply {
     counted(protocol, folder, |counts| counts.iter().map(|(_, lines)| lines).sum(), "lines")
 }
 
-/// Counts the files that one operation touches.
+/// Counts the source files of one operation.
 pub(super) fn touched(protocol: PaperProtocol, folder: Option<&Path>) -> ProbeReply {
     counted(protocol, folder, |counts| counts.iter().filter(|(_, lines)| *lines > 0).count(), "files")
 }
@@ -57,7 +57,7 @@ fn counted(
     ProbeReply::count(sum(&counts), unit, evidence)
 }
 
-/// Counts the lines of paragraphs that are there for the operation alone, and other lines that name it.
+/// Counts the lines of paragraphs that serve the operation alone, and other lines that name it.
 pub(super) fn lines_of(text: &str) -> usize {
     let paragraphs = text.split("\n\n").map(|paragraph| {
         let lines = || paragraph.lines().filter(|line| !line.trim().is_empty());
@@ -67,7 +67,7 @@ pub(super) fn lines_of(text: &str) -> usize {
     paragraphs.sum()
 }
 
-/// Returns whether a text names an operation: as a word, or as the beginning of one in camel case.
+/// Returns true if a text names an operation: as a word, or as the first part of a camel-case word.
 fn names(text: &str, op: &str) -> bool {
     text.match_indices(op).any(|(at, _)| {
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';

@@ -1,21 +1,21 @@
-//! The paper's tables 9 and 10, with what probes say beside each cell.
+//! The paper's tables 9 and 10, with the results of probes beside each cell.
 
 use super::ProbeResult;
 use crate::claims::figures::{Figure, FigureValue, Figures};
 use serde::Serialize;
 
-/// A cell of the paper's tables, and what probes say of it.
+/// A cell of the paper's tables, with the results of probes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PaperCell {
-    /// Which table.
+    /// The table.
     pub table: String,
     /// Its row.
     pub feature: String,
     /// Its column.
     pub subject: String,
-    /// What the paper says.
+    /// The paper's value.
     pub paper: String,
-    /// What probes say, each with its evidence.
+    /// The results of probes, each with its evidence.
     pub probes: Vec<ProbeResult>,
 }
 

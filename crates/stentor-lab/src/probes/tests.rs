@@ -1,4 +1,4 @@
-//! Probes on faces that are as they should be, and on some that are not.
+//! Probes on correct faces, and on some defective ones.
 
 mod foreign;
 mod judged;
@@ -15,23 +15,23 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Starts a server that speaks like one protocol.
+/// Starts a server that speaks one protocol.
 async fn server(speaks: PaperProtocol, op: Op, behaviour: Behaviour) -> SubjectServer {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     SubjectServer::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
 }
 
-/// Takes it for a face of a protocol, perhaps another than it speaks.
+/// Makes a face of a protocol for a server that may speak another protocol.
 fn taken_for(protocol: PaperProtocol, server: &SubjectServer) -> TrialFace {
     TrialFace::at(protocol, server.address).expect("a face")
 }
 
-/// Starts one that does so honestly.
+/// Starts an honest server.
 async fn honest(speaks: PaperProtocol, op: Op) -> SubjectServer {
     server(speaks, op, Behaviour::Honest).await
 }
 
-/// Answers everybody with these bytes, or with none, and hangs up unless it stays.
+/// Sends these bytes, or none, to every client, and hangs up unless `stays` is set.
 async fn parrot(answer: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listening");
     let address = listener.local_addr().expect("an address");
@@ -62,7 +62,7 @@ fn number(reply: &ProbeReply) -> f64 {
     }
 }
 
-/// Makes what a probe told of a protocol.
+/// Makes the result of a probe for a protocol.
 fn told(id: &str, feature: &str, subject: &str, answer: ProbeAnswer) -> ProbeResult {
     ProbeResult {
         id: id.into(),

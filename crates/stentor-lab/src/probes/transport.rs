@@ -1,4 +1,4 @@
-//! Transport: whether a document says all that HTTP would say, so that it can travel without.
+//! Transport: does a document contain all information that HTTP would carry, so that it can travel without HTTP?
 
 use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
@@ -6,7 +6,7 @@ use crate::subject::reference::Op;
 use stentor_wire::frame::{self, Frames};
 use stentor_wire::{Content, DocumentLimits};
 
-/// Carries a request and its answer in bare frames, and looks whether the document alone says which operation is meant.
+/// Sends a request and its response in bare frames, and checks if the document alone identifies the operation.
 pub(super) fn independent(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let dialect = protocol.dialect()?;
     let content = Content::Numbers(vec![3, 1, 2]);
@@ -15,7 +15,7 @@ pub(super) fn independent(protocol: PaperProtocol) -> Result<ProbeReply, Subject
     let worked = Op::Sort.answer(read).unwrap_or(content);
     let answer = dialect.read_answer(Op::Sort, &framed(&dialect.write_answer(Op::Sort, &worked)?)?)?;
     let is_carried = answer == Content::Numbers(vec![1, 2, 3]);
-    // The same numbers might have been meant for echo: a document that is read as either says nothing of it.
+    // The same numbers could be meant for echo: a document that is valid for both operations does not identify one.
     let is_told = dialect.read_request(Op::Echo, &request).is_err();
     let carried = if is_carried { "comes whole" } else { "is lost" };
     let told = if is_told { "stands in the document" } else { "stands in the address and nowhere else" };
@@ -25,7 +25,7 @@ pub(super) fn independent(protocol: PaperProtocol) -> Result<ProbeReply, Subject
     ))
 }
 
-/// Sends bytes through a frame.
+/// Passes bytes through a frame.
 fn framed(bytes: &[u8]) -> Result<Vec<u8>, SubjectError> {
     let mut frames = Frames::new(DocumentLimits::default());
     frames.feed(&frame::write(bytes)?);

@@ -1,4 +1,4 @@
-//! Types: which values come back as what they were, when nothing but the document says what they are.
+//! Types: the values that keep their type if the document alone describes them.
 
 use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
@@ -9,7 +9,7 @@ use stentor_wire::xmlrpc::{read_response, write_response};
 use stentor_wire::{DocumentLimits, Value, WireError, soap};
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
-/// Names of the types of XML Schema that a document may state beside a value.
+/// Names of XML Schema types that a document may state beside a value.
 const DOUBLE: &str = "xsd:double";
 const LONG: &str = "xsd:long";
 const BOOLEAN: &str = "xsd:boolean";
@@ -33,7 +33,7 @@ fn samples() -> [(&'static str, Value); 9] {
     ]
 }
 
-/// Writes and reads a value of each type, and counts those that come back as they were.
+/// Writes and reads a value of each type, and counts those that are unchanged.
 pub(super) fn survive(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let samples = samples();
     let mut lost = Vec::new();
@@ -67,7 +67,7 @@ fn trip(protocol: PaperProtocol, value: &Value) -> Result<Option<Value>, WireErr
     }
 }
 
-/// Writes a value as people write XML: fields are elements, entries are elements of one name.
+/// Writes a value as plain XML: fields become elements, entries become elements of one name.
 fn plain(name: &str, value: &Value) -> Element {
     let element = Element::new(name);
     match value {
@@ -79,7 +79,7 @@ fn plain(name: &str, value: &Value) -> Element {
     }
 }
 
-/// Reads what plain XML says and no more: elements of one name are an array, others a struct, and the rest is text.
+/// Reads plain XML without further knowledge: elements of one name form an array, others a struct, and the rest is text.
 fn untyped(element: &Element) -> Value {
     let inside: Vec<&Element> = element.elements().collect();
     match inside.first() {
@@ -91,7 +91,7 @@ fn untyped(element: &Element) -> Value {
     }
 }
 
-/// Writes a value with its type beside it, as section 5 of SOAP 1.1 has it.
+/// Writes a value with its type, according to section 5 of SOAP 1.1.
 fn typed(name: &str, value: &Value) -> Element {
     let (mark, kind) = match value {
         Value::Nil => ("nil", "true"),
@@ -135,7 +135,7 @@ fn of_typed(element: &Element) -> Option<Value> {
     })
 }
 
-/// Writes what has no parts.
+/// Formats a scalar as text.
 fn text(value: &Value) -> String {
     use base64::Engine;
     match value {

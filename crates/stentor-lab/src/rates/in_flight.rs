@@ -1,26 +1,26 @@
-//! Places for requests in flight: how many were taken while a test ran, and what that says of its limit.
+//! Slots for requests in flight: their occupation during a test, and the resulting bound of the rate.
 
 use serde::{Deserialize, Serialize};
 
-/// From this share of taken places on, the places are what holds the rate.
+/// Occupied share from which the number of slots limits the rate.
 const FULL_SHARE: f64 = 0.9;
-/// Below this share it is what fills them.
+/// Occupied share below which the supply limits the rate.
 const STARVED_SHARE: f64 = 0.7;
 
-/// What holds a rate, by Little's law.
+/// The bound of a rate, by Little's law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateBound {
-    /// The places are taken nearly all the time: more of them, or sooner answers, would raise the rate.
+    /// Slots are occupied nearly all the time: more slots or faster responses would raise the rate.
     Consumers,
-    /// Places stand empty: what fills them (producers, queue, the machine) is too slow.
+    /// Slots are empty: the supply (producers, queue, the machine) is too slow.
     Supply,
-    /// Both weigh in.
+    /// Both have an influence.
     Both,
 }
 
 impl RateBound {
-    /// Judges by the share of places that were taken.
+    /// Determines the bound from the share of occupied slots.
     #[must_use]
     pub fn of(taken: f64, places: f64) -> Option<Self> {
         let share = (places > 0.0).then(|| taken / places)?;
@@ -31,18 +31,18 @@ impl RateBound {
         })
     }
 
-    /// Returns the words for people.
+    /// Returns the word for display.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Consumers => "the requests in flight",
-            Self::Supply => "what feeds them",
+            Self::Supply => "the supply of deliveries",
             Self::Both => "both",
         }
     }
 }
 
-/// Looks at how many requests were in flight, each with how far the test was.
+/// Samples of the number of requests in flight, each with the progress of the test.
 #[derive(Debug, Clone, Default)]
 pub struct InFlightLog {
     looks: Vec<InFlightSample>,
@@ -56,13 +56,13 @@ struct InFlightSample {
 }
 
 impl InFlightLog {
-    /// Notes a look.
+    /// Adds a sample.
     pub fn note(&mut self, seconds: f64, ended: u64, taken: u64) {
         self.looks.push(InFlightSample { seconds, ended, taken });
     }
 
-    /// Returns the mean of the looks between the first and the last tenth of `whole`, each weighed with the time since
-    /// the one before; `None` when there were fewer than three of them.
+    /// Returns the mean of the samples between the first and the last tenth of `whole`, each weighted by the time since the previous one;
+    /// `None` with fewer than three of them.
     #[must_use]
     pub fn mean(&self, whole: u64) -> Option<f64> {
         let middle = whole / 10..=whole - whole / 10;

@@ -5,25 +5,25 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The longest line that is read.
+/// The maximum length of a line.
 pub const LINE_MAX_BYTES: usize = 4 << 20;
 /// The file of records in the directory of a run.
 pub const RECORDS: &str = "records.jsonl";
 /// The same for a study of campaigns.
 pub const CAMPAIGNS: &str = "scenarios.ndjson";
-/// The further ending of a file of records that is compressed.
+/// The additional extension of a compressed record file.
 const COMPRESSED_END: &str = "zst";
 /// The first bytes of a zstd frame; no line of JSON begins with them.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Appends records to a file; each is on the disk before the next fork begins.
+/// Appends records to a file; each is synced to disk before the next fork begins.
 pub struct RecordWriter {
     path: PathBuf,
     file: File,
 }
 
 impl RecordWriter {
-    /// Opens a file to append to. A last line without an end, left by an interruption, is cut off.
+    /// Opens a file for appending. An incomplete last line, left by an interruption, is cut off.
     pub fn append(path: &Path) -> Result<Self, RecordError> {
         let wrong = |source| io_error(path, source);
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path).map_err(wrong)?;
@@ -36,7 +36,7 @@ impl RecordWriter {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    /// Adds a record and waits until it is on the disk.
+    /// Appends a record and syncs it to disk.
     pub fn write(&mut self, record: &ForkRecord) -> Result<(), RecordError> {
         let wrong = |source| io_error(&self.path, source);
         let mut line = serde_json::to_vec(record).map_err(|error| wrong(error.into()))?;
@@ -46,7 +46,7 @@ impl RecordWriter {
     }
 }
 
-/// Returns the file of records of a run's directory, the plain one before the compressed one; `None` where there is none.
+/// Returns the record file in a run's directory, preferring the plain over the compressed one; `None` if there is none.
 #[must_use]
 pub fn file_of(directory: &Path) -> Option<PathBuf> {
     let plain = [RECORDS, CAMPAIGNS].map(|name| directory.join(name));
@@ -58,13 +58,13 @@ fn compressed(plain: &Path) -> PathBuf {
     plain.with_added_extension(COMPRESSED_END)
 }
 
-/// Writes the plain file out of its compressed form, where only that is there, so that a run can go on.
+/// Decompresses the record file if only its compressed form exists, so that a run can continue.
 pub(crate) fn decompress(plain: &Path) -> Result<(), RecordError> {
     let packed = compressed(plain);
     if plain.exists() || !packed.is_file() {
         return Ok(());
     }
-    // A half-written file would look like a run that stopped early.
+    // A partially written file would look like a run that stopped early.
     let half = plain.with_added_extension("part");
     let mut lines = open(&packed).map_err(|source| io_error(&packed, source))?;
     let copied = File::create(&half).and_then(|mut file| std::io::copy(&mut lines, &mut file));
@@ -75,7 +75,7 @@ fn io_error(path: &Path, source: std::io::Error) -> RecordError {
     RecordError::Io { path: path.display().to_string(), source }
 }
 
-/// Opens a file of records; its first bytes tell whether it is compressed.
+/// Opens a record file; its first bytes show if it is compressed.
 fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(File::open(path)?);
     if !file.fill_buf()?.starts_with(&ZSTD_MAGIC) {
@@ -89,7 +89,7 @@ pub fn read_directory(directory: &Path) -> Result<Vec<ForkRecord>, RecordError> 
     read(&file_of(directory).unwrap_or_else(|| directory.join(RECORDS)))
 }
 
-/// Reads a file of records, plain or compressed. A last line without an end is left out: the fork was interrupted.
+/// Reads a record file, plain or compressed. An incomplete last line is ignored, because its fork was interrupted.
 pub fn read(path: &Path) -> Result<Vec<ForkRecord>, RecordError> {
     let name = path.display().to_string();
     let wrong = |source| io_error(path, source);

@@ -1,4 +1,4 @@
-//! Distributions of times: the whole histogram, and a summary for those who only look.
+//! Distributions of times: the whole histogram, with a summary of its main values.
 
 use super::RecordError;
 use base64::Engine;
@@ -7,19 +7,19 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
-/// Digits that a histogram keeps of every time: it is off by at most a thousandth.
+/// Significant digits of a histogram: the error is at most a thousandth.
 const DIGITS: u8 = 3;
-/// The longest text of a histogram that is read.
+/// The maximum length of an encoded histogram.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
-/// Which moment times count from.
+/// The start of the measured times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
     /// The actual start.
     #[default]
     Start,
-    /// The moment when it should have started.
+    /// The intended start.
     Intended,
 }
 
@@ -29,32 +29,32 @@ pub enum From {
 pub struct PhaseLatency {
     /// Always `ns`.
     pub unit: String,
-    /// `HdrHistogram` V2, not compressed, in base64; quantiles of several forks come from adding these up.
+    /// `HdrHistogram` V2, not compressed, in base64; quantiles over several forks are computed from their sum.
     pub hdr: String,
     /// Arithmetic mean of the exact times.
     pub mean: f64,
     /// Standard deviation of the exact times.
     pub sd: f64,
-    /// Half are at or below.
+    /// The median.
     pub p50: u64,
-    /// 90 of 100.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 95 of 100.
+    /// The 95th percentile.
     pub p95: u64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 999 of 1000.
+    /// The 99.9th percentile.
     pub p999: u64,
     /// The longest.
     pub max: u64,
-    /// How many latencies there are.
+    /// Number of times.
     pub n: u64,
-    /// What they count from.
+    /// The start of the times.
     pub from: From,
 }
 
 impl PhaseLatency {
-    /// Sums times up; those below zero count as zero. `None` without times.
+    /// Summarizes times; negative times count as zero. `None` without times.
     #[must_use]
     pub fn of(times_ns: &[i64], from: From) -> Option<Self> {
         let mut sorted: Vec<u64> = times_ns.iter().map(|time| u64::try_from(*time).unwrap_or(0)).collect();
@@ -82,7 +82,7 @@ impl PhaseLatency {
         })
     }
 
-    /// Reads the histogram; whoever wrote the text may have meant harm.
+    /// Decodes the histogram. Its text is untrusted input.
     pub fn histogram(&self) -> Result<Histogram<u64>, RecordError> {
         if self.hdr.len() > TEXT_MAX_BYTES {
             return Err(RecordError::Histogram(format!("it is longer than {TEXT_MAX_BYTES} bytes")));

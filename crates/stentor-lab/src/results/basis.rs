@@ -1,4 +1,4 @@
-//! What a figure of ours rests on, and what that forbids: phases that run into one another, and memory of several runtimes.
+//! The basis of our figures, and its limits on comparisons: overlapping phases, and memory of different runtimes.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,28 @@ use crate::claims::figures::{ALIKE, Figure, OVERLAPPING};
 use crate::record::{ForkRecord, phase};
 use crate::subject::COLLECTOR;
 
-/// What marks a phase, or a cell with one, that cannot be told from another.
+/// The mark of a phase that is not separable from another, and of cells with such a phase.
 pub(super) const MARK: &str = "†";
-/// What the mark means.
-pub(super) const FOOTNOTE: &str = "† A half streams: it sends while it writes, or reads while it receives, so that this phase \
-    holds parts of others or of the way and cannot be told apart; only what holds all of them can be compared.";
-/// Runtimes by the name under which their version is told.
+/// The explanation of the mark.
+pub(super) const FOOTNOTE: &str = "† A half streams: it sends while it writes, or reads while it receives. This phase \
+    therefore contains parts of other phases or of the transfer, and only their sum can be compared.";
+/// Runtimes by the name of their version entry.
 const RUNTIMES: [(&str, &str); 3] = [("java", "the JVM"), ("python", "Python"), ("php", "PHP")];
 
-/// What a figure rests on.
+/// The basis of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// Something whole: nothing can run into it.
+    /// The whole exchange, which overlapping phases do not affect.
     Whole,
-    /// These phases, each by itself.
+    /// These phases, each separately.
     Phases(&'static [&'static str]),
-    /// All phases of the server together: with one that streams, what is received and sent meanwhile is in it.
+    /// All phases of the server together; if one streams, they include concurrent receiving and sending.
     Server,
-    /// Memory of the client, which runtimes reserve as they please.
+    /// Memory of the client, as reserved by its runtime.
     Memory,
 }
 
-/// Notes in a figure's kind and note what it may be compared with.
+/// Sets a figure's kind and note according to its comparability.
 pub(super) fn marked(figure: Figure, cell: &MeasuredCell, basis: Basis) -> Figure {
     let alike = |what: String| Figure { kind: format!("{ALIKE}{what}"), ..figure.clone() };
     match basis {
@@ -38,35 +38,35 @@ pub(super) fn marked(figure: Figure, cell: &MeasuredCell, basis: Basis) -> Figur
             None => figure,
         },
         Basis::Server if streams(cell, phase::SERVICE) => {
-            alike("time of a server with what it receives and sends meanwhile".to_owned())
+            alike("time of a server with concurrent receiving and sending".to_owned())
         }
         Basis::Server => alike("time of a server alone".to_owned()),
         Basis::Memory => alike(format!("memory as {} reserves it", runtime(cell))),
     }
 }
 
-/// Returns which of these phases of a cell cannot be told from others.
+/// Returns the phases of a cell that are not separable, as a sentence; `None` if all are.
 fn objection(cell: &MeasuredCell, phases: &[&str]) -> Option<String> {
     let blurred: Vec<&str> = phases.iter().copied().filter(|phase| streams(cell, phase)).collect();
     let who =
         if blurred.iter().any(|phase| OF_SERVERS.contains(phase)) { &cell.server } else { &cell.client };
     (!blurred.is_empty()).then(|| {
         format!(
-            "the phases cannot be told apart because the subject streams: {} of {who}",
+            "the phases cannot be separated because the subject streams: {} of {who}",
             blurred.join(" and ")
         )
     })
 }
 
-/// Phases that only a server blurs.
+/// Phases blurred by a server only.
 const OF_SERVERS: [&str; 4] = [phase::SERVER_DESER, phase::SERVER_SER, phase::SERVICE, phase::OWD];
 
-/// Returns whether a phase of a cell cannot be told from another, in any of its forks.
+/// Returns true if a phase of a cell overlaps with another in any of its forks.
 pub(super) fn streams(cell: &MeasuredCell, phase: &str) -> bool {
     cell.forks.iter().any(|fork| fork.overlaps(phase))
 }
 
-/// Names what a cell's client runs on, with its collector where it has one.
+/// Returns the runtime of a cell's client, with its garbage collector if it has one.
 fn runtime(cell: &MeasuredCell) -> String {
     let named: BTreeSet<String> = cell.forks.iter().map(runtime_of).collect();
     named.into_iter().collect::<Vec<_>>().join(" and ")

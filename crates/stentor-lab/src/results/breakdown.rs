@@ -1,4 +1,4 @@
-//! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
+//! Plots as tables, for output without graphics: layers of bytes, costs and energy by cell.
 
 use super::columns::{ABOUT, about, estimate_text, metric_text, number_text, of_cells};
 use super::figures::{self, ForkFigure};
@@ -7,7 +7,7 @@ use super::{CONFIDENCE, MeasuredCell, Results, layers};
 use crate::document::TextTable;
 use crate::statistics::Samples;
 
-/// Bytes of a whole exchange, both ways, by layer; one row for each cell whose bytes are known.
+/// Bytes of a whole exchange in both directions, by layer; one row for each cell with known bytes.
 pub(super) fn bytes(results: &Results) -> TextTable {
     let mut payloads = Payloads::of(results);
     let rows = results.cells.iter().filter_map(|cell| {

@@ -1,4 +1,4 @@
-//! What is told of a study of campaigns: rates beside the paper's, what Little's law says of them, proof, and questions.
+//! The report of a campaign study: rates beside the paper's, their bounds by Little's law, proof, and questions.
 
 mod drawing;
 mod measured;
@@ -14,52 +14,52 @@ use serde::Serialize;
 pub use measured::CellSummary;
 pub use tables::overview;
 
-/// Who measured, above the verdicts.
+/// The measured system, as heading above the verdicts.
 pub(super) const MEASURED: &str = "measured: our server, emulated push services";
-/// Who speaks for the paper.
-pub(super) const WHO_SPEAKS: &str = "The run of a fresh server is the fork. Nobody has the paper's prototype: our server, between emulated \
-    push services, stands for it. The paper ran each test once: its figures have no intervals.";
+/// The software that represents the paper.
+pub(super) const WHO_SPEAKS: &str = "A fork is the run of a fresh server. The paper's prototype is not available: our server, between \
+    emulated push services, stands in for it. The paper ran each test once, so its figures have no intervals.";
 const PROOF: &str = "Each device of the audience was looked up in the counts of the emulators. The known device of each platform \
-    listened there. p50, p95 and p99 are the times from the request until so many deliveries had ended.";
+    listened there. p50, p95 and p99 are the times from the request until that share of the deliveries had ended.";
 
-/// A claim beside what figures say of it.
+/// A claim with the verdicts of figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct JudgedClaim {
     /// A short name.
     pub id: String,
     /// The conclusion.
     pub text: String,
-    /// Where the paper says so; empty for a conclusion of ours.
+    /// The claim's place in the paper; empty for a conclusion of ours.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// The question beyond the paper that it answers; empty for the paper's own conclusions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// What it speaks of.
+    /// The kind of claim.
     pub kind: String,
-    /// What must hold of the figures.
+    /// Checks over the figures.
     pub checks: Vec<String>,
-    /// What is to be known of the comparison.
+    /// A remark on the comparison.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// By the paper's own figures.
+    /// The verdict of the paper's own figures.
     pub published: ClaimVerdict,
     /// Those figures.
     pub published_figures: String,
-    /// By ours.
+    /// The verdict of our figures.
     pub ours: ClaimVerdict,
     /// Our figures.
     pub our_figures: String,
 }
 
 impl Results {
-    /// Returns whether its runs are campaigns, and no exchanges of two halves.
+    /// Returns true if its runs are campaigns instead of exchanges of two halves.
     #[must_use]
     pub const fn is_of_campaigns(&self) -> bool {
         self.campaigns.is_some()
     }
 
-    /// Sums up the runs of each cell, in the order of the plan: the study's own tests, and what is beyond them.
+    /// Summarizes the runs of each cell, in the order of the plan: the study's own tests, and those beyond them.
     #[must_use]
     pub fn measured(&self) -> (Vec<CellSummary>, Vec<CellSummary>) {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
@@ -72,7 +72,7 @@ impl Results {
         measured.partition(|one| one.question.is_empty())
     }
 
-    /// Lists the runs of campaigns that do not count, or that could not be made.
+    /// Lists the campaign runs that are invalid or were not possible.
     #[must_use]
     pub fn uncounted_runs(&self) -> Vec<CellSummary> {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
@@ -86,7 +86,7 @@ impl Results {
 }
 
 impl Account {
-    /// Judges the claims of a study of campaigns, those of its paper and those of ours.
+    /// Judges the claims of a campaign study: those of its paper and our own.
     pub fn answers(&self) -> Result<Vec<JudgedClaim>, ResultsError> {
         let claims = self.verdicts.iter().flat_map(|verdicts| &verdicts.claims);
         let of_paper = claims.map(|one| {
@@ -129,7 +129,7 @@ impl JudgedClaim {
     }
 }
 
-/// Draws the rates of a study of campaigns.
+/// Draws the rates of a campaign study.
 pub(super) fn plots(results: &Results) -> Vec<Plot> {
     let (tests, _) = results.measured();
     if tests.is_empty() {
@@ -139,7 +139,7 @@ pub(super) fn plots(results: &Results) -> Vec<Plot> {
     vec![drawing::consumers(&tests), drawing::rates("rates", &cells)]
 }
 
-/// Lists the sections that only studies of campaigns have.
+/// Lists the sections that only campaign studies have.
 pub(super) fn sections(account: &Account) -> Vec<Section> {
     let Some(campaigns) = &account.results.campaigns else { return Vec::new() };
     let (tests, beyond) = account.results.measured();
@@ -163,11 +163,11 @@ pub(super) fn sections(account: &Account) -> Vec<Section> {
 fn little(cells: &[&CellSummary]) -> String {
     let latency = cells.first().map_or(0.0, |one| one.campaign.latency_mean_ms);
     format!(
-        "So many places for requests in flight, each taken for {latency:.1} ms on average, allow no more than the bound. Time \
-         held is places over the rate: where it grows with the places while the rate does not, something other than the push \
-         service holds the rate. How many places were taken was looked at while the tests ran, between the first and the last \
-         tenth: from 90 % on the requests in flight are the limit, below 70 % it is what feeds them. Without pools a place is \
-         also held while a connection opens, which the count does not show."
+        "The bound is the rate that the places for requests in flight allow if each is taken for {latency:.1} ms on average. The time \
+         held is the number of places divided by the rate: if it grows with the places while the rate does not, something other \
+         than the push service limits the rate. The taken places were counted during the tests, between the first and the last \
+         tenth: from 90 % on the requests in flight are the limit, below 70 % the supply of deliveries is. Without pools a place \
+         is also held while a connection opens, which the count does not include."
     )
 }
 

@@ -8,22 +8,22 @@ use super::{Metric, joined};
 use crate::record::ForkRecord;
 use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
 
-/// Prefixes of a thousand, as in `100Kb`.
+/// Factor of the prefix kilo, as in `100Kb`.
 const THOUSAND: f64 = 1000.0;
 const NANOS_PER_MS: f64 = 1e6;
-/// Most samples of a fork that are drawn from: whoever wrote a record may count more than memory holds.
+/// Maximum of samples drawn from a fork. The count in a record is untrusted and may exceed the memory.
 const DRAWN_MAX_SAMPLES: u64 = 10_000;
 
-/// One combination of levels and subject, with the forks that count.
+/// One combination of levels and subject, with its valid forks.
 #[derive(Debug, Clone)]
 pub struct MeasuredCell {
-    /// Which reading of the study.
+    /// The variant (reading) of the study.
     pub variant: String,
-    /// Which part of the study.
+    /// The part of the study.
     pub experiment: String,
     /// The paper's name for the subject.
     pub subject: String,
-    /// `period`, or the family of what ran in its place.
+    /// `period`, or the family of the substitute software.
     pub stack: String,
     /// Id of the client half.
     pub client: String,
@@ -33,11 +33,11 @@ pub struct MeasuredCell {
     pub link: String,
     /// Levels by factor.
     pub levels: BTreeMap<String, String>,
-    /// What is shown as the subject's name: as short as tells it from the others.
+    /// The displayed name of the subject: the shortest one that is unambiguous.
     pub name: String,
-    /// Forks that count, the last attempt of each.
+    /// Valid forks, the last attempt of each.
     pub forks: Vec<ForkRecord>,
-    /// Attempts that do not count.
+    /// Number of invalid attempts.
     pub invalid: usize,
 }
 
@@ -48,7 +48,7 @@ impl MeasuredCell {
         levels.collect::<Vec<_>>().join(";")
     }
 
-    /// Returns what sets it apart from other cells; versions may differ.
+    /// Returns the fields that identify the cell; versions are not among them.
     pub(super) fn identity(&self) -> [String; 8] {
         let Self { experiment, variant, subject, stack, client, server, link, .. } = self;
         let names = [experiment, variant, subject, stack, client, server, link];
@@ -56,7 +56,7 @@ impl MeasuredCell {
         [experiment, variant, subject, stack, client, server, link, self.levels_text()]
     }
 
-    /// Puts records in cells, ordered by experiment, variant, levels and subject.
+    /// Groups records into cells, ordered by experiment, variant, levels and subject.
     pub(super) fn all(records: &[ForkRecord]) -> Vec<Self> {
         let mut cells: Vec<Self> = Vec::new();
         for record in records {
@@ -121,8 +121,7 @@ impl MeasuredCell {
             .then_with(|| self.server.cmp(&other.server))
     }
 
-    /// The paper's name alone where it is the only one in its experiment, else with what runs in its place, else with the
-    /// server's id.
+    /// Returns the paper's name if it is unique in its experiment, else with the stack, else with the server's id.
     fn shortest_name(&self, cells: &[Self]) -> String {
         let base = if self.subject.is_empty() { &self.server } else { &self.subject };
         let is_rival = |cell: &&Self| (&cell.subject, &cell.experiment) == (&self.subject, &self.experiment);
@@ -139,20 +138,20 @@ impl MeasuredCell {
         }
     }
 
-    /// Returns whether the paper's own software, or its kind, ran.
+    /// Returns true if the paper's own software, or its kind, ran.
     #[must_use]
     pub fn is_period(&self) -> bool {
         self.stack == "period"
     }
 
-    /// Names the cell but for its subject: variant, experiment and levels.
+    /// Returns the name of the cell without its subject: experiment, variant and levels.
     #[must_use]
     pub fn place(&self) -> String {
         let levels: Vec<String> = self.levels.iter().map(|(name, level)| format!("{name} {level}")).collect();
         joined(&[&self.experiment, &self.variant, &levels.join(", ")], " · ")
     }
 
-    /// Returns a metric of each fork that has it.
+    /// Returns the values of a metric over the forks that have it.
     #[must_use]
     pub fn samples(&self, metric: &Metric) -> Samples {
         self.forks.iter().filter_map(|fork| (metric.of)(fork)).collect()
@@ -164,12 +163,12 @@ impl MeasuredCell {
         self.samples(metric).estimate(super::CONFIDENCE)
     }
 
-    /// Estimates the metric of this id; `None` where there is none.
+    /// Estimates the metric with this id; `None` if there is none.
     pub(super) fn metric(&self, id: &str) -> Option<Estimate> {
         self.estimate(Metric::find(id)?)
     }
 
-    /// Returns the bytes of the larger body of an exchange, request or answer; `None` where none were counted.
+    /// Returns the bytes of the larger body of an exchange, request or response; `None` if none were counted.
     #[must_use]
     pub fn body_bytes(&self) -> Option<f64> {
         let bytes =
@@ -178,21 +177,21 @@ impl MeasuredCell {
         (larger > 0).then_some(larger as f64 / bytes.exchanges as f64)
     }
 
-    /// Returns whether it ran and nothing of it is timed, because the processor was emulated.
+    /// Returns true if it ran without valid times, because the processor was emulated.
     #[must_use]
     pub fn is_untimed(&self) -> bool {
         !self.forks.is_empty() && self.forks.iter().all(ForkRecord::is_emulated)
     }
 
-    /// Names the outcome, if it is not simply that all forks finished.
+    /// Returns the outcome, unless all forks finished.
     #[must_use]
     pub fn outcome(&self) -> Option<&str> {
         let ended = self.forks.iter().map(|fork| fork.outcome.as_str());
         ended.into_iter().find(|outcome| !outcome.is_empty() && *outcome != "finished")
     }
 
-    /// Estimates, in milliseconds, the time within which the share `part` of all exchanges was over: drawn anew by forks
-    /// first, since exchanges of one process resemble each other.
+    /// Estimates the quantile `part` of the duration of all exchanges, in milliseconds. The bootstrap resamples forks first, because
+    /// exchanges of one process are correlated.
     #[must_use]
     pub fn quantile_ms(&self, part: f64) -> Option<QuantileEstimate> {
         let times = self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok());
@@ -200,14 +199,14 @@ impl MeasuredCell {
         quantile(&forks, part, super::CONFIDENCE)
     }
 
-    /// Returns the distribution of the exchanges of all forks together, in nanoseconds.
+    /// Returns the distribution over the exchanges of all forks, in nanoseconds.
     #[must_use]
     pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
         merged(self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok()))
     }
 }
 
-/// Lists the durations of a distribution in milliseconds; of very many, so many at equal steps.
+/// Lists the durations of a distribution in milliseconds; above [`DRAWN_MAX_SAMPLES`], that many quantiles at equal steps.
 fn in_ms(histogram: &hdrhistogram::Histogram<u64>) -> Samples {
     let count = histogram.len().min(DRAWN_MAX_SAMPLES);
     if count < histogram.len() {
@@ -223,8 +222,8 @@ fn in_ms(histogram: &hdrhistogram::Histogram<u64>) -> Samples {
     times.collect()
 }
 
-/// Orders what cells have of the same factors: levels that are words first, then sizes, so that what belongs together stands together. A
-/// factor may have both, as a delay of `0 ms` and one that is the `paper`'s.
+/// Orders levels of the same factors: words first, then sizes, so that related levels are adjacent. A factor may have both, such as a delay
+/// of `0 ms` and the `paper`'s.
 fn by_levels(some: &BTreeMap<String, String>, others: &BTreeMap<String, String>) -> Ordering {
     let by = |rank: fn(&str, &str) -> Ordering| {
         let mut pairs = some.values().zip(others.values()).map(|(one, other)| rank(one, other));
@@ -233,7 +232,7 @@ fn by_levels(some: &BTreeMap<String, String>, others: &BTreeMap<String, String>)
     by(by_word).then_with(|| by(by_size))
 }
 
-/// Orders levels by size, and those that are words before, by their letters.
+/// Orders levels by size; words come before sizes, in alphabetical order.
 pub(super) fn by_size(one: &str, other: &str) -> Ordering {
     match (size(one), size(other)) {
         (Some(first), Some(second)) => first.total_cmp(&second).then_with(|| one.cmp(other)),
@@ -241,13 +240,13 @@ pub(super) fn by_size(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Orders levels that are words by their letters, and before all sizes, between which it makes no difference.
+/// Orders words alphabetically and before all sizes; sizes are equal among each other.
 fn by_word(one: &str, other: &str) -> Ordering {
     let word = |level| (size(level).is_some(), if size(level).is_some() { "" } else { level });
     word(one).cmp(&word(other))
 }
 
-/// Reads the number that a level begins with, as in `461`, `100Kb` or `64 B`.
+/// Parses the number at the start of a level, as in `461`, `100Kb` or `64 B`.
 pub(super) fn size(level: &str) -> Option<f64> {
     let end = level.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(level.len());
     let number: f64 = level[..end].parse().ok()?;

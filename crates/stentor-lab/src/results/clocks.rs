@@ -1,4 +1,4 @@
-//! One-way delay by the clock that both halves read, and by clocks that each half set by queries, as in albertengo-2020.
+//! One-way delay by the shared clock of both halves, and by clocks that each half set by queries, as in albertengo-2020.
 
 use super::columns::of_cells;
 use super::metric::phase_ms;
@@ -9,7 +9,7 @@ use crate::statistics::Samples;
 
 const MILLISECOND_NS: f64 = 1e6;
 
-/// Returns a row for each cell whose halves asked for the time; empty where none did.
+/// Returns a row for each cell with time queries; empty without any.
 pub(super) fn clocks(results: &Results) -> TextTable {
     let asked = |cell: &&MeasuredCell| cell.forks.iter().any(|fork| queried(fork).is_some());
     let mean = |cell: &MeasuredCell, of: &dyn Fn(&ForkRecord) -> Option<f64>| {

@@ -1,4 +1,4 @@
-//! Two runs beside each other: cell by cell, faster, slower, the same, or undecided.
+//! Comparison of two runs, cell by cell: faster, slower, the same, or undecided.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::statistics::{Ratio, Samples, cliffs_delta, holm, ks_distance, mann_wh
 use crate::word::words;
 
 words! {
-    /// What is said of a cell.
+    /// The result for a cell.
     #[derive(PartialOrd, Ord)]
     pub enum CellChange {
         /// The whole interval lies above the band.
         Slower = "slower",
-        /// The interval reaches out of the band on a side.
+        /// The interval exceeds the band on one or both sides.
         Undecided = "undecided",
         /// The whole interval lies within the band.
         Same = "same",
@@ -24,7 +24,7 @@ words! {
 }
 
 impl CellChange {
-    /// Judges an interval by a band of `threshold` (a share) around 1.
+    /// Classifies an interval by a band of `threshold` (a share) around 1.
     fn of(found: Ratio, threshold: f64) -> Self {
         let band = (1.0 / (1.0 + threshold), 1.0 + threshold);
         match (found.low, found.high) {
@@ -53,26 +53,26 @@ pub struct CellComparison {
     pub b: f64,
     /// Forks in each.
     pub forks: [usize; 2],
-    /// Second over first, of geometric means over forks.
+    /// The second run over the first, of geometric means over forks.
     #[serde(flatten)]
     pub ratio: Ratio,
-    /// Second over first, of medians over forks.
+    /// The second run over the first, of medians over forks.
     pub ratio_of_medians: f64,
-    /// How often chance alone parts the forks like that, by Mann and Whitney's test with Holm's correction over all cells.
+    /// The p-value of the Mann-Whitney test over forks, with Holm's correction over all cells.
     pub p: f64,
     /// The same without the correction.
     pub p_alone: f64,
-    /// The least that p alone can be with so many forks.
+    /// The smallest possible p-value with this number of forks.
     pub p_min: f64,
-    /// Share of pairs in which the second is larger less the share in which it is smaller.
+    /// Share of pairs in which the second is larger minus the share in which it is smaller.
     pub cliffs_delta: f64,
-    /// How differently the forks spread around their own median, 0 to 1: the distance of Kolmogorov and Smirnov.
+    /// Difference of the forks' spread around their own median, 0 to 1: the Kolmogorov-Smirnov distance.
     pub spread_distance: f64,
-    /// What it comes to.
+    /// The classification.
     pub change: CellChange,
 }
 
-/// Compares the cells that both runs have; `threshold` is the share by which figures may differ and still be the same.
+/// Compares the cells that both runs have; figures within `threshold` (a share) count as the same.
 #[must_use]
 pub fn compare(first: &Results, second: &Results, metric: &Metric, threshold: f64) -> Vec<CellComparison> {
     let others: BTreeMap<String, &MeasuredCell> = second.cells.iter().map(|cell| (key(cell), cell)).collect();
@@ -110,13 +110,13 @@ impl CellComparison {
     }
 }
 
-/// Returns each value over the median of all.
+/// Returns each value divided by the median.
 fn around_median(samples: &Samples) -> Option<Vec<f64>> {
     let median = samples.quantile(0.5)?;
     Some(samples.values().iter().map(|value| value / median).collect())
 }
 
-/// What must be the same for two cells to be compared; versions may differ, that is what is compared.
+/// Returns the key by which cells of both runs are matched; versions may differ, because they are the object of the comparison.
 fn key(cell: &MeasuredCell) -> String {
     cell.identity().join("|")
 }

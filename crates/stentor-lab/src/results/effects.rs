@@ -1,8 +1,8 @@
-//! Which factor matters: 2^k effects over the cells of a run.
+//! Effects of factors: 2^k analyses over the cells of a run.
 //!
-//! A factor with more than two levels takes part with its extremes: the smallest and the largest where levels are numbers,
-//! and otherwise the two whose means lie furthest apart. The response is the logarithm of the time, so that an effect is a
-//! factor, and shares do not only tell of the slowest cells.
+//! A factor with more than two levels takes part with its extremes: the smallest and the largest of numeric levels, otherwise the two
+//! levels with the most distant means. The response is the logarithm of the time, so that an effect is a ratio, and the slowest cells do
+//! not dominate the shares.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use super::cell::{by_size, size};
 use super::{CONFIDENCE, METRICS, MeasuredCell, Results, joined, published};
 use crate::statistics::{Factorial, Samples, factorial};
 
-/// Factors of one design; a design of more has too many cells to be read.
+/// Maximum of factors in a design; with more, it has too many cells to be readable.
 const FACTORS_MAX: usize = 5;
 
 /// A design and its effects.
 #[derive(Debug, Clone)]
 pub struct Design {
-    /// Experiment, variant, and stack where there are several.
+    /// Experiment, variant, and the stack if there are several.
     pub name: String,
-    /// Which part of the study.
+    /// The part of the study.
     pub experiment: String,
-    /// Which reading of it.
+    /// The variant (reading) of the study.
     pub variant: String,
-    /// What ran: `period`, or the family of what ran in its place.
+    /// `period`, or the family of the substitute software.
     pub stack: String,
     /// Factors, each with its low and its high level.
     pub factors: Vec<(String, [String; 2])>,
-    /// What came of it; effects are logarithms.
+    /// The result; effects are logarithms.
     pub effects: Factorial,
-    /// Runs in all cells.
+    /// Number of runs in all cells.
     pub forks: usize,
 }
 
-/// Finds a full design in each part of the study that has one.
+/// Finds the full design of each part of the study, if it has one.
 #[must_use]
 pub fn designs(results: &Results) -> Vec<Design> {
     let mut parts: BTreeMap<(&str, &str, &str), Vec<&MeasuredCell>> = BTreeMap::new();
@@ -53,7 +53,7 @@ fn design(results: &Results, name: String, cells: &[&MeasuredCell]) -> Option<De
     if factors.len() < 2 || factors.len() > FACTORS_MAX {
         return None;
     }
-    // Counting: the first factor turns fastest, its low level first.
+    // Counting order: the first factor varies fastest, its low level first.
     let count = 1_usize << factors.len();
     let responses: Vec<Samples> =
         (0..count).map(|number| responses(cells, &factors, number)).collect::<Option<_>>()?;
@@ -78,7 +78,7 @@ fn factors(results: &Results, cells: &[&MeasuredCell]) -> Vec<(String, [String; 
         let mut levels: Vec<&str> = cells.iter().filter_map(|cell| level(cell, name)).collect();
         levels.sort_by(|one, other| by_size(one, other));
         levels.dedup();
-        // Levels that the paper has too answer for the paper; others are asked only where it has none.
+        // Levels shared with the paper are preferred; others are used only if fewer than two are shared.
         let known = published::levels(results, name);
         if levels.iter().filter(|level| known.contains(*level)).count() > 1 {
             levels.retain(|level| known.contains(level));

@@ -1,4 +1,4 @@
-//! Our figures in the words of the papers, so that their claims can be judged by them.
+//! Our figures in the terms of the papers, so that their claims can be judged by them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
 
-/// Writes our figures in the columns of the published ones.
+/// Writes our figures with the columns of the published ones.
 #[must_use]
 pub fn figures_csv(results: &Results, confidence: f64) -> String {
     let mut text = format!("{HEADER}\n");
@@ -48,7 +48,7 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
     text
 }
 
-/// A single fork has bounds that reach everywhere; in a file they are left out.
+/// Returns value and bounds as text. The unbounded interval of a single fork is left empty.
 fn bounds(interval: Interval) -> (String, String, String) {
     let value = interval.value.to_string();
     let is_open = interval.is_open();
@@ -56,15 +56,14 @@ fn bounds(interval: Interval) -> (String, String, String) {
     (value, end(interval.low), end(interval.high))
 }
 
-/// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does
-/// where there are several readings, on one platform, in the paper's setting, and at one level of each factor that the paper
-/// does not have.
+/// Selects the cells that represent the paper: those of the period's software or of its substitute, in the paper's variant if there are
+/// several variants, on one platform, in the paper's setting, and at one level of each factor that the paper does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     if results.is_of_campaigns() {
         let is_papers = |cell: &&MeasuredCell| period && cell.variant == "paper";
         return results.cells.iter().filter(is_papers).collect();
     }
-    // The real server answers with data of its own, of which the paper's claims say nothing.
+    // The project's own server responds with its own data, which the paper's claims do not cover.
     let of_stack =
         |cell: &&MeasuredCell| cell.is_period() == period && cell.stack != crate::subject::SERVED_STACK;
     let cells: Vec<&MeasuredCell> = results.cells.iter().filter(of_stack).collect();
@@ -95,7 +94,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     for cell in &cells {
         settings.entry(extra(cell)).or_default().insert(place(cell));
     }
-    // The setting with the most places of the paper; of equals the first by the names of levels, on our own platform.
+    // The setting that covers the most cells of the paper. Among equals the first by the names of levels, on our own platform.
     let usual = settings.into_iter().max_by(|((one, here), places), ((other, there), others)| {
         places.len().cmp(&others.len()).then_with(|| other.cmp(one)).then_with(|| here.cmp(there))
     });
@@ -110,12 +109,12 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     taken
 }
 
-/// Names what the software of a stack runs on: only with the same below them are two frameworks compared.
+/// Returns the platform of a stack; only frameworks on the same platform are compared.
 fn platform(stack: &str) -> &str {
     stack.rsplit_once('/').map_or(stack, |(_, platform)| platform)
 }
 
-/// Puts cells in the words of the paper.
+/// Converts cells to figures in the terms of the paper.
 pub(super) fn figures(results: &Results, cells: &[&MeasuredCell], confidence: f64) -> Figures {
     let mut figures: Vec<Figure> = Vec::new();
     for cell in cells {
@@ -139,7 +138,7 @@ fn figure(cell: &MeasuredCell, reading: &PaperReading, confidence: f64) -> Optio
     Some(marked(figure, cell, reading.basis))
 }
 
-/// What a client takes from bytes to values is what cai-2009 timed apart, with strings.
+/// Returns the client's deserialization time with strings, which cai-2009 measured separately.
 fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Figure> {
     let is = |name: &str, level: &str| cell.levels.get(name).is_some_and(|ours| ours == level);
     if results.study != "cai-2009" || !is("type", "String") {
@@ -152,7 +151,7 @@ fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Fi
     Some(marked(figure, cell, Basis::Phases(&[phase::CLIENT_DESER])))
 }
 
-/// How forks ended is a figure where the paper tells it: that one did not finish, or that all did.
+/// Returns the outcome of forks as a figure, if one did not finish, or if the paper reports outcomes.
 fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
     let is_told = published::has(results, "outcome") && !cell.forks.is_empty();
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
@@ -162,7 +161,7 @@ fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
     Some(figure)
 }
 
-/// Sizes of the files, by format: what an answer's body takes.
+/// Returns the file sizes by format, that is, the size of a response's body.
 fn file_sizes(results: &Results, cells: &[&MeasuredCell], confidence: f64) -> Vec<Figure> {
     if results.study != "anacleto-2012" {
         return Vec::new();

@@ -1,10 +1,10 @@
-//! The paper's tables of features, with what probes say beside each cell, and a row for the server itself where it was asked.
+//! The paper's tables of features, with the results of probes beside each cell, and a row for the server itself if it was probed.
 
 use super::Results;
 use crate::document::TextTable;
 use crate::probes::{PaperCell, ProbeAnswer, ProbeKind, ProbeResult, ProbeWord, rows};
 
-/// The tables; empty where nothing was probed.
+/// The tables; empty without probes.
 pub(super) fn features(results: &Results) -> TextTable {
     let figures = results.dossier.as_ref().map(crate::claims::Dossier::figures);
     let both = figures.zip(results.probed.as_ref());
@@ -21,7 +21,7 @@ fn cells_of(row: PaperCell) -> [String; 4] {
     [format!("{} ({})", row.feature, row.table), row.subject, row.paper, probes]
 }
 
-/// Returns a row of what trials of the server showed; none where none was made of this feature.
+/// Returns a row with the results of the server's trials; `None` if this feature was not tried.
 fn of_server(row: PaperCell) -> Option<[String; 4]> {
     let is_tried = |one: &&ProbeResult| one.answer != ProbeAnswer::Word(ProbeWord::NotProbed);
     let tried: Vec<String> = row.probes.iter().filter(is_tried).map(probe).collect();

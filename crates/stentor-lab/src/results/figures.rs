@@ -1,4 +1,4 @@
-//! Every figure of a fork: metrics, phases, layers of bytes, interruptions, energy; what is drawn and what is listed alike.
+//! All figures of a fork: metrics, phases, layers of bytes, interruptions, energy; the common source of plots and tables.
 
 use super::{METRICS, layers};
 use crate::record::{ForkRecord, InterruptionOutcome};
@@ -7,7 +7,7 @@ use crate::record::{ForkRecord, InterruptionOutcome};
 const MS: f64 = 1e6;
 /// Millijoules of a joule.
 const MILLI: f64 = 1000.0;
-/// What is counted or timed.
+/// The kind of counted and timed figures.
 const MEASURED: &str = "measured";
 
 /// A figure of a fork.
@@ -17,9 +17,9 @@ pub(super) struct ForkFigure {
     pub(super) id: String,
     /// Its unit.
     pub(super) unit: &'static str,
-    /// `measured`, or for energy whether it was measured, imported or modelled.
+    /// `measured`, or for energy `measured`, `imported` or `modelled`.
     pub(super) kind: String,
-    /// The meter or the model of energy; else empty.
+    /// The meter or the model of energy; otherwise empty.
     pub(super) model: String,
     /// The number.
     pub(super) value: f64,
@@ -30,13 +30,13 @@ impl ForkFigure {
         Self { id: id.into(), unit, kind: MEASURED.into(), model: String::new(), value }
     }
 
-    /// Returns whether two forks have the same figure.
+    /// Returns true if both are the same figure of different forks.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.kind, &self.model) == (&other.id, &other.kind, &other.model)
     }
 }
 
-/// Lists the figures of a fork; `payload` is what is known of its content.
+/// Lists the figures of a fork; `payload` is the known size of its content.
 pub(super) fn of(record: &ForkRecord, payload: Option<f64>) -> Vec<ForkFigure> {
     let metrics = METRICS.iter().filter_map(|metric| {
         let value = (metric.of)(record)?;

@@ -1,14 +1,14 @@
-//! What a verdict rests on, one ground a line.
+//! The grounds of a verdict, one per line.
 
 use super::verdicts::Finding;
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::{Compared, Judgment};
 use crate::plot::short;
 
-/// Comparisons of a claim that are shown.
+/// Maximum of comparisons shown per claim.
 const COMPARED_MAX: usize = 3;
 
-/// Returns what our finding rests on, one ground a line.
+/// Returns the grounds of our finding, one per line.
 pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
     let mut lines = finding.judgment.as_ref().map(of_judgment).unwrap_or_default();
     let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));
@@ -19,7 +19,7 @@ pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// Returns which comparisons decided, the telling ones first, one a line.
+/// Returns the decisive comparisons, one per line.
 pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
     let telling: Vec<&Compared> = match judgment.verdict {
         ClaimVerdict::DoesNotHold => judgment.failures().collect(),
@@ -45,7 +45,7 @@ pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
     lines
 }
 
-/// Returns what is missing, and what was compared all the same.
+/// Returns the missing figure, and the comparisons made nevertheless.
 fn in_part(judgment: &Judgment) -> Vec<String> {
     let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
         let sign = match one.is_so {
@@ -59,13 +59,13 @@ fn in_part(judgment: &Judgment) -> Vec<String> {
     std::iter::once(missing).chain(compared).collect()
 }
 
-/// Returns a level without its factor; the part of the study is told elsewhere.
+/// Returns a level without its factor; `None` for the part of the study, which is shown elsewhere.
 fn value(pair: &str) -> Option<&str> {
     let (name, value) = pair.split_once('=')?;
     (name != "experiment").then_some(value)
 }
 
-/// Returns what would have to be measured, in fewer signs than the language of claims.
+/// Returns the missing measurement in plainer words than the language of claims.
 fn missing(what: &str) -> String {
     let is_selector = what.contains('[') && what.contains(']');
     if !is_selector {

@@ -1,4 +1,4 @@
-//! What interruptions did to synchronisations: what could be read in the meantime, what was asked twice, what it cost.
+//! The effect of interruptions on synchronisations: rows readable offline, pages requested twice, and the cost.
 
 use super::columns::{estimate_text, mean_text, metric_text};
 use super::{MeasuredCell, Results};
@@ -12,7 +12,7 @@ const MS: f64 = 1e6;
 /// The factor.
 const FACTOR: &str = "interruption";
 
-/// The table; empty where nothing was interrupted.
+/// The table; empty without interruptions.
 pub(super) fn interruptions(results: &Results) -> TextTable {
     let unless_none = |cell: &MeasuredCell, text: String| {
         if found(cell).all(|one| one.rows_offline == 0) { "–".to_owned() } else { text }
@@ -45,7 +45,7 @@ fn found(cell: &MeasuredCell) -> impl Iterator<Item = &InterruptionOutcome> {
     cell.forks.iter().filter_map(|fork| fork.interruption.as_ref())
 }
 
-/// Writes the mean of a count over the interrupted forks.
+/// Formats the mean of a count over the interrupted forks.
 fn mean(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> String {
     let (sum, count) = found(cell).fold((0, 0_u32), |(sum, count), one| (sum + of(one), count + 1));
     short(sum as f64 / f64::from(count.max(1)))

@@ -1,9 +1,9 @@
-//! What the bytes of an exchange are: layers around what one wanted to send.
+//! The composition of an exchange's bytes: layers around the payload.
 
 use super::metric::captured;
 use crate::record::{DirectionBytes, ForkRecord};
 
-/// Names of the layers, the outermost first, for people.
+/// Display names of the layers, the outermost first.
 pub(super) const NAMES: [&str; 5] = [
     "opening and closing",
     "IP and TCP headers",
@@ -11,12 +11,12 @@ pub(super) const NAMES: [&str; 5] = [
     "markup of the format",
     "payload",
 ];
-/// The same for programs.
+/// Their names in data files.
 pub(super) const IDS: [&str; 5] =
     ["bytes_opening", "bytes_headers", "bytes_framing", "bytes_markup", "bytes_payload"];
 
-/// Splits the bytes of a whole exchange into layers. `payload` is what is known of its content; where that is nothing, all of a
-/// body is markup.
+/// Splits the bytes of a whole exchange into layers. `payload` is the known size of its content; without it, the whole body counts as
+/// markup.
 pub(super) fn of(record: &ForkRecord, payload: Option<f64>) -> Option<[f64; 5]> {
     let (bytes, exchanges) = captured(record)?;
     let sum = |of: fn(&DirectionBytes) -> u64| (of(&bytes.up) + of(&bytes.down)) as f64;
@@ -27,7 +27,7 @@ pub(super) fn of(record: &ForkRecord, payload: Option<f64>) -> Option<[f64; 5]> 
     let body = sum(|one| one.app);
     let counted = Some(sum(|one| one.payload)).filter(|payload| *payload > 0.0);
     let payload = counted.or_else(|| Some(payload? * exchanges)).unwrap_or_default();
-    // A format may write numbers in fewer bytes than they have digits.
+    // A format may encode numbers in fewer bytes than they have digits.
     let payload = if counted.is_some() { payload } else { payload.min(body) };
     let parts = [handshake, headers, framing, body - payload, payload];
     Some(parts.map(|part| part.max(0.0) / exchanges))
@@ -44,7 +44,7 @@ mod tests {
     use crate::record::{PhaseLatency, phase};
     use crate::statistics::invented::Invented;
 
-    /// A fork of anacleto-2012 that counted no payload.
+    /// A fork of anacleto-2012 without counted payload.
     fn points(experiment: &str, levels: &[(&str, &str)]) -> ForkRecord {
         let mut record = record("HTTP JSON", "Int", "250", 1, 5.0, &mut Invented::new(1));
         record.study = "anacleto-2012".into();

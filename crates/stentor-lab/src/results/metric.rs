@@ -1,4 +1,4 @@
-//! What is told of a fork: one number each, with its unit.
+//! The metrics of a fork: one number each, with its unit.
 
 use crate::record::{Bytes, ForkRecord, PhaseLatency, phase};
 
@@ -7,20 +7,20 @@ const MS: f64 = 1e6;
 /// Bytes of a mebibyte.
 const MIB: f64 = 1_048_576.0;
 
-/// A number that a fork has.
+/// A metric of a fork.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// A short name for programs.
+    /// A short name for data files.
     pub id: &'static str,
-    /// What it is, for people.
+    /// The display name.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// Reads it; `None` where it was not measured.
+    /// Reads the metric; `None` if it was not measured.
     pub of: fn(&ForkRecord) -> Option<f64>,
 }
 
-/// Every metric; the first is the one that most is said of.
+/// Every metric; the first is the principal one.
 pub const METRICS: &[Metric] = &[
     metric("rtt_p50", "round trip, median", "ms", median),
     metric("rtt_steady_p50", "round trip once warm, median", "ms", |r| phase_ms(r, phase::RTT_STEADY)),
@@ -54,7 +54,7 @@ impl Metric {
     }
 }
 
-/// Returns the times that stand for a whole exchange: a synchronisation where there is one, else the round trip.
+/// Returns the times of a whole exchange: of a synchronisation if there is one, else of the round trip.
 pub(super) fn whole(record: &ForkRecord) -> Option<&PhaseLatency> {
     record.latency.get(phase::SYNC).or_else(|| record.latency.get(phase::RTT))
 }
@@ -64,21 +64,21 @@ pub(super) fn phase_ms(record: &ForkRecord, phase: &str) -> Option<f64> {
     Some(record.latency.get(phase)?.p50 as f64 / MS)
 }
 
-/// Returns the bytes, where every frame was seen, and how many whole exchanges they are of.
+/// Returns the bytes and the number of whole exchanges, if every frame was captured.
 pub(super) fn captured(record: &ForkRecord) -> Option<(&Bytes, f64)> {
     let bytes = record.bytes.as_ref()?;
     let is_seen = bytes.exchanges > 0 && bytes.up.ip + bytes.down.ip > 0;
     is_seen.then_some((bytes, bytes.exchanges as f64 / pages(record)))
 }
 
-/// Load of the client's processor while exchanges were made, in percent.
+/// Returns the processor load of the client during the exchanges, in percent.
 pub(super) fn client_load_percent(record: &ForkRecord) -> Option<f64> {
     let times = whole(record)?;
     let waited = times.mean * times.n as f64;
     (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
 }
 
-/// Counts the exchanges that make one whole, as the times of [`whole`] are: the pages of a synchronisation, else one.
+/// Counts the exchanges in one whole, to match the times of [`whole`]: the pages of a synchronisation, else one.
 pub(super) fn pages(record: &ForkRecord) -> f64 {
     let interrupted = record.interruption.as_ref().map(|found| found.pages as f64);
     let of_times = || {
@@ -88,7 +88,7 @@ pub(super) fn pages(record: &ForkRecord) -> f64 {
     interrupted.or_else(of_times).unwrap_or(1.0).max(1.0)
 }
 
-/// Counts the whole exchanges that were measured.
+/// Counts the measured whole exchanges.
 pub(super) fn wholes(record: &ForkRecord) -> Option<f64> {
     (record.counts.sent > 0).then_some(record.counts.sent as f64 / pages(record))
 }
@@ -110,13 +110,13 @@ fn wire(record: &ForkRecord) -> Option<f64> {
     Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges)
 }
 
-/// Returns the bytes of the packets of an exchange that carry something of the application.
+/// Returns the bytes of an exchange's packets that carry application data.
 pub(super) fn data_bytes(record: &ForkRecord) -> Option<f64> {
     let (bytes, exchanges) = captured(record)?;
     Some((bytes.up.data_ip? + bytes.down.data_ip?) as f64 / exchanges)
 }
 
-/// Shares processor time out among the measured exchanges, which it is of.
+/// Divides processor time by the number of measured exchanges.
 fn each(record: &ForkRecord, cpu_ns: Option<u64>) -> Option<f64> {
     Some(cpu_ns? as f64 / MS / wholes(record)?)
 }

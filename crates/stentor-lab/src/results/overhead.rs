@@ -1,7 +1,7 @@
-//! What albertengo-2020 tells of its four payloads, counted as the paper counts and over the whole exchange.
+//! Figures of albertengo-2020 for its four payloads, counted as in the paper and over the whole exchange.
 //!
-//! The paper's figures are of packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2. What opens, acknowledges and
-//! closes is in neither, so that the whole exchange has names of its own here.
+//! The paper's figures cover packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2. Neither includes opening, acknowledgements
+//! and closing, so that the figures of the whole exchange have their own names here.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +21,20 @@ const STUDY: &str = "albertengo-2020";
 const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
 /// Bytes of the paper's kB.
 const KB: f64 = 1000.0;
-/// The levels of figures over all payloads.
+/// The payload level of figures over all payloads.
 const ALL: &str = "all(64..4055 B)";
 const SUM: &str = "sum of 64+256+1024+4055 B";
 
-/// How bytes are counted.
+/// The method of counting bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteCounting {
-    /// Packets that carry something of the application for the first time, as the paper does.
+    /// Packets that carry application data for the first time, as in the paper.
     Data,
-    /// Every packet: handshake, bare acknowledgements, closing and repetitions too.
+    /// Every packet, including handshake, bare acknowledgements, closing and retransmissions.
     Full,
 }
 
-/// Bytes of an exchange, both ways.
+/// Bytes of an exchange in both directions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Size {
     all: f64,
@@ -51,7 +51,7 @@ impl ByteCounting {
         }
     }
 
-    /// Names a metric of the paper, or what stands beside it.
+    /// Returns the name of a metric of the paper, or of its counterpart for the full exchange.
     fn name(self, metric: &str) -> String {
         match self {
             Self::Data => metric.to_owned(),
@@ -70,7 +70,7 @@ impl ByteCounting {
         Some(self.size(record)?.all / KB)
     }
 
-    /// The mean of both ways.
+    /// Returns the mean overhead of both directions.
     fn overhead_bytes(self, record: &ForkRecord) -> Option<f64> {
         self.size(record).map(|size| (size.all - size.payload) / 2.0)
     }
@@ -81,11 +81,11 @@ impl ByteCounting {
     }
 }
 
-/// The two tests of the paper: in that of one-way delay the answer may be a number alone, so that nothing else is told by it.
+/// The two tests of the paper. In the test of one-way delay the response may be a mere number, so it provides no other figures.
 const ROUND_TRIP: &str = "RTT";
 const ONE_WAY: &str = "OWD";
 
-/// Returns the figures of each payload, and of the subjects that have all four those over all.
+/// Returns the figures of each payload, and the figures over all payloads for subjects that have all four.
 pub(super) fn figures(cells: &[&MeasuredCell], confidence: f64) -> Vec<Figure> {
     let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
     subjects.sort_unstable();
@@ -113,7 +113,7 @@ fn of_subject(cells: &[&MeasuredCell], subject: &str, confidence: f64) -> Vec<Fi
     figures
 }
 
-/// Returns what each payload takes, whether or not the others are there.
+/// Returns the times of each payload, independently of the others.
 fn each(
     there_and_back: [Option<&MeasuredCell>; 4],
     there: [Option<&MeasuredCell>; 4],
@@ -138,14 +138,14 @@ fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
     cell.levels.get("payload").is_some_and(|level| level.trim_end_matches(" B") == payload)
 }
 
-/// Adds up what the forks of a round have, which were made within a few minutes of each other.
+/// Sums the values of the n-th forks of all cells, which belong to one round and were made within a few minutes of each other.
 fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
     let forks = cells.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
     let sum = |fork: usize| cells.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
     (0..forks).filter_map(sum).collect()
 }
 
-/// Returns the mean over cells of what each fork has.
+/// Returns the mean over cells for each fork.
 fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Samples {
     sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
 }
@@ -161,7 +161,7 @@ fn one_way(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     Some(cells.iter().fold(figure, blurred))
 }
 
-/// Hours of the paper's battery, which are modelled.
+/// Returns the hours of the paper's battery, which are modelled.
 fn battery(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     let hours = mean(cells, |record| record.battery_hours);
     make(cells.first()?, "BD", "BD", "h", &hours, confidence)
@@ -188,7 +188,7 @@ fn at(figure: Figure, payload: &str) -> Figure {
     Figure { factors: BTreeMap::from([("payload".to_owned(), payload.to_owned())]), ..figure }
 }
 
-/// The table of both counts; empty for other studies, and where no frames were seen.
+/// The table of both counts; empty for other studies, and without captured frames.
 pub(super) fn overhead(results: &Results) -> TextTable {
     let cells =
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));

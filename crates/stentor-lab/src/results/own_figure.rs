@@ -1,13 +1,13 @@
-//! A figure of ours: a mean over the forks of a cell, with the interval around it.
+//! A figure of ours: the mean over the forks of a cell, with its interval.
 
 use super::MeasuredCell;
 use crate::claims::figures::{Figure, FigureValue, Interval};
 use crate::statistics::Samples;
 
-/// How many times more or less a figure may be whose spread nobody knows.
+/// Factor of the bounds around a figure of unknown spread.
 const ANYTHING: f64 = 1e9;
 
-/// Makes a figure of what the forks of a cell have; none without samples.
+/// Makes a figure from the values of a cell's forks; `None` without samples.
 pub(super) fn make(
     cell: &MeasuredCell,
     experiment: &str,
@@ -30,7 +30,7 @@ pub(super) fn make(
     })
 }
 
-/// A single fork says nothing of how sure its figure is: anything may be.
+/// Returns the interval of a figure. The spread of a single fork is unknown, so its interval is unbounded for practical purposes.
 fn interval(samples: &Samples, confidence: f64) -> Option<Interval> {
     let estimate = samples.estimate(confidence)?;
     Some(Interval {

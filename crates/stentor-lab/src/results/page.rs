@@ -1,4 +1,4 @@
-//! An account as one HTML page without scripts, fonts or anything else from elsewhere, and as Markdown for a repository.
+//! A report as one self-contained HTML page without scripts, fonts or other external resources, and as Markdown for a repository.
 
 use super::clocks::clocks;
 use super::features::features;
@@ -14,7 +14,7 @@ use crate::document::{escape, text};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes the page of an account.
+/// Writes the report as a page.
 #[must_use]
 pub fn page(account: &Account) -> String {
     let parts: Vec<String> =
@@ -29,7 +29,7 @@ pub fn page(account: &Account) -> String {
     )
 }
 
-/// Writes an account's tables.
+/// Writes the report's tables as Markdown.
 #[must_use]
 pub fn markdown(account: &Account) -> String {
     let results = &account.results;
@@ -46,7 +46,7 @@ pub fn markdown(account: &Account) -> String {
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// Lists the sections in their order; what has no content is written nowhere.
+/// Lists the sections in their order; sections without content are not written.
 fn sections(account: &Account) -> Vec<Section> {
     let results = &account.results;
     let mut sections = vec![verdicts(account)];
@@ -249,7 +249,7 @@ fn cell(verdict: ClaimVerdict, grounds: &[String]) -> String {
     format!("<td>{}{lines}</td>", badge(verdict))
 }
 
-/// Links to the drawing that bears on a claim: by bytes, energy or cost where it speaks of them, else by time.
+/// Returns a link to the plot that bears on a claim: of bytes, energy or cost if it concerns them, else of time.
 fn link(account: &Account, one: &ClaimFindings) -> String {
     if one.best().verdict == ClaimVerdict::NotTestable {
         return String::new();

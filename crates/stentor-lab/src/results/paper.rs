@@ -1,4 +1,4 @@
-//! What the figures of each paper are called, and how a fork of ours has them.
+//! The figures of each paper, and their computation from a fork of ours.
 
 use super::basis::Basis;
 use super::metric::{captured, client_load_percent, median, phase_ms};
@@ -15,17 +15,17 @@ const MB: f64 = 1e6;
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
 
-/// A figure of a paper, and how a fork has it.
+/// A figure of a paper, with its computation from a fork.
 pub(super) struct PaperReading {
-    /// The part of the study in which the paper has it; empty for whichever the record names.
+    /// The part of the study in which the paper has it; empty for the part named in the record.
     pub(super) experiment: &'static str,
     /// Its name in the paper's figures.
     pub(super) metric: &'static str,
-    /// The unit in which the paper has it.
+    /// The unit used in the paper.
     pub(super) unit: &'static str,
-    /// What it rests on.
+    /// Its basis.
     pub(super) basis: Basis,
-    /// Reads it.
+    /// Computes the figure.
     pub(super) of: fn(&ForkRecord) -> Option<f64>,
 }
 
@@ -39,11 +39,11 @@ const fn reading(
     PaperReading { experiment, metric, unit, basis, of }
 }
 
-/// Where phases stand: at the client while it asks, and while it waits; of the server in all.
+/// Basis of the client's serialization; below those of its deserialization and of its waiting time.
 const REQUESTING: Basis = Basis::Phases(&[phase::CLIENT_SER]);
 const READING: Basis = Basis::Phases(&[phase::CLIENT_DESER]);
 const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
-/// A share of the server's time has the whole of it below the line.
+/// Basis of shares of the server's time; the denominator includes all of its phases.
 const OF_SERVER: Basis = Basis::Phases(&[phase::SERVER_SER, phase::SERVER_DESER]);
 
 const ANACLETO: &[PaperReading] = &[
@@ -78,7 +78,7 @@ const NUNES: &[PaperReading] = &[
     }),
 ];
 const CAI: &[PaperReading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
-/// Pushes of each test in the paper; only such a test takes as long.
+/// Pushes of each test in the paper; only tests of this size have a comparable duration.
 const PUSHES: u64 = 1_000_000;
 const ISIKLIGIL: &[PaperReading] = &[
     reading("", "throughput", "push/s", Basis::Whole, ForkRecord::pushes_per_second),
@@ -86,19 +86,19 @@ const ISIKLIGIL: &[PaperReading] = &[
     reading("", "finished share", "", Basis::Whole, finished_share),
 ];
 
-/// How long a test of as many pushes as the paper's took.
+/// Returns the duration of a test with as many pushes as the paper's.
 fn whole_seconds(record: &ForkRecord) -> Option<f64> {
     Some(record.campaign.as_ref().filter(|one| one.pushes == PUSHES)?.wall_seconds)
 }
 
-/// The share of a test's pushes that came to an end.
+/// Returns the share of a test's pushes that reached a final state.
 fn finished_share(record: &ForkRecord) -> Option<f64> {
     let is_over = record.outcome == FINISHED;
     let one = record.campaign.as_ref().filter(|one| one.pushes > 0 && is_over)?;
     Some(1.0 - one.stuck as f64 / one.pushes as f64)
 }
 
-/// Lists the figures of a study's paper; those of albertengo-2020 are made from several cells (`overhead`).
+/// Lists the figures of a study's paper; those of albertengo-2020 are computed from several cells (`overhead`).
 pub(super) fn readings(study: &str) -> &'static [PaperReading] {
     match study {
         "anacleto-2012" => ANACLETO,
@@ -109,7 +109,7 @@ pub(super) fn readings(study: &str) -> &'static [PaperReading] {
     }
 }
 
-/// Finds the time that the paper prints for a cell, in milliseconds; cells that are not in the paper's setting have none.
+/// Returns the paper's time for a cell, in milliseconds; `None` for cells outside the paper's setting.
 pub(super) fn published_ms(results: &Results, cell: &MeasuredCell) -> Option<f64> {
     if !setting::is_papers(results, cell) {
         return None;
@@ -146,7 +146,7 @@ fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(PERCENT * part? / whole)
 }
 
-/// What the client waited for the service.
+/// Returns the client's waiting time for the service.
 fn waited(record: &ForkRecord) -> Option<f64> {
     Some(phase_ms(record, phase::REQUEST)? + phase_ms(record, phase::TRANSFER).unwrap_or_default())
 }

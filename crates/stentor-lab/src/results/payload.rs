@@ -1,4 +1,4 @@
-//! What one wanted to send: the bytes of an exchange's values as text, known from the plan of its study.
+//! The payload: the bytes of an exchange's values as text, derived from the plan of its study.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::subject::SERVED_STACK;
 use crate::subject::reference::{OWN, Op};
 use stentor_wire::{Content, Point};
 
-/// The factor of an exchange that brings a part of the points only; a whole brings all.
+/// The factor of an exchange that transfers only a part of the points; a whole transfers all.
 const PART: &str = "page";
-/// Content is made from a seed; its size hardly depends on which.
+/// The seed of contents; their size hardly depends on it.
 const SEED: u64 = 1;
 
-/// Payloads of cells, each content made once.
+/// Payloads of cells; each content is made once.
 pub(super) struct Payloads {
     plan: Option<StudyPlan>,
     made: BTreeMap<String, Option<f64>>,
@@ -25,7 +25,7 @@ impl Payloads {
         Self { plan: StudyPlan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
     }
 
-    /// Returns the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.
+    /// Returns the payload of a whole exchange, request and response together, in bytes; `None` if it is unknown.
     pub(super) fn bytes(&mut self, cell: &MeasuredCell) -> Option<f64> {
         let plan = self.plan.as_ref()?;
         let experiment = plan.experiments.iter().find(|experiment| experiment.name == cell.experiment)?;
@@ -35,7 +35,7 @@ impl Payloads {
     }
 }
 
-/// Returns what both halves were told, as far as content depends on it; `None` where a level is not in the plan.
+/// Returns the settings of both halves that affect the content; `None` if a level is not in the plan.
 fn settings(experiment: &Experiment, cell: &MeasuredCell) -> Option<BTreeMap<String, String>> {
     let mut settings = experiment.settings.clone();
     for factor in &experiment.factors {

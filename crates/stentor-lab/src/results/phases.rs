@@ -1,4 +1,4 @@
-//! Where the time of an exchange goes: the phases of both halves, those marked that cannot be told from another.
+//! The time of an exchange by phase of both halves; phases that are not separable are marked.
 
 use super::basis::{FOOTNOTE, MARK, streams};
 use super::columns::{ABOUT, about};
@@ -9,7 +9,7 @@ use crate::plot::short;
 use crate::record::phase;
 use crate::statistics::{Estimate, Samples};
 
-/// The phases in the order of an exchange, each with its name for people.
+/// The phases in the order of an exchange, with display names.
 pub(super) const PHASES: [(&str, &str); 8] = [
     (phase::CLIENT_SER, "client serializes"),
     (phase::REQUEST, "client waits"),
@@ -21,7 +21,7 @@ pub(super) const PHASES: [(&str, &str); 8] = [
     (phase::INSERT, "rows are kept"),
 ];
 
-/// The table; empty where no phases were told.
+/// The table; empty without phases.
 pub(super) fn phases(results: &Results) -> TextTable {
     let cells: Vec<&MeasuredCell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
     let present: Vec<_> = PHASES
@@ -37,7 +37,7 @@ pub(super) fn phases(results: &Results) -> TextTable {
     TextTable { header, rows: rows.collect() }
 }
 
-/// What is to be known of the table; empty where nothing is marked.
+/// Returns the footnote of the table; empty if nothing is marked.
 pub(super) fn footnote(table: &TextTable) -> &'static str {
     let is_marked = table.rows.iter().flatten().any(|text| text.ends_with(MARK));
     if is_marked { FOOTNOTE } else { "" }

@@ -1,4 +1,4 @@
-//! Drawings of results: each stands on its own, is readable without colour, and says aloud what it shows.
+//! Plots of results: each is self-contained, readable without colour, and has an accessible description.
 
 mod anatomy;
 mod band;
@@ -13,34 +13,34 @@ use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
 
-/// A drawing.
+/// A plot.
 #[derive(Debug, Clone)]
 pub struct Plot {
     /// A name for links and files.
     pub id: String,
-    /// What is seen.
+    /// The title.
     pub title: String,
-    /// How it is read.
+    /// A guide for reading it.
     pub words: String,
-    /// The drawing.
+    /// The plot itself.
     pub svg: String,
 }
 
 impl Plot {
-    /// Returns the drawing as a file of its own.
+    /// Returns the plot as a standalone file.
     #[must_use]
     pub fn file(&self) -> String {
         crate::plot::standalone(&self.svg)
     }
 }
 
-/// Draws what the records allow.
+/// Draws all plots that the records allow.
 #[must_use]
 pub fn plots(results: &Results) -> Vec<Plot> {
     type Draw = fn(&Results) -> Vec<Plot>;
     let all: [Draw; 7] =
         [forest::draw, band::draw, ecdf::draw, anatomy::phases, anatomy::bytes, cost::draw, energy::draw];
-    // Without times of ours, drawings of time would show the paper's alone.
+    // Without our own times, plots of time would show the paper's only.
     let kinds = if results.is_untimed() { &[anatomy::bytes as Draw][..] } else { &all };
     kinds.iter().flat_map(|draw| draw(results)).chain(super::campaigns::plots(results)).collect()
 }
@@ -54,19 +54,19 @@ fn parts(results: &Results) -> BTreeMap<(&str, &str), Vec<&super::MeasuredCell>>
     parts
 }
 
-/// Returns the room at the left that the longest place and subject take together, at most so much.
+/// Returns the left margin for the longest place and subject together, at most `most`.
 fn margin<P: AsRef<str>>(rows: impl IntoIterator<Item = (P, P)>, most: f64) -> f64 {
     let widths =
         rows.into_iter().map(|(place, subject)| width_of(place.as_ref()) + width_of(subject.as_ref()));
     widths.map(|width| width + 34.0).fold(160.0, f64::max).min(most)
 }
 
-/// Returns the sentence on cells that a drawing has no room for.
+/// Returns the sentence on cells omitted from a plot.
 fn left_out(cells: usize) -> String {
     if cells > 0 { format!(" {cells} more cells are in the CSV file.") } else { String::new() }
 }
 
-/// Makes a name for links of text.
+/// Makes an identifier for links from text.
 fn slug(text: &str) -> String {
     let letters = text
         .chars()

@@ -1,4 +1,4 @@
-//! Subjects beside each other: how many times as long one takes as another, here and in the paper.
+//! Ratios between subjects: their times relative to a base subject, here and in the paper.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::statistics::{Ratio, ratio};
 pub struct RatioGroup<'a> {
     /// Experiment and variant.
     pub name: String,
-    /// The subject that all are compared with.
+    /// The base subject of the comparison.
     pub base: String,
-    /// One for each cell with another subject, in the order of the cells.
+    /// One ratio per cell with another subject, in the order of the cells.
     pub rows: Vec<SubjectRatio<'a>>,
 }
 
 /// One ratio.
 #[derive(Debug, Clone)]
 pub struct SubjectRatio<'a> {
-    /// The cell whose subject is compared.
+    /// The cell of the compared subject.
     pub cell: &'a MeasuredCell,
     /// Levels, as text.
     pub place: String,
     /// The subject.
     pub subject: String,
-    /// The ratio that was measured.
+    /// The measured ratio.
     pub ours: Option<Ratio>,
-    /// The paper's, of its printed figures.
+    /// The paper's ratio, from its printed figures.
     pub published: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ fn group<'a>(results: &Results, name: String, cells: &[&'a MeasuredCell]) -> Opt
     (!rows.is_empty()).then_some(RatioGroup { name, base, rows })
 }
 
-/// Chooses the subject that is in most cells, and of those the fastest on average.
+/// Selects the subject with the most cells, and among those the fastest on average.
 fn base(results: &Results, cells: &[&MeasuredCell]) -> Option<String> {
     let mut subjects: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
     for cell in cells {
@@ -96,7 +96,7 @@ fn base(results: &Results, cells: &[&MeasuredCell]) -> Option<String> {
     best.map(|(name, _)| name.to_owned())
 }
 
-/// Names the levels that vary, those that speak for themselves without their factor.
+/// Returns the varying levels; self-explanatory ones are shown without their factor.
 pub(super) fn place(results: &Results, cell: &MeasuredCell) -> String {
     let factors = results.factors();
     let levels = cell.levels.iter().filter(|(name, _)| factors.contains_key(name.as_str()));

@@ -1,4 +1,4 @@
-//! Sections of an account, each made once and written as part of a page or as Markdown.
+//! Sections of a report, each made once and written for a page or as Markdown.
 
 use crate::document::{TextTable, escape, list, section, text};
 
@@ -12,7 +12,7 @@ pub(super) struct Section {
     blocks: Vec<(Medium, SectionBlock)>,
 }
 
-/// Where a block stands.
+/// The output that includes a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Medium {
     Both,
@@ -20,7 +20,7 @@ pub(super) enum Medium {
     Markdown,
 }
 
-/// A piece of a section.
+/// A block of a section.
 #[derive(Debug)]
 pub(super) enum SectionBlock {
     /// A paragraph.
@@ -31,11 +31,11 @@ pub(super) enum SectionBlock {
     Table(TextTable, &'static str),
     /// A list.
     List(Vec<String>),
-    /// Commands to be copied.
+    /// Commands to copy.
     Command(String),
-    /// HTML, for the page alone.
+    /// HTML, for the page only.
     Html(String),
-    /// What is shown on demand, below a line that says what it is.
+    /// Blocks shown on demand, below a summary line.
     Folded(&'static str, Vec<Self>),
 }
 
@@ -44,7 +44,7 @@ impl Section {
         Self { id: id.to_owned(), title: title.to_owned(), ..Self::default() }
     }
 
-    /// Makes one of words and a table.
+    /// Makes a section of words and a table.
     pub(super) fn tabled(id: &str, title: &str, words: &str, table: TextTable, class: &'static str) -> Self {
         let words = if table.rows.is_empty() { String::new() } else { words.to_owned() };
         Self::new(id, title).page(SectionBlock::Words(words)).both(SectionBlock::Table(table, class))
@@ -75,7 +75,7 @@ impl Section {
         Self { is_folded: true, ..self }
     }
 
-    /// Writes it as part of a page; nothing without content.
+    /// Writes the section as HTML; empty without content.
     pub(super) fn html(&self) -> String {
         let blocks = self.blocks.iter().filter(|(medium, _)| *medium != Medium::Markdown);
         let content: String = blocks.map(|(_, block)| block.html()).collect();
@@ -91,7 +91,7 @@ impl Section {
         section(&self.title, &content).replacen("<section>", &format!("<section{attributes}>"), 1)
     }
 
-    /// Writes it as Markdown; nothing without content beside words.
+    /// Writes the section as Markdown; empty if it has only words.
     pub(super) fn text(&self) -> String {
         let blocks =
             || self.blocks.iter().filter(|(medium, _)| *medium != Medium::Page).map(|(_, block)| block);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MeasuredCell, Results, published};
 
-/// Returns whether a cell is where the paper stood, or at what is taken in its place where its client has no such level.
+/// Returns true if a cell has the paper's levels, or their substitutes where its client has no such level.
 pub(super) fn is_papers(results: &Results, cell: &MeasuredCell) -> bool {
     results.setting.iter().all(|(factor, levels)| {
         let level = cell.levels.get(factor);
@@ -12,8 +12,8 @@ pub(super) fn is_papers(results: &Results, cell: &MeasuredCell) -> bool {
     })
 }
 
-/// Returns whether the client of a cell ran neither where the paper stood nor at what is taken in its place. A factor that it does not have is
-/// nowhere else.
+/// Returns true if the client of a cell ran neither at the paper's level of a factor nor at a substitute. Factors that the cell does not
+/// have are ignored.
 pub(super) fn is_elsewhere(results: &Results, cell: &MeasuredCell) -> bool {
     let mut factors = results.setting.iter().filter(|(factor, _)| cell.levels.contains_key(*factor));
     factors.any(|(factor, levels)| taken(results, cell, factor, levels).is_none())
@@ -34,7 +34,7 @@ fn taken<'a>(
     levels.iter().find(ran)
 }
 
-/// Returns at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
+/// Describes the levels of factors that the paper's figures do not name, and the subjects at other levels.
 pub(super) fn setting_text(results: &Results, cells: &[&MeasuredCell]) -> String {
     let known = published::factors(results);
     let mut factors: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Every figure as CSV: one line for each cell and figure, and one for each fork; then ratios of subjects and effects of
-//! factors, which say in the last column against what.
+//! All figures as CSV: one line for each cell and figure, and one for each fork; then ratios of subjects and effects of factors, with their
+//! base in the last column.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use super::{CONFIDENCE, Design, MeasuredCell, RatioRow, Results, designs, paper,
 use crate::statistics::{Effect, Samples};
 
 const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model,note,against";
-/// What names of phases begin with, and what a metric of one ends with.
+/// Prefix of the ids of phases, and below the suffix of metrics of a phase.
 const PHASE: &str = "phase_";
 const MEDIAN: &str = "_p50";
-/// The note of a phase that cannot be told from another.
+/// The note of a phase that overlaps with another.
 const BLURRED: &str = "overlaps: a half streams";
-/// Shares of all exchanges of a cell within whose time they were over.
+/// Quantiles over all exchanges of a cell.
 const QUANTILES: [(&str, f64); 2] = [("rtt_p95_all", 0.95), ("rtt_p99_all", 0.99)];
 
-/// Writes the figures of cells (without a fork) and of forks (without an interval).
+/// Writes the figures of cells (lines without a fork) and of forks (lines without an interval).
 #[must_use]
 pub fn sheet(results: &Results) -> String {
     let mut text = format!("{HEADER}\n");
@@ -46,7 +46,7 @@ fn about(results: &Results, cell: &MeasuredCell) -> String {
     about.map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
-/// Lists the figures that any fork has, each once.
+/// Lists the distinct figures of all forks.
 fn kinds(forks: &[(u32, Vec<ForkFigure>)]) -> Vec<&ForkFigure> {
     let mut kinds: Vec<&ForkFigure> = Vec::new();
     for figure in forks.iter().flat_map(|(_, figures)| figures) {
@@ -57,7 +57,7 @@ fn kinds(forks: &[(u32, Vec<ForkFigure>)]) -> Vec<&ForkFigure> {
     kinds
 }
 
-/// Returns of a phase when it cannot be told from another.
+/// Returns the note for a figure of an overlapping phase; empty for any other.
 fn note(cell: &MeasuredCell, id: &str) -> &'static str {
     let phase = id.strip_prefix(PHASE).or_else(|| id.strip_suffix(MEDIAN));
     phase.filter(|phase| streams(cell, phase)).map_or("", |_| BLURRED)
@@ -78,7 +78,7 @@ fn of_forks(text: &mut String, about: &str, kind: &ForkFigure, note: &str, forks
             let (low, high) = (bound(one.low), bound(one.high));
             writeln!(text, "{start},,{},{low},{high},{count},{end}", one.mean)
         }
-        // Geometric means are of positive numbers; of others the median is told.
+        // Geometric means require positive numbers; otherwise the median is written.
         None => writeln!(text, "{start},,{},,,{count},{end}", bound(samples.quantile(0.5))),
     };
     for (fork, value) in found {
@@ -86,7 +86,7 @@ fn of_forks(text: &mut String, about: &str, kind: &ForkFigure, note: &str, forks
     }
 }
 
-/// What only a whole cell has: quantiles of all its exchanges, and the time that the paper prints.
+/// Writes the figures of a whole cell: quantiles of all its exchanges, and the paper's time.
 fn of_cell(text: &mut String, about: &str, results: &Results, cell: &MeasuredCell) {
     let count = cell.forks.len();
     for (id, part) in QUANTILES {
@@ -100,7 +100,7 @@ fn of_cell(text: &mut String, about: &str, results: &Results, cell: &MeasuredCel
     }
 }
 
-/// How many times as long a subject takes as the one that it is compared with, here and in the paper.
+/// Writes the ratio of a subject's time to that of its base, here and in the paper.
 fn of_ratio(text: &mut String, about: &str, row: &RatioRow<'_>, base: &str) {
     let base = quoted(base);
     if let Some(ours) = row.ours {
@@ -112,7 +112,7 @@ fn of_ratio(text: &mut String, about: &str, row: &RatioRow<'_>, base: &str) {
     }
 }
 
-/// What factors do: the levels name the factors, and how many times as long the high ones take stands against the low ones.
+/// Writes the effects of a design: the levels column names the factors, the value is the ratio of high to low levels.
 fn of_design(text: &mut String, study: &str, design: &Design) {
     let part =
         [study, &design.experiment, &design.variant, "", &design.stack, "", "", ""].map(quoted).join(",");
@@ -136,7 +136,7 @@ fn of_design(text: &mut String, study: &str, design: &Design) {
     );
 }
 
-/// Names the levels of the factors that an effect is of.
+/// Returns the levels of the factors in an effect.
 fn levels(design: &Design, effect: &Effect) -> String {
     let of_effect = |name: &str| effect.name.split(" x ").any(|factor| factor == name);
     let told = design.factors.iter().filter(|(name, _)| of_effect(name));
@@ -147,7 +147,7 @@ fn bound(end: Option<f64>) -> String {
     end.map_or_else(String::new, |end| end.to_string())
 }
 
-/// Puts a field of a CSV file in quotes where it needs them.
+/// Quotes a CSV field if necessary.
 pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! The sizes of a study's files beside the paper's: what cannot be met is told with its distance.
+//! The sizes of a study's files beside the paper's, with the difference.
 
 use super::Results;
 use crate::claims::figures::{Figure, FigureValue};
@@ -6,18 +6,18 @@ use crate::document::TextTable;
 use crate::plot::short;
 use crate::subject::SERVED_STACK;
 
-/// How far a size may be off and still count as the paper's.
+/// Tolerance within which a size counts as the paper's.
 const TOLERANCE_PERCENT: f64 = 5.0;
 /// Bytes of the papers' kB.
 const KB: f64 = 1000.0;
-/// What a paper calls a format, and the subject that carries it.
+/// The paper's name of each format, and the subject that uses it.
 const FORMATS: [(&str, &str); 3] =
     [("XML", "HTTP XML SAX"), ("JSON", "HTTP JSON"), ("ProtocolBuffers", "HTTP PROBUF")];
-/// The factor that a size depends on, and the one of exchanges that bring a part only.
+/// The factor that determines the size, and below the factor of exchanges that transfer a part only.
 const FACTOR: &str = "poi";
 const PART: &str = "page";
 
-/// The table; empty for a study whose paper tells no sizes.
+/// The table; empty if the study's paper has no sizes.
 pub(super) fn sizes(results: &Results) -> TextTable {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
     let rows = figures.filter_map(|figure| row(results, figure));
@@ -41,7 +41,7 @@ fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {
     ])
 }
 
-/// Bytes of a whole answer in its format; what the server lists of its own are no files of the paper.
+/// Returns the size of a whole response; excludes the project's own server, because its data are not the paper's files.
 fn body_kb(results: &Results, subject: &str, level: &str) -> Option<f64> {
     let is_here = |cell: &&super::MeasuredCell| {
         cell.subject == subject

@@ -1,4 +1,4 @@
-//! The tables of an account, once for every format.
+//! The tables of a report, shared by all formats.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::plot::short;
 use crate::record::ForkRecord;
 use stentor_machine::emulation::NOT_TIMED;
 
-/// Letters of a date in front of a time of day.
+/// Letters of the date in a timestamp.
 const DATE_LETTERS: usize = 10;
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
 
-/// Orders claims: first where our verdict or that of the paper's own tables is against the paper, last what nobody can test.
+/// Orders claims: first those that our verdict or the paper's own tables contradict, last those that are not testable.
 pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
     let rank = |one: &&ClaimFindings| {
         let ours = one.best().verdict;
@@ -38,7 +38,7 @@ pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
     claims
 }
 
-/// The verdicts.
+/// The table of verdicts.
 pub(super) fn claims(account: &Account) -> TextTable {
     let is_of_campaigns = account.results.is_of_campaigns();
     let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
@@ -65,12 +65,12 @@ fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {
     format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 
-/// Writes the time within which a share of all exchanges was over.
+/// Formats a quantile of the duration of all exchanges.
 fn quantile_text(cell: &MeasuredCell, part: f64) -> String {
     cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
 }
 
-/// Every cell; those of campaigns have tables of their own.
+/// The table of cells; those of campaigns have other tables.
 pub(super) fn cells(results: &Results) -> TextTable {
     if results.is_of_campaigns() {
         return TextTable::default();
@@ -102,7 +102,7 @@ fn median_text(cell: &MeasuredCell) -> String {
     cell.outcome().map_or_else(|| time.clone(), |outcome| format!("{time} {outcome}"))
 }
 
-/// Effects of each design: a heading and a table.
+/// The effects of each design: a heading and a table.
 pub(super) fn effects(results: &Results) -> Vec<(String, TextTable)> {
     let table = |design: &super::Design| {
         let mut rows: Vec<[String; 4]> = design
@@ -142,7 +142,7 @@ fn share(text: &str) -> f64 {
     text.trim_end_matches(" %").parse().unwrap_or_default()
 }
 
-/// Forks that do not count.
+/// The table of invalid forks.
 pub(super) fn uncounted(results: &Results) -> TextTable {
     let levels = |record: &ForkRecord| {
         record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", ")
@@ -164,7 +164,7 @@ pub(super) fn uncounted(results: &Results) -> TextTable {
     )
 }
 
-/// What was not tested here, and why.
+/// The table of parts that were not tested here, with the reasons.
 pub(super) fn not_here(account: &Account) -> TextTable {
     let mut rows: Vec<[String; 2]> =
         account.remarks.not_here.iter().map(|(what, why)| [what.clone(), why.clone()]).collect();
@@ -203,7 +203,7 @@ pub(super) fn not_here(account: &Account) -> TextTable {
     TextTable::new(["what", "why it was not tested here"], rows)
 }
 
-/// Machine, link and software.
+/// The table of machine, link and software.
 pub(super) fn environment(account: &Account) -> TextTable {
     let results = &account.results;
     let mut facts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -268,7 +268,7 @@ fn provenance(record: &ForkRecord) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Versions of the software of each subject.
+/// The table of software versions of each subject.
 pub(super) fn software(results: &Results) -> TextTable {
     let mut rows: BTreeMap<String, [String; 4]> = BTreeMap::new();
     for record in &results.records {

@@ -1,4 +1,4 @@
-//! Invented records with a known truth.
+//! Artificial records with known parameters.
 
 use super::*;
 use crate::claims::ClaimVerdict::{DoesNotHold, Holds, NotTestable, Undecided};
@@ -10,7 +10,7 @@ use crate::record::{From, PhaseLatency};
 use crate::statistics::Samples;
 use crate::statistics::invented::Invented;
 
-/// A fork of cai-2009 whose middle exchange takes about `ms`.
+/// A fork of cai-2009 with a median exchange of about `ms`.
 pub(crate) fn record(
     subject: &str,
     kind: &str,
@@ -66,7 +66,7 @@ fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Phas
         sorted.sort_unstable();
         let at = |share: f64| sorted[(share * sorted.len() as f64) as usize];
         let mean = sorted.iter().sum::<u64>() as f64 / sorted.len() as f64;
-        // Histograms take long to make without optimizations; the first fork is enough.
+        // Histograms are slow to make without optimizations; the first fork is enough.
         let whole = (fork == 1 && share == 1.0).then(|| PhaseLatency::of(&times, From::Start)).flatten();
         let (p50, p95, p99, n) = (at(0.5), at(0.95), at(0.99), sorted.len() as u64);
         whole.unwrap_or_else(|| PhaseLatency { mean, p50, p95, p99, n, ..PhaseLatency::default() })
@@ -100,7 +100,7 @@ fn bytes(size: u64) -> Bytes {
     }
 }
 
-/// A small study in which REST is fast, SOAP a third slower, and XML-RPC bad with objects.
+/// A small study in which REST is fast, SOAP a third slower, and XML-RPC slow with objects.
 pub(crate) fn study(forks: u32, seed: u64) -> Vec<ForkRecord> {
     let mut invented = Invented::new(seed);
     let mut records = Vec::new();
@@ -128,7 +128,7 @@ fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
-/// Judges all claims and returns what came of one.
+/// Judges all claims and returns the findings for one.
 pub(crate) fn finding(results: &Results, id: &str) -> ClaimFindings {
     let verdicts = verdicts(results).expect("judged").expect("a study with claims");
     verdicts.claims.into_iter().find(|one| one.judged.statement.id == id).expect(id)
@@ -188,7 +188,7 @@ fn claims_are_judged_by_records_and_corrected_for_their_number() {
     let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
     assert!(verdicts.period);
     let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
-    // REST is the fastest everywhere in what was invented.
+    // In the artificial records REST is the fastest everywhere.
     let fastest = find("C004-1");
     assert_eq!((fastest.judged.published.verdict, fastest.period.verdict), (DoesNotHold, Holds));
     assert!(fastest.period.p.is_some_and(|p| p <= 0.05));
@@ -197,7 +197,7 @@ fn claims_are_judged_by_records_and_corrected_for_their_number() {
 
 #[test]
 fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
-    // A quarter of each invented exchange is parsing, and the claim wants half.
+    // A quarter of each artificial exchange is parsing, and the claim requires half.
     let parsing = finding(&of(study(6, 3)), "C004-7");
     assert_eq!(parsing.period.verdict, DoesNotHold, "{parsing:?}");
     let mut records = study(6, 3);
@@ -294,7 +294,7 @@ fn slow_down(mut record: ForkRecord) -> ForkRecord {
 fn our_figures_are_readable_as_figures() {
     let text = figures_csv(&of(study(3, 8)), CONFIDENCE);
     let read = crate::claims::figures::Figures::parse(&text).expect("readable");
-    // Of the cells with strings, parsing is a figure of its own.
+    // For cells with strings, parsing is a separate figure.
     assert_eq!(read.iter().count(), 45 + 15);
     assert!(read.iter().all(|figure| figure.metric == "latency" && figure.unit == "s"));
 }

@@ -1,8 +1,7 @@
-//! Judging a paper's claims by our records, corrected for how many there are.
+//! Verdicts of our records on a paper's claims, corrected for multiple testing.
 //!
-//! Each claim is judged at ever higher confidence until it is no longer decided; that gives its p-value, rounded up to the
-//! next step. Holm's method corrects the p-values of all claims of the study together; what does not stand the correction is
-//! undecided.
+//! Each claim is judged at increasing confidence until it is no longer decided; that gives its p-value, rounded up to the next step. Holm's
+//! method corrects the p-values of all claims of the study together. A claim that does not pass the correction is undecided.
 
 use serde::Serialize;
 
@@ -13,46 +12,46 @@ use crate::claims::judge::Judgment;
 use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
 
-/// A claim may be decided wrongly in one study of twenty.
+/// Error rate over the claims of a study: one study of twenty may have a wrong decision.
 const ERROR_SHARE: f64 = 0.05;
-/// Levels at which claims are judged, falling.
+/// Significance levels at which claims are judged, in descending order.
 const LEVELS: [f64; 13] = [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 1e-5];
 
-/// What came of all claims.
+/// The verdicts on all claims.
 #[derive(Debug)]
 pub struct Verdicts {
-    /// Each claim, judged by the paper's own tables, and by us.
+    /// Each claim, with the paper's own verdict and ours.
     pub claims: Vec<ClaimFindings>,
-    /// Whether the period's software ran; without it our verdicts say nothing of the paper.
+    /// True if the period's software ran; without it our verdicts do not concern the paper.
     pub period: bool,
-    /// At which levels of factors that the paper's figures do not name the period's software was judged.
+    /// The levels at which the period's software was judged, for factors that the paper's figures do not name.
     pub period_setting: String,
-    /// At which levels what runs in its place today was judged.
+    /// The levels at which today's software was judged.
     pub modern_setting: String,
 }
 
-/// One claim.
+/// The findings on one claim.
 #[derive(Debug)]
 pub struct ClaimFindings {
-    /// The claim, and what the paper's own tables say.
+    /// The claim, with the judgment by the paper's own tables.
     pub judged: Judged,
-    /// By the period's software.
+    /// The finding with the period's software.
     pub period: Finding,
-    /// By what runs in its place today.
+    /// The finding with today's software in its place.
     pub modern: Finding,
 }
 
-/// What measurements say of a claim.
+/// The finding of measurements on a claim.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// The verdict, after the correction.
     pub verdict: ClaimVerdict,
-    /// How often chance alone decides as surely, corrected; absent where nothing is decided.
+    /// The corrected p-value; absent if nothing is decided.
     pub p: Option<f64>,
-    /// What was compared.
+    /// The judgment with its comparisons.
     #[serde(skip)]
     pub judgment: Option<Judgment>,
-    /// Why there is no verdict, or a weaker one.
+    /// The reason for a missing or weaker verdict.
     pub why: String,
 }
 
@@ -84,19 +83,20 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     }))
 }
 
-/// Campaigns are told with every level of theirs, so that nothing is left to say.
+/// Returns the setting of the cells; empty for campaigns, which are shown with all their levels.
 fn setting_text(results: &Results, cells: &[&MeasuredCell]) -> String {
     if results.is_of_campaigns() { String::new() } else { setting::setting_text(results, cells) }
 }
 
-/// Judges what is expected beyond the paper, each under the question that it belongs to.
+/// Judges the expectations beyond the paper. Each judgment is paired with its question.
 pub(super) fn expected(results: &Results) -> Result<Vec<(String, Judged)>, ClaimsError> {
     let Some(dossier) = &results.dossier else { return Ok(Vec::new()) };
     let cells: Vec<&MeasuredCell> = results.cells.iter().collect();
     dossier.expected(&figures(results, &cells, CONFIDENCE))
 }
 
-/// Adds to claims about features what probes found: of our own faces, which are of today, and without any chance in it.
+/// Adds the results of probes to claims about features. They come from our own faces, which are today's software, and are not subject to
+/// chance.
 fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
     for (one, judged) in claims.iter_mut().zip(probed) {
         if !one.judged.statement.is_probed() {
@@ -106,7 +106,7 @@ fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
         one.modern = match judged.ours {
             Some(mut judgment) => {
                 let why = judged.statement.basis;
-                // What no probe decided is told by what the probe is worth, not in the language of checks.
+                // If no probe decided the claim, the significance of the probe is shown instead of the missing check.
                 judgment.missing = judgment.missing.map(|_| why.clone());
                 Finding { verdict: judgment.verdict, p: None, why, judgment: Some(judgment) }
             }
@@ -116,7 +116,7 @@ fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
 }
 
 impl Verdicts {
-    /// Returns at which setting claims were judged, in a sentence for each kind of software; nothing where there is nothing to say.
+    /// Describes the settings at which claims were judged, for each kind of software; empty without any.
     #[must_use]
     pub fn judged_at(&self) -> String {
         let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];
@@ -127,14 +127,14 @@ impl Verdicts {
 }
 
 impl ClaimFindings {
-    /// Returns the finding that speaks for the paper, or what there is in its place.
+    /// Returns the finding with the period's software, or else with today's.
     #[must_use]
     pub const fn best(&self) -> &Finding {
         if self.period.judgment.is_some() { &self.period } else { &self.modern }
     }
 
-    /// Returns the finding that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
-    /// What speaks of the paper's own numbers is not testable by anybody's software.
+    /// Returns the finding that represents the paper: of the period's software, or of probes if the claim concerns a format. A claim about
+    /// the paper's own numbers is not testable with any software.
     #[must_use]
     pub fn speaking(&self) -> Option<&Finding> {
         let statement = &self.judged.statement;
@@ -142,7 +142,7 @@ impl ClaimFindings {
         Some(self.best()).filter(|best| is_told && best.judgment.is_some())
     }
 
-    /// Returns the claim with the finding that speaks for the paper as our judgment.
+    /// Converts to a judged claim, with the finding that represents the paper as our judgment.
     #[must_use]
     pub fn into_judged(self) -> Judged {
         let ours = self.speaking().and_then(|finding| {
@@ -153,8 +153,7 @@ impl ClaimFindings {
     }
 }
 
-/// Judges one check of a claim by the period's software, or by what ran in its place where that is not there: what is left of
-/// a claim that cannot be tested as a whole.
+/// Judges one check of a claim that cannot be tested as a whole, by the period's software or, if it did not run, by today's.
 pub fn part(results: &Results, check: &str) -> Result<Judgment, ClaimsError> {
     let period = chosen(results, true);
     let cells = if period.is_empty() { chosen(results, false) } else { period };
@@ -177,9 +176,9 @@ fn findings(results: &Results, cells: &[&MeasuredCell], count: usize) -> Result<
     Ok(corrected(usual, &p_values))
 }
 
-/// Returns the lowest level at which a claim is still decided as at the usual one; `None` when it is not testable.
+/// Returns the p-value: the lowest level with the same decision as at the usual one. `None` if the claim is not testable.
 fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
-    // To hold, every comparison must be so; to fail, one of several is enough, and chance has as many occasions.
+    // To hold, every comparison must be true; to fail, one of several is enough, so chance has that many occasions.
     let occasions = match usual.verdict {
         ClaimVerdict::NotTestable => return None,
         ClaimVerdict::Undecided => return Some(1.0),

@@ -1,10 +1,10 @@
-//! Where a fork ran.
+//! The environment of a fork.
 
 use crate::record::Environment;
 use stentor_machine::emulation;
 use stentor_machine::facts::{fact, line, processor};
 
-/// Reads what this system tells of itself; what it does not tell is left empty.
+/// Reads the system's description; values that the system does not provide are left empty.
 #[must_use]
 pub fn environment(rig: &str, cgroup: &str, idle: &str, commit: &str) -> Environment {
     let load = load();

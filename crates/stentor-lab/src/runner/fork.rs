@@ -1,4 +1,4 @@
-//! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
+//! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and the record.
 
 mod digests;
 mod gateway;
@@ -32,21 +32,22 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Exchanges are intended at most so densely, by the median of the warm-up: otherwise a cell would wait for itself.
+/// Minimum interval between intended starts, as a multiple of the warm-up's median; with a shorter one, exchanges would queue behind each
+/// other.
 const SLACK: f64 = 1.5;
-/// A run may take so much longer than intended before it is given up.
+/// A run may take this multiple of its intended time before it is aborted.
 const PATIENCE_FACTOR: u32 = 3;
-/// What subjects say when their memory is used up.
+/// Words in the reports of subjects that are out of memory.
 const OUT_OF_MEMORY: [&str; 3] = ["OutOfMemory", "MemoryError", "out of memory"];
-/// The outcome of a fork whose subject's memory was used up, in the paper's words.
+/// The outcome of a fork after a subject ran out of memory, in the paper's words.
 pub(super) const OUTCOME_MEMORY: &str = "Out of Memory";
-/// The factor of a limited heap, in MiB; it is the client's.
+/// The factor of a limited heap, in MiB; it applies to the client.
 const HEAP: &str = "heap";
-/// The setting of where a round trip ends: `headers`, or with values (or rows) by default.
+/// The setting for the end of a round trip: `headers`, or the decoded values (or inserted rows) by default.
 const CLOCK: &str = "clock";
-/// The setting of a server that does not send the payload back.
+/// The setting of a server that does not return the payload.
 const REPLY: &str = "reply";
-/// Factors that name a file which the fork provides.
+/// Factors with the path of a file that the fork provides.
 const FILES: [&str; 2] = ["store", "insert"];
 
 /// One attempt at a fork.
@@ -60,11 +61,11 @@ pub(super) struct ForkAttempt<'a> {
     pub(super) raw: &'a Path,
 }
 
-/// What went wrong, and when.
+/// The cause and the time of a failure.
 enum AttemptFailure {
-    /// A half could not be started, or does not speak as it must.
+    /// A half could not be started, or violates the protocol at its start.
     Start(SubjectError),
-    /// Something later.
+    /// A later failure.
     Later(SubjectError),
 }
 
@@ -74,7 +75,7 @@ impl From<SubjectError> for AttemptFailure {
     }
 }
 
-/// What a fork's two halves gave, before it is summed up.
+/// The output of a fork's two halves before evaluation.
 #[derive(Default)]
 struct ForkOutput {
     first: Vec<ClientSample>,
@@ -106,7 +107,7 @@ fn blank(cell: &Cell, fork: u32) -> ForkRecord {
 }
 
 impl ForkAttempt<'_> {
-    /// Runs it.
+    /// Runs the attempt.
     pub(super) async fn run(self, testbed: &mut dyn Testbed) -> AttemptResult {
         if let Some(reason) = testbed.objection(self.cell) {
             return AttemptResult::Skipped(reason);
@@ -138,7 +139,7 @@ impl ForkAttempt<'_> {
             Err(AttemptFailure::Start(error)) if !self.cell.settings.contains_key(HEAP) => {
                 return AttemptResult::LeftOut(format!("cannot be started: {error}"));
             }
-            // Too small a heap is a matter of this cell alone.
+            // A heap that is too small concerns this cell only.
             Err(AttemptFailure::Start(error)) => fail(&mut record, &error),
             Err(AttemptFailure::Later(error)) => fail(&mut record, &error),
         }
@@ -152,7 +153,7 @@ impl ForkAttempt<'_> {
         record: &mut ForkRecord,
     ) -> Result<(), AttemptFailure> {
         testbed.prepare(self.cell)?;
-        // What an earlier attempt or an interrupted run left must not pass for this one's.
+        // Files left by an earlier attempt or an interrupted run must not be taken for those of this attempt.
         self.clear();
         let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
         let found = match &self.cell.gateway {
@@ -164,7 +165,7 @@ impl ForkAttempt<'_> {
         Ok(())
     }
 
-    /// Starts a half and gets it ready.
+    /// Starts a half and prepares it.
     async fn start(
         &self,
         testbed: &mut dyn Testbed,
@@ -208,7 +209,7 @@ impl ForkAttempt<'_> {
         Ok(client.host.stop_after(exchanged).await?.0)
     }
 
-    /// The first exchange, the warm-up and the measured exchanges.
+    /// Runs the first exchange, the warm-up and the measured exchanges.
     async fn exchange(
         &self,
         testbed: &mut dyn Testbed,
@@ -226,7 +227,7 @@ impl ForkAttempt<'_> {
         record.first_call_ns = first.first().map(|one| samples::rtt(one).max(0).cast_unsigned());
         let mut median = record.first_call_ns.unwrap_or(0);
         if amount.warmup > 0 {
-            // What is to be warm gets warm sooner with a whole processor.
+            // The warm-up is faster with a whole processor.
             testbed.release(self.cell)?;
             let warm = u64::from(amount.warmup);
             let all = patience.saturating_mul(2);
@@ -241,7 +242,7 @@ impl ForkAttempt<'_> {
             testbed.usage(SubjectRole::Client, &client.host),
             testbed.usage(SubjectRole::Server, &server.host),
         ];
-        // Before packets are counted, since the paper's queries are in none of its figures.
+        // Before packets are counted, because the paper's figures exclude its queries.
         let clocks = if self.settings.queries_clocks { testbed.queried_clocks() } else { None };
         testbed.listen();
         let (schedule, count) = (self.schedule(median), u64::from(amount.samples));
@@ -262,7 +263,7 @@ impl ForkAttempt<'_> {
         Ok(ForkOutput { first, captured, clocks })
     }
 
-    /// Lets the client make exchanges; a wrong answer is the end of the subject.
+    /// Runs exchanges at the client. Fails if the digest of the responses is wrong, which refuses the subject.
     async fn go(
         &self,
         client: &mut SubjectProcess,
@@ -285,15 +286,15 @@ impl ForkAttempt<'_> {
         Ok(sample::read_client(out)?)
     }
 
-    /// Returns whether one more exchange, at the cell's share of a processor, shows how densely the others may follow.
+    /// Returns true if one more exchange, at the cell's CPU limit, is needed to determine the interval of the others.
     const fn is_paced(&self) -> bool {
         self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0
     }
 
-    /// Counts the exchanges before those that are measured.
+    /// Counts the exchanges before the measured ones.
     fn unmeasured(&self) -> u32 {
         if Interruption::of(self.cell).is_some() {
-            // Each page is asked for once, by processes that are as new as a started app.
+            // Each page is requested once, by processes as fresh as a newly started app.
             return 0;
         }
         1 + self.cell.amount.warmup + u32::from(self.is_paced())
@@ -305,7 +306,7 @@ impl ForkAttempt<'_> {
         ExchangeSchedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
     }
 
-    /// Models what the fork cost. One capture of each cell is kept: what others make of it needs no more.
+    /// Models the energy of the fork. Only the capture of a cell's first fork is kept, which suffices for later analyses.
     fn add_power(&self, record: &mut ForkRecord, device: IpAddr) {
         let file = self.path(SubjectRole::Client, ".pcap");
         let (exchanges, interval_ns) = (self.cell.amount.samples, self.cell.interval_ns);
@@ -325,12 +326,12 @@ impl ForkAttempt<'_> {
             client: &client,
             server: server.get(skipped..).unwrap_or_default(),
             inserted: &inserted,
-            // What was interrupted is told as a whole by the clock.
+            // An interrupted synchronisation is timed as a whole, by the clock.
             pages: if record.interruption.is_some() { 1 } else { self.pages() },
             stops_at_headers: self.cell.settings.get(CLOCK).is_some_and(|stop| stop == "headers"),
             are_numbered: self.cell.gateway.is_some(),
         };
-        // The first exchange is told apart from them.
+        // The first exchange is recorded separately.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
         record.clock = Some(ClockComparison { by_queries: found.clocks, ..ClockComparison::shared() });
@@ -361,7 +362,7 @@ impl ForkAttempt<'_> {
         Ok(())
     }
 
-    /// Counts the exchanges that make one whole, where the study reads page by page.
+    /// Counts the exchanges of one synchronisation, if the study reads page by page.
     fn pages(&self) -> usize {
         let number = |name: &str| self.cell.settings.get(name).and_then(|text| text.parse::<usize>().ok());
         number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))
@@ -371,13 +372,13 @@ impl ForkAttempt<'_> {
         u64::from(self.unmeasured()) + u64::from(self.cell.amount.samples)
     }
 
-    /// Returns the definition of a half as the cell wants it started.
+    /// Returns the definition of a half with its start command for the cell.
     fn definition(&self, role: SubjectRole) -> Definition {
         match role {
             SubjectRole::Gateway => self.cell.gateway.clone().unwrap_or_else(|| self.cell.server.clone()),
             SubjectRole::Client => self.cell.client.for_cell(&self.cell.settings),
             SubjectRole::Server => {
-                // The factor heap is a client's alone.
+                // The factor `heap` applies to the client only.
                 let both = self.cell.settings.get_key_value(JAVA_HEAP);
                 let both = both.map(|(name, level)| (name.clone(), level.clone()));
                 self.cell.server.for_cell(&both.into_iter().collect())
@@ -449,7 +450,7 @@ const fn interval_ns(schedule: ExchangeSchedule) -> u64 {
     }
 }
 
-/// Notes why there is nothing to sum up: memory that is used up is an outcome, anything else a failed attempt.
+/// Records the reason for a fork without samples: exhausted memory is an outcome, any other error makes the attempt invalid.
 fn fail(record: &mut ForkRecord, error: &SubjectError) {
     let text = error.to_string();
     if OUT_OF_MEMORY.iter().any(|words| text.contains(words)) {
@@ -465,7 +466,7 @@ fn note_versions(record: &mut ForkRecord, half: &str, versions: &BTreeMap<String
     record.subject.versions.extend(named);
 }
 
-/// Returns what time it is, as RFC 3339 in UTC.
+/// Returns the current time, as RFC 3339 in UTC.
 #[must_use]
 pub fn time_of_day() -> String {
     let now = jiff::Timestamp::from_nanosecond(i128::from(epoch_ns()));

@@ -1,28 +1,28 @@
-//! The gate: what makes a fork not count, whatever it measured.
+//! The gate: limits on the conditions of a fork, beyond which the fork is invalid.
 
 use crate::record::{ForkRecord, RecordedLink, phase};
 
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
-/// Limits; what exceeds one is told as the reason.
+/// The limits. If one is exceeded, it is reported as the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ValidityLimits {
-    /// Load average over a minute, for each processor.
+    /// Load average over a minute, per processor.
     pub load_per_core_max: f64,
-    /// How late a sleeper may be woken in one case of 100, in microseconds.
+    /// 99th percentile of wake-up lateness, in microseconds.
     pub lateness_p99_max_us: f64,
-    /// How late frames may leave the link in one case of 100, in microseconds.
+    /// 99th percentile of the lateness of frames leaving the link, in microseconds.
     pub link_p99_max_us: f64,
-    /// By which share of the one-way delay the comparison of two clocks may be off.
+    /// Error bound of the clock comparison, as a share of the one-way delay.
     pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
     pub drops_share_max: f64,
 }
 
 impl Default for ValidityLimits {
-    /// Load 2 for each processor, sleepers 20 ms late, frames 5 ms late, one frame of 1,000 dropped, clocks off by a tenth of the
-    /// one-way delay.
+    /// Load 2 per processor, wake-ups 20 ms late, frames 5 ms late, one frame of 1,000 dropped, clock error of a tenth of the one-way
+    /// delay.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
@@ -35,12 +35,12 @@ impl Default for ValidityLimits {
 }
 
 impl ValidityLimits {
-    /// Returns why a fork does not count; `None` when it does.
+    /// Returns the reason for an invalid fork; `None` for a valid one.
     #[must_use]
     pub fn reason(&self, record: &ForkRecord) -> Option<String> {
         let of_exchanges = self.of_exchanges(record);
         if record.is_emulated() {
-            // Who is late on an emulated processor spoils no time, since none is kept.
+            // On an emulated processor lateness is irrelevant, because no times are kept.
             return of_exchanges;
         }
         of_exchanges
@@ -49,7 +49,7 @@ impl ValidityLimits {
             .or_else(|| self.of_clock(record))
     }
 
-    /// Two clocks are compared within a bound; what it leaves of a delay must be most of it. One clock has no bound.
+    /// Checks the error bound of two clocks against the one-way delay. A shared clock has no error bound.
     fn of_clock(&self, record: &ForkRecord) -> Option<String> {
         let bound = record.clock.as_ref()?.bound_ns;
         let delay = record.latency.get(phase::OWD)?.p50;

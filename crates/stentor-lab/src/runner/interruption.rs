@@ -1,4 +1,4 @@
-//! The factor of interruptions: whether the link is cut half way, the client is killed, or both.
+//! The factor of interruptions: the link is cut half way, the client is killed, or both.
 
 use crate::plan::Cell;
 
@@ -9,12 +9,12 @@ const CUT: &str = "cut";
 const KILLED: &str = "killed";
 const CUT_AND_KILLED: &str = "cut and killed";
 
-/// What happens to a client half way.
+/// The events in the middle of a client's synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interruption {
-    /// Nothing gets through for two seconds.
+    /// The link is cut for two seconds.
     pub(super) cuts: bool,
-    /// It is killed, and started again when the link is there.
+    /// The client is killed, and restarted when the link is up again.
     pub(super) kills: bool,
 }
 

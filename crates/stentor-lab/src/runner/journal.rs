@@ -1,24 +1,24 @@
-//! The directory of a run: records that grow, raw samples beside, and what must be the same to go on there.
+//! The directory of a run: the growing record file, raw samples, and the settings that must be equal to resume.
 
 use super::{RunError, Settings};
 use crate::record::{ForkRecord, RecordWriter, decompress, read};
 use std::path::{Path, PathBuf};
 
-/// What must be the same to go on in a directory.
+/// The file of settings that must be equal to resume in a directory.
 pub const PLAN: &str = "plan.json";
-/// What in it may be another: which part of the study was asked for, so that more can be added to it.
+/// The entry of that file that may differ: the requested part of the study, so that more parts can be added.
 pub const ASKED: &str = "asked";
 /// The directory of raw samples.
 pub const RAW: &str = "raw";
 
-/// Keeps records.
+/// Writes records.
 pub(super) struct Journal {
     writer: RecordWriter,
     directory: PathBuf,
 }
 
 impl Journal {
-    /// Makes the directory, or goes on in it; returns the records that are there already.
+    /// Creates the directory, or resumes in it; returns the existing records.
     pub(super) fn open(settings: &Settings, file: &str) -> Result<(Self, Vec<ForkRecord>), RunError> {
         let out = &settings.out;
         let wrong = |source| RunError::Io { path: out.display().to_string(), source };
@@ -39,7 +39,7 @@ impl Journal {
         Ok((Self { writer, directory }, kept))
     }
 
-    /// Adds what came of an attempt.
+    /// Adds the record of an attempt.
     pub(super) fn add(&mut self, record: &ForkRecord) -> Result<(), RunError> {
         Ok(self.writer.write(record)?)
     }

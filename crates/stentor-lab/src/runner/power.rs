@@ -1,4 +1,4 @@
-//! What a fork cost in energy, by the models that its study names: nothing of it is measured here.
+//! Energy of a fork by the models of its study; nothing is measured here.
 
 use crate::energy::battery::{BatteryCell, Discharge, MAH_OF_NEXUS_7};
 use crate::energy::coefficients::{Bound, RadioModel};
@@ -11,22 +11,22 @@ use crate::record::ForkRecord;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// What the paper's test of a battery begins late at most, so that nothing falls into step.
+/// Maximum delay of an exchange in the paper's battery test, which prevents synchronization.
 const JITTER_NS: i64 = 20_000_000;
 const MILLISECOND_NS: i64 = 1_000_000;
 
-/// The models of a study, by the names that energy knows them by; empty for none.
+/// The energy models of a study, by name; empty for none.
 #[derive(Debug, Clone, Default)]
 pub struct Models {
-    /// The processor whose watts a second of computing costs.
+    /// The processor model, applied to CPU time.
     pub processor: String,
-    /// The radio that carried the packets of a capture.
+    /// The radio model, applied to captured packets.
     pub radio: String,
-    /// How often a client makes an exchange while its battery empties; see [`crate::plan::StudyPlan::battery_period_ms`].
+    /// Interval between exchanges while the battery empties; see [`crate::plan::StudyPlan::battery_period_ms`].
     pub battery_period_ms: Option<u32>,
 }
 
-/// What was captured of a fork, and at which pace.
+/// The capture of a fork, with the pace of its exchanges.
 pub(super) struct PacedCapture<'a> {
     pub(super) file: &'a Path,
     pub(super) device: IpAddr,
@@ -34,7 +34,7 @@ pub(super) struct PacedCapture<'a> {
     pub(super) interval_ns: u64,
 }
 
-/// Adds energy to a record: of both processors, and of the radio where packets were kept.
+/// Adds energy to a record: of both processors, and of the radio if packets were kept.
 pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &PacedCapture<'_>) {
     let processors = Processor::all();
     let processor = processors.iter().find(|one| one.id == models.processor);
@@ -42,7 +42,7 @@ pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &PacedCaptu
     let cpu_seconds: Vec<(EnergySide, f64)> =
         sides.into_iter().filter_map(|(side, cpu_ns)| Some((side, cpu_ns? as f64 / 1e9))).collect();
     let trace = trace_of(capture.file, capture.device);
-    // A model that fails has nothing to say about this fork.
+    // A failing model leaves this fork without energy.
     record.energy = modelled(models, trace.as_ref(), processor, &cpu_seconds).unwrap_or_default();
     let client = cpu_seconds.first().filter(|(side, _)| *side == EnergySide::Client);
     record.battery_hours =
@@ -52,13 +52,13 @@ pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &PacedCaptu
         });
 }
 
-/// Reads the packets of a device from a capture; `None` where there are none.
+/// Reads the packets of a device from a capture; `None` if there are none.
 fn trace_of(capture: &Path, device: IpAddr) -> Option<PacketTrace> {
     let bytes = std::fs::read(capture).ok()?;
     CaptureContents::read(&bytes).ok()?.trace(device).not_empty().ok()
 }
 
-/// Returns what the radio used for the packets, and the processor on each side.
+/// Returns the energy of the radio for the packets, and of the processor on each side.
 fn modelled(
     models: &Models,
     trace: Option<&PacketTrace>,
@@ -77,7 +77,7 @@ fn modelled(
     Ok(values)
 }
 
-/// Empties the battery of the paper with these exchanges, each of which costs the client's processor so many joules.
+/// Discharges the paper's battery with these exchanges, each of which costs the client's processor `joule`.
 fn battery_hours(models: &Models, trace: &PacketTrace, interval_ns: u64, joule: f64) -> Option<f64> {
     let period_ms = models.battery_period_ms.filter(|period| *period > 0)?;
     let discharge = Discharge {

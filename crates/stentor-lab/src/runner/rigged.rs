@@ -1,4 +1,4 @@
-//! The rig as testbed: two namespaces with a link between them where the machine allows it, and less where it does not.
+//! The rig as testbed: two namespaces with a link between them if the machine allows it, else a lower level.
 
 use super::interruption::Interruption;
 use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
@@ -17,20 +17,20 @@ use stentor_rig::clock::inquiry::{self, ClockErrors};
 use stentor_rig::link::{Path, Rate};
 use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigError, RigLevel, Side, Wakeful, Wanted};
 
-/// The name of no link at all: both halves on loopback.
+/// The name for no link: both halves on loopback.
 pub const NO_LINK: &str = "none";
-/// How long no packet may pass before an exchange counts as over, and how long that is waited for.
+/// Silence after which an exchange counts as over. `SETTLE_MAX` limits the wait for it.
 const QUIET: Duration = Duration::from_millis(5);
 const SETTLE_MAX: Duration = Duration::from_millis(300);
-/// A capture of more than this is not kept as a file.
+/// Captures larger than this are not kept as a file.
 const PCAP_MAX_BYTES: u64 = 8 << 20;
 
-/// Rigs, a fresh one for each fork.
+/// A testbed with a fresh rig for each fork.
 pub struct Rigged {
     plan: Plan,
-    /// What is between a gateway and its server, in cells that have one.
+    /// The link between a gateway and its server, in cells with a gateway.
     link_behind: Link,
-    // Taken down before what it stands behind.
+    // Declared, and so dropped, before the rig that it is attached to.
     behind: Option<Rig>,
     rig: Option<Rig>,
     level: RigLevel,
@@ -40,7 +40,8 @@ pub struct Rigged {
 }
 
 impl Rigged {
-    /// Tries what this machine allows; `None` when there is no such link. The one behind is between a gateway and its server.
+    /// Determines the capabilities of this machine; `None` if there is no such link. `link_behind` is the link between a gateway and its
+    /// server.
     pub fn try_out(link: &str, link_behind: &str, seed: u64) -> Result<Option<Self>, RigError> {
         let profile = |link: &str| if link == NO_LINK { Some(Link::open()) } else { Link::profile(link) };
         let Some((profile, link_behind)) = profile(link).zip(profile(link_behind)) else { return Ok(None) };
@@ -60,7 +61,7 @@ impl Rigged {
         Ok(Some(Self { plan, link_behind, behind: None, rig: None, level, notes, limits, awake }))
     }
 
-    /// Returns why something is less than it could be, a sentence each.
+    /// Returns the limitations of this machine, in a sentence each.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -72,7 +73,7 @@ impl Rigged {
         self.level
     }
 
-    /// Limits both sides to so much of a processor from now on, `Some(None)` being all of it; nothing changes with `None`.
+    /// Sets the CPU limit of both sides; `Some(None)` removes it, `None` changes nothing.
     fn share(&self, percent: Option<Option<u32>>) -> Result<(), SubjectError> {
         let (Some(rig), Some(percent)) = (&self.rig, percent) else { return Ok(()) };
         let refused = |error| SubjectError::Exchange(format!("the share of a processor: {error}"));
@@ -83,7 +84,7 @@ impl Rigged {
         self.recorded(&self.plan.link, self.rig.as_ref())
     }
 
-    /// Returns what is recorded of a link, and of how it did where it has stood.
+    /// Returns the record of a link, with its measured behaviour if a rig is given.
     fn recorded(&self, link: &Link, rig: Option<&Rig>) -> LinkRecord {
         if !self.level.shapes() {
             return LinkRecord { profile: NO_LINK.to_owned(), ..LinkRecord::default() };
@@ -103,7 +104,7 @@ impl Rigged {
         recorded
     }
 
-    /// Returns where a half stands, and on which side of it.
+    /// Returns the rig of a half, and its side.
     fn place(&self, role: SubjectRole) -> Option<(&Rig, Side)> {
         match (role, &self.behind) {
             (SubjectRole::Server, Some(behind)) => Some((behind, Side::Server)),
@@ -141,7 +142,7 @@ impl Testbed for Rigged {
 
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
         let limits = CgroupLimits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
-        // The one before goes first: both have the same addresses.
+        // The previous rig is dropped first, because both have the same addresses.
         self.behind = None;
         self.rig = None;
         let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
@@ -185,7 +186,7 @@ impl Testbed for Rigged {
         match (seen_by, &self.behind, &self.rig) {
             (_, _, None) => IpAddr::V4(Ipv4Addr::LOCALHOST),
             (SubjectRole::Server, Some(behind), _) => behind.address(Side::Device),
-            // It has an address at each of its links.
+            // The gateway has an address on each of its links.
             (SubjectRole::Gateway, Some(_), _) if self.level != RigLevel::Loopback => {
                 IpAddr::V4(Ipv4Addr::UNSPECIFIED)
             }
@@ -208,7 +209,7 @@ impl Testbed for Rigged {
 
     fn queried_clocks(&self) -> Option<QueriedClocks> {
         let rig = self.rig.as_ref().filter(|_| self.level.shapes())?;
-        // What cannot be asked adds nothing to be told.
+        // A failed query yields no value.
         let found = inquiry::inquire(rig, self.behind.as_ref()).ok()?;
         let ClockErrors { papers_mean_ns, shortest_ns, shortest_bound_ns } = found;
         Some(QueriedClocks { papers_mean_ns, shortest_ns, shortest_bound_ns })
@@ -225,7 +226,7 @@ impl Testbed for Rigged {
         let Some(rig) = self.rig.as_ref().filter(|_| self.level.shapes()) else {
             return CaptureResult { link: self.link(), bytes: None };
         };
-        // What did not come to rest is in the capture all the same.
+        // Packets still in transit are in the capture all the same.
         let _ = rig.settle(QUIET, SETTLE_MAX);
         let capture = rig.end_capture();
         let mut link = self.link();
@@ -235,7 +236,7 @@ impl Testbed for Rigged {
         let anatomy = capture.anatomy(Side::Device);
         let is_small = anatomy.up.wire_bytes() + anatomy.down.wire_bytes() < PCAP_MAX_BYTES;
         if let Some(file) = pcap.filter(|_| is_small) {
-            // The record names the file only if it is there.
+            // The record names the file only if it exists.
             let _ = capture.write_pcap(Side::Device, file);
         }
         let opening = |parts: &PurposeBytes| parts.handshake_bytes + parts.close_bytes;
@@ -252,7 +253,7 @@ impl Testbed for Rigged {
     }
 }
 
-/// Returns the limit of a cell's memory, if it has one.
+/// Returns the memory limit of a cell, if it has one.
 fn memory(cell: &Cell) -> Option<CgroupLimits> {
     let bytes = u64::from(cell.memory_mib?) << 20;
     Some(CgroupLimits { memory_bytes: Some(bytes), cpu_percent: None })

@@ -1,4 +1,4 @@
-//! The subjects that there are: ours, and foreign ones that can run here.
+//! The available subjects: ours, and foreign ones that can run here.
 
 use crate::plan::NotRun;
 use crate::subject::catalogue::CatalogueEntry;
@@ -6,7 +6,7 @@ use crate::subject::dialect::{DIALECTS, SubjectDialect};
 use crate::subject::needs::Probes;
 use crate::subject::{Definition, PUSH_SERVICES};
 
-/// Dialects whose counterparts the server has as faces.
+/// Dialects that the server also offers as faces.
 pub const SERVED_DIALECTS: [&str; 10] = [
     "soap",
     "rest+json",
@@ -20,14 +20,14 @@ pub const SERVED_DIALECTS: [&str; 10] = [
     "socket+protobuf",
 ];
 
-/// Lists our own subjects; `speak` is the command that plays the dialect whose name is added.
+/// Lists the built-in subjects; `speak` is the command that plays a dialect; the dialect's name is appended to it.
 #[must_use]
 pub fn ours(speak: &[String]) -> Vec<Definition> {
     let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
     DIALECTS.map(|dialect| Definition::built_in(dialect, play(dialect.name()))).to_vec()
 }
 
-/// Lists the subjects whose server is the real one; `speak` is the command that plays the dialect whose name is added.
+/// Lists the subjects with the project's own server; `speak` is the command that plays a dialect; the dialect's name is appended to it.
 #[must_use]
 pub fn served(speak: &[String]) -> Vec<Definition> {
     let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
@@ -35,14 +35,15 @@ pub fn served(speak: &[String]) -> Vec<Definition> {
     dialects.map(|dialect| Definition::served(dialect, play(dialect.name()))).collect()
 }
 
-/// Lists push services, whose gateway is the real one; `speak` is the command that plays the service whose name is added.
+/// Lists the push services, with the project's own gateway; `speak` is the command that plays a service; the service's name is appended to
+/// it.
 #[must_use]
 pub fn pushed(speak: &[String]) -> Vec<Definition> {
     let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
     PUSH_SERVICES.map(|service| Definition::pushed(service, play(service))).to_vec()
 }
 
-/// Sorts foreign subjects by whether they can run here, with the reason for those that cannot.
+/// Separates foreign subjects that can run here from those that cannot, with the reasons.
 #[must_use]
 pub fn ready(entries: &[CatalogueEntry]) -> (Vec<Definition>, Vec<NotRun>) {
     let (mut definitions, mut not_run, mut probes) = (Vec::new(), Vec::new(), Probes::default());

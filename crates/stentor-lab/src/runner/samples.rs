@@ -1,4 +1,4 @@
-//! From the samples of both halves to distributions by phase.
+//! Evaluation of both halves' samples into distributions by phase.
 
 use crate::record::{Bytes, DirectionBytes, ExchangeCounts, ForkRecord, From, PhaseLatency, phase};
 use crate::statistics::warm_up;
@@ -7,8 +7,8 @@ use crate::subject::sample::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Phases that are blurred by a flag of the client's samples, and by one of the server's. What is sent while it is written has
-/// its end too late or too early, and so has what is counted from that end on.
+/// Phases blurred by a flag of the client's samples, and below by one of the server's. If a message is sent while it is written, the end of
+/// writing is recorded too late or too early, which affects every phase that starts there.
 const BLURRED_BY_CLIENT: [(u16, &[&str]); 2] = [
     (SENT_WHILE_WRITTEN, &[phase::CLIENT_SER, phase::REQUEST, phase::NET]),
     (READ_WHILE_RECEIVED, &[phase::TRANSFER, phase::CLIENT_DESER, phase::NET]),
@@ -21,33 +21,33 @@ const BLURRED_BY_SERVER: [(u16, &[&str]); 2] = [
 /// Samples of the measured exchanges of one fork.
 #[derive(Default)]
 pub(super) struct ForkSamples<'a> {
-    /// The client's, in the order of their numbers.
+    /// The client's samples, in the order of their numbers.
     pub(super) client: &'a [ClientSample],
-    /// The server's, in the order of arrival.
+    /// The server's samples, in the order of arrival.
     pub(super) server: &'a [ServerSample],
-    /// When rows were kept, for each of the client's samples; empty where none were.
+    /// The times at which rows were inserted, for each of the client's samples; empty if none were.
     pub(super) inserted: &'a [i64],
-    /// Exchanges that make one whole synchronisation; of fewer than two no whole is told.
+    /// Exchanges per synchronisation; below two, no synchronisation times are computed.
     pub(super) pages: usize,
-    /// Whether the clock of an exchange stops when its answer begins, as in albertengo-2020's published code.
+    /// True if the clock of an exchange stops when the response begins, as in albertengo-2020's published code.
     pub(super) stops_at_headers: bool,
-    /// Whether both halves number exchanges alike, so that which sample belongs to which is known of any of them.
+    /// True if both halves number exchanges alike, so that every pair of samples can be matched.
     pub(super) are_numbered: bool,
 }
 
-/// Returns the time of an exchange from its actual start until its answer was values.
+/// Returns the time of an exchange from its actual start until the response is decoded.
 pub(super) const fn rtt(sample: &ClientSample) -> i64 {
     sample.t_deser_end - sample.t_start
 }
 
-/// Returns the median over exchanges; 0 without any.
+/// Returns the median of successful exchanges; 0 without any.
 pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
     let mut times: Vec<i64> = samples.iter().filter(|one| one.status == 0).map(rtt).collect();
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
-/// Returns whether a client had no memory left for an exchange, and said so instead of ending.
+/// Returns true if a client reported an exchange that failed for lack of memory.
 pub(super) fn ran_out(counts: &ExchangeCounts) -> bool {
     counts.errors.contains_key(&status_text(STATUS_OUT_OF_MEMORY))
 }
@@ -57,7 +57,7 @@ fn status_text(status: u16) -> String {
 }
 
 impl ForkSamples<'_> {
-    /// Counts exchanges and sums up every phase.
+    /// Counts exchanges and summarizes every phase.
     pub(super) fn sum_up(&self, record: &mut ForkRecord) {
         let counts = &mut record.counts;
         counts.sent = self.client.len() as u64;
@@ -77,7 +77,7 @@ impl ForkSamples<'_> {
         record.overlaps = Some(self.overlaps());
     }
 
-    /// Names the phases that any of the answered exchanges blurs.
+    /// Returns the phases blurred in any successful exchange.
     fn overlaps(&self) -> BTreeSet<String> {
         let client = self.client.iter().filter(|one| one.status == 0).fold(0, |flags, one| flags | one.flags);
         let server = self.server.iter().filter(|one| one.status == 0).fold(0, |flags, one| flags | one.flags);
@@ -88,7 +88,7 @@ impl ForkSamples<'_> {
         raised.map(|phase| (*phase).to_owned()).collect()
     }
 
-    /// Lists the answered exchanges with the moment when their clock stops: rows kept, values read, or headers there.
+    /// Lists the successful exchanges with the end of their clock: rows inserted, values decoded, or headers received.
     fn done(&self) -> impl Iterator<Item = (&ClientSample, i64)> {
         let otherwise =
             |one: &ClientSample| if self.stops_at_headers { one.t_first_byte } else { one.t_deser_end };
@@ -137,8 +137,8 @@ impl ForkSamples<'_> {
         ])
     }
 
-    /// Joins the samples of both halves by their order. Where they are not numbered alike, what was in flight beside another exchange
-    /// may have been overtaken and is left out, and so is everything when a half has more samples than the other.
+    /// Joins the samples of both halves by their order. If the halves do not number them alike, concurrent exchanges are left out, because
+    /// their order may have changed. Nothing is joined if the halves have different numbers of samples or an exchange failed.
     fn of_both(&self) -> BTreeMap<&'static str, Vec<i64>> {
         let mut started: Vec<&ClientSample> = self.client.iter().collect();
         started.sort_by_key(|one| one.t_start);
@@ -165,7 +165,7 @@ impl ForkSamples<'_> {
     }
 }
 
-/// Sums the bodies of both directions.
+/// Sums the body sizes of both directions.
 pub(super) fn bodies(kept: &ForkSamples<'_>) -> Bytes {
     let way = |sizes: &mut dyn Iterator<Item = u32>| DirectionBytes {
         app: sizes.map(u64::from).sum(),
@@ -180,7 +180,7 @@ pub(super) fn bodies(kept: &ForkSamples<'_>) -> Bytes {
     }
 }
 
-/// Puts what only the halves know into what only frames tell.
+/// Adds the body sizes known only to the halves to the sizes counted from frames.
 pub(super) fn with_bodies(mut frames: Bytes, bodies: &Bytes) -> Bytes {
     frames.up.app = bodies.up.app;
     frames.down.app = bodies.down.app;

@@ -1,4 +1,4 @@
-//! The testbed that a fork runs on: where its processes start, what lies between them, and what they use.
+//! The testbed of a fork: it starts the processes, links them, and measures their usage.
 
 use super::interruption::Interruption;
 use crate::plan::Cell;
@@ -10,47 +10,47 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
-/// Why a cell whose link is cut cannot be run without one.
+/// The reason for leaving out a cell with a link cut if there is no link.
 pub(crate) const NO_LINK_TO_CUT: &str =
     "a link can be cut only where there is one of its own between the halves";
 
-/// What a half has used.
+/// The usage of a half.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HalfUsage {
-    /// Processor time so far.
+    /// Processor time since its start.
     pub cpu_ns: Option<u64>,
-    /// Most memory so far.
+    /// Peak memory since its start.
     pub peak_bytes: Option<u64>,
 }
 
-/// What passed between the halves.
+/// The traffic between the halves.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureResult {
-    /// The link and how it did.
+    /// The link with its measured behaviour.
     pub link: RecordedLink,
-    /// Bytes, where frames are seen; for `exchanges` the caller fills in its own count.
+    /// Bytes, if frames are visible; the caller sets `exchanges`.
     pub bytes: Option<Bytes>,
 }
 
-/// Where forks run.
+/// The place where forks run.
 pub trait Testbed {
-    /// Names the level: `netns`, `veth` or `loopback`.
+    /// Returns the name of the level: `netns`, `veth` or `loopback`.
     fn level(&self) -> &'static str;
 
-    /// Names how halves are limited: `v2`, `v1` or nothing.
+    /// Returns the cgroup version that limits the halves: `v2`, `v1`, or empty.
     fn cgroup(&self) -> &'static str {
         ""
     }
 
-    /// Returns whether idle processors are kept from halting: `awake`, or nothing.
+    /// Returns `awake` if idle processors are kept from halting, else empty.
     fn idle(&self) -> &'static str {
         ""
     }
 
-    /// Returns why a cell cannot be run here.
+    /// Returns the reason for which a cell cannot be run here; `None` if it can.
     fn objection(&self, cell: &Cell) -> Option<String>;
 
-    /// Gets ready for a fork of a cell.
+    /// Prepares a fork of a cell.
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError>;
 
     /// Starts a half.
@@ -64,43 +64,42 @@ pub trait Testbed {
     /// Returns the address of a half.
     fn address(&self, role: SubjectRole) -> IpAddr;
 
-    /// Returns the address of the gateway as another half sees it.
+    /// Returns the address of the gateway as seen by another half.
     fn gateway(&self, _seen_by: SubjectRole) -> IpAddr {
         self.address(SubjectRole::Server)
     }
 
-    /// Returns what a half has used so far.
+    /// Returns the usage of a half so far.
     fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> HalfUsage;
 
-    /// Holds both halves to the cell's share of a processor from now on; until then they start without it.
+    /// Applies the cell's CPU limit to both halves; they start without it.
     fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
         Ok(())
     }
 
-    /// Lets both halves use the whole processor again, until they are held once more.
+    /// Removes the CPU limit of both halves until the next `hold`.
     fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
         Ok(())
     }
 
-    /// Cuts what lies between the halves, or joins it again; fails where nothing does.
+    /// Cuts the link between the halves, or restores it. Fails if there is no link.
     fn cut(&mut self, _is_cut: bool) -> Result<(), SubjectError> {
         Err(SubjectError::Exchange(NO_LINK_TO_CUT.into()))
     }
 
-    /// Lets both halves ask a time server for their clocks, and returns what that adds to a one-way delay; `None` where there is no
-    /// link that could add anything.
+    /// Lets both halves query a time server for their clocks, and returns the resulting error in one-way delay; `None` without a link.
     fn queried_clocks(&self) -> Option<QueriedClocks> {
         None
     }
 
-    /// Begins to count what passes.
+    /// Starts counting traffic.
     fn listen(&mut self);
 
-    /// Returns what has passed since, and keeps it as a file of packets where one is named and packets are seen.
+    /// Returns the traffic since `listen`. Writes a pcap file if a path is given and packets are visible.
     fn captured(&mut self, pcap: Option<&Path>) -> CaptureResult;
 }
 
-/// This machine's loopback: nothing is emulated, and only bodies are counted.
+/// This machine's loopback: no emulation, and only bodies are counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Loopback;
 
@@ -149,7 +148,7 @@ impl Testbed for Loopback {
     }
 }
 
-/// Reads what a process has used from the system; threads that ended are in by the clock tick only.
+/// Reads the usage of a process from the system. The processor time covers live threads only.
 #[must_use]
 pub fn process_usage(id: u32) -> HalfUsage {
     let of_threads = std::fs::read_dir(format!("/proc/{id}/task")).ok().map(|threads| {

@@ -181,7 +181,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
     assert_eq!(Journal::open(&settings(1, true), RECORDS).expect("the same").1.len(), 1);
 }
 
-/// Returns a record of a client's exchanges alone.
+/// Returns a record made from a client's exchanges only.
 fn summed(client: &[crate::subject::sample::ClientSample]) -> ForkRecord {
     let mut record = sound();
     samples::ForkSamples { client, ..Default::default() }.sum_up(&mut record);

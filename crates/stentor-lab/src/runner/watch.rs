@@ -1,4 +1,4 @@
-//! What the laboratory itself takes while a fork runs, and how late this machine wakes who sleeps.
+//! Resource use of the laboratory during a fork, and the wake-up lateness of this machine.
 
 use super::quantiles;
 use crate::record::Instrument;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const NAP: Duration = Duration::from_millis(5);
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// A thread that sleeps and looks at the clock; it ends with this.
+/// A thread that sleeps and measures its wake-ups; dropping this ends it.
 pub struct InstrumentWatch {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<f64>>>,
@@ -20,7 +20,7 @@ pub struct InstrumentWatch {
 }
 
 impl InstrumentWatch {
-    /// Begins to watch.
+    /// Starts the measurement.
     #[must_use]
     pub fn begin() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -28,7 +28,7 @@ impl InstrumentWatch {
         Self { is_over, thread: Some(std::thread::spawn(move || nap_until(&flag))), cpu_ns: cpu_ns() }
     }
 
-    /// Ends; returns what was taken, and how late a sleeper was woken in the worst of 20 cases, in milliseconds.
+    /// Ends the measurement. Returns the resource use, and the 95th percentile of wake-up lateness in milliseconds.
     #[must_use]
     pub fn finish(mut self) -> (Instrument, Option<f64>) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -55,7 +55,7 @@ fn nap_until(is_over: &AtomicBool) -> Vec<f64> {
     late
 }
 
-/// Returns the processor time of this process so far.
+/// Returns the processor time used by this process.
 fn cpu_ns() -> u64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec.cast_unsigned() * NANOSECONDS + now.tv_nsec.cast_unsigned()

@@ -1,22 +1,22 @@
-//! Intervals of quantiles by drawing anew: forks first, then the samples of each drawn fork.
+//! Intervals of quantiles by bootstrap: forks are resampled first, then the samples of each drawn fork.
 //!
-//! Samples of one process resemble each other, so that drawing all of them alike would make intervals far too narrow. The
-//! seed is fixed: the same samples always give the same interval.
+//! Samples of one process are correlated, so that resampling all of them alike would make intervals far too narrow. The seed is fixed: the
+//! same samples always give the same interval.
 
 use serde::Serialize;
 
 use super::Samples;
 use crate::order::SplitMix64;
 
-/// How often is drawn anew.
+/// Number of resamples.
 const ROUNDS: usize = 500;
-/// So that anyone gets the same interval from the same samples.
+/// The fixed seed, so that the same samples always give the same interval.
 const SEED: u64 = 2012;
 
-/// A quantile and where its true value may lie.
+/// A quantile with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct QuantileEstimate {
-    /// The quantile of all samples together.
+    /// The quantile of all samples pooled.
     pub value: f64,
     /// Lower end of its interval; absent for a single fork.
     pub low: Option<f64>,
@@ -24,8 +24,7 @@ pub struct QuantileEstimate {
     pub high: Option<f64>,
 }
 
-/// Estimates the value below which the share `part` of the samples lies, with an interval of `confidence`; `None` without
-/// samples.
+/// Estimates the quantile `part` of the samples, with a confidence interval of level `confidence`; `None` without samples.
 #[must_use]
 pub fn quantile(forks: &[Samples], part: f64, confidence: f64) -> Option<QuantileEstimate> {
     let forks: Vec<&[f64]> = forks.iter().map(Samples::values).filter(|values| !values.is_empty()).collect();
@@ -48,7 +47,7 @@ pub fn quantile(forks: &[Samples], part: f64, confidence: f64) -> Option<Quantil
     Some(QuantileEstimate { value, low: rounds.quantile(rest), high: rounds.quantile(1.0 - rest) })
 }
 
-/// Returns a quantile by the nearest rank; what is in order afterwards is left unsaid.
+/// Returns a quantile by the nearest rank; reorders the values.
 fn place(values: &mut [f64], part: f64) -> Option<f64> {
     let last = values.len().checked_sub(1)?;
     let place = (part.clamp(0.0, 1.0) * last as f64).round() as usize;

@@ -1,12 +1,12 @@
-//! Student's and the normal distribution, as far as tests and intervals need them.
+//! Student's and the normal distribution, as needed by tests and intervals.
 
-/// Terms of a continued fraction until it no longer changes; far more than are ever needed.
+/// Maximum of terms of a continued fraction; far more than needed for convergence.
 const TERMS_MAX: u32 = 500;
-/// Halvings until a quantile is as exact as a double.
+/// Bisection steps until a quantile has the precision of a double.
 const HALVINGS: u32 = 50;
-/// Above this many degrees of freedom the distribution is the normal one to three digits.
+/// Degrees of freedom above which the distribution equals the normal one to three digits.
 const DEGREES_MAX: f64 = 1000.0;
-/// Lanczos' coefficients for g = 7, as everybody uses them.
+/// Lanczos' customary coefficients for g = 7.
 const LANCZOS: [f64; 9] = [
     0.999_999_999_999_809_9,
     676.520_368_121_885_1,
@@ -19,12 +19,12 @@ const LANCZOS: [f64; 9] = [
     1.505_632_735_149_311_6e-7,
 ];
 
-/// Returns the number of standard errors within which the share `confidence` of Student's distribution lies, for one or more
-/// degrees of freedom, not necessarily whole ones.
+/// Returns the number of standard errors that enclose the share `confidence` of Student's distribution, for at least one degree of freedom,
+/// not necessarily an integer.
 #[must_use]
 pub fn student_t(confidence: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(1.0, DEGREES_MAX);
-    // The tangent maps the half line to an interval that can be halved.
+    // The tangent maps the half line to a finite interval for the bisection.
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
@@ -37,14 +37,14 @@ pub fn student_t(confidence: f64, degrees: f64) -> f64 {
     degrees.sqrt() * low.tan()
 }
 
-/// Returns the share of Student's distribution that lies further from zero than `t`, on both sides.
+/// Returns the two-sided tail of Student's distribution beyond `t`.
 #[must_use]
 pub fn student_p(t: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(1.0, DEGREES_MAX);
     beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
 }
 
-/// Returns the share of the normal distribution that lies further from zero than `z`, on both sides.
+/// Returns the two-sided tail of the normal distribution beyond `z`.
 #[must_use]
 pub fn normal_p(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
@@ -67,13 +67,13 @@ pub fn normal_p(z: f64) -> f64 {
     }
 }
 
-/// The regularized incomplete beta function.
+/// Returns the regularized incomplete beta function.
 fn beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
-    // Each of the two fractions converges fast on its side of the middle.
+    // Each of the two fractions converges fast on one side of the middle.
     if x < (a + 1.0) / (a + b + 2.0) {
         front * fraction(a, b, x) / a
     } else {
@@ -81,7 +81,7 @@ fn beta(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// The continued fraction of the incomplete beta function, by Lentz' method.
+/// Returns the continued fraction of the incomplete beta function, by Lentz' method.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let far_from_zero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut c = 1.0;
@@ -103,7 +103,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     result
 }
 
-/// The logarithm of the gamma function, for numbers from a half on.
+/// Returns the logarithm of the gamma function, for arguments of at least one half.
 fn ln_gamma(x: f64) -> f64 {
     let x = x - 1.0;
     let base = x + 7.5;

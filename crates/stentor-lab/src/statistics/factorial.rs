@@ -1,20 +1,19 @@
-//! Factorial effects: which share of the variation between cells each factor and each interaction explains, and how sure
-//! that is.
+//! Factorial effects: the share of the variation between cells explained by each factor and each interaction, with confidence intervals.
 //!
-//! The sign table of a 2^k design with or without repetitions: Raj Jain, *The Art of Computer Systems Performance
-//! Analysis*, chapters 17 and 18. Cells may have unequal numbers of runs; their means then count alike.
+//! The sign table of a 2^k design with or without repetitions: Raj Jain, *The Art of Computer Systems Performance Analysis*, chapters 17
+//! and 18. Cells may have unequal numbers of runs; their means have equal weight then.
 
 use serde::Serialize;
 
 use super::Samples;
 use super::distribution::student_t;
 
-/// An effect: one factor, or several together.
+/// An effect of one factor, or of an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
     /// The factors, with ` x ` between.
     pub name: String,
-    /// How many factors act together.
+    /// Number of factors in the interaction.
     pub order: usize,
     /// Half of the difference between the two levels, in the unit of the response.
     pub effect: f64,
@@ -28,28 +27,27 @@ pub struct Effect {
     pub high: Option<f64>,
 }
 
-/// What a factorial design says.
+/// The result of a factorial analysis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Factorial {
     /// The mean of all cells.
     pub mean: f64,
     /// Every factor and every interaction.
     pub effects: Vec<Effect>,
-    /// Share of the variation that no factor explains: what differs between runs of the same cell, 0 to 1.
+    /// Share of the variation that no factor explains, that is, the variation between runs of the same cell, 0 to 1.
     pub error_share: f64,
 }
 
 impl Effect {
-    /// Returns whether the interval leaves zero out.
+    /// Returns true if the interval excludes zero.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.low.zip(self.high).is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 }
 
-/// Works out the effects of `names.len()` factors with two levels each. `cells` holds the runs of each combination, in the
-/// order of counting: the first factor turns fastest, its low level first. `None` when there are not 2^k cells, or one of
-/// them is empty.
+/// Computes the effects of `names.len()` factors with two levels each. `cells` holds the runs of each combination in counting order: the
+/// first factor varies fastest, its low level first. `None` if there are not 2^k cells, or one of them is empty.
 #[must_use]
 pub fn factorial(names: &[&str], cells: &[Samples], confidence: f64) -> Option<Factorial> {
     let count = 1_usize.checked_shl(u32::try_from(names.len()).ok()?)?;
@@ -77,13 +75,13 @@ pub fn factorial(names: &[&str], cells: &[Samples], confidence: f64) -> Option<F
     })
 }
 
-/// What differs between runs of the same cell.
+/// The variation between runs of the same cell.
 struct Noise {
     /// Sum of squared deviations from the cells' means.
     squares: f64,
-    /// Runs, as far as unequal cells allow: the number of cells times the harmonic mean of their runs.
+    /// Effective number of runs with unequal cells: the number of cells times the harmonic mean of their runs.
     weight: f64,
-    /// Half of each effect's interval; absent without repetitions.
+    /// Half-width of each effect's interval; absent without repetitions.
     half: Option<f64>,
 }
 
@@ -107,7 +105,7 @@ fn mean(cell: &Samples) -> f64 {
     cell.values().iter().sum::<f64>() / cell.values().len() as f64
 }
 
-/// Returns the mean of the responses, each with the product of its levels' signs over the factors in a set of bits.
+/// Returns the mean of the responses, each multiplied by the signs of its levels over the factors of a bit set.
 fn contrast(factors: usize, responses: &[f64]) -> f64 {
     let sign = |cell: usize| if (factors & !cell).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let sum: f64 = responses.iter().enumerate().map(|(cell, response)| sign(cell) * response).sum();

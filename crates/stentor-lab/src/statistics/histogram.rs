@@ -1,22 +1,22 @@
-//! Whole distributions of durations: added up over forks, and read as shares.
+//! Distributions of durations: sums over forks, and cumulative shares.
 
 use hdrhistogram::Histogram;
 
-/// Adds distributions up; `None` without any. Those that cannot be added are left out.
+/// Returns the sum of distributions; `None` without any. Incompatible distributions are ignored.
 #[must_use]
 pub fn merged(histograms: impl IntoIterator<Item = Histogram<u64>>) -> Option<Histogram<u64>> {
     let mut histograms = histograms.into_iter();
     let mut sum = histograms.next()?;
-    // One that was read from a file does not grow by itself.
+    // A distribution read from a file does not resize by itself.
     sum.auto(true);
     for histogram in histograms {
-        // Adding fails only when it cannot grow, and it may.
+        // Adding fails only if the sum cannot grow, and it can.
         let _ = sum.add(&histogram);
     }
     Some(sum)
 }
 
-/// Lists durations, ascending, each with the share of all that are no longer.
+/// Lists durations in ascending order, each with the share of all durations that are not longer.
 #[must_use]
 pub fn shares(histogram: &Histogram<u64>) -> Vec<(u64, f64)> {
     let all = histogram.len().max(1) as f64;

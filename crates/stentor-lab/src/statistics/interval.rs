@@ -1,17 +1,17 @@
-//! How far a figure can be trusted: intervals by Student's distribution on logarithms.
+//! Confidence intervals by Student's distribution on logarithms.
 //!
-//! Rates are positive and their errors multiply, so the logarithms are what is near normal. The unit of replication is the
-//! run of a fresh process, never the single push: pushes of one process share everything that may have gone wrong.
+//! Rates are positive and their errors multiply, so their logarithms are nearly normal. The unit of replication is the run of a fresh
+//! process, never the single push: pushes of one process share all of its errors.
 
 use serde::Serialize;
 
 use super::Samples;
 use super::distribution::{student_p, student_t};
 
-/// A figure from repeated runs, and where its true value may lie.
+/// A figure estimated from repeated runs, with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Half of the runs are at or below.
+    /// The median of the runs.
     pub median: f64,
     /// The geometric mean.
     pub mean: f64,
@@ -19,23 +19,23 @@ pub struct Estimate {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// How many runs it is of.
+    /// Number of runs.
     pub count: usize,
 }
 
-/// One figure over another.
+/// The ratio of two figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Of the geometric means.
+    /// The ratio of the geometric means.
     pub ratio: f64,
-    /// Lower end of its interval; absent when a side has a single run.
+    /// Lower end of its interval; absent if a side has a single run.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
 }
 
 impl Samples {
-    /// Estimates the figure behind these runs; `None` without samples or when one of them is not positive.
+    /// Estimates the figure behind these runs; `None` without samples or if one of them is not positive.
     #[must_use]
     pub fn estimate(&self, confidence: f64) -> Option<Estimate> {
         let logs = Logs::of(self)?;
@@ -52,7 +52,7 @@ impl Samples {
     }
 }
 
-/// Compares two figures by Welch's method on logarithms; `None` without samples or when one of them is not positive.
+/// Compares two figures by Welch's method on logarithms; `None` without samples or if one of them is not positive.
 #[must_use]
 pub fn ratio(above: &Samples, below: &Samples, confidence: f64) -> Option<Ratio> {
     let (above, below) = (Logs::of(above)?, Logs::of(below)?);
@@ -65,8 +65,8 @@ pub fn ratio(above: &Samples, below: &Samples, confidence: f64) -> Option<Ratio>
     })
 }
 
-/// Returns the share of cases in which chance alone puts two figures at least this far apart, by Welch's test on logarithms;
-/// `None` when a side has a single sample, or one that is not positive.
+/// Returns the probability that chance alone separates two figures at least this far, by Welch's test on logarithms; `None` if a side has a
+/// single sample, or a sample that is not positive.
 #[must_use]
 pub fn welch_p(above: &Samples, below: &Samples) -> Option<f64> {
     let (above, below) = (Logs::of(above)?, Logs::of(below)?);
@@ -78,7 +78,7 @@ pub fn welch_p(above: &Samples, below: &Samples) -> Option<f64> {
     Some(student_p(distance / variance.sqrt(), degrees))
 }
 
-/// Returns the half-width of the interval of a difference; `None` when a side has a single sample.
+/// Returns the half-width of the interval of a difference; `None` if a side has a single sample.
 fn welch(above: &Logs, below: &Logs, confidence: f64) -> Option<f64> {
     let (variance, degrees) = welch_parts(above, below)?;
     Some(if variance > 0.0 { student_t(confidence, degrees) * variance.sqrt() } else { 0.0 })
@@ -95,7 +95,7 @@ fn welch_parts(above: &Logs, below: &Logs) -> Option<(f64, f64)> {
 /// Mean and variance of logarithms.
 struct Logs {
     mean: f64,
-    /// Absent for a single sample.
+    /// Variance; absent for a single sample.
     variance: Option<f64>,
     count: f64,
 }

@@ -1,8 +1,8 @@
-//! Repeatable invented measurements, for tests that need many studies whose truth is known.
+//! Reproducible artificial measurements, for tests that need many studies with known parameters.
 
 use crate::order::SplitMix64;
 
-/// Normal numbers that follow from a seed.
+/// Normally distributed numbers from a seed.
 pub(crate) struct Invented(SplitMix64);
 
 impl Invented {
@@ -14,7 +14,7 @@ impl Invented {
         self.0.below(1 << 53) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Returns a number of the standard normal distribution, by Box and Muller.
+    /// Returns a standard normal number, by Box and Muller's method.
     pub(crate) fn normal(&mut self) -> f64 {
         (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }

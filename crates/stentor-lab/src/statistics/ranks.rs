@@ -1,27 +1,27 @@
-//! Comparing without a shape: by ranks, by who is ahead, and by the whole distribution.
+//! Nonparametric comparisons: rank test, Cliff's delta and the Kolmogorov-Smirnov distance.
 
 use serde::Serialize;
 
 use super::distribution::normal_p;
 
-/// Up to this many values on each side, and without ties, the p-value is exact.
+/// Largest group for which, without ties, the p-value is exact.
 const EXACT_MAX: usize = 49;
 
-/// What Mann and Whitney's test says of two groups.
+/// The result of the Mann-Whitney test of two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RankTest {
-    /// In how many pairs the first group's value is the larger; a tie is half a pair.
+    /// Number of pairs in which the first group's value is the larger; a tie counts half.
     pub u: f64,
-    /// How often chance alone puts the groups at least this far apart, in either direction.
+    /// The p-value, two-sided.
     pub p: f64,
-    /// Whether p was counted out, and not taken from the normal distribution.
+    /// True if `p` was counted exactly, false if it comes from the normal approximation.
     pub exact: bool,
-    /// The smallest p that groups of these sizes can reach: with three against three it is 0.1.
+    /// The smallest p-value possible for groups of these sizes; for three against three it is 0.1.
     pub p_min: f64,
 }
 
-/// Compares two groups by Mann and Whitney's test, as R's `wilcox.test` does: exact for fewer than 50 values a side without
-/// ties, else by the normal distribution with corrections for ties and continuity. `None` when a group is empty.
+/// Compares two groups by the Mann-Whitney test, like R's `wilcox.test`: exact for fewer than 50 values a side without ties, else by the
+/// normal approximation with corrections for ties and continuity. `None` if a group is empty.
 #[must_use]
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     if first.is_empty() || second.is_empty() {
@@ -42,14 +42,14 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     Some(RankTest { u, p, exact, p_min })
 }
 
-/// Returns Cliff's delta: the share of pairs in which the first is larger less the share in which it is smaller, -1 to 1.
+/// Returns Cliff's delta: the share of pairs in which the first value is larger minus the share in which it is smaller, -1 to 1.
 #[must_use]
 pub fn cliffs_delta(first: &[f64], second: &[f64]) -> Option<f64> {
     let pairs = (first.len() * second.len()) as f64;
     (pairs > 0.0).then(|| 2.0 * u_of(first, second) / pairs - 1.0)
 }
 
-/// Returns the distance of Kolmogorov and Smirnov: the largest gap between the two shares at or below a value, 0 to 1.
+/// Returns the Kolmogorov-Smirnov distance: the largest difference between both cumulative distributions, 0 to 1.
 #[must_use]
 pub fn ks_distance(first: &[f64], second: &[f64]) -> Option<f64> {
     if first.is_empty() || second.is_empty() {
@@ -62,7 +62,7 @@ pub fn ks_distance(first: &[f64], second: &[f64]) -> Option<f64> {
     first.iter().chain(&second).map(gap).max_by(f64::total_cmp)
 }
 
-/// Corrects p-values that were asked for together, by Holm's method; the order stays.
+/// Corrects the p-values of a family of tests by Holm's method; the order is kept.
 #[must_use]
 pub fn holm(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -100,7 +100,7 @@ fn ties(first: &[f64], second: &[f64]) -> f64 {
     groups.map(|group| (group.len() as f64).powi(3) - group.len() as f64).sum()
 }
 
-/// Counts the ways in which chance gives a U at least as extreme.
+/// Returns the exact two-sided probability of a U at least as extreme.
 fn exact_p(u: f64, first: usize, second: usize) -> f64 {
     let counts = counts(first, second);
     let all: f64 = counts.iter().sum();
@@ -112,7 +112,7 @@ fn exact_p(u: f64, first: usize, second: usize) -> f64 {
 /// Counts the arrangements of two groups by their U.
 fn counts(first: usize, second: usize) -> Vec<f64> {
     let size = first * second + 1;
-    // One value of the first group after the other: the k-th may stand above 0 to `second` values.
+    // Values of the first group are added one by one: the k-th may exceed 0 to `second` values.
     let mut counts = vec![0.0; size];
     counts[0] = 1.0;
     // The generating function is the Gaussian binomial: a product of (1 - q^(second+k)) over (1 - q^k).

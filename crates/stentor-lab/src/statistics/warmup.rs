@@ -1,16 +1,16 @@
-//! Where the warm-up of a process ends.
+//! Detection of a process's warm-up.
 //!
-//! The rule is MSER-5 (K. P. White, *An effective truncation heuristic for bias reduction in simulation output*, Simulation
-//! 69(6), 1997) on logarithms: of all places in the first half, that one behind which the mean is known best. Cold calls are
-//! never thrown away; they are told apart.
+//! The rule is MSER-5 (K. P. White, *An effective truncation heuristic for bias reduction in simulation output*, Simulation 69(6), 1997) on
+//! logarithms: it selects the truncation point in the first half that minimizes the standard error of the remaining mean. Cold calls are
+//! never discarded; they are reported separately.
 
-/// Samples that are looked at together.
+/// Samples per batch.
 const BATCH: usize = 5;
-/// With fewer samples the rule sees nothing; the first call alone counts as cold then.
+/// Minimum of samples for the rule; with fewer, only the first call counts as warm-up.
 const SAMPLES_MIN: usize = 4 * BATCH;
 
-/// Counts the samples, in the order in which they were taken, that belong to the warm-up: a multiple of five, at most about
-/// half; the first alone when there are fewer than twenty, and none when there are fewer than two.
+/// Returns the number of warm-up samples, in the order of measurement: a multiple of five, at most about half. Returns one if there are
+/// fewer than twenty samples, and zero if there are fewer than two.
 #[must_use]
 pub fn warm_up(samples: &[f64]) -> usize {
     if samples.len() < SAMPLES_MIN {
@@ -27,7 +27,7 @@ pub fn warm_up(samples: &[f64]) -> usize {
         squares += value * value;
         let left = (batches.len() - cut) as f64;
         let error = (squares - sum * sum / left).max(0.0) / (left * left);
-        // Of places that are equally good the earliest is taken: it keeps the most.
+        // Among equally good points the earliest is selected, because it keeps the most samples.
         if cut <= half && error <= best.0 {
             best = (error, cut);
         }

@@ -1,4 +1,4 @@
-//! The foreign subjects that are at hand: their definitions, whether they can run here, and how they are built.
+//! The catalogue of foreign subjects: their definitions, their readiness, and their builds.
 
 use super::needs::{Missing, Probes};
 use super::{Definition, SubjectError};
@@ -7,58 +7,58 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// Where definitions are, seen from the top of the project.
+/// The folder of definitions, relative to the project root.
 pub const FOLDER: &str = "lab/subjects";
-/// Where those are that faces of the server are measured beside, seen from there too.
+/// The folder of definitions of rival software, measured beside faces of the server; relative to the project root.
 pub const RIVALS: &str = "lab/rivals";
-/// What the name of a definition's file ends with.
+/// The extension of definition files.
 const EXTENSION: &str = "toml";
-/// Most definitions that are read.
+/// Maximum of definitions.
 const DEFINITIONS_MAX: usize = 1_000;
 
-/// A foreign subject and whether it can run here.
+/// A foreign subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CatalogueEntry {
     /// Its file.
     pub file: PathBuf,
-    /// What the file says; the directory is absolute.
+    /// The definition in the file; its directory is absolute.
     #[serde(flatten)]
     pub definition: Definition,
 }
 
-/// Whether a subject can run here.
+/// Readiness of a subject to run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SubjectReadiness {
-    /// Whether it is built; true of what needs no building.
+    /// True if it is built, or needs no build.
     pub built: bool,
-    /// What is missing to run it.
+    /// Software missing to run it.
     pub missing: Vec<Missing>,
-    /// What is missing to build it.
+    /// Software missing to build it.
     pub missing_to_build: Vec<Missing>,
 }
 
 impl SubjectReadiness {
-    /// Returns whether it can run now.
+    /// Returns true if it can run now.
     #[must_use]
     pub const fn can_run(&self) -> bool {
         self.built && self.missing.is_empty()
     }
 }
 
-/// Finds the folder of definitions: in one of these places or above it.
+/// Finds the folder of definitions below one of these places or one of their ancestors.
 #[must_use]
 pub fn folder<'a>(places: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf> {
     folder_named(FOLDER, places)
 }
 
-/// Finds a folder that is seen from the top of the project: in one of these places or above it.
+/// Finds a folder of the project below one of these places or one of their ancestors.
 #[must_use]
 pub fn folder_named<'a>(name: &str, places: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf> {
     let above = places.into_iter().flat_map(Path::ancestors);
     above.map(|place| place.join(name)).find(|folder| folder.is_dir())
 }
 
-/// Reads all definitions of a folder and the folders directly in it, in the order of their ids.
+/// Reads all definitions of a folder and its direct subfolders, in the order of their ids.
 pub fn read(folder: &Path) -> Result<Vec<CatalogueEntry>, SubjectError> {
     let folder = std::path::absolute(folder).map_err(SubjectError::io(folder.display().to_string()))?;
     let mut files = Vec::new();
@@ -75,7 +75,7 @@ pub fn read(folder: &Path) -> Result<Vec<CatalogueEntry>, SubjectError> {
     Ok(entries)
 }
 
-/// Reads the definition in a file; its subject runs where the file is, unless it says otherwise.
+/// Reads the definition in a file. By default its subject runs in the folder of the file.
 pub fn entry(file: PathBuf) -> Result<CatalogueEntry, SubjectError> {
     let path = || file.display().to_string();
     let unreadable = |source| SubjectError::Unreadable { path: path(), source: Box::new(source) };
@@ -88,7 +88,7 @@ pub fn entry(file: PathBuf) -> Result<CatalogueEntry, SubjectError> {
     Ok(CatalogueEntry { file, definition })
 }
 
-/// Finds the subject with this id, or the only one whose id begins so.
+/// Finds the subject with this id, or the only one with this prefix.
 #[must_use]
 pub fn find<'a>(entries: &'a [CatalogueEntry], id: &str) -> Option<&'a CatalogueEntry> {
     let exact = entries.iter().find(|entry| entry.definition.id == id);
@@ -97,7 +97,7 @@ pub fn find<'a>(entries: &'a [CatalogueEntry], id: &str) -> Option<&'a Catalogue
 }
 
 impl CatalogueEntry {
-    /// Looks what is missing.
+    /// Determines the missing software.
     pub fn readiness(&self, probes: &mut Probes) -> SubjectReadiness {
         let (to_build, to_run): (Vec<_>, Vec<_>) =
             self.definition.needs.iter().partition(|need| super::needs::is_to_build(need));
@@ -110,14 +110,14 @@ impl CatalogueEntry {
         }
     }
 
-    /// Returns whether what it needs from its build is there.
+    /// Returns true if the artefact of its build exists, or if it has none.
     #[must_use]
     pub fn is_built(&self) -> bool {
         let directory = self.definition.directory.as_deref().unwrap_or(Path::new("."));
         self.definition.artefact.as_ref().is_none_or(|artefact| directory.join(artefact).exists())
     }
 
-    /// Builds it with its own tools; what they say goes to standard error. What needs no building is left alone.
+    /// Builds it with its own tools, which log to standard error. Does nothing if it needs no build.
     pub async fn build(&self) -> Result<(), SubjectError> {
         let [program, arguments @ ..] = &self.definition.build[..] else { return Ok(()) };
         let directory = self.definition.directory.clone().unwrap_or_default();
@@ -142,7 +142,7 @@ impl CatalogueEntry {
     }
 }
 
-/// Lists a folder, without what is hidden.
+/// Lists a folder without hidden files.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, SubjectError> {
     let name = || SubjectError::io(folder.display().to_string());
     let entries = std::fs::read_dir(folder).map_err(name())?;
@@ -153,7 +153,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, SubjectError> {
     Ok(paths)
 }
 
-/// Returns the end of what a tool said.
+/// Returns the last lines of a tool's output.
 fn last_lines(said: &[u8]) -> String {
     const LINES_MAX: usize = 20;
     let said = String::from_utf8_lossy(said);

@@ -1,4 +1,4 @@
-//! The certificate of a run: made once, signed by itself, and trusted by our clients alone.
+//! The certificate of a run: self-signed, made once, and trusted by our clients only.
 
 use super::SubjectError;
 use super::setup::TLS_NAME;
@@ -9,12 +9,12 @@ const DIRECTORY: &str = "tls";
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
-/// Makes a certificate in the directory of a run, unless there is one.
+/// Makes a certificate in the directory of a run, unless one exists.
 pub(crate) fn make(run: &Path) -> Result<(), SubjectError> {
     make_named(run, TLS_NAME)
 }
 
-/// Makes one for a server with this name.
+/// Makes a certificate for a server name, unless one exists.
 pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), SubjectError> {
     let [certificate, key] = files(run);
     if certificate.exists() && key.exists() {
@@ -29,7 +29,7 @@ pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), SubjectError> {
     std::fs::write(key, made.signing_key.serialize_pem()).map_err(wrong)
 }
 
-/// Names it to both halves, in cells with TLS.
+/// Adds the paths of the certificate and key to the factors of cells with TLS.
 pub(crate) fn add(factors: &mut BTreeMap<String, String>, run: &Path) {
     if factors.get("tls").is_some_and(|level| level == "on") {
         let [certificate, key] = files(run).map(|path| path.display().to_string());

@@ -1,5 +1,5 @@
-//! Whether a subject may be timed: it speaks LSP-1, answers what is known beforehand, keeps samples that make sense, and
-//! ends when it is told to; and whether it does what it says that it can.
+//! The check of a subject before it may be timed: it speaks LSP-1, gives the known responses, writes valid samples, and ends when ordered;
+//! and it has the abilities stated in its definition.
 
 mod abilities;
 
@@ -21,14 +21,14 @@ use std::path::Path;
 use std::time::Duration;
 use stentor_wire::Content;
 
-/// Exchanges of each operation.
+/// Exchanges per operation.
 const EXCHANGES: u64 = 5;
-/// Where a client goes on that resumes: so many of them it has made before.
+/// Number of exchanges that a resuming client has made before.
 const RESUMED_AT: u64 = 2;
-/// Contents are made from this and the numbers after it.
+/// The seed of the first contents; the following contents use the following numbers.
 const SEED: u64 = 20_120_704;
 
-/// What was tried, and that it was right.
+/// A passed trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// The half.
@@ -37,14 +37,14 @@ pub struct Passed {
     pub op: Op,
     /// Levels of the cell.
     pub factors: BTreeMap<String, String>,
-    /// Answers that were compared.
+    /// Number of compared responses.
     pub answers: u64,
-    /// Versions that it names.
+    /// Reported versions.
     pub versions: BTreeMap<String, String>,
 }
 
-/// Checks every operation of every half and what the definition says that it can, waiting so long for each report and answer; `directory` takes files of samples. The
-/// first mistake ends it.
+/// Checks every operation of every half, and the abilities stated in the definition. `patience` is the timeout of each report and response;
+/// `directory` holds files of samples. The first error ends the check.
 pub async fn check(
     definition: &Definition,
     directory: &Path,
@@ -58,7 +58,7 @@ pub async fn check(
             let versions = match role {
                 SubjectRole::Server => trial.server().await?,
                 SubjectRole::Client => trial.client().await?,
-                // It answers nobody by itself: what is wrong with it is seen in a fork.
+                // A gateway answers no exchanges by itself; its errors appear in a fork.
                 SubjectRole::Gateway => continue,
             };
             passed.push(trial.passed(*role, versions));
@@ -68,7 +68,7 @@ pub async fn check(
     Ok(passed)
 }
 
-/// Lists what is tried of each operation; arrays have three types.
+/// Lists the trials of each operation; arrays have three types.
 fn cells(ops: &[Op]) -> Vec<(Op, BTreeMap<String, String>)> {
     let cell = |op: Op, pairs: &[(&str, &str)]| (op, levels(pairs));
     let of_op = |op: &Op| match op {
@@ -100,7 +100,7 @@ impl DialectCheck<'_> {
         Passed { role, op: self.op, factors: self.factors, answers: EXCHANGES, versions }
     }
 
-    /// Asks a server and compares what it answers.
+    /// Sends requests to a server and compares its responses.
     async fn server(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
         let judged = self.judge_server(&mut host).await;
@@ -129,7 +129,7 @@ impl DialectCheck<'_> {
             let silent = SubjectError::Silent { to: "answer", seconds: self.patience.as_secs() };
             let (_, answer) = answered.map_err(|_| silent)??;
             if answer != expected {
-                return Err(self.wrong(&format!("answer {seq} is not what had to come"), &expected, &answer));
+                return Err(self.wrong(&format!("answer {seq} is not the expected one"), &expected, &answer));
             }
         }
         Ok(versions)
@@ -152,7 +152,7 @@ impl DialectCheck<'_> {
         Err(SubjectError::Wrong(format!("{} samples of the server, or times out of order", samples.len())))
     }
 
-    /// Lets a client ask our server and compares what it says it got.
+    /// Lets a client send requests to our server and compares its reported digest.
     async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let setup = SubjectSetup::of(&self.own_factors()?, SEED);
@@ -190,7 +190,7 @@ impl DialectCheck<'_> {
         }
     }
 
-    /// Has a client make the exchanges with these numbers; it is told the end of them alone.
+    /// Runs a client's exchanges with these numbers; the client receives only the end of the range.
     async fn go(&self, host: &mut SubjectProcess, numbers: Range<u64>) -> Result<(), SubjectError> {
         self.arm(host, numbers.end).await?;
         let done = host.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
@@ -242,7 +242,7 @@ impl DialectCheck<'_> {
 
     async fn arm(&self, host: &mut SubjectProcess, count: u64) -> Result<(), SubjectError> {
         let out = self.out()?;
-        // A file of an earlier trial must not pass for this one's.
+        // A file of an earlier trial must not be taken for that of this one.
         let _ = std::fs::remove_file(&out);
         let _ = std::fs::remove_file(sample::inserted(&out));
         host.arm(ExchangeSchedule::Closed { think_ns: 0 }, count, &out).await

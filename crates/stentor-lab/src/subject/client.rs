@@ -1,4 +1,4 @@
-//! The client half: one exchange after the other, with the time of each phase.
+//! The client half: sequential exchanges, with the time of each phase.
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
@@ -18,7 +18,7 @@ use stentor_wire::{Content, DocumentLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 
-/// Bytes that are read from a socket at once.
+/// Bytes per read from a socket.
 const READ_BYTES: usize = 64 << 10;
 
 /// A client with its connection.
@@ -38,7 +38,7 @@ enum ClientConnection {
     Socket(Stream, Frames),
 }
 
-/// The bytes of an answer, and when they came.
+/// The bytes of a response with their arrival times.
 struct Arrival {
     body: Bytes,
     first_byte_ns: i64,
@@ -51,7 +51,7 @@ impl SubjectClient {
         Self::connect_as(dialect, op, target, SubjectSetup::default()).await
     }
 
-    /// Connects as the factors of a cell say; where each exchange has a connection of its own, it opens it.
+    /// Connects as specified by the factors of a cell. If each exchange has a connection of its own, the exchange opens it.
     pub async fn connect_as(
         dialect: SubjectDialect,
         op: Op,
@@ -86,7 +86,7 @@ impl SubjectClient {
         })
     }
 
-    /// Sends a request and reads its answer. After a failure the next exchange opens a connection.
+    /// Sends a request and reads its response. After a failure the next exchange opens a new connection.
     pub async fn exchange(
         &mut self,
         seq: u64,
@@ -134,7 +134,7 @@ impl SubjectClient {
                 let first_byte_ns = monotonic_ns();
                 let status = response.status();
                 let body = response.into_body().collect().await.map_err(exchange)?.to_bytes();
-                // Where a format has faults, the body says more than the status.
+                // In formats with faults the body is more specific than the status.
                 if !status.is_success() && body.is_empty() {
                     return Err(SubjectError::Exchange(format!("answered {status}")));
                 }

@@ -4,14 +4,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// Returns nanoseconds since the machine started.
+/// Returns the monotonic time in nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * NANOSECONDS + now.tv_nsec
 }
 
-/// Returns nanoseconds since 1970, for dates; nothing is measured by it.
+/// Returns nanoseconds since 1970, for dates only; not used for measurements.
 #[must_use]
 pub fn epoch_ns() -> i64 {
     let now = clock_gettime(ClockId::Realtime);

@@ -1,4 +1,4 @@
-//! Dialects: a transport and a format, and how content travels in them.
+//! Dialects: a transport and a format, and the encoding of content in them.
 
 use super::SubjectError;
 use super::reference::Op;
@@ -10,10 +10,10 @@ use stentor_wire::{
 
 /// Namespace of the laboratory's SOAP operations.
 pub const NAMESPACE: &str = "urn:stentor:lab";
-/// What stands before the operation in the name of an XML-RPC method.
+/// Prefix of XML-RPC method names before the operation.
 pub(super) const METHOD_PREFIX: &str = "lab.";
 
-/// How bytes get from one side to the other.
+/// The transport of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubjectTransport {
     /// `POST` over HTTP/1.1.
@@ -26,7 +26,7 @@ pub enum SubjectTransport {
     SocketTasks,
 }
 
-/// How values become bytes.
+/// The encoding of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueFormat {
     /// REST with JSON.
@@ -49,9 +49,9 @@ pub enum ValueFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubjectDialect {
     name: &'static str,
-    /// How bytes travel.
+    /// The transport.
     pub transport: SubjectTransport,
-    /// How values become bytes.
+    /// The format.
     pub format: ValueFormat,
 }
 
@@ -81,7 +81,7 @@ pub fn names() -> String {
 }
 
 impl SubjectTransport {
-    /// Returns the name by which TLS agrees on it.
+    /// Returns the ALPN name of the transport.
     pub(crate) const fn protocol(self) -> &'static [u8] {
         match self {
             Self::Http => b"http/1.1",
@@ -116,7 +116,7 @@ impl SubjectDialect {
         }
     }
 
-    /// Returns the value of `SOAPAction`, where the dialect has one.
+    /// Returns the value of `SOAPAction`, if the dialect has one.
     #[must_use]
     pub fn soap_action(self, op: Op) -> Option<String> {
         (self.format == ValueFormat::Soap(Version::V11)).then(|| format!("\"{}\"", action(op)))
@@ -153,7 +153,7 @@ impl SubjectDialect {
         }
     }
 
-    /// Writes an answer.
+    /// Writes a response.
     pub fn write_answer(self, op: Op, content: &Content) -> Result<Vec<u8>, WireError> {
         match self.format {
             ValueFormat::XmlRpc => xmlrpc::write_response(&Ok(to_value(content))),
@@ -164,7 +164,7 @@ impl SubjectDialect {
         }
     }
 
-    /// Writes that there is no answer: a fault where the format has faults, else nothing at all.
+    /// Writes a failure: a fault if the format has faults, else nothing.
     pub fn write_failure(self, error: &WireError) -> Result<Vec<u8>, WireError> {
         match self.format {
             ValueFormat::XmlRpc => {
@@ -175,7 +175,7 @@ impl SubjectDialect {
         }
     }
 
-    /// Reads an answer.
+    /// Reads a response.
     pub fn read_answer(self, op: Op, bytes: &[u8]) -> Result<Content, SubjectError> {
         let limits = DocumentLimits::default();
         match self.format {
@@ -222,7 +222,7 @@ fn unexpected(what: &str) -> WireError {
     WireError::Unexpected(what.to_owned())
 }
 
-/// Makes content a value for XML-RPC: a record of one field, named after the kind.
+/// Converts content to an XML-RPC value: a record of one field, named after the kind.
 pub(super) fn to_value(content: &Content) -> Value {
     let list = |values: Vec<Value>| Value::List(values);
     let (name, value) = match content {
@@ -252,7 +252,7 @@ fn point_to_value(point: &Point) -> Value {
     Value::Record(fields.map(|(name, text)| ((*name).to_owned(), Value::from(text))).collect())
 }
 
-/// Takes content out of a value of XML-RPC.
+/// Converts an XML-RPC value to content.
 pub(super) fn of_value(value: &Value) -> Result<Content, WireError> {
     let Value::Record(fields) = value else { return Err(unexpected("a record is wanted")) };
     let [(name, value)] = &fields[..] else { return Err(unexpected("a record of one field is wanted")) };
@@ -276,7 +276,7 @@ fn each<T>(values: &[Value], read: impl Fn(&Value) -> Option<T>) -> Result<Vec<T
 fn item_of_value(value: &Value) -> Option<Item> {
     let price = match value.get("price")? {
         Value::Double(price) => *price,
-        // Some languages write a number without a fraction as a whole one.
+        // Some languages write a number without a fraction as an integer.
         Value::Int(price) => *price as f64,
         _ => return None,
     };

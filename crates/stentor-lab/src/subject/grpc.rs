@@ -1,17 +1,17 @@
-//! gRPC over HTTP/2, as far as unary calls need it: a path, five bytes before each message, a status in the trailers.
+//! gRPC over HTTP/2, limited to unary calls: a path, five bytes before each message, a status in the trailers.
 
 use super::SubjectError;
 use super::reference::Op;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 
-/// The content type of requests and answers.
+/// The content type of requests and responses.
 pub(crate) const CONTENT_TYPE: &str = "application/grpc";
-/// The header or trailer that tells what came of a call.
+/// The header or trailer with the status of a call.
 pub(crate) const STATUS: &str = "grpc-status";
-/// The status of a request that makes no sense.
+/// The status of an invalid request.
 pub(crate) const INVALID_ARGUMENT: &str = "3";
-/// Bytes before a message: whether it is compressed, and its length.
+/// Length of a message's prefix: the compression flag and the length.
 const PREFIX_BYTES: usize = 5;
 
 /// Returns the path of an operation.
@@ -19,7 +19,7 @@ pub(crate) fn path(op: Op) -> String {
     format!("/stentor.lab.Lab/{}", op.word())
 }
 
-/// Puts the prefix before a message.
+/// Adds the prefix to a message.
 pub(crate) fn frame(message: &[u8]) -> Result<Bytes, SubjectError> {
     let length = u32::try_from(message.len());
     let length = length.map_err(|_| SubjectError::Exchange("a message of more than 4 GiB".into()))?;
@@ -30,7 +30,7 @@ pub(crate) fn frame(message: &[u8]) -> Result<Bytes, SubjectError> {
     Ok(bytes.freeze())
 }
 
-/// Takes the prefix off the only message of a body.
+/// Removes the prefix from the only message of a body.
 pub(crate) fn unframe(body: Bytes) -> Result<Bytes, SubjectError> {
     let wrong = |what: &str| Err(SubjectError::Exchange(format!("gRPC: {what}")));
     let Some((prefix, message)) = body.split_first_chunk::<PREFIX_BYTES>() else {
@@ -46,7 +46,7 @@ pub(crate) fn unframe(body: Bytes) -> Result<Bytes, SubjectError> {
     Ok(body.slice(PREFIX_BYTES..))
 }
 
-/// Looks for the status, which must be there and be 0.
+/// Checks that the status is present and 0.
 pub(crate) fn check(headers: [&HeaderMap; 2]) -> Result<(), SubjectError> {
     let status = headers.iter().find_map(|headers| headers.get(STATUS));
     match status.map(http::HeaderValue::as_bytes) {

@@ -1,19 +1,19 @@
-//! What foreign subjects need: programs, with a version, and extensions of PHP. It is looked for and told, never installed.
+//! Requirements of foreign subjects: programs, with a version, and extensions of PHP. They are detected and reported, never installed.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-/// What stands behind a need that only building has.
+/// Suffix of a requirement of the build only.
 const TO_BUILD: &str = " to build";
-/// What begins the name of an extension of PHP.
+/// Prefix of a requirement for a PHP extension.
 const PHP_EXTENSION: &str = "php-";
 
-/// Has PHP look for Zend Framework 1 where the user says that it is, and tell its version.
+/// A PHP script that loads Zend Framework 1 from the user's path and prints its version.
 const ZEND: &str =
     "(include getenv('ZEND_PATH') . '/Zend/Version.php') || exit(1); echo Zend_Version::VERSION;";
 
-/// Programs by the names that needs have: how they tell their version, and what brings them.
+/// Known programs by name, each with the command that prints its version and the package that provides it.
 const PROGRAMS: [(&str, &[&str], &str); 7] = [
     ("java", &["java", "-version"], "Debian: openjdk-17-jre-headless"),
     ("javac", &["javac", "-version"], "Debian: openjdk-17-jdk-headless"),
@@ -28,31 +28,31 @@ const PROGRAMS: [(&str, &[&str], &str); 7] = [
     ),
 ];
 
-/// What is missing, and what brings it.
+/// A missing requirement, with the package that provides it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// The need, as the definition has it.
+    /// The requirement, as in the definition.
     pub need: String,
-    /// The version that is there, if it is too old.
+    /// The installed version, if it is too old.
     pub found: Option<String>,
-    /// What brings it, where we know.
+    /// The package that provides it, if known.
     pub brought_by: Option<String>,
 }
 
-/// Looks for programs, for each only once.
+/// Detects programs, each only once.
 #[derive(Debug, Default)]
 pub struct Probes {
     said: BTreeMap<String, Option<String>>,
 }
 
-/// Returns whether only building needs it.
+/// Returns true if only the build has this requirement.
 #[must_use]
 pub fn is_to_build(need: &str) -> bool {
     need.ends_with(TO_BUILD)
 }
 
 impl Probes {
-    /// Returns what is missing of a need: `NAME`, `NAME>=VERSION`, or one of these and ` to build`.
+    /// Returns the unmet part of a requirement: `NAME`, `NAME>=VERSION`, or one of these and ` to build`.
     pub fn missing(&mut self, need: &str) -> Option<Missing> {
         let asked = need.strip_suffix(TO_BUILD).unwrap_or(need).trim();
         let (name, version) = asked.split_once(">=").unwrap_or((asked, ""));
@@ -70,7 +70,7 @@ impl Probes {
         if numbers(&found) >= numbers(version) { None } else { missing(Some(found)) }
     }
 
-    /// Starts a program and keeps what it says; `None` when it cannot be started or fails.
+    /// Runs a program and caches its output; `None` if it cannot be started or fails.
     fn ask(&mut self, name: &str, command: &[&str]) -> Option<String> {
         self.said.entry(name.to_owned()).or_insert_with(|| ask(command)).clone()
     }
@@ -79,7 +79,7 @@ impl Probes {
 fn ask(command: &[&str]) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
-    // Java tells its version on standard error.
+    // Java prints its version on standard error.
     let said = [output.stdout, output.stderr].concat();
     output.status.success().then(|| String::from_utf8_lossy(&said).into_owned())
 }
@@ -89,7 +89,7 @@ fn brought_by(name: &str) -> Option<String> {
     known.or_else(|| name.strip_prefix(PHP_EXTENSION).map(|extension| format!("Debian: php8.2-{extension}")))
 }
 
-/// Finds a version in what a program says: the first number with a dot, or else the first number.
+/// Finds a version in a program's output: the first number with a dot, or else the first number.
 fn version_in(said: &str) -> Option<String> {
     let words = || {
         said.split(|letter: char| !letter.is_ascii_digit() && letter != '.')

@@ -1,4 +1,4 @@
-//! Our side of LSP-1: starts a subject, tells it what to do, waits for what it says, and ends it.
+//! Our side of LSP-1: starts a subject, sends orders, waits for reports, and ends it.
 
 use super::protocol::{Arm, CLOCK, ExchangeSchedule, LINE_MAX_BYTES, Report, SubjectOrder, VERSION};
 use super::{Definition, SubjectError};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
-/// How long a subject may take for one order, unless it is told otherwise.
+/// Default timeout of an order.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether a subject has ended.
+/// Polling interval for the end of a subject.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// A subject that runs.
+/// A running subject.
 pub struct SubjectProcess {
     child: Child,
     orders: ChildStdin,
@@ -26,7 +26,7 @@ pub struct SubjectProcess {
 }
 
 impl SubjectProcess {
-    /// Starts a subject in a process group of its own; its log goes to our standard error.
+    /// Starts a subject in its own process group; its log goes to our standard error.
     pub fn start(definition: &Definition, patience: Duration) -> Result<Self, SubjectError> {
         let mut command = Self::command(definition)?;
         let program = command.get_program().to_string_lossy().into_owned();
@@ -38,7 +38,7 @@ impl SubjectProcess {
         )
     }
 
-    /// Returns the command that starts a subject as [`Self::adopt`] wants it.
+    /// Returns the command that starts a subject with the process group and pipes that [`Self::adopt`] requires.
     pub fn command(definition: &Definition) -> Result<Command, SubjectError> {
         let words = definition.words(&BTreeMap::new());
         let [program, arguments @ ..] = &words[..] else {
@@ -52,7 +52,7 @@ impl SubjectProcess {
         Ok(command)
     }
 
-    /// Takes over a subject that runs already, in a process group of its own and with pipes.
+    /// Takes over a running subject, which must have its own process group and pipes.
     pub fn adopt(mut child: Child, patience: Duration) -> Result<Self, SubjectError> {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (orders, reports) = pipes.ok_or_else(|| SubjectError::Exchange("it has no pipes".into()))?;
@@ -67,7 +67,7 @@ impl SubjectProcess {
         self.child.id()
     }
 
-    /// Asks who it is; returns the versions of its software.
+    /// Orders a greeting; returns the versions of its software.
     pub async fn hello(&mut self) -> Result<BTreeMap<String, String>, SubjectError> {
         match self.ask(&SubjectOrder::Hello).await? {
             Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
@@ -78,7 +78,7 @@ impl SubjectProcess {
         }
     }
 
-    /// Orders it to know what to do once it is told to go.
+    /// Orders it to get ready for a schedule, which `go` starts.
     pub async fn arm(
         &mut self,
         schedule: ExchangeSchedule,
@@ -92,12 +92,12 @@ impl SubjectProcess {
         }
     }
 
-    /// Returns an order and waits for the report on it.
+    /// Sends an order and waits for its report.
     pub async fn ask(&mut self, order: &SubjectOrder) -> Result<Report, SubjectError> {
         self.ask_within(order, self.patience).await
     }
 
-    /// Returns an order that takes longer than others, and waits so long for the report on it.
+    /// Sends an order and waits for its report, with a timeout for orders that take longer.
     pub async fn ask_within(
         &mut self,
         order: &SubjectOrder,
@@ -107,7 +107,7 @@ impl SubjectProcess {
         self.hear(order, patience).await
     }
 
-    /// Waits so long for the report on an order that was given before.
+    /// Waits for the report on an order sent before.
     pub async fn hear(&mut self, order: &SubjectOrder, patience: Duration) -> Result<Report, SubjectError> {
         let to = name(order);
         match tokio::time::timeout(patience, self.report(to)).await {
@@ -117,7 +117,7 @@ impl SubjectProcess {
         }
     }
 
-    /// Sends an order that has no reply.
+    /// Sends an order without a report.
     pub async fn send(&mut self, order: &SubjectOrder) -> Result<(), SubjectError> {
         let mut line =
             serde_json::to_string(order).map_err(|error| SubjectError::Exchange(error.to_string()))?;
@@ -129,7 +129,7 @@ impl SubjectProcess {
         })
     }
 
-    /// Orders it to stop, and waits for its end; what does not end is ended with everything that it started.
+    /// Orders it to stop, and waits for its end. After the timeout it is ended with all its child processes.
     pub async fn stop(mut self) -> Result<(Report, ExitStatus), SubjectError> {
         let report = self.ask(&SubjectOrder::Stop).await;
         match self.wait(self.patience).await? {
@@ -142,7 +142,7 @@ impl SubjectProcess {
         }
     }
 
-    /// Stops it where its work was done, and ends it where something failed.
+    /// Stops it after success, ends it after a failure.
     pub(crate) async fn stop_after<T, E: From<SubjectError>>(
         self,
         done: Result<T, E>,
@@ -159,10 +159,10 @@ impl SubjectProcess {
         }
     }
 
-    /// Ends it: politely, and after a second for good.
+    /// Terminates it, and kills it after a second.
     pub async fn end(mut self) {
         let Some(group) = self.group() else { return };
-        // A group that is gone needs no signal.
+        // A process group that no longer exists needs no signal.
         let _ = kill_process_group(group, Signal::TERM);
         if !matches!(self.wait(Duration::from_secs(1)).await, Ok(Some(_))) {
             let _ = kill_process_group(group, Signal::KILL);
@@ -170,15 +170,15 @@ impl SubjectProcess {
         }
     }
 
-    /// Ends it at once, in the middle of whatever it does.
+    /// Kills it immediately.
     pub async fn kill(mut self) {
         let Some(group) = self.group() else { return };
-        // A group that is gone needs no signal.
+        // A process group that no longer exists needs no signal.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.wait(self.patience).await;
     }
 
-    /// Waits for its end; `None` when it does not come in time.
+    /// Waits for its end; `None` if it does not end in time.
     async fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>, SubjectError> {
         let began = Instant::now();
         loop {
@@ -190,7 +190,7 @@ impl SubjectProcess {
         }
     }
 
-    /// Returns its process group while it runs; afterwards the number can be another's.
+    /// Returns its process group while it runs; afterwards the number may belong to another group.
     fn group(&mut self) -> Option<Pid> {
         let is_over = matches!(self.child.try_wait(), Ok(Some(_)));
         Pid::from_raw(self.child.id().cast_signed()).filter(|_| !is_over)
@@ -226,7 +226,7 @@ fn ended(to: &str) -> SubjectError {
     SubjectError::GaveUp(format!("it ended when told to {to}; what it said on standard error stands above"))
 }
 
-/// Makes the file of samples' path one that the subject finds from wherever it runs.
+/// Makes the path of the sample file absolute, so that it is valid in the subject's directory.
 pub(crate) fn absolute(path: &Path) -> Result<std::path::PathBuf, SubjectError> {
     std::path::absolute(path).map_err(SubjectError::io(format!("{}", path.display())))
 }

@@ -1,7 +1,7 @@
-//! LSP-1: what is told to a subject, and what it tells.
+//! LSP-1: the orders to a subject, and its reports.
 //!
-//! Orders: `hello`, `prepare`, `arm`, `go`, `stop`; reports: `hello`, `ready`, `armed`, `done`, `error`. Unknown fields are
-//! ignored by both sides. Standard error is the subject's log.
+//! Orders: `hello`, `prepare`, `arm`, `go`, `stop`; reports: `hello`, `ready`, `armed`, `done`, `error`. Unknown fields are ignored by both
+//! sides. Standard error is the subject's log.
 
 use super::SubjectError;
 use super::reference::Op;
@@ -12,94 +12,94 @@ use std::path::PathBuf;
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
-/// The longest line of either side.
+/// Maximum length of a line in both directions.
 pub const LINE_MAX_BYTES: usize = 64 << 10;
 /// The clock of all samples.
 pub const CLOCK: &str = "CLOCK_MONOTONIC";
 
-/// Which half of an exchange.
+/// The half of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubjectRole {
-    /// The half that asks.
+    /// The half that sends requests.
     Client,
-    /// The half that answers.
+    /// The half that responds.
     Server,
-    /// Passes on what both others say: they connect to it, and not to each other.
+    /// Relays between both others, which connect to it and not to each other.
     Gateway,
 }
 
-/// What a subject is told.
+/// An order to a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum SubjectOrder {
-    /// Say who you are.
+    /// Identify yourself.
     Hello,
-    /// Get ready: a server listens, a client connects.
+    /// Prepare: a server listens, a client connects.
     Prepare(Prepare),
-    /// Know what is to be done; a server only keeps samples from now on.
+    /// Get ready for a schedule; a server only records samples from now on.
     Arm(Arm),
-    /// The order to begin.
+    /// Start.
     Go {
-        /// When, in nanoseconds of the clock; what is past means at once.
+        /// Start time, in nanoseconds of the clock; a time in the past means immediately.
         t0_ns: i64,
     },
-    /// Write everything down and end.
+    /// Write all output and exit.
     Stop,
 }
 
-/// How to get ready.
+/// The parameters of preparation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepare {
-    /// Which half to play.
+    /// The half to play.
     pub role: SubjectRole,
-    /// What is asked and answered.
+    /// The operation.
     pub op: Op,
     /// Levels of the cell, such as `items`.
     #[serde(default)]
     pub factors: BTreeMap<String, String>,
-    /// Where a server listens; port 0 lets it choose.
+    /// Listen address of a server; port 0 lets it choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind: Option<SocketAddr>,
-    /// Where a client's server is.
+    /// Server address of a client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SocketAddr>,
-    /// What contents are made from.
+    /// The seed of contents.
     pub seed: u64,
-    /// Which reading of a study: `paper`, `code` or `modern`.
+    /// The variant (reading) of a study: `paper`, `code` or `modern`.
     #[serde(default)]
     pub variant: String,
 }
 
-/// What to do, and where samples go.
+/// The schedule, and the file of samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
-    /// When each exchange starts.
+    /// The schedule of the exchanges.
     pub schedule: ExchangeSchedule,
-    /// How many there are.
+    /// Number of exchanges.
     pub count: u64,
     /// The file of samples.
     pub out: PathBuf,
 }
 
-/// When exchanges start.
+/// The schedule of exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ExchangeSchedule {
-    /// After the one before has ended, and a pause.
+    /// Closed loop: each exchange starts after the previous one and a pause.
     Closed {
         /// The pause, in nanoseconds.
         think_ns: u64,
     },
-    /// At given times, whether or not the one before has ended. What finds no place starts as soon as there is one; its
-    /// intended time is kept.
+    /// Open loop: exchanges start at given times, regardless of the previous one. If all slots are taken, an exchange starts as soon as one
+    /// is free; its intended time is kept.
     Open {
         /// The interval, in nanoseconds.
         interval_ns: u64,
-        /// Whether intervals are drawn, with this mean, as independent callers would come.
+        /// If set, intervals are drawn at random with this mean, like those of independent callers.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         poisson: bool,
-        /// Exchanges at once, at most; each has a connection of its own.
+        /// Maximum of concurrent exchanges; each has a connection of its own.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         max_in_flight: u32,
     },
@@ -113,11 +113,11 @@ const fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// What a subject tells.
+/// A report of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// Who it is.
+    /// Its identity.
     Hello {
         /// Its version of the protocol.
         lsp: u32,
@@ -126,35 +126,35 @@ pub enum Report {
         /// The clock of its samples.
         clock: String,
     },
-    /// It is ready.
+    /// It is prepared.
     Ready {
         /// The port of a server; 0 for a client.
         port: u16,
-        /// What the other halves have to know of a gateway, such as the ports for each of them; they are told it as factors.
+        /// Facts about a gateway that the other halves need, such as the port for each of them; they receive the facts as factors.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         facts: BTreeMap<String, String>,
     },
-    /// It knows what to do.
+    /// It is ready for the schedule.
     Armed,
-    /// It has done it.
+    /// The exchanges are done.
     Done {
-        /// Exchanges that were answered.
+        /// Answered exchanges.
         n: u64,
-        /// Exchanges that failed.
+        /// Failed exchanges.
         errors: u64,
-        /// Digest of all answers, of a client: see [`super::reference::Digest`].
+        /// A client's digest of all responses: see [`super::reference::Digest`].
         #[serde(default)]
         digest: String,
     },
-    /// It cannot go on.
+    /// It cannot continue.
     Error {
-        /// What the subject says about the failure.
+        /// The subject's description of the failure.
         text: String,
     },
 }
 
 impl Report {
-    /// Returns the error of a subject that says this where something else was expected.
+    /// Returns the error for this report in place of the expected one.
     #[must_use]
     pub fn instead_of(&self, wanted: &'static str) -> SubjectError {
         SubjectError::Babble { line: self.name().into(), wanted }

@@ -1,7 +1,7 @@
-//! What is asked, and what has to be answered: made from a seed by rules that every language can follow.
+//! Reference requests and responses, made from a seed by rules that every language can implement.
 //!
-//! Numbers come from x' = (1103515245 x + 12345) mod 2^31, begun at the seed mod 2^31; each is used as x' div 65536, 0 to
-//! 32767. A letter is `a` and the number mod 26.
+//! Numbers come from x' = (1103515245 x + 12345) mod 2^31, starting from the seed mod 2^31; each is used as x' div 65536, 0 to 32767. A
+//! letter is `a` plus the number mod 26.
 
 use crate::word::words;
 use std::collections::BTreeMap;
@@ -15,50 +15,50 @@ const DISCARDED: u64 = 1 << 16;
 const LETTERS: u64 = 26;
 /// Letters of each field of a point of interest: 600 in all.
 const FIELD_LETTERS: [usize; POINT_FIELDS] = [6, 24, 12, 334, 32, 16, 12, 10, 10, 40, 16, 40, 48];
-/// Place of the longest of them.
+/// Index of the longest of them.
 const DESCRIPTION: usize = 3;
 /// Letters of a text, and of the name of an object.
 const TEXT_LETTERS: usize = 10;
-/// Most entries that a server makes on request.
+/// Maximum of entries that a server makes on request.
 const ENTRIES_MAX: u64 = 100_000;
 
-/// The factor of a server that answers with lists of its own data, whatever the request says; what it is to sort are then ids.
+/// The factor of a server that responds with lists of its own data, independently of the request; the numbers to sort are ids then.
 pub const OWN: &str = "own";
-/// The least of the numbers among them, so that all have as many digits, and how far apart they are at most.
+/// The least of its own numbers, so that all have equally many digits, and the size of the range from which each number is drawn.
 const OWN_NUMBER_MIN: u64 = 10_000;
 const OWN_NUMBER_STEP: u64 = 7;
-/// The least of the numbers that it puts in order: of as many digits as the greatest of [`ENTRIES_MAX`] of them.
+/// The least of the numbers that it sorts: of as many digits as the greatest of [`ENTRIES_MAX`] numbers.
 const OWN_ORDER_MIN: u64 = 100_000;
-/// Letters of a text of its own, as long as it may be, and how many such texts an entry has at most.
+/// Letters of each of its own texts, the maximum length of a text, and the maximum of such texts per entry.
 const OWN_TEXT_LETTERS: u64 = 64;
 const OWN_TEXTS_MAX: u64 = POINT_FIELDS as u64 - 1;
-/// Letters of the text by which an entry is known among the others, at least.
+/// Minimum of letters in the name of an entry.
 const OWN_NAME_LETTERS_MIN: u64 = 8;
-/// The largest number of an object among them.
+/// The largest number of its own objects.
 const OWN_COUNT_MAX: u64 = 4;
 
 words! {
-    /// What a client asks of a server.
+    /// The operation that a client requests from a server.
     pub enum Op {
-        /// Give it back: factor `payload`, letters of text; with `reply=number` only how many letters came.
+        /// Returns the payload: factor `payload`, letters of text; with `reply=number` only the number of letters received.
         Echo = "echo",
-        /// Sort the numbers: factor `items`.
+        /// Sorts the numbers: factor `items`.
         Sort = "sort",
-        /// Give an array: factors `items` and `type` (`Int`, `String`, `Object`). The request is the text `TYPE ITEMS SEED`.
+        /// Returns an array: factors `items` and `type` (`Int`, `String`, `Object`). The request is the text `TYPE ITEMS SEED`.
         Array = "array",
-        /// Give points of interest: factors `poi`, `letters` (of each point, 600 by default) and `page` (points at a time). The
-        /// request is the text `Point ITEMS SEED`, and with pages `Point ITEMS SEED FROM`. A server that is told to `store` reads
-        /// rows that were made from the run's own seed, whatever the request says.
+        /// Returns points of interest: factors `poi`, `letters` (of each point, 600 by default) and `page` (points per page). The request
+        /// is the text `Point ITEMS SEED`, with pages `Point ITEMS SEED FROM`. A server with the factor `store` reads rows made from the
+        /// run's own seed, independently of the seed in the request.
         Points = "points",
     }
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceExchange {
-    /// What is sent.
+    /// The request.
     pub request: Content,
-    /// What has to come back.
+    /// The expected response.
     pub answer: Content,
 }
 
@@ -66,7 +66,7 @@ impl Op {
     /// Every operation.
     pub const ALL: [Self; 4] = [Self::Echo, Self::Sort, Self::Array, Self::Points];
 
-    /// Makes the request of a cell; factors that are not given count as small.
+    /// Makes the request of a cell; missing factors have small defaults.
     #[must_use]
     pub fn request(self, factors: &BTreeMap<String, String>, seed: u64) -> Content {
         let number = |name: &str, otherwise: u64| {
@@ -87,7 +87,7 @@ impl Op {
         }
     }
 
-    /// Makes the request number `seq` of a run whose seed is `base`.
+    /// Makes request number `seq` of a run with the seed `base`.
     #[must_use]
     pub fn request_number(self, factors: &BTreeMap<String, String>, base: u64, seq: u64) -> Content {
         if self == Self::Sort && factors.contains_key(OWN) {
@@ -101,7 +101,7 @@ impl Op {
         Content::Payload(format!("Point {count} {base} {from}"))
     }
 
-    /// Does what a server has to do in a run whose seed is `base`; `None` when the request makes no sense.
+    /// Computes the correct response in a run with the seed `base`; `None` if the request is invalid.
     #[must_use]
     pub fn answer_to(
         self,
@@ -132,7 +132,7 @@ impl Op {
         }
     }
 
-    /// Returns a request of a run and its answer.
+    /// Returns request number `seq` of a run and its response.
     #[must_use]
     pub fn exchange_number(
         self,
@@ -145,7 +145,7 @@ impl Op {
         Some(ReferenceExchange { request, answer })
     }
 
-    /// Does what a server has to do; `None` when the request makes no sense.
+    /// Computes the correct response; `None` if the request is invalid.
     #[must_use]
     pub fn answer(self, request: Content) -> Option<Content> {
         match (self, request) {
@@ -159,7 +159,7 @@ impl Op {
         }
     }
 
-    /// Returns a request and its answer.
+    /// Returns a request and its response.
     #[must_use]
     pub fn exchange(self, factors: &BTreeMap<String, String>, seed: u64) -> Option<ReferenceExchange> {
         let request = self.request(factors, seed);
@@ -168,7 +168,7 @@ impl Op {
     }
 }
 
-/// What `KIND COUNT SEED` asks for; points may be asked for from a number on: `Point COUNT SEED FROM`.
+/// The parsed request `KIND COUNT SEED`; points may start at a number: `Point COUNT SEED FROM`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleRequest<'a> {
     pub(crate) kind: &'a str,
@@ -178,7 +178,7 @@ pub(crate) struct SampleRequest<'a> {
 }
 
 impl<'a> SampleRequest<'a> {
-    /// Reads it; `None` when it makes no sense or asks for too much.
+    /// Parses the text; `None` if it is invalid or the count is too large.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         let mut words = text.split(' ');
         let kind = words.next()?;
@@ -189,7 +189,7 @@ impl<'a> SampleRequest<'a> {
         is_small.then_some(Self { kind, count, seed, from })
     }
 
-    /// Asks for all points of a cell.
+    /// Makes the request for all points of a cell.
     pub(crate) fn all(factors: &BTreeMap<String, String>, seed: u64) -> Self {
         let count = level(factors, "poi").unwrap_or(3).min(ENTRIES_MAX);
         Self { kind: "Point", count, seed, from: 0 }
@@ -210,7 +210,7 @@ fn level(factors: &BTreeMap<String, String>, name: &str) -> Option<u64> {
     factors.get(name).and_then(|level| level.parse().ok())
 }
 
-/// Returns the letters of each field: what a cell has more or less than the usual falls to the description.
+/// Returns the letters of each field; the difference from the usual total is applied to the description.
 fn field_letters(factors: &BTreeMap<String, String>) -> [usize; POINT_FIELDS] {
     let mut letters = FIELD_LETTERS;
     let usual: usize = FIELD_LETTERS.iter().sum();
@@ -219,7 +219,7 @@ fn field_letters(factors: &BTreeMap<String, String>) -> [usize; POINT_FIELDS] {
     letters
 }
 
-/// Makes the entries that are asked for.
+/// Makes the requested entries.
 fn made(wish: &str) -> Option<Content> {
     let wish = SampleRequest::read(wish)?;
     let (count, mut source) = (wish.count, SeededSource::new(wish.seed));
@@ -232,8 +232,8 @@ fn made(wish: &str) -> Option<Content> {
     })
 }
 
-/// Makes data that a server has as its own, in the order in which it lists them; every exchange of a run asks for the same.
-/// A number grows with its place, texts and the names of objects are in order, an object has a small number and no price.
+/// Makes a server's own data in its listing order; every exchange of a run requests the same data. Numbers grow with their index, texts and
+/// the names of objects are sorted, an object has a small number and the price 0.
 #[must_use]
 pub fn own_data(kind: &str, count: u64, seed: u64) -> Option<Content> {
     let mut source = SeededSource::new(seed);
@@ -260,7 +260,7 @@ pub fn own_data(kind: &str, count: u64, seed: u64) -> Option<Content> {
     })
 }
 
-/// Makes the numbers that a server is sent in any order and lists in theirs: no two are the same, since they are ids.
+/// Makes the numbers that a server receives in any order and lists sorted; all are distinct, because they are ids.
 #[must_use]
 pub fn own_order(count: u64, seed: u64) -> Vec<i64> {
     let mut source = SeededSource::new(seed);
@@ -268,8 +268,8 @@ pub fn own_order(count: u64, seed: u64) -> Vec<i64> {
     (0..count.min(ENTRIES_MAX)).map(number).map(u64::cast_signed).collect()
 }
 
-/// Makes entries of a server's own that have the letters of a point of interest: a name in the first field, then texts of 64
-/// letters in alphabetical order, as many as there are letters for, and nothing in the fields that are left.
+/// Makes a server's own entries with the letters of a point of interest: a name in the first field, then texts of 64 letters in
+/// alphabetical order, as many as fit, and empty strings in the remaining fields.
 #[must_use]
 pub fn own_points(from: u64, count: u64, letters: u64, seed: u64) -> Vec<Point> {
     let texts = (letters.saturating_sub(OWN_NAME_LETTERS_MIN) / OWN_TEXT_LETTERS).min(OWN_TEXTS_MAX);
@@ -286,7 +286,7 @@ pub fn own_points(from: u64, count: u64, letters: u64, seed: u64) -> Vec<Point> 
     (0..from.saturating_add(count).min(ENTRIES_MAX)).map(|_| point()).skip(from as usize).collect()
 }
 
-/// Numbers and letters from a seed.
+/// A source of numbers and letters, derived from a seed.
 struct SeededSource(u64);
 
 impl SeededSource {
@@ -303,7 +303,7 @@ impl SeededSource {
         (0..count).map(|_| char::from(b'a' + (self.number() % LETTERS) as u8)).collect()
     }
 
-    /// Makes a number, a name, and a number of quarters, which every format carries exactly.
+    /// Makes a number, a name, and a price in quarters, which every format represents exactly.
     fn item(&mut self) -> Item {
         let id = self.number().cast_signed();
         let name = self.letters(TEXT_LETTERS);
@@ -315,8 +315,8 @@ impl SeededSource {
     }
 }
 
-/// What was answered, in 16 hexadecimal digits: FNV-1a of 64 bits over the fields of every answer in order, each as text and
-/// followed by a line feed. Numbers are written in decimal, prices in quarters.
+/// A digest of responses, in 16 hexadecimal digits: FNV-1a of 64 bits over the fields of every response in order, each as text followed by
+/// a line feed. Numbers are written in decimal, prices in quarters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -327,7 +327,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Adds an answer.
+    /// Adds a response.
     pub fn add(&mut self, content: &Content) {
         match content {
             Content::Payload(text) => self.field(text),
@@ -344,7 +344,7 @@ impl Digest {
         }
     }
 
-    /// Returns the digits.
+    /// Returns the hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         format!("{:016x}", self.0)

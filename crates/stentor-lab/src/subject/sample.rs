@@ -1,69 +1,70 @@
-//! Samples: 64 bytes for each exchange, little-endian, times in nanoseconds of the clock.
+//! Samples: 64 bytes per exchange, little-endian, times in nanoseconds of the clock.
 
 use super::SubjectError;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a sample.
 pub const SAMPLE_BYTES: usize = 64;
-/// Numbers of eight bytes at the beginning of a sample.
+/// Words of eight bytes at the beginning of a sample.
 const WORDS: usize = 7;
 
-/// Flag: bytes were sent while they were still being written, so that neither phase has a time of its own.
+/// Flag: bytes were sent while serialization went on, so that these phases have no separate times.
 pub const SENT_WHILE_WRITTEN: u16 = 1;
-/// Flag: bytes were read while they were still being received.
+/// Flag: bytes were decoded while they were still being received.
 pub const READ_WHILE_RECEIVED: u16 = 2;
 
-/// The status of an exchange whose client had no memory left.
+/// The status of an exchange that failed because the client ran out of memory.
 pub const STATUS_OUT_OF_MEMORY: u16 = 2;
 
-/// An exchange as its client saw it.
+/// An exchange, as seen by its client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientSample {
     /// Its number, from 0.
     pub seq: u64,
-    /// When it should have started.
+    /// Intended start.
     pub t_intended: i64,
-    /// When it started.
+    /// Actual start.
     pub t_start: i64,
-    /// When the request was bytes.
+    /// End of the request's serialization.
     pub t_ser_end: i64,
-    /// When the first bytes of the answer were there.
+    /// Arrival of the response's first bytes.
     pub t_first_byte: i64,
-    /// When all bytes were there.
+    /// Arrival of all bytes.
     pub t_end: i64,
-    /// When the answer was values.
+    /// End of the response's deserialization.
     pub t_deser_end: i64,
-    /// What came of it; 0 is an answer, 1 a failure, 2 a heap that was too small.
+    /// The status: 0 is a response, 1 a failure, 2 a heap that was too small.
     pub status: u16,
-    /// What blurs the phases: [`SENT_WHILE_WRITTEN`] for the request, [`READ_WHILE_RECEIVED`] for the answer.
+    /// Flags of blurred phases: [`SENT_WHILE_WRITTEN`] for the request, [`READ_WHILE_RECEIVED`] for the response.
     pub flags: u16,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     pub bytes: u32,
 }
 
-/// An exchange as its server saw it: seq, received, request is values, work done, answer is bytes; then two words of zero.
+/// An exchange, as seen by its server: number, request received, request deserialized, work done, response serialized; then two words of
+/// zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerSample {
     /// Its number, from 0, in the order of arrival.
     pub seq: u64,
-    /// When all bytes of the request were there.
+    /// Arrival of all bytes of the request.
     pub t_recv: i64,
-    /// When the request was values.
+    /// End of the request's deserialization.
     pub t_deser_end: i64,
-    /// When the answer was known.
+    /// End of the work.
     pub t_work_end: i64,
-    /// When the answer was bytes.
+    /// End of the response's serialization.
     pub t_ser_end: i64,
-    /// What came of it; 0 is an answer.
+    /// The status; 0 is a response.
     pub status: u16,
-    /// What blurs the phases: [`SENT_WHILE_WRITTEN`] for the answer, [`READ_WHILE_RECEIVED`] for the request.
+    /// Flags of blurred phases: [`SENT_WHILE_WRITTEN`] for the response, [`READ_WHILE_RECEIVED`] for the request.
     pub flags: u16,
     /// Bytes of the request's body.
     pub bytes: u32,
 }
 
 impl ClientSample {
-    /// Writes it.
+    /// Encodes the sample.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; SAMPLE_BYTES] {
         let words = [
@@ -78,7 +79,7 @@ impl ClientSample {
         pack(words, self.status, self.flags, self.bytes)
     }
 
-    /// Reads it.
+    /// Decodes a sample.
     #[must_use]
     pub fn of_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
         let ([seq, t_intended, t_start, t_ser_end, t_first_byte, t_end, t_deser_end], status, flags, bytes) =
@@ -87,7 +88,7 @@ impl ClientSample {
         Self { seq, t_intended, t_start, t_ser_end, t_first_byte, t_end, t_deser_end, status, flags, bytes }
     }
 
-    /// Returns whether its times follow each other.
+    /// Returns true if its times are in order.
     #[must_use]
     pub const fn is_in_order(&self) -> bool {
         self.t_start > 0
@@ -99,7 +100,7 @@ impl ClientSample {
 }
 
 impl ServerSample {
-    /// Writes it.
+    /// Encodes the sample.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; SAMPLE_BYTES] {
         let seq = self.seq.cast_signed();
@@ -107,7 +108,7 @@ impl ServerSample {
         pack(words, self.status, self.flags, self.bytes)
     }
 
-    /// Reads it.
+    /// Decodes a sample.
     #[must_use]
     pub fn of_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
         let ([seq, t_recv, t_deser_end, t_work_end, t_ser_end, ..], status, flags, bytes) = unpack(bytes);
@@ -134,7 +135,7 @@ fn read<S>(path: &Path, of_bytes: fn(&[u8; SAMPLE_BYTES]) -> S) -> Result<Vec<S>
     Ok(samples.iter().map(of_bytes).collect())
 }
 
-/// Names the file beside a client's samples that tells when rows were kept: eight bytes for each sample.
+/// Returns the path of the file beside a client's samples with the insertion times of rows: eight bytes per sample.
 #[must_use]
 pub fn inserted(out: &Path) -> PathBuf {
     let mut name = out.as_os_str().to_owned();
@@ -142,7 +143,7 @@ pub fn inserted(out: &Path) -> PathBuf {
     name.into()
 }
 
-/// Reads times of eight bytes each; no file is no times.
+/// Reads times of eight bytes each; a missing file counts as empty.
 pub fn read_times(path: &Path) -> Result<Vec<i64>, SubjectError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

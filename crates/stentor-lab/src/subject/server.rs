@@ -1,4 +1,4 @@
-//! The server half: what comes in is read, worked on and answered, with the time of each phase.
+//! The server half: reads requests, works on them and responds, with the time of each phase.
 
 mod http;
 mod sockets;
@@ -20,43 +20,43 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once; more wait in the listener's queue.
+/// Maximum of concurrent connections; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 256;
-/// Samples that are kept; more exchanges are answered and not kept.
+/// Maximum of samples kept; further exchanges are answered without a sample.
 const SAMPLES_MAX: usize = 4_000_000;
 
-/// How a server treats its callers; all but the first exist so that checks can be tried on them.
+/// The behaviour of a server towards its clients. All but the first exist for tests of the checks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Behaviour {
-    /// It answers as it should.
+    /// Correct responses.
     #[default]
     Honest,
-    /// It leaves out the last entry of an answer, or the last letter.
+    /// Omits the last entry of a response, or the last letter.
     Forgetful,
-    /// It never answers.
+    /// Never responds.
     Mute,
-    /// It does nothing of what factors want beyond the operations, as one that does not know them.
+    /// Ignores the factors of abilities, like a subject that does not have them.
     Boastful,
 }
 
-/// What a server does, and what it keeps of it.
+/// The work of a server, with its samples.
 #[derive(Clone)]
 pub(crate) struct ServerWork {
     dialect: SubjectDialect,
     op: Op,
     behaviour: Behaviour,
     setup: Arc<SubjectSetup>,
-    /// Where points are read from, when they are not made on request.
+    /// The source of points, if they are not made on request.
     store: Option<Arc<Mutex<PointStore>>>,
     samples: Arc<Mutex<SampleLog>>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Copy)]
 pub(crate) enum Question<'a> {
-    /// By a body.
+    /// A request in a body.
     Body(&'a [u8]),
-    /// By the end of an address.
+    /// A request in the last part of a path.
     Url(&'a str),
 }
 
@@ -67,9 +67,9 @@ struct SampleLog {
     kept: Vec<ServerSample>,
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct SubjectServer {
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
     work: ServerWork,
     listening: Listening,
@@ -81,7 +81,7 @@ enum Listening {
 }
 
 impl SubjectServer {
-    /// Begins to listen.
+    /// Starts a server.
     pub async fn start(
         dialect: SubjectDialect,
         op: Op,
@@ -91,7 +91,7 @@ impl SubjectServer {
         Self::start_as(dialect, op, bind, behaviour, SubjectSetup::default()).await
     }
 
-    /// Begins to listen as the factors of a cell say.
+    /// Starts a server as specified by the factors of a cell.
     pub async fn start_as(
         dialect: SubjectDialect,
         op: Op,
@@ -114,13 +114,13 @@ impl SubjectServer {
         Ok(Self { address, work, listening: Listening::Tasks(task) })
     }
 
-    /// Counts the connections since samples were taken.
+    /// Returns the number of connections since samples were last taken.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.work.lock().connections
     }
 
-    /// Returns the samples so far and begins anew.
+    /// Returns the samples so far, and resets samples and counts.
     #[must_use]
     pub fn take_samples(&self) -> Vec<ServerSample> {
         std::mem::take(&mut *self.work.lock()).kept
@@ -137,7 +137,7 @@ impl Drop for SubjectServer {
 }
 
 impl ServerWork {
-    /// Answers a request; `Err` holds the bytes that say why there is no answer. A mute server has nothing to say.
+    /// Answers a request; `Err` holds the bytes of the refusal. Returns `None` for a mute server.
     pub(crate) fn answer(&self, request: Question<'_>) -> Option<Result<Vec<u8>, Vec<u8>>> {
         let t_recv = monotonic_ns();
         let bytes = match request {
@@ -157,7 +157,7 @@ impl ServerWork {
     fn work_out(&self, request: Question<'_>, sample: &mut ServerSample) -> Result<Vec<u8>, WireError> {
         let request = match request {
             Question::Body(body) => match self.dialect.read_request(self.op, body) {
-                // Only what is no call of the operation can be a call of another method.
+                // Only a body that is no call of the operation can be a call of another method.
                 Err(error) if self.dialect.format == ValueFormat::XmlRpc => {
                     return system::answer(self, body).unwrap_or(Err(error));
                 }
@@ -166,7 +166,7 @@ impl ServerWork {
             Question::Url(text) => Content::Payload(text.to_owned()),
         };
         sample.t_deser_end = monotonic_ns();
-        let nonsense = || WireError::Unexpected(format!("{} cannot be asked for that", self.op.word()));
+        let nonsense = || WireError::Unexpected(format!("{} does not support this request", self.op.word()));
         let mut answer = self.do_it(request).ok_or_else(nonsense)?;
         if self.behaviour == Behaviour::Forgetful {
             forget(&mut answer);
@@ -184,7 +184,7 @@ impl ServerWork {
         rows.rows(wish.from, wish.count).ok().map(Content::Points)
     }
 
-    /// Describes the service to who asks for it, where its dialect has descriptions; the address is the one that was asked.
+    /// Returns the description of the service, if its dialect has descriptions. Its address contains the host of the request.
     fn description(&self, host: Option<&HeaderValue>) -> Option<Vec<u8>> {
         let ValueFormat::Soap(_) = self.dialect.format else { return None };
         let host = host?.to_str().ok()?;
@@ -197,7 +197,7 @@ impl ServerWork {
         wsdl::write(&service).ok()
     }
 
-    /// Notes that a client has connected.
+    /// Counts a new connection.
     fn connected(&self) {
         self.lock().connections += 1;
     }
@@ -216,7 +216,7 @@ impl ServerWork {
     }
 }
 
-/// Fills the rows that points are read from: as many as the cell's clients may ask for.
+/// Fills the rows from which points are read, with all points that the cell's clients may request.
 fn rows(setup: &SubjectSetup) -> Result<Option<PointStore>, SubjectError> {
     let Some(path) = &setup.store else { return Ok(None) };
     let mut store = PointStore::open(path)?;
@@ -234,7 +234,7 @@ fn forget(content: &mut Content) {
     }
 }
 
-/// Accepts until it is aborted; connections end with it.
+/// Accepts connections until it is aborted, which also ends the connections.
 async fn accept(listener: TcpListener, work: ServerWork, tls: Option<TlsAcceptor>) {
     let mut connections = JoinSet::new();
     loop {
@@ -243,13 +243,13 @@ async fn accept(listener: TcpListener, work: ServerWork, tls: Option<TlsAcceptor
         }
         while connections.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else { continue };
-        // A connection without it is slower and nothing else.
+        // A connection without this option is slower, but works.
         let _ = stream.set_nodelay(true);
         connections.spawn(accept_connection(stream, work.clone(), tls.clone()));
     }
 }
 
-/// Agrees on encryption, where the cell wants it, and speaks.
+/// Performs the TLS handshake if the cell requires it, then serves the connection.
 async fn accept_connection(stream: TcpStream, work: ServerWork, tls: Option<TlsAcceptor>) {
     work.connected();
     let stream: Stream = match tls {

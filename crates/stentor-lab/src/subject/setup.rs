@@ -1,4 +1,4 @@
-//! What the factors of a cell mean to the halves that the binary plays.
+//! The effect of a cell's factors on the built-in subjects.
 
 use super::SubjectError;
 use super::store::PointStore;
@@ -12,38 +12,38 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName,
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// The name in the certificate of a laboratory's server.
+/// The name in the certificate of the laboratory's server.
 pub const TLS_NAME: &str = "lab";
 
 /// A stream of bytes, encrypted or not.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Io for T {}
-/// Any such stream.
+/// A boxed stream.
 pub type Stream = Box<dyn Io>;
 
-/// What the factors of a cell mean.
+/// The parsed factors of a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubjectSetup {
     /// Factor `connection=fresh`: each exchange opens a connection and closes it.
     pub fresh: bool,
-    /// Factor `request=url`: the payload travels in the address of a `GET`, where the dialect is REST with JSON.
+    /// Factor `request=url`: the payload travels in the path of a `GET`, if the dialect is REST with JSON.
     pub url: bool,
     /// Factor `tls=on`: files with the server's certificate and its key, `tls_certificate` and `tls_key`.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Factor `store`: the server reads points from rows of this file.
     pub store: Option<PathBuf>,
-    /// Factor `insert`: the client keeps points as rows of this file.
+    /// Factor `insert`: the client stores points as rows of this file.
     pub insert: Option<PathBuf>,
-    /// Factor `sync=resume`: the client goes on at the page after the last one that it kept.
+    /// Factor `sync=resume`: the client continues at the page after the last one that it stored.
     pub resume: bool,
     /// All factors, for the operation.
     pub factors: BTreeMap<String, String>,
-    /// What contents are made from.
+    /// The seed of contents.
     pub seed: u64,
 }
 
 impl SubjectSetup {
-    /// Reads factors.
+    /// Parses factors.
     #[must_use]
     pub fn of(factors: &BTreeMap<String, String>, seed: u64) -> Self {
         let is = |name: &str, level: &str| factors.get(name).is_some_and(|given| given == level);
@@ -60,12 +60,12 @@ impl SubjectSetup {
         }
     }
 
-    /// Opens the rows that a client keeps.
+    /// Opens the rows of a client.
     pub(crate) fn rows(&self) -> Result<Option<PointStore>, SubjectError> {
         self.insert.as_deref().map(PointStore::open).transpose()
     }
 
-    /// Gets ready to encrypt as a client.
+    /// Returns the TLS connector of a client, if the cell is encrypted.
     pub(crate) fn connector(&self, protocol: &[u8]) -> Result<Option<TlsConnector>, SubjectError> {
         let Some((certificate, _)) = &self.tls else { return Ok(None) };
         let certificate = CertificateDer::from_pem_file(certificate).map_err(tls)?;
@@ -78,12 +78,12 @@ impl SubjectSetup {
         Ok(Some(TlsConnector::from(Arc::new(config))))
     }
 
-    /// Connects to an address, encrypted where the cell wants it and without naming a protocol.
+    /// Connects to an address, encrypted if the cell requires it, without ALPN.
     pub async fn connect(&self, target: SocketAddr) -> Result<Stream, SubjectError> {
         connect(target, self.connector(b"")?.as_ref()).await
     }
 
-    /// Gets ready to encrypt as a server.
+    /// Returns the TLS acceptor of a server, if the cell is encrypted.
     pub(crate) fn acceptor(&self, protocol: &[u8]) -> Result<Option<TlsAcceptor>, SubjectError> {
         let Some((certificate, key)) = &self.tls else { return Ok(None) };
         let certificate = CertificateDer::from_pem_file(certificate).map_err(tls)?;
@@ -95,7 +95,7 @@ impl SubjectSetup {
     }
 }
 
-/// Connects to an address, encrypted where there is a connector.
+/// Connects to an address, encrypted if there is a connector.
 pub(crate) async fn connect(
     target: SocketAddr,
     connector: Option<&TlsConnector>,

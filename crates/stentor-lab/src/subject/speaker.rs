@@ -1,4 +1,4 @@
-//! The subject's side of LSP-1: takes orders, plays a half, reports.
+//! The subject's side of LSP-1: reads orders, plays a half, writes reports.
 
 mod exchanges;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Plays a dialect until it is told to stop, or nobody is left to tell it.
+/// Plays a dialect until the order `stop` or the end of the orders.
 pub async fn speak(
     dialect: SubjectDialect,
     behaviour: Behaviour,
@@ -73,7 +73,7 @@ enum SpeakerPart {
 }
 
 impl Player {
-    /// Follows an order; a server that is told to go has nothing to say.
+    /// Executes an order; a server does not report on `go`.
     async fn play(&mut self, order: SubjectOrder) -> Result<Option<Report>, SubjectError> {
         match order {
             SubjectOrder::Hello => {

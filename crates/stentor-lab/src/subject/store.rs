@@ -1,7 +1,7 @@
-//! Points of interest as rows of an SQLite file: what a server reads them from, and what a client keeps them in.
+//! Points of interest as rows of an SQLite file: a server reads them, a client stores them.
 //!
-//! A page and the note that it is there are written in one transaction, so that a client that is killed knows afterwards
-//! exactly what it has. What it has before a synchronisation is complete can be read, and is marked stale.
+//! A page and the number of stored pages are written in one transaction, so that a killed client knows exactly which pages it has. Before a
+//! synchronisation is complete its rows can be read, and are marked stale.
 
 use super::SubjectError;
 use rusqlite::{Connection, params, params_from_iter};
@@ -14,19 +14,19 @@ pub struct PointStore {
     connection: Connection,
 }
 
-/// What a client can show without its server.
+/// The rows that a client can show without its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offline {
-    /// All points that are there, in order.
+    /// All stored points, in order.
     pub points: Vec<Point>,
-    /// Pages of the synchronisation that are there.
+    /// Stored pages of the synchronisation.
     pub pages: u64,
-    /// True when a synchronisation has begun and is not complete: some of this may be old, and some is missing.
+    /// True if a synchronisation is incomplete: some rows may be old, and some are missing.
     pub is_stale: bool,
 }
 
 impl PointStore {
-    /// Opens a file, or makes it.
+    /// Opens a file, or creates it.
     pub fn open(path: &Path) -> Result<Self, SubjectError> {
         let connection = Connection::open(path)?;
         let columns = POINT_FIELD_NAMES.map(|name| format!("{name} TEXT NOT NULL")).join(", ");
@@ -39,13 +39,13 @@ impl PointStore {
         Ok(Self { connection })
     }
 
-    /// Replaces everything by these points.
+    /// Replaces all rows by these points.
     pub fn fill(&mut self, points: &[Point]) -> Result<(), SubjectError> {
         self.connection.execute("DELETE FROM points", [])?;
         self.keep(0, points, 0, true)
     }
 
-    /// Reads points from a number on.
+    /// Reads `count` points, starting at number `from`.
     pub fn rows(&self, from: u64, count: u64) -> Result<Vec<Point>, SubjectError> {
         let names = POINT_FIELD_NAMES.join(", ");
         let sql = format!("SELECT {names} FROM points WHERE number >= ?1 ORDER BY number LIMIT ?2");
@@ -61,7 +61,7 @@ impl PointStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Keeps a page: its points, numbered from `from`, and that so many pages are there, all or nothing.
+    /// Stores a page in one transaction: its points, numbered from `from`, and the number of stored pages.
     pub fn keep(
         &mut self,
         from: u64,
@@ -87,19 +87,19 @@ impl PointStore {
         Ok(transaction.commit()?)
     }
 
-    /// Counts the pages that are there of a synchronisation that is not complete.
+    /// Returns the number of stored pages of an incomplete synchronisation, else 0.
     pub fn pages(&self) -> Result<u64, SubjectError> {
         let sql = "SELECT CASE WHEN complete THEN 0 ELSE pages END FROM sync";
         let pages: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
         Ok(pages.cast_unsigned())
     }
 
-    /// Returns whether a synchronisation has never been complete, or has begun again.
+    /// Returns true if no synchronisation was ever completed, or a new one has begun.
     pub fn is_stale(&self) -> Result<bool, SubjectError> {
         Ok(!self.connection.query_row("SELECT complete FROM sync", [], |row| row.get::<_, bool>(0))?)
     }
 
-    /// Reads what is there without asking anyone.
+    /// Reads all rows without contacting the server.
     pub fn offline(&self) -> Result<Offline, SubjectError> {
         let state = "SELECT pages, complete FROM sync";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));

@@ -54,7 +54,7 @@ async fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
         let server = served(dialect, Op::Sort).await;
         let mut client = SubjectClient::connect(dialect, Op::Sort, server.address).await.expect("connected");
         let nonsense = client.exchange(0, 0, &Content::Payload("x".into())).await;
-        // SOAP and XML-RPC have words for a refusal; of the others it is told by its status.
+        // SOAP and XML-RPC can express a refusal in the body; the other formats use the status.
         let has_faults = matches!(dialect.format, ValueFormat::Soap(_) | ValueFormat::XmlRpc);
         let is_refused = match nonsense {
             Err(SubjectError::Fault(_)) => has_faults,
@@ -87,7 +87,7 @@ async fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before(
     }
 }
 
-/// Asks by plain HTTP and gives the status and the body.
+/// Sends a plain HTTP request and returns the status and the body.
 async fn asked(server: &SubjectServer, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
@@ -120,7 +120,7 @@ async fn a_soap_server_describes_itself_and_others_do_not() {
 #[test]
 fn contents_follow_from_the_seed_in_the_same_way_everywhere() {
     let exchange = |op: Op, pairs: &[(&str, &str)]| op.exchange(&factors(pairs), 1).expect("sense");
-    // 1103527590 div 65536, and so on: what any other language has to come to.
+    // 1103527590 div 65536, and so on: the values required of any other language.
     let numbers = exchange(Op::Array, &[("type", "Int"), ("items", "4")]);
     assert_eq!(numbers.request, Content::Payload("Int 4 1".into()));
     assert_eq!(numbers.answer, Content::Numbers(vec![16838, 5758, 10113, 17515]));
@@ -135,7 +135,7 @@ fn contents_follow_from_the_seed_in_the_same_way_everywhere() {
     assert_eq!(digest.hex(), format!("{:016x}", fnv(b"qmzr\n")));
 }
 
-/// FNV-1a once more, in the form of its authors.
+/// FNV-1a again, in the form of its authors.
 #[test]
 fn own_points_have_the_letters_of_a_point_and_their_pages_make_the_whole() {
     let factors = |more: &[(&str, &str)]| {
@@ -240,7 +240,7 @@ fn a_definition_names_its_dialect_first() {
     assert!(Definition::parse(&text.replace("roles", "rolls")).is_err());
 }
 
-/// Lets a subject hear lines and returns what it says.
+/// Feeds lines to a subject and returns its reports.
 fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
     let mut said = Vec::new();
     let json = named("rest+json");

@@ -1,9 +1,9 @@
 use super::*;
 
-/// As a PC tells it, and qemu-user before 8.2 on a PC.
+/// The file on a PC, and in qemu-user before 8.2 on a PC.
 const PC: &str =
     "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some processor\nflags\t\t: fpu vme de\n";
-/// As a Raspberry Pi 4 tells it, and, without its last lines, qemu-user since 8.2 on anything.
+/// The file on a Raspberry Pi 4 and, without its last lines, in qemu-user since 8.2 on any host.
 const PI: &str = "processor\t: 0\nBogoMIPS\t: 108.00\nFeatures\t: fp asimd evtstrm crc32 cpuid\n\
                   CPU implementer\t: 0x41\nCPU architecture: 8\n\nModel\t\t: Raspberry Pi 4 Model B Rev 1.4\n";
 const PC_CLOCKS: &str = "kvm-clock tsc acpi_pm \n";

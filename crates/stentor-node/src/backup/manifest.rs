@@ -1,4 +1,4 @@
-//! What a backup holds, as its last file says it.
+//! The manifest of a backup, its last file.
 
 use std::fs::File;
 use std::io;
@@ -13,17 +13,17 @@ use stentor_server::private;
 use super::{at, refused};
 
 const MANIFEST_FILE: &str = "backup.json";
-/// The form of the manifest; a later one may mean something else.
+/// Version of the manifest's format.
 const FORMAT: u32 = 1;
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupManifest {
-    /// The form of the manifest.
+    /// The version of the manifest's format.
     pub format: u32,
     /// The version of the program that made it.
     pub version: String,
-    /// The instant before the copy began; what was committed until then is in it.
+    /// The instant before the copy began; it includes everything committed until then.
     pub taken_at: Instant,
     /// Its files.
     pub files: Vec<BackupFile>,
@@ -41,13 +41,13 @@ pub struct BackupFile {
 }
 
 impl BackupManifest {
-    /// Describes files of a folder.
+    /// Returns the manifest of some files of a folder.
     pub(super) fn of(folder: &Path, taken_at: Instant, names: &[String]) -> Result<Self, AppError> {
         let files = names.iter().map(|name| BackupFile::of(folder, name)).collect::<Result<_, _>>()?;
         Ok(Self { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), taken_at, files })
     }
 
-    /// Writes it to its folder, whole or not at all.
+    /// Writes it to its folder, atomically.
     pub(super) fn write(&self, folder: &Path) -> Result<(), AppError> {
         let path = folder.join(MANIFEST_FILE);
         let json = serde_json::to_vec_pretty(self).map_err(|error| refused(error.to_string()))?;
@@ -76,7 +76,7 @@ impl BackupManifest {
         }
     }
 
-    /// Fails when a file is not what this says.
+    /// Fails if a file differs from the manifest.
     pub(super) fn compare(&self, folder: &Path) -> Result<(), AppError> {
         for kept in &self.files {
             if kept.name.contains('/') || BackupFile::of(folder, &kept.name)? != *kept {

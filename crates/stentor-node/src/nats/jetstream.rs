@@ -12,12 +12,12 @@ use stentor_storage::nats::{NatsAddress, NatsQueue, NatsSettings};
 
 use crate::engines::engine;
 
-/// Judges the address of NATS servers.
+/// Checks the address of NATS servers.
 pub(crate) fn check(url: &str) -> Result<(), String> {
     url.parse::<NatsAddress>().map(drop).map_err(|error| error.to_string())
 }
 
-/// Uses a stream of NATS. A stream does not hold back chunks that are not due, so this process does.
+/// Opens the queue on a stream of NATS. A stream does not delay chunks until they are due, so that this process does.
 pub(crate) fn queue(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppError> {
     let address: NatsAddress =
         config.queue.url.expose_secret().parse().map_err(|error| engine("the queue", &error))?;

@@ -16,10 +16,10 @@ use crate::credential::unusable;
 
 /// Age at which a token is renewed.
 pub const RENEW_AFTER: Duration = Duration::from_secs(50 * 60);
-/// Age before which it never is, even when Apple calls it expired.
+/// Age before which it is never renewed, even if Apple reports it as expired.
 pub const RENEW_NOT_BEFORE: Duration = Duration::from_secs(20 * 60);
 
-/// A token that was issued later than this from now is one of a clock that was ahead.
+/// A token issued further in the future than this was issued by a clock that was ahead.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ pub struct ProviderTokens {
     held: Mutex<ProviderTokenPair>,
 }
 
-/// The token in use, and the one before: when a clock has been ahead for a while, that is the one to go back to.
+/// The current token and the previous one: the previous one is used again if a clock was ahead for a while.
 #[derive(Default)]
 struct ProviderTokenPair {
     last: Option<SignedToken>,
@@ -50,14 +50,14 @@ struct SignedToken {
 }
 
 impl SignedToken {
-    /// Returns whether it was issued before now, give or take what clocks may differ.
+    /// Returns true if it was issued before now, within the tolerance for clock differences.
     fn is_of(&self, now: Timestamp) -> bool {
         self.issued_at <= now.plus(CLOCK_TOLERANCE)
     }
 }
 
 impl ProviderTokenPair {
-    /// Returns the newest token that was not issued by a clock ahead of this one; if all were, the oldest.
+    /// Returns the newest token that was not issued by a clock ahead of the current one; if all were, the oldest.
     fn best(&self, now: Timestamp) -> Option<&SignedToken> {
         let both = [&self.last, &self.before].into_iter().flatten();
         both.clone().find(|token| token.is_of(now)).or_else(|| both.min_by_key(|token| token.issued_at))
@@ -65,19 +65,19 @@ impl ProviderTokenPair {
 }
 
 impl ProviderTokens {
-    /// Gets ready to sign.
+    /// Prepares for signing; fails if the key cannot be used.
     pub fn new(credential: &ApnsCredential) -> Result<Self, CredentialError> {
         let key = credential.signing_key().map_err(|()| unusable("key_p8", "must be a P-256 key in PEM"))?;
         let (key_id, team_id) = (credential.key_id.clone(), credential.team_id.clone());
         let tokens = Self { key, key_id, team_id, held: Mutex::default() };
-        // A key on another curve is found here, not at the first message.
+        // Detects a key on another curve here instead of at the first message.
         let signs = tokens.sign(Timestamp::default()).is_some();
         if signs { Ok(tokens) } else { Err(unusable("key_p8", "must be a key on the curve P-256")) }
     }
 
-    /// Returns the `authorization` header, with a new token when the last one is old.
+    /// Returns the `authorization` header, with a new token if the last one is old.
     pub fn get(&self, now: Timestamp) -> Option<HeaderValue> {
-        // Signed under the lock: two new tokens at once would be one too many for Apple within 20 minutes.
+        // Signed under the lock: Apple does not accept two new tokens within 20 minutes.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.best(now) {
             Some(token) if now < token.issued_at.plus(RENEW_AFTER) => Some(token.bearer.clone()),
@@ -85,7 +85,7 @@ impl ProviderTokens {
         }
     }
 
-    /// Returns another token than the refused one; `None` when it is too young to be replaced.
+    /// Returns another token than the refused one; `None` if that is too young to be replaced.
     pub fn replace(&self, refused: &HeaderValue, now: Timestamp) -> Option<HeaderValue> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.best(now) {
@@ -106,12 +106,12 @@ impl ProviderTokens {
     fn sign(&self, now: Timestamp) -> Option<HeaderValue> {
         let claims = ProviderTokenClaims { iss: &self.team_id, iat: now.as_millis() / 1_000 };
         let mut header = Header::new(Algorithm::ES256);
-        // Apple's documents name `alg` and `kid` alone.
+        // Apple's documentation names `alg` and `kid` only.
         header.typ = None;
         header.kid = Some(self.key_id.clone());
         let token = jsonwebtoken::encode(&header, &claims, &self.key).ok()?;
         let mut bearer = HeaderValue::try_from(format!("bearer {token}")).ok()?;
-        // Marked, so that no log shows it.
+        // Marked as sensitive, so that no log shows it.
         bearer.set_sensitive(true);
         Some(bearer)
     }

@@ -1,4 +1,4 @@
-//! The signing key and the ids that Apple gives with it.
+//! The signing key and its ids, as issued by Apple.
 
 use jsonwebtoken::EncodingKey;
 use secrecy::{ExposeSecret, SecretString};
@@ -14,7 +14,7 @@ pub(super) const BUNDLE_ID_MAX_BYTES: usize = 255;
 const FIELDS: &[&str] =
     &["key_p8", "key_id", "team_id", "bundle_id", "environment", "endpoint", "server_name", "ca_pem"];
 
-/// A signing key for provider tokens, and where its requests go.
+/// A signing key for provider tokens, and the endpoint of its requests.
 #[derive(Debug)]
 pub struct ApnsCredential {
     /// The key, as the .p8 file that Apple issues.
@@ -25,12 +25,12 @@ pub struct ApnsCredential {
     pub team_id: String,
     /// The app's bundle id, sent as `apns-topic`.
     pub bundle_id: String,
-    /// Where messages go.
+    /// The endpoint for messages.
     pub endpoint: Endpoint,
 }
 
 impl ApnsCredential {
-    /// Reads `{"key_p8", "key_id", "team_id", "bundle_id", "environment"?, "endpoint"?, "server_name"?, "ca_pem"?}`.
+    /// Parses `{"key_p8", "key_id", "team_id", "bundle_id", "environment"?, "endpoint"?, "server_name"?, "ca_pem"?}`.
     pub fn parse(secret: &str) -> Result<Self, CredentialError> {
         let map = parse(secret)?;
         let fields = Fields::new(&map, "");
@@ -54,12 +54,12 @@ impl ApnsCredential {
         Ok(credential)
     }
 
-    /// Lists the hosts that are connected to, each with the field that names it.
+    /// Lists the hosts of its connections, each with the field that names it.
     pub(crate) fn hosts(&self) -> Vec<(String, String)> {
         vec![("endpoint".to_owned(), self.endpoint.host.clone())]
     }
 
-    /// Returns the key in the form that signs; fails when it is not an EC key.
+    /// Returns the signing key; fails if it is not an EC key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_ec_pem(self.key_p8.expose_secret().as_bytes()).map_err(drop)
     }
@@ -79,7 +79,7 @@ fn bundle_id(fields: &Fields<'_>) -> Result<String, CredentialError> {
     Err(fields.invalid("bundle_id", "must be letters, digits, `.`, `-` or `_`, such as com.example.app"))
 }
 
-/// Returns whether a text can be an `apns-topic`.
+/// Returns true if a text can be an `apns-topic`.
 pub(super) fn is_topic(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=BUNDLE_ID_MAX_BYTES).contains(&text.len()) && text.bytes().all(allowed)

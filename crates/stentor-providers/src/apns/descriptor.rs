@@ -1,4 +1,4 @@
-//! What the rest of the house knows of APNs.
+//! The descriptor of APNs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     overrides: Some(Overrides {
         field: "apns",
         about: "`{\"headers\": {…}, \"payload\": {…}}` that win over the common ones at APNs.",
-        help: "What only Apple devices get (an object with `headers` and `payload`)",
+        help: "Content for Apple devices only (an object with `headers` and `payload`)",
     }),
     quota_per_minute: None,
     token_max_bytes: TOKEN_MAX_DIGITS,
@@ -29,7 +29,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "64 to 200 hexadecimal digits",
     // Hexadecimal digits, which apps write in either case.
     token_ignores_case: true,
-    // It says `BadDeviceToken` of every token of the other environment.
+    // It reports `BadDeviceToken` for every token of the other environment.
     confuses_environments: true,
     credential: CREDENTIAL,
     check: payload::check,
@@ -64,7 +64,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
             ..CredentialField::optional(
                 "environment",
                 CredentialFieldKind::Choice(&ENVIRONMENT),
-                "Which of Apple's environments the tokens belong to",
+                "Apple's environment that the tokens belong to",
             )
             .asked(Input::Named(Flag::new("environment", "ENVIRONMENT")))
         },

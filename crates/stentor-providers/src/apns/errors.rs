@@ -1,4 +1,4 @@
-//! What APNs' answers mean. Source: Apple, "Handling notification responses from APNs".
+//! Interpretation of APNs' responses. Source: Apple, "Handling notification responses from APNs".
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use stentor_core::time::Timestamp;
 
 use crate::replies;
 
-/// Wait after `TooManyProviderTokenUpdates` when APNs names none.
+/// Delay after `TooManyProviderTokenUpdates` if APNs states none.
 pub const TOKEN_UPDATES_WAIT_DEFAULT_SECONDS: u64 = 60;
 
 /// An error body.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ApnsErrorBody {
-    /// Apple's word for it.
+    /// Apple's reason code.
     pub reason: String,
-    /// With status 410: since when the token is dead, in milliseconds since 1970.
+    /// With status 410: time since which the token is dead, in milliseconds since 1970.
     pub timestamp: Option<i64>,
 }
 
-/// Reads an error body; an empty reason when it is none.
+/// Parses an error body; the reason is empty if it is not one.
 #[must_use]
 pub fn parse(body: &[u8]) -> ApnsErrorBody {
     #[derive(Deserialize)]
     struct Loose {
         #[serde(default)]
         reason: String,
-        // Whatever stands here, the reason still counts.
+        // The reason counts even if the timestamp is malformed.
         #[serde(default)]
         timestamp: serde_json::Value,
     }
@@ -38,7 +38,7 @@ pub fn parse(body: &[u8]) -> ApnsErrorBody {
     }
 }
 
-/// Returns of an error body what [`parse`] reads.
+/// Reduces an error body to the fields that [`parse`] reads.
 #[must_use]
 pub fn excerpt(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
@@ -48,13 +48,13 @@ pub fn excerpt(body: &[u8]) -> Vec<u8> {
     serde_json::json!({ "reason": replies::code(&reason), "timestamp": timestamp }).to_string().into_bytes()
 }
 
-/// Returns whether a request was refused because its provider token is too old.
+/// Returns true if a request was refused because its provider token is too old.
 #[must_use]
 pub fn is_expired(status: u16, body: &[u8]) -> bool {
     status == 403 && parse(body).reason == "ExpiredProviderToken"
 }
 
-/// Returns the meaning of an answer; `retry_after` is its header.
+/// Returns the outcome of a response; `retry_after` is from its header.
 #[must_use]
 pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
     if (200..300).contains(&status) {
@@ -75,7 +75,7 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<O
         | "DuplicateHeaders" | "InvalidPushType" | "PayloadEmpty" => {
             rejected(Reason::InvalidPayload, OutcomeScope::Payload)
         }
-        // Topic and key are the credential's: no device is at fault.
+        // Topic and key belong to the credential: the device is not the cause.
         "BadCertificate"
         | "BadCertificateEnvironment"
         | "BadEnvironmentKeyIdInToken"
@@ -87,13 +87,13 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<O
         | "MissingTopic"
         | "TopicDisallowed"
         | "UnrelatedKeyIdInToken" => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
-        // Our token, not our key: a younger one will do.
+        // The token is the cause, not the key: a newer token will be accepted.
         "ExpiredProviderToken" => Outcome::Unavailable {
             reason: Reason::CredentialRefused,
             scope: OutcomeScope::Credential,
             retry_after,
         },
-        // Apple says it of one device.
+        // Apple sends it for a single device.
         "TooManyRequests" => Outcome::Throttled { scope: OutcomeScope::Device, retry_after },
         "TooManyProviderTokenUpdates" => token_updates(retry_after),
         "IdleTimeout" | "InternalServerError" | "ServiceUnavailable" | "Shutdown" => {
@@ -103,7 +103,7 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<O
     })
 }
 
-/// For answers without a known reason.
+/// Returns the outcome of a response without a known reason.
 fn by_status(status: u16, refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Outcome {
     match status {
         400 => rejected(Reason::UnknownAnswer, OutcomeScope::Payload),

@@ -36,13 +36,13 @@ use crate::subset::Subset;
 use crate::{Setup, replies, trouble};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
-/// Apple announces no bound; tokens have been 64 digits for long, and 160 for live activities.
+/// Apple documents no limit; tokens have long had 64 digits, and 160 for live activities.
 const TOKEN_MIN_DIGITS: usize = 64;
 const TOKEN_MAX_DIGITS: usize = 200;
 /// Characters of a UUID with its hyphens.
 const UUID_CHARS: usize = Hyphenated::LENGTH;
 
-/// What is kept of a refusal.
+/// The parts of an error response that are kept.
 const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
 
 /// APNs through one signing key, for one bundle id.
@@ -57,7 +57,7 @@ pub struct Apns {
 }
 
 impl Apns {
-    /// Reads a credential: key, key id, team id, bundle id.
+    /// Parses a credential: key, key id, team id, bundle id.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
         let mut credential = ApnsCredential::parse(secret)?;
         credential.endpoint.addresses = Arc::new(setup.outbound.clone());
@@ -79,8 +79,8 @@ impl Apns {
         errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
     }
 
-    /// Sends again, with a new provider token, what was refused because the old one had expired. Without the requests,
-    /// which are forgotten where nearly all were answered, nothing goes again.
+    /// Resends, with a new provider token, the requests refused because the old one had expired. `sent` is `None` once the requests were
+    /// dropped because nearly all had been answered; then nothing is sent again.
     async fn send_expired_again(
         &self,
         bearer: &HeaderValue,
@@ -124,7 +124,7 @@ impl Requests for ApnsPushes {
     }
 }
 
-/// Picks the tokens that can be Apple's, and gives their places; `None` when all can.
+/// Selects the tokens of valid form, and returns their positions; `None` if all are valid.
 fn well_formed(pushes: ApnsPushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
     let valid = |at: &usize| pushes.tokens.get(*at).is_some_and(is_device_token);
     let all = 0..pushes.devices.len();
@@ -135,12 +135,12 @@ fn well_formed(pushes: ApnsPushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
     (Arc::new(Subset { of: Arc::new(pushes), places: places.clone() }), Some(places))
 }
 
-/// Returns the outcome of a token that cannot be Apple's.
+/// Returns the outcome for a token of invalid form.
 const fn malformed() -> Outcome {
     Outcome::Rejected { reason: Reason::InvalidToken, scope: OutcomeScope::Device }
 }
 
-/// Puts what became of the well-formed tokens in their places, and `other` in all others of `count`.
+/// Puts the results of the well-formed tokens at their positions, and `other` at all others of `count`.
 fn spread<T: Clone>(sent: Vec<T>, other: T, places: Option<&[usize]>, count: usize) -> Vec<T> {
     let Some(places) = places else { return sent };
     let mut all = vec![other; count];
@@ -151,11 +151,11 @@ fn spread<T: Clone>(sent: Vec<T>, other: T, places: Option<&[usize]>, count: usi
 fn is_device_token(token: &str) -> bool {
     (TOKEN_MIN_DIGITS..=TOKEN_MAX_DIGITS).contains(&token.len())
         && token.len().is_multiple_of(2)
-        // Looking at all of it without stopping early is a few wide instructions.
+        // Checking all bytes without an early exit compiles to a few wide instructions.
         && token.bytes().fold(true, |all, byte| all & byte.is_ascii_hexdigit())
 }
 
-/// Returns the delivery's number as a UUID: the same at every attempt, so that Apple can tell a repeat.
+/// Returns the delivery's number as a UUID: the same at every attempt, so that Apple can detect a repeat.
 fn apns_id(message: MessageId, device: DeviceId) -> Hyphenated {
     Uuid::from_u128(Batch::delivery_bits(message, device)).hyphenated()
 }
@@ -187,10 +187,10 @@ impl Provider for Apns {
         constant.push((AUTHORIZATION, bearer.clone()));
         let call = RequestBatch { constant, path: None, requests, start_within, keep: KEEP, repeated };
         let sending = self.client.start(call.clone());
-        // Told early only where no token was too old: what was refused for that goes once more.
+        // Passed to `early` only if no token was too old, because requests refused for that are sent again.
         let again = match sending.most(cut.clone()).await {
             Some(part) if !part.replies.others().any(|(_, reply)| is_expired(reply)) => {
-                // What is waited for so long must not keep the memory of all.
+                // The remaining requests must not hold the memory of all.
                 drop(call);
                 let answered = replies::early(part, |response| self.read(response));
                 early(spread(answered, Some(malformed()), places.as_deref(), count));
@@ -203,7 +203,7 @@ impl Provider for Apns {
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report((self.kind(), &self.host), &replies, words);
         let sent = replies::outcomes(replies, |response| self.read(response));
-        // Repeated attempts meet what was refused before, and do not speak for the push service.
+        // Repeated attempts are mostly refused again, and are no evidence about the push service.
         if !repeated {
             replies::obey(&self.client, &sent);
         }
@@ -215,7 +215,7 @@ impl Provider for Apns {
             return Some(reason);
         }
         self.client.warm();
-        // Signed before the first message waits for it.
+        // Signed in advance, so that the first message does not wait for it.
         let _ = self.tokens.get(self.clock.now());
         None
     }

@@ -1,4 +1,4 @@
-//! What is sent to APNs, and what APNs would refuse.
+//! Requests to APNs, and the checks against APNs' limits.
 //!
 //! Sources: Apple, "Sending notification requests to APNs" and "Generating a remote notification".
 
@@ -44,9 +44,9 @@ const PRIORITY: HeaderName = HeaderName::from_static("apns-priority");
 const EXPIRATION: HeaderName = HeaderName::from_static("apns-expiration");
 const COLLAPSE_ID: HeaderName = HeaderName::from_static("apns-collapse-id");
 
-/// The part of a push that is the same for every device.
+/// The part of a push that all devices share.
 pub struct Push {
-    /// All headers but `authorization` and `apns-id`.
+    /// All headers except `authorization` and `apns-id`.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Bytes,
@@ -67,7 +67,7 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     let push_type = own(&PUSH_TYPE).unwrap_or_else(|| usual_push_type(&spec.content).to_owned());
     // A background push must have priority 5 (Apple, "Sending notification requests to APNs").
     let urgent = spec.priority == Priority::High && push_type != "background";
-    // 0 is now or never; anything else is an instant.
+    // 0 means now or never; any other value is an instant.
     let expires_s = if spec.ttl.as_seconds() == 0 { 0 } else { message.expires_at().as_millis() / 1_000 };
     let collapse =
         own(&COLLAPSE_ID).or_else(|| spec.collapse_key.as_ref().map(|key| collapse_id(key).into_owned()));
@@ -82,8 +82,8 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     texts.into_iter().filter_map(value).collect()
 }
 
-/// Returns the `apns-collapse-id` of a key: the key, or its hash where it has too many bytes. A key that no header may carry
-/// is refused today; one that was kept before gets a hash too.
+/// Returns the `apns-collapse-id` of a key: the key, or its hash if the key has too many bytes. A key that is no valid header value is
+/// refused today; a stored older one is hashed as well.
 pub(crate) fn collapse_id(key: &CollapseKey) -> Cow<'_, str> {
     let text = key.as_str();
     if text.len() <= COLLAPSE_ID_MAX_BYTES && fits_header(text) {
@@ -92,7 +92,7 @@ pub(crate) fn collapse_id(key: &CollapseKey) -> Cow<'_, str> {
     Cow::Owned(blake3::hash(text.as_bytes()).to_hex().to_string())
 }
 
-/// Some push types have topics of their own, made from the bundle id.
+/// Returns the default topic of a push type; some types have their own, derived from the bundle id.
 fn usual_topic(bundle_id: &str, push_type: &str) -> String {
     let suffix = match push_type {
         "voip" => ".voip",
@@ -130,7 +130,7 @@ fn body(content: &Content) -> Vec<u8> {
     let aps = match &content.notification {
         Some(notification) => visible(notification, &mut fields),
         None if overridden_alert(content) => json!({}),
-        // Without an alert Apple wants this.
+        // Apple requires this if there is no alert.
         None => json!({"content-available": 1}),
     };
     fields.insert("aps".into(), aps);
@@ -152,7 +152,7 @@ fn visible(notification: &Notification, fields: &mut Map<String, Value>) -> Valu
     }
     let mut aps = json!({"alert": alert});
     if let Some(image) = &notification.image {
-        // The app's extension is asked, which loads the picture.
+        // It invokes the app's extension, which loads the picture.
         aps["mutable-content"] = 1.into();
         fields.insert("image".into(), image.as_str().into());
     }
@@ -162,7 +162,7 @@ fn visible(notification: &Notification, fields: &mut Map<String, Value>) -> Valu
 /// Checks a message against APNs' documented limits; the error names the field.
 pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let content = &spec.content;
-    // It becomes a part of the path.
+    // The token becomes a part of the path.
     if let Target::Token(TokenTarget { token, provider: ProviderKind::Apns, .. }) = &spec.target
         && !is_device_token(token.expose())
     {
@@ -206,7 +206,7 @@ fn header_problem(name: &str, text: &str) -> Option<String> {
         "apns-push-type" => (PUSH_TYPES.contains(&text), format!("must be one of {}", PUSH_TYPES.join(", "))),
         "apns-priority" => (matches!(text, "1" | "5" | "10"), "must be 1, 5 or 10".to_owned()),
         "apns-expiration" => {
-            // `parse` would take a sign as well.
+            // `parse` would accept a sign as well.
             let seconds = !text.starts_with('+') && text.parse::<u64>().is_ok_and(|s| s <= i64::MAX as u64);
             (seconds, "must be seconds since 1970, or 0".to_owned())
         }

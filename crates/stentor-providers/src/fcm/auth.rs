@@ -27,24 +27,24 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const REPLY_MAX_BYTES: usize = 64 * 1_024;
 /// Share of a token's life after which it is renewed while still in use, in percent.
 const RENEW_AFTER_PERCENT: u64 = 80;
-/// Shortest time between two renewals that a refused token causes.
+/// Shortest time between two renewals caused by refused tokens.
 const REPLACE_MIN_SPAN: Duration = Duration::from_secs(60);
 
-/// Why there is no access token.
+/// The reason for a missing access token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// The token endpoint refuses the key: only a new credential helps.
     #[error("the token endpoint refuses the service account: {0}")]
     Refused(String),
-    /// Every address of the token endpoint is one that may not be connected to.
+    /// All addresses of the token endpoint are refused by the outbound policy.
     #[error("the token endpoint may not be connected to: {0}")]
     AddressRefused(String),
-    /// The token endpoint, or the way to it, is down.
+    /// The token endpoint, or the network path to it, is down.
     #[error("the token endpoint is unavailable: {cause}")]
     Unavailable {
-        /// What went wrong.
+        /// The error.
         cause: String,
-        /// What its `Retry-After` said.
+        /// The delay in its `Retry-After`.
         retry_after: Option<Duration>,
     },
 }
@@ -56,13 +56,13 @@ pub struct Granted {
     expires_in: u64,
 }
 
-/// Reads the body of a grant; `None` when it is none.
+/// Parses the body of a grant; `None` if it is not one.
 #[must_use]
 pub fn parse_grant(body: &[u8]) -> Option<Granted> {
     serde_json::from_slice(body).ok().filter(|grant: &Granted| !grant.access_token.is_empty())
 }
 
-/// Reads why a grant was refused (RFC 6749, section 5.2), in words fit for a log.
+/// Parses the error of a refused grant (RFC 6749, section 5.2) into a message fit for a log.
 #[must_use]
 pub fn parse_refusal(status: u16, body: &[u8]) -> String {
     #[derive(Deserialize)]
@@ -94,28 +94,28 @@ struct GrantForm<'a> {
     assertion: &'a str,
 }
 
-/// The access token in use, renewed ahead of its end, by one request at a time.
+/// The current access token, renewed before it expires, by one request at a time.
 pub struct AccessTokens {
     http: reqwest::Client,
     key: EncodingKey,
     key_id: String,
     email: String,
     uri: Url,
-    /// The same as the credential writes it, which is what is signed.
+    /// The token endpoint as written in the credential, which is the signed audience.
     audience: String,
     outbound: Outbound,
     clock: Arc<dyn Clock>,
     held: Mutex<AccessTokenState>,
-    /// Held by whoever fetches a token.
+    /// Held during the request for a token.
     gate: tokio::sync::Mutex<()>,
-    /// Whether it was told that all addresses are refused.
+    /// True if it was logged that all addresses are refused.
     is_logged: AtomicBool,
 }
 
 #[derive(Default)]
 struct AccessTokenState {
     token: Option<AccessToken>,
-    /// Why the last attempt to get one failed; `None` once it did not.
+    /// The error of the last request for a token; `None` after a success.
     denied: Option<Denied>,
     replaced_at: Option<Timestamp>,
 }
@@ -128,7 +128,7 @@ struct AccessToken {
 }
 
 impl AccessTokens {
-    /// Gets ready for a service account; fetches nothing yet.
+    /// Prepares for a service account; fetches nothing yet.
     pub fn new(credential: &FcmCredential, setup: &Setup) -> Result<Self, CredentialError> {
         let key =
             credential.signing_key().map_err(|()| unusable("private_key", "must be an RSA key in PEM"))?;
@@ -149,7 +149,7 @@ impl AccessTokens {
         })
     }
 
-    /// Returns the `authorization` header: the token in use, or a new one if that has ended.
+    /// Returns the `authorization` header: the current token, or a new one if that has expired.
     ///
     /// Late in a token's life it also starts its renewal in the background.
     pub async fn get(self: &Arc<Self>) -> Result<HeaderValue, Denied> {
@@ -161,7 +161,7 @@ impl AccessTokens {
             return Ok(token.bearer);
         }
         let _gate = self.gate.lock().await;
-        // Whoever had the gate before may have fetched it.
+        // The previous holder of the gate may have fetched it.
         match self.current(self.clock.now()) {
             Some(token) => Ok(token.bearer),
             None => self.fetch().await,
@@ -172,7 +172,7 @@ impl AccessTokens {
     pub async fn replace(self: &Arc<Self>, refused: &HeaderValue) -> Option<HeaderValue> {
         let _gate = self.gate.lock().await;
         let now = self.clock.now();
-        // Whoever had the gate before may have replaced it.
+        // The previous holder of the gate may have replaced it.
         if let Some(token) = self.current(now).filter(|token| token.bearer != refused) {
             return Some(token.bearer);
         }
@@ -184,12 +184,12 @@ impl AccessTokens {
         self.fetch().await.inspect_err(told).ok()
     }
 
-    /// Returns why the last attempt to get a token failed, unless one was got since.
+    /// Returns the error of the last request for a token, unless a later one succeeded.
     pub(super) fn trouble(&self) -> Option<ProviderTrouble> {
         self.lock().denied.as_ref().map(|denied| self.describe(denied))
     }
 
-    /// Returns why there is no token, with where it was asked for.
+    /// Describes an error, with the host of the token endpoint.
     pub(super) fn describe(&self, denied: &Denied) -> ProviderTrouble {
         let cause = match denied {
             Denied::Refused(words) => format!("refuses the service account: {words}"),
@@ -201,10 +201,10 @@ impl AccessTokens {
 
     fn may_replace(&self, now: Timestamp) -> bool {
         let mut held = self.lock();
-        // A clock that went back must not forbid it until it has caught up.
+        // A clock that went back must not block replacements until it has caught up.
         let recent = held.replaced_at.is_some_and(|at| at <= now && now < at.plus(REPLACE_MIN_SPAN));
         if !recent {
-            // Noted before anything is fetched: an endpoint that refuses must not be asked for each batch.
+            // Noted before the request: an endpoint that refuses must not be called for each batch.
             held.replaced_at = Some(now);
         }
         !recent
@@ -213,7 +213,7 @@ impl AccessTokens {
     fn renew_in_background(self: &Arc<Self>) {
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            // Somebody fetches one already.
+            // Another task is fetching one already.
             let Ok(_gate) = this.gate.try_lock() else { return };
             let now = this.clock.now();
             if this.current(now).is_some_and(|token| now < token.renew_at) {
@@ -227,7 +227,7 @@ impl AccessTokens {
         });
     }
 
-    /// Waits a little before the next try to renew ahead.
+    /// Postpones the next early renewal a little.
     fn postpone(&self, now: Timestamp) {
         if let Some(token) = &mut self.lock().token {
             token.renew_at = now.plus(REPLACE_MIN_SPAN);
@@ -241,7 +241,7 @@ impl AccessTokens {
     async fn fetch(&self) -> Result<HeaderValue, Denied> {
         let fetched = self.ask().await;
         match &fetched {
-            // Told once, until it is otherwise.
+            // Logged once, until the result changes.
             Err(cause @ Denied::AddressRefused(_)) if !self.is_logged.swap(true, Relaxed) => {
                 tracing::warn!(host = self.uri.host_str(), %cause, "no FCM access token");
             }
@@ -253,10 +253,10 @@ impl AccessTokens {
     }
 
     async fn ask(&self) -> Result<HeaderValue, Denied> {
-        // An address instead of a name is not looked up.
+        // A literal address is not looked up.
         let checked = self.outbound.check_host(self.uri.host_str().unwrap_or_default());
         checked.map_err(|refused| Denied::AddressRefused(refused.to_string()))?;
-        // Taken before the request: from here on the token's life is counted, lest it is used after its end.
+        // Taken before the request: the token's life counts from here, so that the token is not used after its end.
         let now = self.clock.now();
         let assertion = self.assertion(now)?;
         let form = GrantForm { grant_type: GRANT_TYPE, assertion: &assertion };
@@ -285,7 +285,7 @@ impl AccessTokens {
     }
 }
 
-/// Builds a client that goes to permitted addresses only: by itself, not through a proxy, and wherever it is sent on to, not there.
+/// Builds a client that connects to permitted addresses only: it uses no proxy and follows no redirects.
 fn http_client(ca_pem: Option<&str>, outbound: &Outbound) -> Result<reqwest::Client, CredentialError> {
     let mut builder = reqwest::Client::builder()
         .timeout(REQUEST_TIMEOUT)
@@ -336,7 +336,7 @@ fn granted(
 
 fn unreachable(cause: &reqwest::Error) -> Denied {
     let mut text = cause.to_string();
-    // The library wraps what the resolver refused.
+    // The library wraps the resolver's refusal.
     let mut source = std::error::Error::source(cause);
     while let Some(inner) = source {
         if let Some(refused) = inner.downcast_ref::<Refused>() {

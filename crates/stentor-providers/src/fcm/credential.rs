@@ -1,4 +1,4 @@
-//! The service-account JSON as Google issues it, and the overrides that may surround it.
+//! The service-account JSON as Google issues it, optionally wrapped with overrides.
 
 use jsonwebtoken::EncodingKey;
 use reqwest::Url;
@@ -13,29 +13,29 @@ const ENDPOINT: &str = "https://fcm.googleapis.com";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 const WRAPPED: &[&str] = &["service_account", "endpoint", "token_endpoint", "server_name", "ca_pem"];
 
-/// A service account, and where its requests go.
+/// A service account, and the endpoints of its requests.
 #[derive(Debug)]
 pub struct FcmCredential {
-    /// Project that the messages belong to.
+    /// Project of the messages.
     pub project_id: String,
-    /// Who asks for access tokens.
+    /// The account's email, which is the issuer of the assertions.
     pub client_email: String,
-    /// Which of its keys signs.
+    /// The id of the signing key.
     pub private_key_id: String,
     /// That key, PKCS#8 in PEM.
     pub private_key: SecretString,
-    /// Where access tokens come from.
+    /// The URI of the token endpoint; also the audience of the signed assertion.
     pub token_uri: String,
-    /// Path of the field that says so.
+    /// Path of the field with the token URI.
     pub token_uri_field: String,
-    /// Where messages go.
+    /// The endpoint for messages.
     pub endpoint: Endpoint,
-    /// Certificates that may vouch for both, when not those of the operating system.
+    /// Trusted certificates for both endpoints, if not those of the operating system.
     pub ca_pem: Option<String>,
 }
 
 impl FcmCredential {
-    /// Reads either the bare service-account JSON or `{"service_account": {...}, "endpoint": ..., ...}`.
+    /// Parses either the bare service-account JSON or `{"service_account": {...}, "endpoint": ..., ...}`.
     pub fn parse(secret: &str) -> Result<Self, CredentialError> {
         let outer = parse(secret)?;
         match outer.get("service_account") {
@@ -76,7 +76,7 @@ impl FcmCredential {
         Ok(credential)
     }
 
-    /// Lists the hosts that are connected to, each with the field that names it.
+    /// Lists the hosts of its connections, each with the field that names it.
     pub(crate) fn hosts(&self) -> Vec<(String, String)> {
         let token_host = Url::parse(&self.token_uri).ok().and_then(|url| url.host_str().map(str::to_owned));
         vec![
@@ -85,13 +85,13 @@ impl FcmCredential {
         ]
     }
 
-    /// Returns the key in the form that signs; fails when it is not an RSA key.
+    /// Returns the signing key; fails if it is not an RSA key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_rsa_pem(self.private_key.expose_secret().as_bytes()).map_err(drop)
     }
 }
 
-/// Checks that access tokens can be asked for there; the error never shows the URL.
+/// Checks that a URL can be a token endpoint; the error never shows the URL.
 fn check_token_uri(text: &str) -> Result<(), &'static str> {
     let wrong = "must be a URL such as https://host/token";
     let url = Url::parse(text).map_err(|_| wrong)?;

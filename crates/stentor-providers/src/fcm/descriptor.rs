@@ -1,4 +1,4 @@
-//! What the rest of the house knows of FCM.
+//! The descriptor of FCM.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         field: "android",
         about: "FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of \
             all others) and `apns` are parts of FCM's message as it takes them.",
-        help: "What only Android devices get (an object as FCM takes it)",
+        help: "Content for Android devices only (an object as FCM takes it)",
     }),
     quota_per_minute: Some(QUOTA_PER_MINUTE),
     // No bound is documented.
@@ -67,18 +67,18 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     example: "service-account.json",
 };
 
-/// What else stands in it is kept and not read.
+/// Fields of the service account; other fields are stored and not read.
 const SERVICE_ACCOUNT: &[CredentialField] = &[
-    CredentialField::required("type", CredentialFieldKind::Choice(&ACCOUNT_TYPE), "Which kind of account"),
+    CredentialField::required("type", CredentialFieldKind::Choice(&ACCOUNT_TYPE), "Kind of account"),
     CredentialField::required("project_id", CredentialFieldKind::Text, "Project that the messages belong to"),
-    CredentialField::required("client_email", CredentialFieldKind::Text, "Who asks for access tokens"),
-    CredentialField::required("private_key_id", CredentialFieldKind::Text, "Which of its keys signs"),
-    CredentialField::required("private_key", CredentialFieldKind::Pem, "That key"),
-    CredentialField::optional("token_uri", CredentialFieldKind::Url, "Where access tokens come from"),
+    CredentialField::required("client_email", CredentialFieldKind::Text, "Account that requests access tokens"),
+    CredentialField::required("private_key_id", CredentialFieldKind::Text, "Id of the key that signs"),
+    CredentialField::required("private_key", CredentialFieldKind::Pem, "Private key that signs"),
+    CredentialField::optional("token_uri", CredentialFieldKind::Url, "Address of the token endpoint"),
 ];
 
 const ACCOUNT_TYPE: Choice =
-    Choice { name: "FcmAccountType", words: &["service_account"], about: "Which kind of account." };
+    Choice { name: "FcmAccountType", words: &["service_account"], about: "Kind of account." };
 
 fn payload_bytes(message: &Message) -> usize {
     BodyTemplate::new(message, message.due_at)

@@ -1,4 +1,4 @@
-//! What FCM's answers mean. Source: FCM v1 `ErrorCode` reference and the `google.rpc.Status` error model.
+//! Interpretation of FCM's responses. Source: FCM v1 `ErrorCode` reference and the `google.rpc.Status` error model.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 
 use crate::replies;
 
-/// Wait after `QUOTA_EXCEEDED` when FCM names none (its quota is counted per minute).
+/// Delay after `QUOTA_EXCEEDED` if FCM states none (its quota is counted per minute).
 pub const QUOTA_WAIT_DEFAULT_SECONDS: u64 = 60;
 
 /// The field of a message that names the device.
 const TOKEN_FIELD: &str = "message.token";
-/// FCM's words for a payload beyond its limit.
+/// FCM's message for a payload beyond its limit.
 const TOO_BIG: &str = "too big";
-/// What the subject of a quota begins with that the whole project has used up.
+/// Prefix of the subject if the quota of the whole project is exceeded.
 const PROJECT: &str = "project:";
 
-/// The parts of an error body that matter.
+/// The relevant parts of an error body.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Status {
     /// The general status, for example `INVALID_ARGUMENT`.
     pub status: String,
-    /// Words for people.
+    /// The message for people.
     pub message: String,
     details: Vec<Detail>,
 }
@@ -34,7 +34,7 @@ pub struct Status {
 struct Detail {
     error_code: String,
     field_violations: Vec<FieldViolation>,
-    /// Of a `google.rpc.QuotaFailure`.
+    /// From a `google.rpc.QuotaFailure`.
     violations: Vec<ExceededQuota>,
 }
 
@@ -51,7 +51,7 @@ struct ExceededQuota {
     subject: String,
 }
 
-/// Reads an error body; an empty status when it is none.
+/// Parses an error body; the status is empty if it is not one.
 #[must_use]
 pub fn parse(body: &[u8]) -> Status {
     #[derive(Default, Deserialize)]
@@ -62,7 +62,7 @@ pub fn parse(body: &[u8]) -> Status {
     serde_json::from_slice::<ErrorReply>(body).unwrap_or_default().error
 }
 
-/// Returns of an error body what [`outcome`] and a log need: the codes, the first words, and whom it blames.
+/// Reduces an error body to the parts needed by [`outcome`] and a log: the codes, the beginning of the message, and the named culprit.
 #[must_use]
 pub fn excerpt(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
@@ -89,7 +89,7 @@ pub fn excerpt(body: &[u8]) -> Vec<u8> {
 }
 
 impl Status {
-    /// Returns FCM's own code, or the general status when there is none.
+    /// Returns FCM's own code, or the general status if there is none.
     fn code(&self) -> &str {
         let own = self.details.iter().map(|detail| detail.error_code.as_str()).find(|code| !code.is_empty());
         own.unwrap_or(&self.status)
@@ -99,16 +99,16 @@ impl Status {
         self.details.iter().any(|detail| !detail.error_code.is_empty())
     }
 
-    /// Returns whether the token is what is invalid.
+    /// Returns true if the error is an invalid token.
     fn blames_token(&self) -> bool {
         let mut violations = self.details.iter().flat_map(|detail| &detail.field_violations);
         let by_field =
             violations.any(|violation| matches!(violation.field.as_str(), TOKEN_FIELD | "message.fid"));
-        // Where no field is named the words are all there is.
+        // Without a named field only the message is left.
         by_field || self.message.contains("registration token")
     }
 
-    /// Returns whether the quota that was exceeded is named as the project's.
+    /// Returns true if the error names the project's quota as exceeded.
     fn names_project(&self) -> bool {
         let mut quotas = self.details.iter().flat_map(|detail| &detail.violations);
         quotas.any(|quota| quota.subject.starts_with(PROJECT))
@@ -119,20 +119,20 @@ impl Status {
     }
 }
 
-/// Returns FCM's words for a refused credential, fit for a log.
+/// Returns FCM's message about a refused credential, fit for a log.
 pub(super) fn words(body: &[u8]) -> Option<String> {
     let error = parse(body);
     let about_device = error.code() == "SENDER_ID_MISMATCH";
     (!about_device).then(|| replies::printable(&format!("{} {}", error.code(), error.message)))
 }
 
-/// Returns whether a request was refused because its access token is not valid (any more).
+/// Returns true if a request was refused because its access token is not valid (any more).
 #[must_use]
 pub fn lacks_access_token(status: u16, body: &[u8]) -> bool {
     status == 401 && !parse(body).has_own_code()
 }
 
-/// Returns the meaning of an answer; `retry_after` is its header.
+/// Returns the outcome of a response; `retry_after` is from its header.
 #[must_use]
 pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
     if (200..300).contains(&status) {
@@ -150,12 +150,12 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
         "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" if error.names_project() => {
             throttled(OutcomeScope::Service, retry_after)
         }
-        // The device's quota or the project's: FCM does not say, so the share of such answers does.
+        // Either the device's or the project's quota: FCM does not specify it, so the share of such responses decides.
         "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" => throttled(OutcomeScope::Credential, retry_after),
         "UNAVAILABLE" | "INTERNAL" | "DEADLINE_EXCEEDED" | "ABORTED" => {
             unavailable(Reason::Unavailable, retry_after)
         }
-        // Said of devices behind a third party only, so the others must not wait for it.
+        // Concerns only devices behind a third party, so the others must not wait for it.
         "THIRD_PARTY_AUTH_ERROR" | "APNS_AUTH_ERROR" => {
             Outcome::Unavailable { reason: Reason::ThirdPartyAuth, scope: OutcomeScope::Device, retry_after }
         }
@@ -166,7 +166,7 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
     })
 }
 
-/// The token is kept unless it is named as the culprit.
+/// Returns the outcome of an invalid argument. The token is kept unless the error names it as the culprit.
 fn invalid_argument(error: &Status) -> Outcome {
     if error.blames_token() {
         return rejected(Reason::InvalidToken, OutcomeScope::Device);
@@ -175,13 +175,13 @@ fn invalid_argument(error: &Status) -> Outcome {
     rejected(reason, OutcomeScope::Payload)
 }
 
-/// For answers without a known code, such as those of a proxy.
+/// Returns the outcome of a response without a known code, such as a proxy's.
 fn by_http_status(status: u16, retry_after: Option<Duration>) -> Outcome {
     match status {
         400 | 422 => rejected(Reason::InvalidPayload, OutcomeScope::Payload),
         413 => rejected(Reason::PayloadTooLarge, OutcomeScope::Payload),
         401 | 403 => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
-        // Without its own code this is not about the token: the project does not exist.
+        // Without its own code this does not concern the token: the project does not exist.
         404 => rejected(Reason::UnknownAnswer, OutcomeScope::Credential),
         429 => throttled(OutcomeScope::Credential, retry_after),
         500.. | 408 => unavailable(Reason::Unavailable, retry_after),

@@ -30,15 +30,15 @@ use crate::outbound::HostRoute;
 use crate::subset::Subset;
 use crate::{Setup, replies, trouble};
 
-/// Messages per minute that a project may send unless Google grants more (Firebase documentation, "Throttling and quotas").
+/// Messages per minute that a project may send by default, unless Google grants more (Firebase documentation, "Throttling and quotas").
 pub const QUOTA_PER_MINUTE: u32 = 600_000;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What is kept of a refusal.
+/// The parts of an error response that are kept.
 const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
 
-/// What was not even tried.
+/// The outcome of a delivery that was not attempted.
 const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
 
 /// FCM through one service account.
@@ -53,7 +53,7 @@ pub struct Fcm {
 }
 
 impl Fcm {
-    /// Reads a credential: a service-account JSON, or one with overrides around it.
+    /// Parses a credential: a service-account JSON, or one wrapped with overrides.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
         let mut credential = FcmCredential::parse(secret)?;
         credential.endpoint.addresses = Arc::new(setup.outbound.clone());
@@ -85,8 +85,8 @@ impl Fcm {
         errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
     }
 
-    /// Sends again, with a new access token, what was refused for want of one; such requests were not processed. Without
-    /// the pushes, which are forgotten where nearly all were answered, nothing goes again.
+    /// Resends, with a new access token, the requests refused for an invalid one; such requests were not processed. `of` is `None` once the
+    /// pushes were dropped because nearly all had been answered; then nothing is sent again.
     async fn send_refused_again(
         &self,
         bearer: &HeaderValue,
@@ -151,7 +151,7 @@ impl Provider for Fcm {
         let count = batch.devices.len();
         let bearer = tokio::select! {
             bearer = self.tokens.get() => bearer,
-            // Without a token nothing can have been sent.
+            // Without an access token nothing can have been sent.
             () = cut.clone() => return vec![UNSENT; count],
         };
         let bearer = match bearer {
@@ -164,9 +164,9 @@ impl Provider for Fcm {
         let call = RequestBatch { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
         let sending = self.client.start(call);
         let again = match sending.most(cut.clone()).await {
-            // Told early only where no token was refused: what was goes once more.
+            // Passed to `early` only if no token was refused, because requests refused for that are sent again.
             Some(part) if !part.replies.others().any(|(_, reply)| lacks_token(reply)) => {
-                // What is waited for so long must not keep the memory of all.
+                // The remaining requests must not hold the memory of all.
                 drop(pushes);
                 early(replies::early(part, |response| self.read(response)));
                 None
@@ -177,11 +177,11 @@ impl Provider for Fcm {
         self.send_refused_again(&bearer, again, &mut replies, cut).await;
         replies::report((self.kind(), &self.host), &replies, |response| errors::words(response.body()));
         let mut outcomes = replies::outcomes(replies, |response| self.read(response));
-        // Repeated attempts meet what was refused before, and do not speak for the push service.
+        // Repeated attempts are mostly refused again, and are no evidence about the push service.
         if !repeated {
             replies::obey(&self.client, &outcomes);
         }
-        // Where tokens were missing nothing was sent.
+        // Devices without a push token were not sent to.
         outcomes.resize(count, UNSENT);
         outcomes
     }

@@ -1,4 +1,4 @@
-//! What is sent to FCM, and what FCM would refuse. Source: FCM v1 `projects.messages` reference.
+//! Requests to FCM, and the checks against FCM's limits. Source: FCM v1 `projects.messages` reference.
 
 use serde_json::{Map, Value, json};
 use stentor_core::device::ProviderKind;
@@ -10,7 +10,7 @@ use crate::apns::payload::collapse_id;
 use crate::header_text::{fits_header, is_header_name};
 use crate::json;
 
-/// Most bytes of keys and values that reach a device.
+/// Largest size of the keys and values that reach a device, in bytes.
 pub const PAYLOAD_MAX_BYTES: usize = 4_096;
 const TTL_MAX_SECONDS: u64 = 28 * 24 * 3_600;
 const RESERVED_KEYS: &[&str] = &["from", "message_type"];
@@ -27,12 +27,12 @@ const ANDROID_FIELDS: &[&str] = &[
     "bandwidthConstrainedOk",
     "restrictedSatelliteOk",
 ];
-/// Parts of a message beside Android's that may stand among its fields, because no field there has these names.
+/// Parts of a message that may be given among Android's fields although they stand beside them, because no Android field has these names.
 const WEB: &str = "webpush";
 const ANDROID_V2: &str = "androidV2";
 const APPLE: &str = "apns";
 const WEB_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions"];
-/// Longest `Topic` of Web Push, and its words for `Urgency` (RFC 8030, 5.3 and 5.4).
+/// Longest `Topic` of Web Push, and the values of `Urgency` (RFC 8030, 5.3 and 5.4).
 const WEB_TOPIC_MAX_LETTERS: usize = 32;
 const URGENCIES: &[&str] = &["very-low", "low", "normal", "high"];
 const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
@@ -44,11 +44,11 @@ pub struct BodyTemplate {
 }
 
 impl BodyTemplate {
-    /// Writes all that is the same for every device; ttl is what is left at `now`.
+    /// Encodes the part that all devices share; the ttl is the remaining one at `now`.
     #[must_use]
     pub fn new(message: &Message, now: Timestamp) -> Self {
         let rest = Value::Object(rest(message, now)).to_string();
-        // The token comes first, so that what follows is one piece.
+        // The token comes first, so that the rest is one piece.
         let after = match rest.strip_prefix('{') {
             Some(fields) => format!("\",{fields}}}"),
             None => "\"}}".to_owned(),
@@ -56,10 +56,10 @@ impl BodyTemplate {
         Self { before: br#"{"message":{"token":""#.to_vec(), after: after.into_bytes() }
     }
 
-    /// Returns the body for one device in parts, to whoever writes it.
+    /// Passes the body for one device, in parts, to `write`.
     pub fn with_token<T>(&self, token: &str, write: impl FnOnce(&[&[u8]]) -> T) -> T {
-        // A push token is visible ASCII: nothing else needs escaping. `contains` looks at 16 bytes at once; a loop over both
-        // was compiled byte by byte and took 5 % of a campaign.
+        // A push token is visible ASCII: nothing else needs escaping. `contains` compares 16 bytes at once; a loop over both was compiled
+        // byte by byte and took 5 % of a campaign.
         let bytes = token.as_bytes();
         if !bytes.contains(&b'"') && !bytes.contains(&b'\\') {
             return write(&[&self.before, token.as_bytes(), &self.after]);
@@ -81,7 +81,7 @@ fn rest(message: &Message, now: Timestamp) -> Map<String, Value> {
     let mut own = camel(content.overrides.get(&ProviderKind::Fcm));
     let apple = own.remove(APPLE);
     fields.extend(own.remove_entry(WEB));
-    // FCM refuses a message that has both forms.
+    // FCM refuses a message with both forms.
     match own.remove_entry(ANDROID_V2) {
         Some((name, instead)) => fields.insert(name, instead),
         None => fields.insert("android".into(), Value::Object(android(message, now, &own))),
@@ -103,7 +103,7 @@ fn android(message: &Message, now: Timestamp, own: &Map<String, Value>) -> Map<S
     android
 }
 
-/// Returns for Apple devices behind FCM what the message says; FCM's own defaults are 30 days and priority 10.
+/// Returns the part for Apple devices behind FCM; FCM's own defaults are 30 days and priority 10.
 fn apns(message: &Message, beside: Option<&Map<String, Value>>) -> Map<String, Value> {
     let spec = &message.spec;
     let visible = spec.content.notification.is_some();
@@ -128,7 +128,7 @@ fn expiration(message: &Message) -> i64 {
     if message.spec.ttl.as_seconds() == 0 { 0 } else { message.expires_at().as_millis() / 1_000 }
 }
 
-/// Spells the names of the first level in one way, so that an override meets what it overrides.
+/// Converts the names of the first level to camel case, so that an override matches the overridden field.
 fn camel(map: Option<&Map<String, Value>>) -> Map<String, Value> {
     let entries = map.into_iter().flatten();
     entries.map(|(name, value)| (json::camel_case(name), value.clone())).collect()
@@ -151,7 +151,7 @@ fn check_key(key: &str, path: &str) -> Result<(), Invalid> {
     if reserved { Err(Invalid::new(format!("{path}.{key}"), "this key is reserved by FCM")) } else { Ok(()) }
 }
 
-/// Checks the parts that stand beside Android's, and takes them out.
+/// Checks the parts that stand beside Android's, and removes them.
 fn check_beside(android: &mut Map<String, Value>) -> Result<(), Invalid> {
     if let Some(apple) = json::object(android, APPLE, "android")? {
         check_apns(&camel(Some(apple)))?;
@@ -223,7 +223,7 @@ fn check_apns(apns: &Map<String, Value>) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses what FCM could hand to no other push service: these become its headers (RFC 8030, 5).
+/// Fails on headers that FCM could not pass to another push service: these become its headers (RFC 8030, 5).
 fn check_headers(headers: &Map<String, Value>, path: &str) -> Result<(), Invalid> {
     for (name, value) in headers {
         let text = value.as_str().unwrap_or_default();
@@ -256,7 +256,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Counts keys and values, as FCM does, of what reaches an Android device.
+/// Checks the size of the part for an Android device, counting keys and values as FCM does.
 fn check_size(content: &Content, android: &Map<String, Value>) -> Result<(), Invalid> {
     let data = match android.get("data") {
         Some(instead) => bytes_of(instead),

@@ -1,4 +1,4 @@
-//! Our own push service: what it accepts is in the ledger, and its connections give it to the devices from there.
+//! The gateway, our own push service: deliveries that it accepts are in the ledger, from which its connections send them to the devices.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     platforms: &[Platform::Linux],
     overrides: Some(Overrides {
         field: "gateway",
-        about: "What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.",
-        help: "what devices of the gateway get, as JSON",
+        about: "Content for devices of the gateway beside notification and data: `raw`, bytes in base64, and `encoding`.",
+        help: "content for devices of the gateway only, as JSON",
     }),
     quota_per_minute: None,
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
@@ -51,7 +51,7 @@ const FIELDS: &[CredentialField] = &[
     CredentialField::optional(
         "open_registration",
         CredentialFieldKind::Flag,
-        "Whether anybody may register a device of the app, as a browser does for a site it visits",
+        "Allows anyone to register a device of the app, as a browser does for a site that it visits",
     )
     .asked(Input::Named(Flag::new("open-registration", "YES"))),
     CredentialField::optional(
@@ -63,7 +63,7 @@ const FIELDS: &[CredentialField] = &[
     CredentialField::optional(
         "vapid_proof",
         CredentialFieldKind::Text,
-        "Token signed with that key (RFC 8292) whose `aud` is the app's id: takes the key from an app that only names it",
+        "Token signed with that key (RFC 8292), with the app's id as `aud`: takes the key from an app that only names it",
     )
     .asked(Input::Named(Flag::new("vapid-proof", "TOKEN"))),
     schema::quota("none"),
@@ -77,7 +77,7 @@ const VAPID_KEY: TextForm = TextForm {
     about: Some("Point of P-256, uncompressed, in base64url without padding."),
 };
 
-/// Checks what devices get beside notification and data: bytes are base64, and texts can be put into frames.
+/// Checks the override for devices of the gateway: bytes are base64, and texts fit into frames.
 fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let Some(own) = spec.content.overrides.get(&ProviderKind::Gateway) else { return Ok(()) };
     let wrong = |name: &str, problem: &str| Err(Invalid::new(format!("gateway.{name}"), problem));
@@ -98,20 +98,20 @@ fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Returns whether a text is base64 in either alphabet, padded or not.
+/// Returns true if a text is base64 in either alphabet, padded or not.
 fn is_base64(text: &str) -> bool {
     let text = text.trim_end_matches('=');
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
     text.len() % 4 != 1 && text.bytes().all(is_letter)
 }
 
-/// More than the rest of the server can do: accepting is never what is waited for.
+/// More than the rest of the server can process: this provider is never the bottleneck.
 const RATE_PER_SECOND: u64 = 10_000_000;
 
-/// Letters of 65 bytes in base64url.
+/// Length of 65 bytes in base64url.
 const VAPID_KEY_LETTERS: usize = 87;
 
-/// Takes every delivery over: from then on it waits in the ledger for its device.
+/// Accepts every delivery: from then on it waits in the ledger for its device.
 #[derive(Debug, Default)]
 struct GatewayAdapter;
 

@@ -1,4 +1,4 @@
-//! A push service that takes everything and sends nothing; for trials and tests.
+//! A push service that accepts everything and sends nothing; for trials and tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     open: |secret, _| Ok(Arc::new(Null::open(secret)?)),
 };
 
-/// More than the rest of the server can do: this provider is never what is waited for.
+/// More than the rest of the server can process: this provider is never the bottleneck.
 const RATE_PER_SECOND: u64 = 10_000_000;
 
 /// Accepts every attempt at once.
@@ -50,14 +50,14 @@ pub struct Null {
 }
 
 impl Null {
-    /// Reads a credential, which is an empty object.
+    /// Parses a credential, which is an empty object.
     pub fn open(secret: &str) -> Result<Self, CredentialError> {
         let map = credential::parse(secret)?;
         Fields::new(&map, "").only(&[])?;
         Ok(Self::default())
     }
 
-    /// Counts what was accepted so far.
+    /// Counts the accepted deliveries so far.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)

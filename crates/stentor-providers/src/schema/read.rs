@@ -61,7 +61,7 @@ impl<'de> DeserializeSeed<'de> for &CredentialField {
 }
 
 impl CredentialField {
-    /// Reads a value that may be `null` only where the field may be absent.
+    /// Reads a value; only an optional field may be `null`.
     fn read<'de, T: Deserialize<'de> + Into<Value>, D: Deserializer<'de>>(
         &self,
         from: D,

@@ -1,4 +1,4 @@
-//! Credentials: what is read, what is refused, and what never shows.
+//! Credentials: accepted and refused inputs, and the protection of secrets.
 
 use rcgen::{KeyPair, PKCS_ECDSA_P384_SHA384};
 use serde_json::{Value, json};

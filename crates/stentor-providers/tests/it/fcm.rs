@@ -108,7 +108,7 @@ async fn a_token_that_fcm_calls_malformed_ends_one_delivery_only() {
     assert_eq!(outcomes, [rejected(Reason::InvalidToken, OutcomeScope::Device), Outcome::Accepted]);
 }
 
-/// Ten tokens that begin with this.
+/// Returns ten tokens with this prefix.
 fn ten(prefix: &str) -> Vec<String> {
     (0..10).map(|n| format!("{prefix}-{n}")).collect()
 }
@@ -157,7 +157,7 @@ async fn a_few_answers_that_ask_to_wait_hold_nothing_back_and_slow_nothing_down(
         assert_eq!(outcomes.split_off(990), vec![throttled(17); 10]);
         assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
     }
-    // What rate and latency need is never less than this.
+    // The limit never falls below the product of rate and latency.
     assert!(limit() >= 1_024, "{} after six times ten in a thousand", limit());
 }
 
@@ -179,7 +179,7 @@ async fn a_service_that_can_take_only_half_gets_less_at_a_time_and_one_that_fail
     for _ in 0..6 {
         send(2).await;
     }
-    // What rate and latency need is never less than this.
+    // The limit never falls below the product of rate and latency.
     assert!(limit() >= 1_024, "{} after six times two in a thousand", limit());
     for _ in 0..6 {
         send(500).await;
@@ -307,7 +307,7 @@ async fn many_batches_at_once_fetch_one_access_token() {
     assert_eq!(scene.emulator.sums().wire.requests, 11);
 }
 
-/// Waits for all, side by side.
+/// Waits for all futures concurrently.
 async fn futures<F: Future + Unpin>(mut pending: Vec<F>) -> Vec<F::Output> {
     let mut done: Vec<Option<F::Output>> = pending.iter().map(|_| None).collect();
     std::future::poll_fn(|cx| {

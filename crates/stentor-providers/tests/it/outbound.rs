@@ -1,4 +1,4 @@
-//! Where adapters connect: never to an address that the operator does not allow.
+//! Connections of adapters: never to an address that the operator does not allow.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +26,7 @@ const ALLOWED: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const REFUSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const ADDRESS_REFUSED: Outcome = Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
 
-/// Names that mean something else at each look-up; the last meaning stays.
+/// A resolver with different addresses at each lookup; the last ones stay.
 #[derive(Debug)]
 struct Fickle(Mutex<VecDeque<Vec<Ipv4Addr>>>);
 
@@ -49,7 +49,7 @@ impl Addresses for Fickle {
     }
 }
 
-/// An emulator without TLS, and beside it somebody who must not be asked.
+/// An emulator without TLS, and a listener that must not be contacted.
 struct Scene {
     emulator: RunningFcm,
     trap: TcpListener,
@@ -84,7 +84,7 @@ impl Scene {
     }
 
     async fn was_sprung(&self) -> bool {
-        // What has connected waits to be accepted.
+        // A connection would wait to be accepted.
         tokio::time::timeout(Duration::from_millis(50), self.trap.accept()).await.is_ok()
     }
 }
@@ -138,7 +138,7 @@ async fn r17_nothing_is_allowed_by_default_and_all_is_well_with_one_word() {
     assert_eq!(scene.send(&scene.fcm(&secret, &["loopback"], names())).await, Outcome::Accepted);
 }
 
-/// Answers each request by sending it on to another place.
+/// Answers each request with a redirect to another address.
 async fn send_on(listener: TcpListener, to: SocketAddr) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let answer = format!(
@@ -159,7 +159,7 @@ async fn r17_a_token_endpoint_that_sends_on_is_not_followed() {
     let address = listener.local_addr().expect("bound");
     tokio::spawn(send_on(listener, scene.trap.local_addr().expect("bound")));
     let secret = scene.secret(&scene.url("127.0.0.1"), &format!("http://{address}/token"));
-    // Even where the other place is allowed.
+    // Even if the other address is allowed.
     let fcm = scene.fcm(&secret, &["loopback"], Fickle::new(&[&[ALLOWED]]));
     assert_eq!(scene.send(&fcm).await, rejected(Reason::CredentialRefused, OutcomeScope::Credential));
     assert!(!scene.was_sprung().await);
@@ -194,7 +194,7 @@ fn r17_each_host_of_a_credential_is_checked_and_its_field_is_named() {
         refused(json!({"service_account": account(metadata)})),
         named("service_account.token_uri", "169.254.169.254")
     );
-    // What is written beside the account is what counts.
+    // The field beside the account takes precedence.
     assert_eq!(refused(json!({"service_account": account(metadata), "token_endpoint": fine})), None);
     assert_eq!(
         refused(json!({"service_account": account(fine), "token_endpoint": metadata})),

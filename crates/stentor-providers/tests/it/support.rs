@@ -1,4 +1,4 @@
-//! What the tests share: keys, credentials, messages, batches, and a clock that stands still.
+//! Helpers of the tests: keys, credentials, messages, batches, and a manual clock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,7 +23,7 @@ use stentor_core::time::Timestamp;
 use stentor_emulators::policy::{Script, ScriptStep, ScriptedAnswer, ServiceError};
 use stentor_providers::{Limits, Outbound, Setup};
 
-/// A clock that moves only when told; it starts near the present, because the emulators look at signed times.
+/// A manual clock; it starts near the present, because the emulators check signed times.
 pub(crate) struct StillClock(AtomicI64);
 
 impl StillClock {
@@ -47,7 +47,7 @@ impl Clock for StillClock {
     }
 }
 
-/// Allows these networks beside the public internet.
+/// Allows these networks in addition to the public internet.
 pub(crate) fn allowing(networks: &[&str]) -> OutboundPolicy {
     OutboundPolicy::new(networks.iter().map(|text| text.parse().expect(text)).collect())
 }
@@ -57,10 +57,10 @@ pub(crate) fn setup(clock: &Arc<StillClock>) -> Setup {
     Setup { clock: Arc::<StillClock>::clone(clock), limits, outbound: Outbound::new(allowing(&["loopback"])) }
 }
 
-/// Made once: it takes long.
+/// Generated once, because it takes long.
 static RSA_KEY: LazyLock<KeyPair> = LazyLock::new(|| KeyPair::generate(KeySize::Rsa2048).expect("a key"));
 
-/// A service account of Google's making, but for its key.
+/// A service account in Google's format, with a generated key.
 pub(crate) struct Account {
     pub(crate) json: Value,
     pub(crate) public_key_pem: String,
@@ -92,7 +92,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
-/// A message that can be seen.
+/// Returns a message with a notification.
 pub(crate) fn message(number: u64, ttl_seconds: u64, clock: &StillClock) -> Arc<Message> {
     let notification = Notification { title: Some("Hi".into()), ..Notification::default() };
     let data = BTreeMap::from([("n".to_owned(), number.to_string())]);
@@ -135,7 +135,7 @@ pub(crate) fn unavailable(retry_after_s: Option<u64>) -> Outcome {
     Outcome::Unavailable { reason: Reason::Unavailable, scope: OutcomeScope::Service, retry_after }
 }
 
-/// Ends the test when it hangs.
+/// Fails the test if it hangs.
 pub(crate) async fn within<T>(seconds: u64, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), work).await.expect("ends in time")
 }

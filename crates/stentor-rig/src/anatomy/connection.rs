@@ -8,28 +8,28 @@ use crate::side::Side;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Two addresses and whether it is TCP; the same for both directions.
+/// Two addresses, and true for TCP; the same for both directions.
 type ConnectionKey = (SocketAddr, SocketAddr, bool);
 
 /// Every connection that was seen.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
     all: Vec<TracedConnection>,
-    /// Where the latest connection between two addresses is.
+    /// The index of the latest connection between two addresses.
     latest: HashMap<ConnectionKey, usize>,
 }
 
-/// What is known of one connection.
+/// The state of one connection.
 #[derive(Debug)]
 struct TracedConnection {
-    /// Who sent its first packet.
+    /// The side that sent its first packet.
     opener: Side,
     /// By the side that sends.
     streams: [ByteStream; 2],
     exchanges: Vec<Exchange>,
     is_opened: bool,
     is_closing: bool,
-    /// Whether the other side has answered in the exchange that goes on.
+    /// True if the other side has answered in the current exchange.
     is_answered: bool,
 }
 
@@ -69,7 +69,7 @@ impl TracedConnection {
         }
     }
 
-    /// Whether a packet begins a new connection between the same two addresses.
+    /// Returns true if a packet begins a new connection between the same two addresses.
     fn is_followed_by(&self, segment: &TransportPacket<'_>) -> bool {
         let is_first = matches!(segment.transport, TransportHeader::Tcp { is_syn: true, is_ack: false, .. });
         is_first && (self.is_opened || self.is_closing)
@@ -103,7 +103,7 @@ impl TracedConnection {
         }
     }
 
-    /// Begins a new exchange when the opener speaks again after an answer.
+    /// Begins a new exchange when the opener sends again after a response.
     fn turn(&mut self, packet: &Packet) {
         if packet.from != self.opener {
             self.is_answered = true;

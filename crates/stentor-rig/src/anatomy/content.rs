@@ -1,4 +1,4 @@
-//! What of an application's bytes is payload and what stands around it. Knows HTTP/1 and the records of TLS.
+//! Separates an application's bytes into payload and framing. Understands HTTP/1 and TLS records.
 
 /// Bytes of a head, or of a line between chunks, that are looked at; longer ones are no HTTP.
 const HEAD_MAX_BYTES: usize = 64 << 10;
@@ -30,19 +30,19 @@ enum ContentState {
     Beginning,
     /// In the head of a message.
     Head,
-    /// So many bytes of a body are left.
+    /// The number of body bytes left.
     Body(u64),
-    /// In the line that says how long the next chunk is.
+    /// In the size line before a chunk.
     ChunkSize,
-    /// So many bytes of a chunk are left; a line end follows.
+    /// The number of chunk bytes left; a line end follows.
     Chunk(u64),
     /// In the line end after a chunk.
     ChunkEnd,
-    /// In what follows the last chunk.
+    /// In the trailer after the last chunk.
     Trailer,
     /// In the header of a TLS record.
     Record,
-    /// So many bytes of a TLS record are left.
+    /// The number of bytes left of a TLS record.
     RecordBody { left: u64, is_application: bool },
     /// All the rest is payload.
     Opaque,
@@ -64,7 +64,7 @@ impl ContentReader {
         *self = Self { state: ContentState::Opaque, pending: Vec::new() };
     }
 
-    /// Reads some bytes and returns how many: none only at the very beginning, which is left then.
+    /// Reads some bytes and returns their number. It is 0 only in the beginning state, which is left then.
     fn step(&mut self, bytes: &[u8], kinds: &mut ContentBytes) -> usize {
         match self.state {
             ContentState::Beginning => self.begin(bytes),
@@ -101,7 +101,7 @@ impl ContentReader {
         }
     }
 
-    /// Finds out what is spoken, without taking a byte.
+    /// Detects the protocol without consuming a byte.
     fn begin(&mut self, bytes: &[u8]) -> usize {
         self.state = match bytes {
             [20..=23, 3, ..] => ContentState::Record,
@@ -111,7 +111,7 @@ impl ContentReader {
         0
     }
 
-    /// Reads up to and with an end mark, and asks what comes then.
+    /// Reads up to and including an end mark. `next` gives the state that follows.
     fn line_end(
         &mut self,
         bytes: &[u8],
@@ -170,7 +170,7 @@ impl ContentReader {
     }
 }
 
-/// Whether this is the beginning of a request or an answer of HTTP/1: a version, or a method in capitals and a space.
+/// Returns true for the beginning of an HTTP/1 request or response: a version, or a method in capitals and a space.
 fn looks_like_http(bytes: &[u8]) -> bool {
     if bytes.starts_with(b"HTTP/1.") {
         return true;
@@ -182,7 +182,7 @@ fn looks_like_http(bytes: &[u8]) -> bool {
         && !bytes.starts_with(b"PRI ")
 }
 
-/// What follows a head.
+/// Returns the state that follows a head.
 fn body_of(head: &[u8]) -> ContentState {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.split("\r\n");
@@ -207,7 +207,7 @@ fn body_of(head: &[u8]) -> ContentState {
     }
 }
 
-/// What follows the line before a chunk.
+/// Returns the state that follows the size line of a chunk.
 fn chunk_of(line: &[u8]) -> ContentState {
     let text = String::from_utf8_lossy(line);
     let digits = text.split([';', '\r']).next().unwrap_or_default().trim();

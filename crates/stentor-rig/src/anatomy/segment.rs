@@ -1,4 +1,4 @@
-//! What a packet says of itself, read from foreign bytes.
+//! The headers of a packet, parsed from untrusted bytes.
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, SocketAddr};
@@ -9,18 +9,18 @@ pub(super) struct TransportPacket<'a> {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) transport: TransportHeader,
-    /// What it carries.
+    /// The payload of the packet.
     pub(super) payload: &'a [u8],
 }
 
-/// How it is carried.
+/// The transport header of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransportHeader {
     Udp,
     Tcp { sequence: u32, is_syn: bool, is_ack: bool, is_end: bool },
 }
 
-/// Why there is no segment.
+/// The reason why there is no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoSegment {
     /// Another protocol.

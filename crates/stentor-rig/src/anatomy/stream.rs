@@ -1,9 +1,9 @@
-//! One direction of a TCP connection: what is new, what is repeated, and what it says once it is in order.
+//! One direction of a TCP connection: new bytes, repeated bytes, and the content in order.
 
 use super::content::{ContentBytes, ContentReader};
 use std::collections::BTreeMap;
 
-/// Bytes that wait for a missing piece; beyond, the piece is given up.
+/// The maximum number of bytes waiting for a missing piece; beyond it, the piece is given up.
 const WAITING_MAX_BYTES: usize = 8 << 20;
 
 /// The bytes of one direction, numbered from its first.
@@ -11,7 +11,7 @@ const WAITING_MAX_BYTES: usize = 8 << 20;
 pub(super) struct ByteStream {
     /// The sequence number of the first byte.
     first: Option<u32>,
-    /// How many bytes are there without a gap.
+    /// The number of bytes received without a gap.
     in_order: u64,
     /// Pieces behind a gap, by their place.
     waiting: BTreeMap<u64, Vec<u8>>,
@@ -19,19 +19,19 @@ pub(super) struct ByteStream {
     content: ContentReader,
 }
 
-/// What became of the payload of a packet.
+/// The result of taking the payload of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TakenPayload {
-    /// Bytes that were there before.
+    /// Bytes received before.
     pub(super) repeated: u64,
-    /// Bytes that were not.
+    /// Bytes received for the first time.
     pub(super) fresh: u64,
-    /// What became readable; more than `fresh` when a gap closed, less when one opened.
+    /// Bytes that became readable; more than `fresh` when a gap closed, less when one opened.
     pub(super) kinds: ContentBytes,
 }
 
 impl ByteStream {
-    /// Notes with which number the first byte will come.
+    /// Sets the sequence number of the first byte.
     pub(super) fn begin(&mut self, first: u32) {
         self.first.get_or_insert(first);
     }
@@ -82,7 +82,7 @@ impl ByteStream {
         pieces
     }
 
-    /// Reads what is in order now.
+    /// Reads the bytes that are in order now.
     fn read_on(&mut self) -> ContentBytes {
         let mut kinds = ContentBytes::default();
         while let Some(entry) = self.waiting.first_entry() {
@@ -105,7 +105,7 @@ impl ByteStream {
         kinds
     }
 
-    /// What never became readable, since a piece before it is missing.
+    /// Returns the number of bytes that never became readable, because a piece before them is missing.
     pub(super) const fn unread_bytes(&self) -> u64 {
         self.waiting_bytes as u64
     }

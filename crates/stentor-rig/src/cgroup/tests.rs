@@ -53,7 +53,7 @@ fn a_group_without_a_limit_cannot_be_held_to_one() {
     fs::write(place.path().join("cpu.max"), "2000 10000").unwrap();
     group.hold_cpu(None).unwrap();
     assert_eq!(fs::read_to_string(place.path().join("cpu.max")).unwrap(), "max 10000");
-    // What is not a group cannot be removed as one.
+    // An ordinary directory cannot be removed as a group.
     std::mem::forget(group);
 }
 
@@ -69,7 +69,7 @@ fn what_was_used_is_read_from_either_version() {
     );
     fs::write(place.path().join("cpuacct.usage"), "77\n").unwrap();
     assert_eq!(group.usage().unwrap().cpu_ns, 77);
-    // What is not a group cannot be removed as one.
+    // An ordinary directory cannot be removed as a group.
     std::mem::forget(group);
 }
 

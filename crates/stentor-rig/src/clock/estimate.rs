@@ -1,4 +1,4 @@
-//! How far one clock is ahead of another, from queries: by the paper's mean, and by the shortest round trips.
+//! Estimates of the offset between two clocks from queries: by the paper's mean, and by the shortest round trips.
 
 use super::sntp::Stamps;
 use serde::Serialize;
@@ -9,22 +9,22 @@ pub const BELIEVED: usize = 5;
 /// An offset at an instant of the asker's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Anchor {
-    /// When, by the asker's clock, in nanoseconds.
+    /// The instant by the querying clock, in nanoseconds.
     pub at_ns: f64,
-    /// How far the answerer is ahead, in nanoseconds.
+    /// The offset by which the answering clock is ahead, in nanoseconds.
     pub offset_ns: f64,
-    /// The true offset lies within so much of it, in nanoseconds: half of the longest round trip that was believed.
+    /// The maximum distance of the true offset, in nanoseconds: half of the longest round trip that was believed.
     pub bound_ns: f64,
 }
 
-/// The mean of all offsets, each of time stamps in whole milliseconds, as albertengo-2020 describes it. It has no bound: half
-/// of what the way there takes longer than the way back stays in it.
+/// The mean of all offsets, each of time stamps in whole milliseconds, as albertengo-2020 describes it. It has no bound: it contains half
+/// of the difference between both ways.
 #[must_use]
 pub fn papers_mean_ns(queries: &[Stamps]) -> Option<f64> {
     mean(queries.iter().map(|stamps| stamps.in_whole_ms().offset_ns()))
 }
 
-/// The mean offset of the queries that were on the way for the shortest time: least can have happened to them.
+/// The mean offset of the queries with the shortest round trips, which are disturbed least.
 #[must_use]
 pub fn by_shortest(queries: &[Stamps]) -> Option<Anchor> {
     let mut shortest: Vec<&Stamps> = queries.iter().collect();
@@ -57,13 +57,13 @@ impl DriftEstimate {
         self.before.offset_ns + share * (self.after.offset_ns - self.before.offset_ns)
     }
 
-    /// How far it can be off between the anchors, in nanoseconds.
+    /// The maximum error between the anchors, in nanoseconds.
     #[must_use]
     pub const fn bound_ns(&self) -> f64 {
         self.before.bound_ns.max(self.after.bound_ns)
     }
 
-    /// How much faster the answerer's clock runs, in billionths.
+    /// The rate by which the answering clock runs faster, in parts per billion.
     #[must_use]
     pub fn drift_ppb(&self) -> f64 {
         let span = self.after.at_ns - self.before.at_ns;

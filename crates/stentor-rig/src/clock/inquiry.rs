@@ -1,5 +1,5 @@
-//! What both halves of an exchange would think of their clocks, if they asked a time server as in albertengo-2020: they read one clock,
-//! so that whatever they find is the error of the method.
+//! The clock errors that both halves of an exchange would see if they queried a time server as in albertengo-2020. Both read the same
+//! clock, so every offset found is an error of the method.
 
 use super::Drifting;
 use super::estimate::{by_shortest, papers_mean_ns};
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Queries of each half, as in the paper.
 pub const QUERIES: u32 = 100;
-/// Where the time server answers: beside the server, or where both halves' links meet.
+/// The port of the time server, which runs beside the server, or at the meeting point of both halves' links.
 const TIME_PORT: u16 = 123;
 
-/// By how much a one-way delay comes out too long by clocks that were set by queries, in nanoseconds.
+/// The errors of a one-way delay measured with clocks that were set by queries, in nanoseconds; positive if it is too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockErrors {
-    /// With the mean of all queries, in whole milliseconds.
+    /// The error with the mean of all queries, in whole milliseconds.
     pub papers_mean_ns: f64,
-    /// With the queries of the shortest round trips.
+    /// The error with the queries of the shortest round trips.
     pub shortest_ns: f64,
-    /// What the latter can be off by, as both halves can tell themselves.
+    /// The error bound of `shortest_ns`, as both halves can determine it themselves.
     pub shortest_bound_ns: f64,
 }
 
-/// Lets the device and the server of a rig ask, or the server of the rig behind it.
+/// Queries the time server from the device and the server of a rig, or from the server of the rig behind it.
 pub fn inquire(rig: &Rig, behind: Option<&Rig>) -> io::Result<ClockErrors> {
     let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, TIME_PORT));
     let socket = probe::join(rig.within(Side::Server, move || UdpSocket::bind(here))?)?;
@@ -50,7 +50,7 @@ fn ask(rig: &Rig, side: Side, time_server: SocketAddr) -> io::Result<Vec<Stamps>
     })?)
 }
 
-/// Works out the errors of the time server's offsets from each clock, both of which are none.
+/// Computes the errors of the time server's offsets from each clock. Both true offsets are zero.
 fn errors(device: &[Stamps], server: &[Stamps]) -> Option<ClockErrors> {
     let (near, far) = (by_shortest(device)?, by_shortest(server)?);
     Some(ClockErrors {

@@ -1,5 +1,5 @@
-//! The two parties of a one-way-delay test, each a process with a clock of its own: they ask a time server as the paper
-//! describes it, exchange messages, and write down what their clocks said.
+//! The two parties of a one-way-delay test, each a process with a clock of its own: they query a time server as the paper describes it,
+//! exchange messages, and record the readings of their clocks.
 
 use super::Drifting;
 use super::sntp::{self, Stamps, is_silence};
@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// What a datagram between the parties begins with.
+/// The first byte of a datagram between the parties.
 const SYNC: u8 = b'S';
 const CONFIRM: u8 = b'C';
 const MESSAGE: u8 = b'M';
 const END: u8 = b'E';
-/// How long a party waits for the other before it asks again, and before it gives up.
+/// The time after which a party repeats an unanswered request, and the time after which it gives up.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 const GIVE_UP: Duration = Duration::from_secs(60);
@@ -23,56 +23,56 @@ const END_TIMES: usize = 3;
 /// The smallest payload of albertengo-2020.
 const MESSAGE_BYTES: usize = 64;
 
-/// What is done, and how often.
+/// The steps of a test and their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
-    /// Tests, each with blocks of its own.
+    /// The number of tests, each with blocks of its own.
     pub tests: u32,
-    /// Blocks of messages in a test; before each, and after the last, both parties ask the time server.
+    /// Blocks of messages in a test. Both parties query the time server before each block and after the last.
     pub blocks: u32,
     /// Messages in a block.
     pub messages: u32,
-    /// From one message to the next.
+    /// The interval between two messages.
     pub interval: Duration,
     /// Queries of each party, each time.
     pub queries: u32,
 }
 
 impl Protocol {
-    /// As the paper has it: 10 tests of 500 messages, one each 500 ms, both clocks compared after each 100.
+    /// The protocol of the paper: 10 tests of 500 messages, one each 500 ms, both clocks compared after each 100.
     pub const PAPER: Self =
         Self { tests: 10, blocks: 5, messages: 100, interval: Duration::from_millis(500), queries: 100 };
     /// One test of the paper's counts, with messages each 10 ms.
     pub const QUICK: Self = Self { tests: 1, interval: Duration::from_millis(10), ..Self::PAPER };
 
-    /// How often each party asks the time server in a row of queries.
+    /// The number of rounds in which each party queries the time server.
     #[must_use]
     pub const fn syncs(&self) -> u32 {
         self.tests * (self.blocks + 1)
     }
 }
 
-/// What a party wrote down.
+/// A record written by a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartyRecord {
     /// Its clock began to run, by its own monotonic clock.
     Clock(u64),
     /// A query of this round.
     Query(u32, Stamps),
-    /// The phone sent a message and had it back.
+    /// The phone sent a message and received it back.
     Sent {
-        /// Which message, counted over all tests.
+        /// The number of the message, counted over all tests.
         number: u32,
-        /// When it was sent.
+        /// The time of sending.
         sent_ns: i64,
-        /// When it was back.
+        /// The time of the return.
         back_ns: i64,
     },
     /// A message arrived at the server.
     Arrived {
-        /// Which message.
+        /// The number of the message.
         number: u32,
-        /// When it arrived, in nanoseconds of the server's clock.
+        /// The time of arrival, in nanoseconds of the server's clock.
         at_ns: i64,
     },
 }
@@ -90,7 +90,7 @@ impl PartyRecord {
         }
     }
 
-    /// Reads a line; `None` if it is none of a party.
+    /// Parses a line; `None` if it is not a party's record.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let (word, rest) = line.split_once(' ')?;
@@ -118,18 +118,18 @@ impl PartyRecord {
     }
 }
 
-/// A party's things.
+/// A party, with its clock, its protocol and its output.
 #[derive(Debug)]
 pub struct Party<W> {
     clock: Drifting,
-    /// Where the time server is.
+    /// The address of the time server.
     time_server: SocketAddr,
     protocol: Protocol,
     out: W,
 }
 
 impl<W: Write> Party<W> {
-    /// Begins to keep time, and writes down since when.
+    /// Starts the party's clock, and records its start.
     pub fn start(
         clock: Drifting,
         time_server: SocketAddr,
@@ -142,7 +142,7 @@ impl<W: Write> Party<W> {
         Ok(Self { clock, time_server, protocol, out })
     }
 
-    /// The phone: compares its clock, has the server do the same, and sends messages; as often as the protocol says.
+    /// The phone: compares its clock, makes the server do the same, and sends messages, as the protocol defines.
     pub fn be_phone(&mut self, socket: &UdpSocket, server: SocketAddr) -> io::Result<()> {
         socket.connect(server)?;
         let mut round = 0;
@@ -160,14 +160,14 @@ impl<W: Write> Party<W> {
             self.compare(socket, &mut round)?;
         }
         for _ in 0..END_TIMES {
-            // The server that has ended refuses the others, which is what they are for.
+            // Once the server has ended, the repeated datagrams are refused, which is harmless.
             let _ = socket.send(&[END]);
             std::thread::sleep(REFUSED_PAUSE);
         }
         self.out.flush()
     }
 
-    /// The server: does what the phone asks for until it says that it is done.
+    /// The server: serves the phone's requests until the phone reports its end.
     pub fn be_server(&mut self, socket: &UdpSocket) -> io::Result<()> {
         socket.set_read_timeout(Some(GIVE_UP))?;
         let mut buffer = [0; 2048];
@@ -198,7 +198,7 @@ impl<W: Write> Party<W> {
         self.ask_time(*round)?;
         self.exchange(socket, &datagram(SYNC, *round, 0), CONFIRM, *round)?;
         *round += 1;
-        // So that whoever waits sees how far it is.
+        // Flushed so that a waiting reader sees the progress.
         self.out.flush()
     }
 
@@ -222,7 +222,7 @@ impl<W: Write> Party<W> {
         PartyRecord::Sent { number, sent_ns, back_ns: self.clock.now() }.write(&mut self.out)
     }
 
-    /// Sends until the answer with this number is there.
+    /// Sends a request until the response with this number arrives.
     fn exchange(&self, socket: &UdpSocket, request: &[u8], wanted: u8, of: u32) -> io::Result<()> {
         let started = Instant::now();
         let mut buffer = [0; 2048];
@@ -240,7 +240,7 @@ impl<W: Write> Party<W> {
                 // Not there yet.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && !is_patient => {
                     std::thread::sleep(REFUSED_PAUSE);
-                    // The next answer tells.
+                    // The next response shows whether this was received.
                     let _ = socket.send(request);
                 }
                 Err(error) => return Err(error),

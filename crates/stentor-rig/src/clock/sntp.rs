@@ -12,9 +12,9 @@ const VERSION: u8 = 4;
 const CLIENT: u8 = 3;
 const SERVER: u8 = 4;
 const BILLION: u64 = 1_000_000_000;
-/// How often a server looks whether it is to end.
+/// The interval at which a server checks its stop flag.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long a client waits for an answer before it asks again, and before it gives up.
+/// The timeout after which a client repeats a query, and the timeout after which it gives up.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// How far the answerer's clock seems to be ahead of the asker's, in nanoseconds.
+    /// The apparent offset by which the answering clock is ahead of the querying one, in nanoseconds.
     #[must_use]
     pub fn offset_ns(&self) -> f64 {
         ((self.received_ns - self.asked_ns) as f64 + (self.answered_ns - self.known_ns) as f64) / 2.0
@@ -44,7 +44,7 @@ impl Stamps {
         (self.known_ns - self.asked_ns) - (self.answered_ns - self.received_ns)
     }
 
-    /// The same as a clock of whole milliseconds would have stamped it.
+    /// Returns the stamps as a clock of whole milliseconds would give them.
     #[must_use]
     pub const fn in_whole_ms(&self) -> Self {
         const MS_NS: i64 = 1_000_000;
@@ -74,7 +74,7 @@ pub const fn from_stamp(stamp: u64) -> i64 {
     (seconds * BILLION + rest) as i64
 }
 
-/// Makes a query that leaves at this time.
+/// Encodes a query that leaves at this time.
 #[must_use]
 pub fn query(asked_ns: i64) -> [u8; PACKET_BYTES] {
     let mut packet = [0; PACKET_BYTES];
@@ -83,16 +83,16 @@ pub fn query(asked_ns: i64) -> [u8; PACKET_BYTES] {
     packet
 }
 
-/// Makes the answer to a query; `None` if it is none.
+/// Encodes the response to a query; `None` if the bytes are not a query.
 #[must_use]
 pub fn answer(query: &[u8], received_ns: i64, answered_ns: i64) -> Option<[u8; PACKET_BYTES]> {
     if query.len() < PACKET_BYTES || query[0] & 7 != CLIENT {
         return None;
     }
     let mut packet = [0; PACKET_BYTES];
-    // No warning, the asker's version.
+    // No warning, and the version of the query.
     packet[0] = query[0] & 0x38 | SERVER;
-    // A primary server, whose clock is exact to about 2^-30 s.
+    // A primary server with a clock that is exact to about 2^-30 s.
     packet[1] = 1;
     packet[3] = (-30_i8).cast_unsigned();
     packet[12..16].copy_from_slice(b"LOCL");
@@ -115,7 +115,7 @@ pub fn read(packet: &[u8], asked_ns: i64, known_ns: i64) -> Option<Stamps> {
     Some(Stamps { asked_ns, received_ns, answered_ns, known_ns })
 }
 
-/// Answers queries until it is told to stop.
+/// Answers queries until it is stopped.
 pub fn serve(socket: &UdpSocket, clock: Drifting, stop: &AtomicBool) -> io::Result<()> {
     socket.set_read_timeout(Some(LOOK_EVERY))?;
     let mut buffer = [0; 512];
@@ -124,7 +124,7 @@ pub fn serve(socket: &UdpSocket, clock: Drifting, stop: &AtomicBool) -> io::Resu
             Ok((length, asker)) => {
                 let received_ns = clock.now();
                 if let Some(answer) = answer(&buffer[..length], received_ns, clock.now()) {
-                    // Who does not get it asks again.
+                    // A client that does not receive it queries again.
                     let _ = socket.send_to(&answer, asker);
                 }
             }
@@ -135,7 +135,7 @@ pub fn serve(socket: &UdpSocket, clock: Drifting, stop: &AtomicBool) -> io::Resu
     Ok(())
 }
 
-/// Asks until an answer comes, with new time stamps each time. Fails when none comes for a minute.
+/// Queries until an answer arrives, with new time stamps each time. Fails if none arrives for a minute.
 pub fn ask(socket: &UdpSocket, server: SocketAddr, clock: Drifting) -> io::Result<Stamps> {
     let started = Instant::now();
     socket.set_read_timeout(Some(ASK_AGAIN))?;

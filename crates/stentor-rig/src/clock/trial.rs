@@ -1,4 +1,4 @@
-//! A test of one-way delay between two clocks that differ by a known amount: what is estimated, beside what is true.
+//! A test of one-way delay between two clocks with a known difference: the estimates beside the true values.
 
 mod blocks;
 
@@ -21,34 +21,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const MS_NS: u64 = 1_000_000;
-/// Where the time server answers, and where the server waits for messages; nothing else lives in their namespace.
+/// The port of the time server, and the port where the server receives messages; nothing else lives in their namespace.
 const TIME_PORT: u16 = 123;
 const SERVER_PORT: u16 = 7123;
 /// Standard deviations that leave out one sample of a thousand, on both sides together.
 const ONE_IN_A_THOUSAND: f64 = 3.29;
-/// What time stamps in whole milliseconds and waiting processes may add to a mean, in milliseconds.
+/// The error that time stamps in whole milliseconds and waiting processes may add to a mean, in milliseconds.
 const COARSENESS_MS: f64 = 0.5;
 
-/// A trial: a link, a protocol, and how the clocks differ.
+/// A trial: a link, a protocol, and the differences of the clocks.
 #[derive(Clone, Debug)]
 pub struct ClockTrial {
-    /// What it is called in results.
+    /// The name of the trial in results.
     pub name: &'static str,
-    /// Between the phone and the server; the time server stands beside the server.
+    /// The link between the phone and the server; the time server stands beside the server.
     pub link: Link,
-    /// Who asks what how often.
+    /// The protocol of queries and messages.
     pub protocol: Protocol,
-    /// How far the phone's clock is ahead of ours.
+    /// The offset by which the phone's clock is ahead of ours.
     pub phone_offset_ns: i64,
-    /// How far the server's clock is ahead of ours when it starts.
+    /// The offset by which the server's clock is ahead of ours at its start.
     pub server_offset_ns: i64,
-    /// How much too fast the server's clock runs, in billionths.
+    /// The rate by which the server's clock is too fast, in parts per billion.
     pub server_fast_ppb: i64,
-    /// Decides how much each packet is delayed.
+    /// The seed of the packets' delays.
     pub seed: u64,
 }
 
-/// Who a party is.
+/// The role of a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// On the device's side.
@@ -57,18 +57,18 @@ pub enum Role {
     Server,
 }
 
-/// What a party has to be told.
+/// The parameters of a party's process.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// Who it is.
+    /// The role of the party.
     pub role: Role,
-    /// Where the time server is.
+    /// The address of the time server.
     pub time_server: SocketAddr,
-    /// Where the server is, or is to be.
+    /// The address of the server, or the address that it is to bind.
     pub server: SocketAddr,
-    /// Who asks what how often.
+    /// The protocol of queries and messages.
     pub protocol: Protocol,
-    /// The speed of its clock, and what it has to add where there are no time namespaces.
+    /// The speed of its clock, and the offset that it adds by itself where there are no time namespaces.
     pub clock: Drifting,
 }
 
@@ -98,7 +98,7 @@ impl ClockTrial {
         }
     }
 
-    /// What the paper's mean must be wrong by when it is taken: half of what the way back takes longer, in milliseconds.
+    /// The expected error of the paper's mean at the time when it is taken: half of the difference between both ways, in milliseconds.
     #[must_use]
     pub fn papers_bias_ms(&self) -> f64 {
         let jitter = |path: &Path| path.jitter_ns as f64 / MS_NS as f64;
@@ -106,7 +106,7 @@ impl ClockTrial {
         (mean(&self.link.down) - mean(&self.link.up)) / 2.0
     }
 
-    /// How far chance may take the paper's mean from that.
+    /// The chance deviation of the paper's mean from that error, in milliseconds.
     fn papers_spread_ms(&self) -> f64 {
         let variance = |path: &Path| (path.jitter_ns as f64 / MS_NS as f64).powi(2) / 12.0;
         let deviation = (variance(&self.link.up) + variance(&self.link.down)).sqrt() / 2.0;
@@ -115,7 +115,7 @@ impl ClockTrial {
         ONE_IN_A_THOUSAND * deviation / f64::from(queries.max(1)).sqrt() + COARSENESS_MS
     }
 
-    /// Judges what was found.
+    /// Compares the findings with the expected values.
     #[must_use]
     pub fn checks(&self, findings: &Findings) -> Vec<Check> {
         let name = |what: &str| format!("{}: {what}", self.name);
@@ -153,8 +153,8 @@ impl ClockTrial {
         vec![shortest, mean, paper.with_note("it has no bound of its own; the bound here is chance"), drift]
     }
 
-    /// Makes the trial. `command` gives the process of a party, which writes [`PartyRecord`]s on standard output; `progress` hears
-    /// how many messages have been sent.
+    /// Runs the trial. `command` gives the process of a party, which writes [`PartyRecord`]s on standard output. `progress` receives the
+    /// number of messages sent.
     pub fn make(
         &self,
         command: impl Fn(&Orders) -> Command,
@@ -206,7 +206,7 @@ impl ClockTrial {
 /// A party that runs.
 struct RunningParty {
     child: Child,
-    /// Whether its clock is ahead by a time namespace, or by what it adds itself.
+    /// True if a time namespace sets its clock ahead; otherwise the party adds the offset itself.
     in_namespace: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the engine counts and keeps.
+//! Counters of the engine and its capture.
 
 use super::wire::PacketInFlight;
 use crate::capture::{CAPTURE_MAX_BYTES, Capture};
@@ -10,7 +10,7 @@ use crate::side::Side;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What went in one direction.
+/// The traffic of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
     /// Packets that entered the link.
@@ -38,7 +38,7 @@ impl Traffic {
     }
 }
 
-/// Sums, lateness, and the capture that goes on.
+/// Counts, lateness, and the current capture.
 #[derive(Debug, Default)]
 pub(super) struct EngineTotals {
     /// By the side that sends.

@@ -8,21 +8,21 @@ use std::sync::Arc;
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub(super) struct PacketInFlight {
-    /// Who sent it.
+    /// The sender.
     pub(super) from: Side,
-    /// When it has to arrive, in nanoseconds.
+    /// The due time of its arrival, in nanoseconds.
     pub(super) due_ns: u64,
     pub(super) bytes: Arc<[u8]>,
 }
 
-/// Both directions. No packet overtakes another of its direction, so that two queues do what a heap would.
+/// Both directions. No packet overtakes another of its direction, so two queues suffice instead of a heap.
 pub(super) struct Wire {
     shapers: [Shaper; 2],
     in_flight: [VecDeque<PacketInFlight>; 2],
 }
 
 impl Wire {
-    /// Makes one from what decides about packets of the device, and of the server.
+    /// Creates a wire from the shapers of the device's packets and of the server's.
     pub(super) fn new(shapers: [Shaper; 2]) -> Self {
         Self { shapers, in_flight: [VecDeque::new(), VecDeque::new()] }
     }
@@ -40,12 +40,12 @@ impl Wire {
         outcome
     }
 
-    /// When the next packet has to arrive.
+    /// Returns the due time of the next packet.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         self.in_flight.iter().filter_map(|queue| queue.front()).map(|packet| packet.due_ns).min()
     }
 
-    /// Takes the packet off that had to arrive first, if it had to by now.
+    /// Removes the packet that is due first, if it is due by now.
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<PacketInFlight> {
         let due = |queue: &VecDeque<PacketInFlight>| queue.front().map_or(u64::MAX, |packet| packet.due_ns);
         let first = usize::from(due(&self.in_flight[1]) < due(&self.in_flight[0]));

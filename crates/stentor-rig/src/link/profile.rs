@@ -7,7 +7,7 @@ const MICROSECOND_NS: u64 = 1_000;
 /// A named link as its source gives it.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What `--profile` takes.
+    /// The name that `--profile` takes.
     pub name: &'static str,
     /// Bits a second from the device to the server.
     pub up_bits_per_second: u64,
@@ -15,11 +15,11 @@ pub struct Profile {
     pub down_bits_per_second: u64,
     /// The mean round trip, in microseconds.
     pub round_trip_us: u64,
-    /// How much of each way varies, evenly spread, in microseconds; the mean stays.
+    /// The varying part of each way's delay, evenly spread, in microseconds; the mean stays.
     pub jitter_us: u64,
     /// Packets that may wait in each direction.
     pub queue_packets: usize,
-    /// Where rate and round trip come from.
+    /// The source of rate and round trip.
     pub source: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! One direction of a link, as arithmetic: a packet and an instant in, what becomes of it out. No sockets, no clock.
+//! One direction of a link, as arithmetic: takes a packet and an instant, and returns the packet's outcome. No sockets, no clock.
 
 use super::trace::Cursor;
 use super::{Path, Rate};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 const SECOND_NS: u128 = 1_000_000_000;
 const BITS: u128 = 8;
 
-/// What becomes of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
     /// It arrives.
     Due {
-        /// When, in nanoseconds.
+        /// The due time, in nanoseconds.
         at_ns: u64,
-        /// How long it waited for its turn, in nanoseconds.
+        /// The queueing time, in nanoseconds.
         queued_ns: u64,
     },
     /// Lost on the way.
@@ -30,18 +30,18 @@ pub enum PacketOutcome {
 pub struct Shaper {
     path: Path,
     chance: Chance,
-    /// When each waiting packet will have left the queue.
+    /// The times at which the waiting packets will have left the queue.
     departures_ns: VecDeque<u64>,
-    /// When the way into the link is free again.
+    /// The time at which the way into the link is free again.
     free_at_ns: u64,
-    /// When the last packet arrives.
+    /// The arrival time of the last packet.
     last_due_ns: u64,
     cursor: Cursor,
     started_ns: Option<u64>,
 }
 
 impl Shaper {
-    /// Makes one that decides by this seed.
+    /// Creates a shaper with this seed.
     #[must_use]
     pub fn new(path: Path, seed: u64) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Shaper {
         }
     }
 
-    /// Decides about a packet of so many bytes that is there now. Instants never go back.
+    /// Decides on a packet of this size that enters now. Instants never go back.
     pub fn offer(&mut self, now_ns: u64, bytes: usize) -> PacketOutcome {
         let started_ns = *self.started_ns.get_or_insert(now_ns);
         while self.departures_ns.front().is_some_and(|leaves| *leaves <= now_ns) {
@@ -78,7 +78,7 @@ impl Shaper {
         PacketOutcome::Due { at_ns: self.last_due_ns, queued_ns: starts_ns.saturating_sub(now_ns) }
     }
 
-    /// When a packet begins to leave, and when it has left.
+    /// Returns the times at which a packet begins to leave, and at which it has left.
     fn departure(&mut self, started_ns: u64, now_ns: u64, bytes: usize) -> (u64, u64) {
         let starts_ns = self.free_at_ns.max(now_ns);
         let left_ns = match &self.path.rate {
@@ -94,7 +94,7 @@ impl Shaper {
     }
 }
 
-/// How long so many bytes take at a rate, in nanoseconds.
+/// Returns the serialization time of a number of bytes at a rate, in nanoseconds.
 fn serialization_ns(bytes: usize, bits_per_second: u64) -> u64 {
     let time = bytes as u128 * BITS * SECOND_NS / u128::from(bits_per_second.max(1));
     u64::try_from(time).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)

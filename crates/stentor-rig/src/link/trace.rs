@@ -1,4 +1,4 @@
-//! Recorded links in Mahimahi's format: one millisecond a line, at which 1500 bytes may leave; the end begins anew.
+//! Recorded links in Mahimahi's format: each line is a millisecond at which 1500 bytes may leave; after its end the trace repeats.
 
 /// Bytes that may leave at each line.
 pub const OPPORTUNITY_BYTES: u64 = 1500;
@@ -6,14 +6,14 @@ pub const OPPORTUNITY_BYTES: u64 = 1500;
 pub const LINES_MAX: usize = 4_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// When packets could leave a recorded link.
+/// The times at which packets could leave a recorded link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Milliseconds, never falling, the last above zero.
     opportunities_ms: Vec<u64>,
 }
 
-/// Why a trace cannot be used.
+/// The reason why a trace cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TraceError {
     /// Not a number of milliseconds.
@@ -57,7 +57,7 @@ impl Trace {
         self.opportunities_ms.last().copied().unwrap_or(1).max(1)
     }
 
-    /// When the opportunity of this number comes, in nanoseconds from the start; numbers go on beyond the end.
+    /// Returns the time of the opportunity with this number, in nanoseconds from the start. Numbers continue beyond the end of the trace.
     fn at_ns(&self, number: u64) -> u64 {
         let lines = self.opportunities_ms.len() as u64;
         let within = self.opportunities_ms[(number % lines) as usize];
@@ -82,7 +82,7 @@ impl Trace {
     }
 }
 
-/// A place in a trace: what has left so far.
+/// A position in a trace, after the bytes that have left so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursor {
     number: u64,
@@ -93,7 +93,7 @@ impl Cursor {
     /// Lets a packet leave that was there at `from_ns`; returns when its last byte has left, in the trace's nanoseconds.
     pub(super) fn leave(&mut self, trace: &Trace, from_ns: u64, bytes: u64) -> u64 {
         if trace.at_ns(self.number) < from_ns {
-            // What nobody was there to use is lost.
+            // Unused opportunities are lost.
             *self = Self { number: trace.first_from(from_ns), used_bytes: 0 };
         }
         let mut left = bytes;

@@ -1,4 +1,4 @@
-//! A side in the rig: its namespace, its control groups, and what it has started.
+//! A side in the rig: its namespace, its control groups, and its processes.
 
 use super::RigError;
 use crate::cgroup::{Cgroup, CgroupLimits};
@@ -18,15 +18,15 @@ const SECOND_NS: i64 = 1_000_000_000;
 pub(super) struct SideHost {
     /// A thread in its namespace, outside of its limits.
     pub(super) place: Namespace,
-    /// A thread in its namespace and, where single threads can be moved, within its limits: what it starts is born there.
+    /// A thread in its namespace and, where single threads can be moved, within its limits: its child processes are born there.
     spawner: Namespace,
     group: Option<Arc<Cgroup>>,
-    /// Counts where there is no group.
+    /// Measures the usage if there is no group.
     meter: ProcMeter,
 }
 
 impl SideHost {
-    /// Takes a namespace and makes its groups. Without rights, that is told in `notes` if nothing was to be limited.
+    /// Takes a namespace and creates its groups. If the rights are missing and no limit is requested, a note is added to `notes`.
     pub(super) fn take(
         side: Side,
         place: Namespace,
@@ -57,9 +57,9 @@ impl SideHost {
         self.adopt(child)
     }
 
-    /// Starts a process here whose monotonic clock is ahead.
+    /// Starts a process here with its monotonic clock ahead.
     pub(super) fn spawn_with_offset(&self, offset_ns: i64, mut command: Command) -> io::Result<Child> {
-        // A thread of its own: what it starts from then on would all be ahead.
+        // Uses a thread of its own, because all later processes of the thread would be ahead as well.
         let starter = self.spawner.run(|| Namespace::shared("ahead"))?;
         let child = starter.run(move || {
             kernel::leave_time()?;
@@ -71,12 +71,12 @@ impl SideHost {
         self.adopt(child)
     }
 
-    /// What was used here so far.
+    /// Returns the usage of this side so far.
     pub(super) fn usage(&self) -> io::Result<Usage> {
         self.group.as_ref().map_or_else(|| Ok(self.meter.look()), |group| group.usage())
     }
 
-    /// Holds what runs here to so much processor time from now on, or to none.
+    /// Limits the processor time of the processes here from now on, or lifts the limit.
     pub(super) fn hold_cpu(&self, percent: Option<u32>) -> io::Result<()> {
         self.group.as_ref().map_or(Ok(()), |group| group.hold_cpu(percent))
     }
@@ -84,7 +84,7 @@ impl SideHost {
     fn adopt(&self, mut child: Child) -> io::Result<Child> {
         self.meter.add(child.id());
         if let Some(group) = &self.group {
-            // It is there already where threads can be moved. One that has ended meanwhile cannot be.
+            // Where threads can be moved, the process is there already. A process that has ended cannot be moved.
             if let Err(error) = group.take(child.id())
                 && child.try_wait()?.is_none()
             {

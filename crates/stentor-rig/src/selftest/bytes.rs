@@ -16,7 +16,7 @@ const PAYLOAD_BYTES: usize = 4055;
 const QUIET: Duration = Duration::from_millis(80);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Exchanges of HTTP, each on a connection of its own, and every byte of them.
+/// Checks every byte of HTTP exchanges, each on a connection of its own.
 pub(super) fn bytes(seed: u64) -> Result<StepOutcome, RigError> {
     let path = Path { delay_ns: 2_000_000, rate: Rate::BitsPerSecond(20_000_000), ..Path::open() };
     let rig = raise(path.clone(), path, seed)?;
@@ -50,7 +50,7 @@ fn kernel(rig: &Rig, capture: &Capture) -> io::Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Against what the exchanges are known to hold.
+/// Compares the capture's anatomy with the known content of the exchanges.
 fn anatomy(capture: &Capture) -> Vec<Check> {
     let anatomy = capture.anatomy(Side::Device);
     let payload = anatomy.up.payload_bytes + anatomy.down.payload_bytes;
@@ -64,7 +64,7 @@ fn anatomy(capture: &Capture) -> Vec<Check> {
     ]
 }
 
-/// Against tshark, where there is one.
+/// Compares the counts with those of tshark, if it is installed.
 fn tshark(capture: &Capture) -> io::Result<Vec<Check>> {
     let mut checks = Vec::new();
     for end in Side::BOTH {
@@ -86,7 +86,7 @@ fn tshark(capture: &Capture) -> io::Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// What tshark counts.
+/// Counts by tshark.
 #[derive(Clone, Copy, Debug, Default)]
 struct TsharkCounts {
     packets: u64,

@@ -11,7 +11,7 @@ use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigLevel, Side, Wanted};
 const PORT: u16 = 7777;
 const WAY_NS: u64 = 15_000_000;
 
-/// Raises a rig at its best level, or says why not.
+/// Raises a rig at its best level, or reports the reason why not.
 fn rig(plan: Plan) -> Option<Rig> {
     match Rig::raise(&Plan { level: Wanted::Exactly(RigLevel::Netns), ..plan }) {
         Ok(rig) => Some(rig),
@@ -22,7 +22,7 @@ fn rig(plan: Plan) -> Option<Rig> {
     }
 }
 
-/// Notes that a test is skipped, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+/// Reports a skipped test on the standard error stream, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
 fn skip(why: &str) {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     assert!(
@@ -30,7 +30,7 @@ fn skip(why: &str) {
         "{why} (STENTOR_TEST_REQUIRE does not allow to skip it)"
     );
     let thread = std::thread::current();
-    // A test's own output is kept back when it passes; who cannot be told is not told.
+    // A test's own output is held back when it passes. A failure to write the notice is ignored.
     let _ = writeln!(std::io::stderr(), "skipped: {}, {why}", thread.name().unwrap_or("a test"));
 }
 
@@ -39,7 +39,7 @@ fn slow() -> Link {
     Link { name: "slow".to_owned(), up: path.clone(), down: path, source: "a test".to_owned() }
 }
 
-/// A server that sends back what it gets, on one connection.
+/// An echo server for one connection.
 fn echo(rig: &Rig) -> JoinHandle<()> {
     let address = SocketAddr::new(rig.address(Side::Server), PORT);
     let listener =
@@ -53,7 +53,7 @@ fn echo(rig: &Rig) -> JoinHandle<()> {
     })
 }
 
-/// Sends once and waits for all of it; returns how long that took.
+/// Sends bytes once and waits for all of them to return. Returns the time taken.
 fn ask(rig: &Rig, bytes: usize) -> Duration {
     let address = SocketAddr::new(rig.address(Side::Server), PORT);
     let work = move || {
@@ -129,7 +129,7 @@ fn what_runs_on_a_side_is_counted_and_nothing_is_left_behind() {
     let usage = rig.usage(Side::Device).unwrap();
     assert!(usage.cpu_ns > 1_000_000 && usage.memory_peak_bytes > 0, "{usage:?}");
     assert!(usage.memory_peak_bytes <= 64 << 20, "{usage:?}");
-    // One that nobody ends is ended with the rig.
+    // A process left running is ended with the rig.
     let mut idle = rig.spawn(Side::Device, {
         let mut command = Command::new("sleep");
         command.arg("1000");
@@ -157,7 +157,7 @@ fn a_process_can_live_ahead_of_our_clock() {
     assert_eq!(fields, ["monotonic", "-2", "500000000"]);
 }
 
-/// The directories of the control groups of ours that a process is in.
+/// Returns the directories of our control groups that a process is in.
 fn groups_of(process: u32) -> Vec<PathBuf> {
     let table = std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
     let ours = table.lines().filter(|line| line.contains("/stentor-lab-"));

@@ -1,4 +1,4 @@
-//! The ports: which are open follows from the configuration and from what the node does.
+//! The ports of a server. The configuration and the roles of the node decide which of them are opened.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::listen::{Certificate, ConnectionTimeouts, Connections, Listener};
 use crate::pipeline::NodeRole;
 use crate::private;
 
-/// Binds the ports beside the API's: the raw socket of a node with the API, and those of devices of one with the gateway.
+/// Binds the ports beside the API's: the raw socket if the node has the API, and the ports for devices if it has the gateway.
 pub(super) async fn open_others(
     config: &Config,
     certificate: Option<&Arc<Certificate>>,
@@ -56,7 +56,7 @@ pub(super) async fn open_listener(
     Ok((listener, certificate))
 }
 
-/// Binds the raw socket, when it has an address; its connections are counted with the others.
+/// Binds the raw socket if an address is configured. Its connections count towards the limits of the API's.
 async fn open_socket(
     config: &ApiConfig,
     certificate: Option<&Arc<Certificate>>,
@@ -83,7 +83,7 @@ pub(super) const fn timeouts(config: &ApiConfig) -> ConnectionTimeouts {
     }
 }
 
-/// Writes addresses that the system chose where scripts find them, whole or not at all.
+/// Writes addresses with a system-chosen port to files for scripts, atomically.
 pub(super) fn write_addresses(
     listener: &Listener,
     socket: Option<&Listener>,

@@ -1,4 +1,4 @@
-//! This server among those that use the same store: it shows that it lives, judges who does not, and hears what the others did.
+//! The membership of this server among the nodes of a store: sends heartbeats, removes expired nodes, and follows the events of the others.
 
 mod missed_changes;
 
@@ -28,38 +28,38 @@ use crate::pipeline::NodeStanding;
 use crate::service::{PipelinePort, Service};
 use missed_changes::MissedChanges;
 
-/// Time between two looks for what the others did, however much they tell.
+/// Minimum time between two reads of the event feed, at any rate of notifications.
 const BREATH: Duration = Duration::from_millis(50);
-/// Without a look for so many of its intervals, what is remembered of keys is not believed.
+/// Look intervals without a successful read of the feed after which the cache of API keys is dropped.
 const UNHEARD_MAX_INTERVALS: u32 = 3;
-/// Settled chunks that are read at once.
+/// Settled chunks read in one query.
 const SETTLED_MAX_COUNT: usize = 64;
-/// Signs of life within the time for which the others wait for one.
+/// Heartbeats sent within the time after which the others remove a silent node.
 const BEATS_PER_PATIENCE: u32 = 5;
-/// Lanes that rest here of which the others know, at most.
+/// Most parked lanes that this node reports to the others.
 const PARKED_MAX_COUNT: usize = 1_000;
 
-/// What a server is known by among the nodes.
+/// The identity of a server among the nodes.
 #[derive(Clone)]
 pub(super) struct NodeIdentity {
     pub(super) joining: JoiningNode,
     pub(super) standing: Arc<NodeStanding>,
-    /// How long a node may give no sign of life.
+    /// Time without a heartbeat after which a node is considered dead.
     pub(super) patience: Duration,
-    /// After so long it looks for what the others did without a word from them.
+    /// Interval at which the event feed is read even without a notification.
     pub(super) look_interval: Duration,
 }
 
 impl NodeIdentity {
-    /// Joins the nodes of a store, and begins to give out numbers that are no other's; returns what is to be followed where
-    /// there may be others.
+    /// Joins the nodes of a store and sets up a source of ids that no other node uses. Returns the last event, after which the feed must be
+    /// followed, if the store can be shared.
     pub(super) async fn join(
         store: &dyn Store,
         clock: &dyn Clock,
         joining: JoiningNode,
         config: NodeConfig,
     ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
-        // Read before it asks: a sign of life counts from when it was sent, not from the reply.
+        // Read before the call: a heartbeat counts from the time of sending, not of the reply.
         let (asked, patience, look_interval) = (uptime(), config.silence_max(), config.look_interval());
         let membership = store.join(joining.clone(), clock.now()).await?;
         let Membership { instance, id_place, last_event, shown } = membership;
@@ -76,7 +76,7 @@ impl NodeIdentity {
     }
 }
 
-/// The tie between a server and the others.
+/// The link between a server and the other nodes.
 pub(super) struct NodeTie {
     identity: NodeIdentity,
     store: Arc<dyn Store>,
@@ -86,12 +86,12 @@ pub(super) struct NodeTie {
     service: Arc<Service>,
     gateway: Gateway,
     missed: MissedChanges,
-    /// The last event that was heard of; `None` where nobody else can be.
+    /// The last event received; `None` if the store cannot be shared.
     last_event: Option<u64>,
 }
 
 impl NodeTie {
-    /// Ties a server that has joined; `last_event` is the last one of which it need not hear.
+    /// Creates the link of a server that has joined; the feed is followed after `last_event`.
     pub(super) fn new(
         identity: NodeIdentity,
         last_event: Option<u64>,
@@ -103,7 +103,7 @@ impl NodeTie {
         Self { identity, store, clock, ids, pipeline, service, gateway, missed, last_event }
     }
 
-    /// Holds the tie for as long as the task is not aborted.
+    /// Runs the link until the task is aborted.
     pub(super) fn spawn(self: Arc<Self>) -> AbortOnDropHandle<()> {
         let (pipeline, until) = (self.pipeline.clone(), CancellationToken::new());
         let held = async move { pipeline.watched("tie to other servers", until, self.hold()).await };
@@ -118,23 +118,23 @@ impl NodeTie {
         tokio::join!(self.beat(), hearing, passing, reporting);
     }
 
-    /// Announces that it leaves, so that nobody waits for it.
+    /// Announces the departure of this node, so that the others need not wait for its heartbeat to expire.
     pub(super) async fn part(&self) {
         if self.last_event.is_none() {
             return;
         }
         if let Err(error) = self.store.leave(self.identity.standing.instance(), self.clock.now()).await {
-            tracing::warn!(%error, "the other servers wait until they take this one for dead");
+            tracing::warn!(%error, "this server could not announce its end: the other servers wait until they take it for dead");
         }
     }
 
     async fn beat(&self) {
         let NodeIdentity { standing, patience, .. } = &self.identity;
         let interval = *patience / BEATS_PER_PATIENCE;
-        // Who was away itself, or has just come, judges nobody: after a pause of the database all seem silent.
+        // A node that was itself away, or has just joined, removes no others: after a pause of the database all of them seem silent.
         let (mut judges_from, mut heard) = (uptime() + *patience, uptime());
         loop {
-            // Before the call, as in `join`: a slow reply must not make this server sure for longer.
+            // Before the call, as in `join`: a slow reply must not extend this node's own lease.
             let asked = uptime();
             if asked.saturating_sub(heard) > *patience / 2 {
                 judges_from = asked + *patience;
@@ -154,7 +154,8 @@ impl NodeTie {
         }
     }
 
-    /// Comes back after others took it for dead: what it had leased is theirs, and what it learns of that is void.
+    /// Joins again after the others removed this node. Its leases belong to the others by now, and outcomes that it still receives for them
+    /// are void.
     async fn join_again(&self) {
         let NodeIdentity { joining, standing, patience, .. } = &self.identity;
         let asked = uptime();
@@ -162,19 +163,19 @@ impl NodeTie {
             Ok(membership) => {
                 tracing::error!(
                     instance = standing.instance(),
-                    "this server gave no sign of life for too long: the others have taken over what it was sending"
+                    "this server gave no sign of life for too long: the other servers have taken over its deliveries"
                 );
                 follow(&*self.clock, membership.shown, asked);
-                // First: its former place among the numbers may be another's by now.
+                // First: another node may hold its former range of ids by now.
                 self.ids.go_on(membership.instance, membership.id_place);
                 standing.renew(membership.instance);
                 standing.note_alive(asked, *patience, false);
-                // Nobody told it anything while it was not among them.
+                // It received no events while it was not a member.
                 self.service.forget_keys();
                 self.missed.note_all();
             }
             Err(error) => {
-                tracing::error!(%error, "this server is not among the others any more, and could not join them again");
+                tracing::error!(%error, "the other servers removed this one, and it could not join them again");
             }
         }
     }
@@ -186,17 +187,17 @@ impl NodeTie {
         let forget = || self.service.forget_keys();
         loop {
             let (asked, mut has_more) = (Instant::now(), false);
-            // Not given up: the next look would wait behind it.
+            // Not cancelled: the next read would have to wait behind it.
             match lapsing(self.store.events_after(last_event), heard + unheard_max, look_interval, forget)
                 .await
             {
                 Ok(found) => {
-                    // By when it asked: what was told since is not heard of yet.
+                    // The time of the call counts: later events are not in the reply.
                     (heard, last_event, has_more) = (asked, found.last_event, found.has_more);
                     lapsing(self.take(&found, last_chunk), heard + unheard_max, look_interval, forget).await;
                     last_chunk = Some(found.last_chunk);
                 }
-                Err(error) => tracing::warn!(%error, "what other servers did cannot be read"),
+                Err(error) => tracing::warn!(%error, "the events of other servers cannot be read"),
             }
             if heard.elapsed() > unheard_max {
                 forget();
@@ -214,12 +215,12 @@ impl NodeTie {
     async fn take(&self, found: &NodeEvents, known: Option<ChunkId>) {
         if found.is_gapped {
             tracing::warn!(
-                "some of what other servers did is forgotten already: all of it is looked at anew"
+                "some events of other servers are already deleted: this server reads everything again"
             );
             self.service.forget_keys();
             self.missed.note_all();
         }
-        // Before the other events: until then a key that was removed lets its holder in.
+        // Before the other events: until then a removed key is still accepted.
         if found.events.iter().any(is_of_keys) {
             self.learn().await;
         }
@@ -231,7 +232,7 @@ impl NodeTie {
             }
         }
         self.bring(&settled).await;
-        // The first look finds what is there already: that is the janitor's.
+        // Chunks found by the first read are left to the janitor.
         if let Some(known) = known.filter(|known| found.last_chunk > *known) {
             self.pipeline.look_for_chunks(known).await;
         }
@@ -240,7 +241,7 @@ impl NodeTie {
 
     async fn hear(&self, event: &NodeEvent) {
         match event {
-            // These were heard of together.
+            // `take` has handled these together.
             NodeEvent::Keys | NodeEvent::Settled(_) => {}
             NodeEvent::Credential(app, provider) => self.pipeline.changed(*app, *provider),
             NodeEvent::Webhooks => self.service.webhooks_changed().notify_one(),
@@ -259,33 +260,33 @@ impl NodeTie {
         }
     }
 
-    /// Forgets what is remembered of keys, and reads which app has which credential.
+    /// Clears the cache of API keys and reloads the credentials of all apps.
     async fn learn(&self) {
         self.service.forget_keys();
         if let Err(problem) = self.service.reload_credentials().await {
-            tracing::warn!(%problem, "which app has which credential cannot be read");
+            tracing::warn!(%problem, "the credentials of the apps cannot be read");
         }
     }
 
-    /// Brings what other nodes settled to devices that are connected here.
+    /// Delivers messages settled by other nodes to devices that are connected here.
     async fn bring(&self, chunks: &[ChunkId]) {
         for some in chunks.chunks(SETTLED_MAX_COUNT) {
-            // Who connects after this looks into the ledger, where all of it is.
+            // A device that connects later reads the ledger, which holds all of it.
             if !self.gateway.has_sessions() {
                 return;
             }
             match self.store.settled_chunks(some).await {
                 Ok(settled) => settled.into_iter().for_each(|chunk| self.gateway.settled(chunk)),
                 Err(error) => {
-                    tracing::warn!(%error, "what another server settled cannot be read");
+                    tracing::warn!(%error, "the chunks that another server settled cannot be read");
                     self.gateway.look_again();
                 }
             }
         }
     }
 
-    /// Holds a message back whose campaign is paused, and lets another one go. Reads again after it: an owner may have paused the
-    /// campaign here, or let it go on, after the first look and before the message was held or released for it.
+    /// Holds a message if its campaign is paused, and releases it otherwise. Repeats this until the state stays the same, because an owner
+    /// may pause or resume the campaign here between the read and the change.
     async fn hold_or_release(&self, app: AppId, message: MessageId) {
         let mut applied = None;
         loop {
@@ -303,19 +304,19 @@ impl NodeTie {
         }
     }
 
-    /// Returns whether a message's campaign is paused; `None` where it cannot be read now.
+    /// Returns whether a message's campaign is paused; `None` if the ledger cannot be read now.
     async fn is_paused(&self, app: AppId, message: MessageId) -> Option<bool> {
         match self.store.ledger(app, message.into()).await {
             Ok(ledger) => Some(ledger.campaign.state == CampaignState::Paused),
             Err(StoreError::NotFound(_)) => Some(false),
             Err(error) => {
-                tracing::warn!(%error, %message, "what became of a campaign cannot be read");
+                tracing::warn!(%error, %message, "the state of a campaign cannot be read");
                 None
             }
         }
     }
 
-    /// Makes up for what was missed or could not be read, until nothing of that is left.
+    /// Catches up on missed or unread changes until none is left.
     async fn make_up(&self) {
         loop {
             let missed = self.missed.next().await;
@@ -325,19 +326,19 @@ impl NodeTie {
             if missed.all {
                 self.refresh().await;
             }
-            // What could not be read is noted again by now, and not tried at once.
+            // Changes that could still not be read are noted again by now; they are not retried at once.
             tokio::time::sleep(self.identity.look_interval).await;
         }
     }
 
-    /// Looks at everything anew that other nodes may have changed.
+    /// Reloads everything that other nodes may have changed.
     async fn refresh(&self) {
         self.learn().await;
         self.pipeline.reload().await;
         self.pipeline.look_for_all_chunks();
         self.service.webhooks_changed().notify_one();
         self.service.upstream_broker().arrived_everywhere();
-        // Which of its devices came to another server meanwhile, that one answers.
+        // If a device has moved to another node in the meantime, that node answers with its later claim.
         self.gateway.claim_all();
         for (app, message) in self.gateway.held() {
             self.hold_or_release(app, message).await;
@@ -350,18 +351,18 @@ impl NodeTie {
             }
         }
         if let Err(error) = self.gateway.check_sessions().await {
-            tracing::warn!(%error, "whether connected devices may still be so cannot be read");
+            tracing::warn!(%error, "the rights of connected devices cannot be read");
             self.missed.note_all();
         }
-        // After what is held: a session that looked before would be given what is paused.
+        // After the holds: a session that read the ledger earlier would receive paused messages.
         self.gateway.look_again();
     }
 
-    /// Notifies the others of apps whose devices sent something.
+    /// Notifies the other nodes of apps that have new upstream messages.
     async fn pass_arrivals(&self) {
         let mut arrivals: Receiver<AppId> = self.gateway.upstream_arrivals();
         loop {
-            // Each app once, however many messages came while the one before was told.
+            // One event for each app, however many messages arrived during the previous notification.
             let mut apps = BTreeSet::new();
             match arrivals.recv().await {
                 Ok(app) => apps.extend([app]),
@@ -377,30 +378,30 @@ impl NodeTie {
         }
     }
 
-    /// Lets the others hear which devices came here: their sessions elsewhere end.
+    /// Notifies the other nodes of devices that connected here, so that they end older sessions of these devices.
     async fn pass_claims(&self) {
         loop {
             let claims = self.gateway.next_claims().await;
-            // At once: the store writes them together.
+            // Concurrently: the store writes them together.
             let told = join_all(claims.iter().map(|claim| self.store.publish_event(connected(claim)))).await;
             let failed = claims.into_iter().zip(&told).filter(|(_, told)| told.is_err());
             let failed: Vec<SessionClaim> = failed.map(|(claim, _)| claim).collect();
             if let Some(error) = told.iter().find_map(|told| told.as_ref().err()) {
-                tracing::warn!(%error, "the other servers could not be told of devices that came here, yet");
+                tracing::warn!(%error, "the other servers could not yet be notified of devices that connected here");
                 self.gateway.claim_again(&failed);
                 tokio::time::sleep(self.identity.look_interval).await;
             }
         }
     }
 
-    /// Sends the others what this node's pipeline has for them.
+    /// Publishes the events of this node's pipeline to the other nodes.
     async fn pass_events(&self) {
         while let Some(event) = self.pipeline.next_event().await {
             self.publish_event(event).await;
         }
     }
 
-    /// Reports to the others which lanes rest here, as often as that is something else, once for each sign of life at most.
+    /// Reports the parked lanes of this node to the others when they change, at most once per heartbeat interval.
     async fn report_parked(&self) {
         let NodeIdentity { standing, patience, .. } = &self.identity;
         let mut reported = (standing.instance(), Vec::new());
@@ -408,7 +409,7 @@ impl NodeTie {
             tokio::time::sleep(*patience / BEATS_PER_PATIENCE).await;
             let instance = standing.instance();
             if instance != reported.0 {
-                // What was reported before went with the instance that it was reported for.
+                // The earlier report vanished together with its instance.
                 reported = (instance, Vec::new());
             }
             let lanes = self.pipeline.parked_lanes(PARKED_MAX_COUNT);
@@ -417,37 +418,37 @@ impl NodeTie {
             }
             match self.store.report_parked(instance, lanes.clone()).await {
                 Ok(()) => reported.1 = lanes,
-                Err(error) => tracing::warn!(%error, "the others could not be told which lanes rest here"),
+                Err(error) => tracing::warn!(%error, "the parked lanes of this server could not be reported to the other servers"),
             }
         }
     }
 
     async fn publish_event(&self, event: NodeEvent) {
         if let Err(error) = self.store.publish_event(event).await {
-            tracing::warn!(%error, "the other servers could not be told of something");
+            tracing::warn!(%error, "an event could not be published to the other servers");
         }
     }
 }
 
-/// Returns whether what is remembered of keys and credentials is not right any more.
+/// Returns true if the event invalidates cached keys or credentials.
 const fn is_of_keys(event: &NodeEvent) -> bool {
     matches!(event, NodeEvent::Keys | NodeEvent::Credential(..))
 }
 
-/// Returns how the others hear that a device came here.
+/// Returns the event that announces a connected device to the other nodes.
 const fn connected(claim: &SessionClaim) -> NodeEvent {
     let SessionClaim { identity: DeviceIdentity { app, device }, opened_at, mark } = *claim;
     NodeEvent::Connected(app, device, opened_at, mark)
 }
 
-/// Goes by what the store's clock showed since it was asked.
+/// Adjusts the clock to the time that the store's clock showed after the call at `asked`.
 fn follow(clock: &dyn Clock, shown: Option<Timestamp>, asked: Duration) {
     if let Some(shown) = shown {
         clock.follow(shown, uptime().saturating_sub(asked));
     }
 }
 
-/// Does something that may take long, during which what is remembered lapses: at an instant, and then again and again.
+/// Runs a long operation, and calls `lapse` at the given instant and at each interval after it until the operation ends.
 async fn lapsing<T>(
     work: impl Future<Output = T>,
     mut at: Instant,

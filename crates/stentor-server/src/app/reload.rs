@@ -1,4 +1,4 @@
-//! What is looked at again while the server runs: credentials and certificate.
+//! Reloading of credentials and certificate while the server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::PipelineHandle;
 use crate::listen::{Certificate, CertificateReload};
 use crate::service::Service;
 
-/// Who looks again, and at what.
+/// The parts that are reloaded, and the interval.
 pub(super) struct Reloads {
     pub(super) service: Arc<Service>,
     pub(super) pipeline: Arc<PipelineHandle>,
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) clock: Arc<dyn Clock>,
-    /// How often the certificate's files are looked at without a signal.
+    /// Interval at which the certificate's files are checked without a signal.
     pub(super) check_interval: Option<Duration>,
 }
 
 impl Reloads {
-    /// Looks again at each signal, and at the certificate's files all the time; never ends, so that a closed channel
-    /// stops nothing.
+    /// Reloads at each signal, and checks the certificate's files at an interval. Never ends, so that a closed channel does not stop the
+    /// server.
     pub(super) async fn follow(&self, signals: mpsc::Receiver<()>) {
         tokio::join!(self.follow_signals(signals), self.follow_files());
         std::future::pending().await
@@ -32,12 +32,12 @@ impl Reloads {
     async fn follow_signals(&self, mut signals: mpsc::Receiver<()>) {
         while signals.recv().await.is_some() {
             if self.look_at_certificate().await == Some(CertificateReload::Same) {
-                tracing::info!("certificate looked at again: it is the same");
+                tracing::info!("the certificate was read again: it is unchanged");
             }
             self.pipeline.reload().await;
             match self.service.reload_credentials().await {
-                Ok(count) => tracing::info!(count, "credentials looked at again"),
-                Err(problem) => tracing::warn!(%problem, "credentials could not be looked at again"),
+                Ok(count) => tracing::info!(count, "the credentials were read again"),
+                Err(problem) => tracing::warn!(%problem, "the credentials could not be read again"),
             }
         }
     }
@@ -52,7 +52,7 @@ impl Reloads {
         }
     }
 
-    /// Looks away from the runtime's threads: the files may be anywhere.
+    /// Checks the files on a blocking thread, because they may be on a slow file system.
     async fn look_at_certificate(&self) -> Option<CertificateReload> {
         let (certificate, now) = (self.certificate.clone()?, self.clock.now());
         tokio::task::spawn_blocking(move || certificate.look(now)).await.ok()

@@ -5,24 +5,24 @@ use figment::value::{Dict, Value};
 /// Sections that choose an engine.
 const SECTIONS: [&str; 2] = ["store", "queue"];
 
-/// Whether the short form may stand for the section.
+/// Returns true if the section has a short form.
 pub(super) fn is_section(key: &str) -> bool {
     SECTIONS.contains(&key)
 }
 
-/// Puts the section in the place of each short form. What names no engine is refused later, like any other value of `engine`.
+/// Replaces each short form by its section. A text that names no engine is refused later, like any other bad value of `engine`.
 pub(super) fn expand(values: &mut Dict) {
     for section in SECTIONS {
         let Some(Value::String(tag, text)) = values.get(section) else { continue };
         let (engine, url) = engine_and_url(text);
         let settings = [("engine", engine), ("url", url)];
-        // The tag names the layer, for whoever asks where a value comes from.
+        // The tag names the layer, so that `explain` can show the origin of the value.
         let settings = settings.map(|(key, value)| (key.to_owned(), Value::String(*tag, value.to_owned())));
         values.insert(section.to_owned(), Value::Dict(*tag, Dict::from(settings)));
     }
 }
 
-/// Returns both settings; the name of an engine has no address, which undoes that of an earlier layer.
+/// Returns the engine and the address. The name of an engine comes with an empty address, which overrides an address of an earlier layer.
 fn engine_and_url(text: &str) -> (&str, &str) {
     match text.split_once("://") {
         Some(("postgres" | "postgresql", _)) => ("postgres", text),

@@ -1,4 +1,4 @@
-//! What every setting is and where it comes from.
+//! A listing of all settings with their meaning and origin.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use figment::value::Value;
 use super::layers::{self, DEFAULT_LAYER};
 use super::{ConfigError, DEFAULT_TOML, environment};
 
-/// Settings whose value is never shown.
+/// Settings with redacted values.
 const SECRETS: &[&str] = &["api.root_key", "secrets.key", "store.url", "queue.url"];
 
 /// One setting, its value, and the layer that it comes from.
@@ -46,7 +46,7 @@ pub fn explain_with(
     Ok(layers::known_settings().into_iter().map(explained).collect())
 }
 
-/// Reads what stands above each setting of a file, as `section.key`. A comment is about all settings below it, up to the next one.
+/// Reads the comment above each setting of a file, by `section.key`. A comment applies to all settings below it, up to the next comment.
 fn comments(toml: &str) -> BTreeMap<String, String> {
     let (mut found, mut section, mut above) = (BTreeMap::new(), String::new(), Vec::new());
     let mut is_read = false;

@@ -24,26 +24,26 @@ pub struct GatewayConfig {
     /// Address of CCS, for app servers; empty for none.
     #[serde(deserialize_with = "address_or_none")]
     pub ccs_listen: Option<SocketAddr>,
-    /// The server's address as devices and senders see it; empty for what a request names as its host.
+    /// The server's address as devices and senders see it; empty for the host named by the request.
     pub public_url: String,
     /// Connections of devices held at once.
     pub connections_max_count: usize,
-    /// Of these, from one address.
+    /// Connections of one address held at once.
     pub connections_per_address_max_count: usize,
-    /// Devices of one app that register by themselves at once.
+    /// Burst of devices of one app that register themselves.
     pub registrations_burst_max_count: u32,
-    /// And a second after that.
+    /// Sustained rate of the same.
     pub registrations_per_second_max_count: u32,
-    /// Check-ins of one address at once.
+    /// Burst of check-ins of one address.
     pub check_ins_per_address_burst_max_count: u32,
-    /// And a second after that.
+    /// Sustained rate of the same.
     pub check_ins_per_address_per_second_max_count: u32,
 }
 
 impl GatewayConfig {
     /// Returns how many devices of one app may be connected.
     pub(crate) const fn app_sessions_max_count(&self) -> usize {
-        // An eighth stays for the devices of others.
+        // An eighth stays free for the devices of other apps.
         let max_count = self.connections_max_count;
         max_count - max_count / 8
     }
@@ -68,7 +68,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Returns how fast one address may check in: that takes no key.
+    /// Returns the rate limit of check-ins of one address; they need no key.
     pub(crate) const fn check_ins(&self) -> ArrivalRate {
         ArrivalRate {
             burst_max_count: self.check_ins_per_address_burst_max_count,
@@ -77,7 +77,7 @@ impl GatewayConfig {
     }
 }
 
-/// Returns whether a path may be put behind a text, and whether it says at which server.
+/// Returns true if the text is a base URL to which a path can be appended.
 fn is_base(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let has_scheme = matches!(uri.scheme_str(), Some("http" | "https"));

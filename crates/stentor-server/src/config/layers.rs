@@ -40,7 +40,7 @@ pub(super) fn known_settings() -> BTreeMap<String, Value> {
     known
 }
 
-/// Words what figment says when a value does not fit.
+/// Rewords figment's errors about unsuitable values.
 pub(super) fn reworded(error: figment::Error) -> ConfigError {
     let problems = error.into_iter().map(|one| {
         let place = one.metadata.as_ref().map(|layer| format!(" (from {})", layer.name)).unwrap_or_default();
@@ -165,8 +165,8 @@ fn setting_of(variable: &str) -> String {
     variable.trim_start_matches(PREFIX).to_ascii_lowercase().replace("__", ".")
 }
 
-/// A variable is text; where the default is none, it is read as TOML reads a value, and a list also without its brackets
-/// and quotes.
+/// Converts a variable's text to the type of the setting's default. If the default is not a text, the text is parsed as a TOML value; a
+/// list may omit its brackets and quotes.
 fn typed(text: &str, default: &Value) -> Value {
     if matches!(default, Value::Array(..)) && !text.trim_start().starts_with('[') {
         let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
@@ -178,7 +178,7 @@ fn typed(text: &str, default: &Value) -> Value {
     read_value(text).unwrap_or_else(|| Value::from(text))
 }
 
-/// Reads a text as the value of one TOML line; a text of several lines is none.
+/// Parses a text as the value of one TOML line; `None` for a text of several lines.
 fn read_value(text: &str) -> Option<Value> {
     let mut values: Dict = toml::from_str(&format!("value = {text}")).ok()?;
     let value = values.remove("value")?;

@@ -1,15 +1,15 @@
-//! What an operator may set about where the server connects for its tenants.
+//! Settings of the outbound policy: the addresses to which the server connects for its tenants.
 
 use serde::{Deserialize, Deserializer};
 use stentor_core::outbound::{Allowance, OutboundPolicy};
 
 use super::ConfigError;
 
-/// Where the server may connect.
+/// Addresses to which the server may connect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutboundConfig {
-    /// What is allowed beside the public internet.
+    /// Networks that are allowed beside the public internet.
     #[serde(deserialize_with = "allowances")]
     pub allowed_networks: Vec<Allowance>,
 }
@@ -24,7 +24,7 @@ impl OutboundConfig {
         Ok(())
     }
 
-    /// Returns what decides about each address.
+    /// Returns the policy that decides about each address.
     #[must_use]
     pub fn policy(&self) -> OutboundPolicy {
         OutboundPolicy::new(self.allowed_networks.clone())

@@ -1,4 +1,4 @@
-//! Where the key is that seals credentials.
+//! The place of the key that seals credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub struct SecretsConfig {
     pub key: SecretString,
     /// File with the same; empty for the one in the data directory.
     pub key_file: PathBuf,
-    /// Folder with what all servers of an installation have alike; empty for what the data directory has.
+    /// Folder with the secrets that all servers of an installation share; empty for those of the data directory.
     pub shared_dir: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl SecretsConfig {
         }
     }
 
-    /// Lists what is wrong, without repeating it.
+    /// Returns the problems found; they do not repeat the secret.
     pub(super) fn problems(&self, formats: &FormatChecks) -> Vec<String> {
         let wrong = self.key().and_then(|key| (formats.seal_keys)(key.expose_secret()).err());
         let wrong = wrong.map(|error| format!("secrets.key: {error}"));

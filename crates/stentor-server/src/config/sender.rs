@@ -1,4 +1,4 @@
-//! What an operator may set about the connections to push services; every credential has its own.
+//! Settings of the connections to push services. Every credential has connections of its own.
 
 use serde::Deserialize;
 use stentor_core::error::Invalid;
@@ -10,13 +10,13 @@ use stentor_providers::Limits;
 pub struct SenderConfig {
     /// Most connections open at once; a credential's `max_connections` wins.
     pub connections_max_count: usize,
-    /// Most requests in flight on one connection, whatever the push service allows.
+    /// Most requests in flight on one connection, even if the push service allows more.
     pub connection_max_inflight_requests: usize,
     /// Requests after which a connection is closed and another opened.
     pub connection_max_requests: u32,
-    /// Fewest requests in flight that slowing down leads to.
+    /// Lower limit of the adaptive number of requests in flight.
     pub inflight_min_requests: usize,
-    /// Most requests in flight, over all connections.
+    /// Upper limit of the same, over all connections.
     pub inflight_max_requests: usize,
 }
 

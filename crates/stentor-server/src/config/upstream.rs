@@ -1,4 +1,4 @@
-//! What an operator may set about what devices send.
+//! Settings of upstream messages.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use stentor_core::outbound::{Allowance, OutboundPolicy};
 use super::OutboundConfig;
 use super::outbound::allowances;
 
-/// Who takes over what devices send, where the operator does.
+/// The operator's consumer of upstream messages, and the limits of webhooks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
@@ -16,7 +16,7 @@ pub struct UpstreamConfig {
     pub command: Vec<String>,
     /// Variables of its environment beside those that every program needs: `NAME` for the server's own, or `NAME=value`.
     pub command_environment: Vec<String>,
-    /// Where webhooks of apps may be, beside the public internet.
+    /// Networks beside the public internet in which webhooks of apps may be.
     #[serde(deserialize_with = "allowances")]
     pub webhook_networks: Vec<Allowance>,
     /// Longest time that a command or a webhook may take for one message.
@@ -31,7 +31,7 @@ pub struct UpstreamConfig {
 const TAKEN_OVER: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 impl UpstreamConfig {
-    /// Returns the whole environment of the command: what every program needs, and what is set for it.
+    /// Returns the complete environment of the command: the inherited variables and the configured ones.
     #[must_use]
     pub fn environment_of_command(&self) -> Vec<(OsString, OsString)> {
         let taken_over = |name: &str| Some((name.into(), std::env::var_os(name)?));
@@ -42,7 +42,7 @@ impl UpstreamConfig {
         TAKEN_OVER.into_iter().filter_map(taken_over).chain(set).collect()
     }
 
-    /// Returns what decides where webhooks may be: what is allowed for credentials is allowed for them as well.
+    /// Returns the policy for the addresses of webhooks. It includes the networks that are allowed for credentials.
     #[must_use]
     pub fn webhook_policy(&self, outbound: &OutboundConfig) -> OutboundPolicy {
         let both = self.webhook_networks.iter().chain(&outbound.allowed_networks);

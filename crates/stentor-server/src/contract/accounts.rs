@@ -1,4 +1,4 @@
-//! Service accounts of an app: who signs for itself gets access tokens here, as with the vendors.
+//! Service accounts of an app: each signs its own assertions and gets access tokens here, as with the vendors.
 
 use serde::{Deserialize, Serialize};
 use stentor_core::account::IssuedAccount;
@@ -9,17 +9,17 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// What a new service account is called, and where it finds this server.
+/// Name of a new service account, and the URL at which it reaches this server.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceAccountRequest {
-    /// What people call it.
+    /// Display name.
     #[schema(value_type = String)]
     pub(crate) name: Label,
-    /// Where app servers reach this server, without a path: `https://push.example.org`.
+    /// Base URL of this server as app servers reach it, without a path: `https://push.example.org`.
     #[schema(max_length = 1024)]
     pub(crate) url: String,
-    /// `send`, `register`; both when absent.
+    /// Scopes to grant: `send`, `register`; both when absent.
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) scopes: Vec<Scope>,
@@ -34,12 +34,12 @@ pub struct ServiceAccountView {
     pub(crate) name: String,
     #[schema(value_type = Vec<String>)]
     pub(crate) scopes: Vec<Scope>,
-    /// Where it gets its access tokens.
+    /// URI of the token endpoint.
     pub(crate) token_uri: String,
     pub(crate) created_at: Instant,
 }
 
-/// A new service account with its file, which is shown this once.
+/// A new service account with its key file, which is shown only once.
 #[derive(Serialize, ToSchema)]
 pub struct NewServiceAccount {
     #[schema(value_type = String)]
@@ -47,10 +47,10 @@ pub struct NewServiceAccount {
     pub(crate) name: String,
     #[schema(value_type = Vec<String>)]
     pub(crate) scopes: Vec<Scope>,
-    /// Where it gets its access tokens.
+    /// URI of the token endpoint.
     pub(crate) token_uri: String,
     pub(crate) created_at: Instant,
-    /// The text of its file, an object of JSON with the private key. Keep it: it is not kept here.
+    /// Contents of the key file: a JSON object with the private key. Store it safely; the server keeps no copy.
     pub(crate) file: String,
 }
 
@@ -73,7 +73,7 @@ impl From<IssuedAccount> for ServiceAccountView {
 }
 
 impl NewServiceAccount {
-    /// Shows an account just made, with its file.
+    /// Shows a new account with its key file.
     pub(crate) fn new(account: IssuedAccount, file: String) -> Self {
         let ServiceAccountView { id, name, scopes, token_uri, created_at } = account.into();
         Self { id, name, scopes, token_uri, created_at, file }

@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// What to call a new app.
+/// A new app.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppRequest {
-    /// What people call it.
+    /// Display name.
     #[schema(value_type = String)]
     pub(crate) name: Label,
 }
@@ -27,20 +27,20 @@ pub struct AppView {
     pub(crate) created_at: Instant,
 }
 
-/// All apps that a key is good for.
+/// All apps that the key may access.
 #[derive(Serialize, ToSchema)]
 pub struct AppList {
     pub(crate) apps: Vec<AppView>,
 }
 
-/// What a new key may do.
+/// Name and scopes of a new key.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRequest {
-    /// What people call it.
+    /// Display name.
     #[schema(value_type = String)]
     pub(crate) name: Label,
-    /// `send`, `register`, `admin`.
+    /// Scopes to grant: `send`, `register`, `admin`.
     #[schema(value_type = Vec<String>, min_items = 1)]
     pub(crate) scopes: Vec<Scope>,
 }
@@ -57,7 +57,7 @@ pub struct KeyView {
     pub(crate) created_at: Instant,
 }
 
-/// A new key with its secret, which is shown this once.
+/// A new key with its secret, which is shown only once.
 #[derive(Serialize, ToSchema)]
 pub struct NewKey {
     #[schema(value_type = String)]
@@ -66,7 +66,7 @@ pub struct NewKey {
     #[schema(value_type = Vec<String>)]
     pub(crate) scopes: Vec<Scope>,
     pub(crate) created_at: Instant,
-    /// Keep it: it is not kept here.
+    /// The secret. Store it safely; the server cannot show it again.
     pub(crate) secret: String,
 }
 
@@ -94,7 +94,7 @@ impl From<ApiKey> for KeyView {
 }
 
 impl NewKey {
-    /// Shows a key just made, with its secret.
+    /// Shows a new key with its secret.
     pub(crate) fn new(key: ApiKey, secret: String) -> Self {
         let KeyView { id, name, scopes, created_at } = key.into();
         Self { id, name, scopes, created_at, secret }

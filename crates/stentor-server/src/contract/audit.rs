@@ -7,29 +7,29 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Instant;
 
-/// Which entries, and how many.
+/// Filter and page of the audit trail.
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditQuery {
-    /// Of this action only, such as `credential.put`.
+    /// Only entries of this action, such as `credential.put`.
     pub(crate) action: Option<String>,
-    /// Not before this instant (RFC 3339).
+    /// Only entries at or after this instant (RFC 3339).
     pub(crate) since: Option<String>,
-    /// What is older than this; `next` of the piece before.
+    /// Only entries older than this cursor: `next` of the previous page.
     pub(crate) before: Option<String>,
-    /// At most this many, 1 to 1,000; 100 when absent.
+    /// Maximum number of entries, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
 }
 
-/// One change, or one that was refused.
+/// One change, made or refused.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct EntryView {
     #[schema(value_type = String)]
     pub(crate) id: AuditId,
     pub(crate) at: Instant,
-    /// `root` or `key`.
+    /// Author of the change: `root` or `key`.
     pub(crate) by: &'static str,
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,27 +37,27 @@ pub struct EntryView {
     /// The key's name at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key_name: Option<String>,
-    /// The app of what was changed; for what was refused, that of the key.
+    /// App of the changed object; for a refused change, the app of the key.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<AppId>,
-    /// What was done, such as `key.create`.
+    /// The action, such as `key.create`.
     pub(crate) action: &'static str,
-    /// Id or name of what was changed.
+    /// Id or name of the changed object.
     pub(crate) thing: String,
-    /// A few words more: a name, scopes, a quota.
+    /// Further details: a name, scopes, a quota.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) detail: String,
     /// The caller's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) address: Option<String>,
-    /// The request's id, as in the log.
+    /// Id of the request, as in the log.
     pub(crate) request_id: String,
     /// `done` or `refused`.
     pub(crate) outcome: &'static str,
 }
 
-/// A piece of the audit trail, newest first.
+/// A page of the audit trail, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct AuditList {
     pub(crate) entries: Vec<EntryView>,

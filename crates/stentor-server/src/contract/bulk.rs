@@ -1,4 +1,4 @@
-//! Many things in one request: each is served or refused by itself, and results stand in the order of what was asked.
+//! Batches in one request: each item succeeds or is refused on its own, and the results have the order of the items.
 
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -9,39 +9,39 @@ use super::RefusedView;
 use super::devices::{DeviceRequest, RegisteredView};
 use super::messages::{DryRun, MessageAccepted, MessageRequest};
 
-/// Devices to register: 1 to 1,000, each as when it is registered alone.
+/// Devices to register: 1 to 1,000, each as in a single registration.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceBatch {
-    /// Read one by one, so that what is wrong with one refuses that one only.
+    /// Decoded one by one, so that an invalid item refuses only itself.
     #[schema(value_type = Vec<DeviceRequest>, min_items = 1, max_items = 1000)]
     pub(crate) devices: Vec<Value>,
 }
 
-/// What came of one registration: one of both is there.
+/// Result of one registration: exactly one field is present.
 #[derive(Serialize, ToSchema)]
 pub struct RegisterResult {
-    /// The device.
+    /// The registered device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registered: Option<RegisteredView>,
-    /// Why it was refused.
+    /// Reason for the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<RefusedView>,
 }
 
-/// What came of each registration, in order.
+/// Result of each registration, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub struct RegisterResults {
     pub(crate) results: Vec<RegisterResult>,
 }
 
-/// A device and the topic that it is to be subscribed to.
+/// A device and the topic to subscribe it to.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subscription {
-    /// The device's id.
+    /// Id of the device.
     pub(crate) device: String,
-    /// The topic's name; it exists from then on.
+    /// Name of the topic, which is created if it does not exist.
     pub(crate) topic: String,
 }
 
@@ -49,59 +49,59 @@ pub struct Subscription {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubscriptionBatch {
-    /// Read one by one, so that what is wrong with one refuses that one only.
+    /// Decoded one by one, so that an invalid item refuses only itself.
     #[schema(value_type = Vec<Subscription>, min_items = 1, max_items = 1000)]
     pub(crate) subscriptions: Vec<Value>,
 }
 
-/// What came of one subscription: one of both is there.
+/// Result of one subscription: exactly one field is present.
 #[derive(Serialize, ToSchema)]
 pub struct SubscribeResult {
-    /// Whether it is new; false when the device was subscribed before.
+    /// True if the subscription is new; false if the device was already subscribed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<bool>,
-    /// Why it was refused.
+    /// Reason for the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<RefusedView>,
 }
 
-/// What came of each subscription, in order.
+/// Result of each subscription, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub struct SubscribeResults {
     pub(crate) results: Vec<SubscribeResult>,
 }
 
-/// Messages to send: 1 to 1,000, each as when it is sent alone.
+/// Messages to send: 1 to 1,000, each as in a single send.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageBatch {
-    /// Read one by one, so that what is wrong with one refuses that one only.
+    /// Decoded one by one, so that an invalid item refuses only itself.
     #[schema(value_type = Vec<MessageRequest>, min_items = 1, max_items = 1000)]
     pub(crate) messages: Vec<Value>,
 }
 
-/// What came of one message: one of these is there.
+/// Result of one message: exactly one field is present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SendResult {
-    /// The message that is kept.
+    /// The accepted message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) accepted: Option<MessageAccepted>,
-    /// What a dry run found out.
+    /// Result of a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checked: Option<DryRun>,
-    /// Why it was refused.
+    /// Reason for the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<RefusedView>,
 }
 
-/// What came of each message, in order.
+/// Result of each message, in the order of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SendResults {
     pub(crate) results: Vec<SendResult>,
 }
 
-/// Writes each message as its type does, so that a repeat is the same through any face: what is absent in one format is there
-/// with its usual value in another.
+/// Serializes each message through its type, so that a repeat hashes alike through any face: formats differ in whether an absent field is
+/// omitted or carries its default.
 impl Serialize for MessageBatch {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let messages: Vec<_> = self.messages.iter().map(usual_form).collect();
@@ -111,7 +111,7 @@ impl Serialize for MessageBatch {
     }
 }
 
-/// Returns a message as its type writes it; what is no message is as it was told.
+/// Returns a message as its type serializes it. A value that is no message is returned unchanged.
 pub(crate) fn usual_form(message: &Value) -> Value {
     let read = MessageRequest::deserialize(message).ok();
     read.and_then(|read| serde_json::to_value(read).ok()).unwrap_or_else(|| message.clone())

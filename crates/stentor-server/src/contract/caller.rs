@@ -1,4 +1,4 @@
-//! Who asks, for which app, and from where.
+//! The caller of an operation: its key, its app and its address.
 
 use std::net::IpAddr;
 
@@ -9,43 +9,43 @@ use super::table::SendMessage;
 use super::{Access, ErrorCode, Operation, Problem, ServiceResult};
 use crate::owner::{Owner, SourceNetwork};
 
-/// Whose key it is.
+/// The authenticated key of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
-    /// The operator: every app, every scope.
+    /// The operator, with access to every app and every scope.
     Root,
     /// A key of one app.
     Key {
         /// Its public name.
         id: KeyId,
-        /// The app it opens.
+        /// The app that it belongs to.
         app: AppId,
-        /// What it may do.
+        /// Its scopes.
         scopes: Scopes,
     },
 }
 
-/// Where a request comes from, and what it is called in the log.
+/// Origin of a request: address of the caller, and request id in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The caller's address, where it is known.
+    /// Address of the caller, if known.
     pub address: Option<IpAddr>,
-    /// The request's id.
+    /// Id of the request.
     pub request_id: String,
 }
 
-/// Who speaks for an app.
+/// Kind of caller that acts for an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallerKind {
     /// The operator.
     Root,
     /// A key of the app.
     Key(KeyId),
-    /// The gateway, for whoever sends to a device of the app without a key of it.
+    /// The gateway, acting for a sender that reaches a device of the app without a key of the app.
     Gateway,
 }
 
-/// An identity that speaks for one app.
+/// An identity that acts for one app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     app: AppId,
@@ -53,9 +53,9 @@ pub struct Caller {
     scopes: Scopes,
 }
 
-/// Who asks, as far as an operation wants to know it.
+/// The part of the caller's identity that an operation needs.
 pub trait CallerKnowledge: Send {
-    /// Whether the app may be named that is spoken for.
+    /// True if the request may name the app that it acts for.
     const NAMES_APP: bool;
 }
 
@@ -67,18 +67,18 @@ impl CallerKnowledge for Caller {
     const NAMES_APP: bool = true;
 }
 
-/// With where the request comes from, for what leaves an entry in the audit trail.
+/// Adds the request's origin, for operations that leave an entry in the audit trail.
 impl<T: CallerKnowledge> CallerKnowledge for (T, Origin) {
     const NAMES_APP: bool = T::NAMES_APP;
 }
 
-/// With the app that is named, for what also concerns all apps.
+/// Adds the named app, for operations that may also concern all apps.
 impl CallerKnowledge for (Identity, Option<AppId>) {
     const NAMES_APP: bool = true;
 }
 
 impl Identity {
-    /// Returns the app that the key belongs to; none for the operator's.
+    /// Returns the app of the key; `None` for the operator's key.
     #[must_use]
     pub const fn app(&self) -> Option<AppId> {
         match self {
@@ -87,8 +87,8 @@ impl Identity {
         }
     }
 
-    /// Returns in whose name the key takes what all share. A key that only lets devices join stands in an app that everybody has: whoever
-    /// uses it is a guest.
+    /// Returns the owner that shared resources are charged to. A key with only the `join` scope is embedded in an app that everybody has,
+    /// so its user counts as a guest.
     #[must_use]
     pub fn owner(&self, network: SourceNetwork) -> Owner {
         match self {
@@ -100,7 +100,8 @@ impl Identity {
         }
     }
 
-    /// Refuses all but the operator an operation that only the operator may ask for; others depend on an app.
+    /// Rejects a key that is not the operator's if only the operator may call the operation. Other operations are checked once the app is
+    /// known.
     pub fn allow<O: Operation>(&self) -> ServiceResult<()> {
         match O::FACTS.access {
             Access::Root => self.require_root(),
@@ -108,7 +109,7 @@ impl Identity {
         }
     }
 
-    /// Refuses everybody but the operator.
+    /// Rejects every key but the operator's.
     fn require_root(&self) -> ServiceResult<()> {
         match self {
             Self::Root => Ok(()),
@@ -116,7 +117,7 @@ impl Identity {
         }
     }
 
-    /// Speaks for the app that a path names: the operator for any, a key only for its own.
+    /// Returns a caller that acts for the app named in the path. The operator may act for any app, a key only for its own.
     pub fn on(&self, app: AppId) -> ServiceResult<Caller> {
         match self {
             Self::Root => Ok(Caller { app, kind: CallerKind::Root, scopes: Scopes::of(&[Scope::Admin]) }),
@@ -129,8 +130,7 @@ impl Identity {
 }
 
 impl Caller {
-    /// Speaks for an app whose devices somebody sends to by Web Push, for whom the gateway answers: it may send messages, and
-    /// nothing else.
+    /// Returns a caller for a Web Push sender, for which the gateway answers: it may send messages to the app's devices, and nothing else.
     pub(crate) fn of_gateway(app: AppId) -> Self {
         Self { app, kind: CallerKind::Gateway, scopes: Scopes::of(&[]) }
     }
@@ -141,12 +141,12 @@ impl Caller {
         self.app
     }
 
-    /// Returns what it may do.
+    /// Returns the scopes.
     pub(crate) const fn scopes(&self) -> Scopes {
         self.scopes
     }
 
-    /// Returns the key of the app that asks; `None` where none does.
+    /// Returns the app key of the request; `None` for the operator and the gateway.
     #[must_use]
     pub const fn key(&self) -> Option<KeyId> {
         match self.kind {
@@ -155,7 +155,7 @@ impl Caller {
         }
     }
 
-    /// Refuses a key that may not ask for an operation.
+    /// Rejects a caller that may not call the operation.
     pub fn allow<O: Operation>(&self) -> ServiceResult<()> {
         match (self.kind, O::FACTS.access) {
             (CallerKind::Gateway, _) if O::FACTS == SendMessage::FACTS => Ok(()),
@@ -166,7 +166,7 @@ impl Caller {
         }
     }
 
-    /// Refuses a key with none of the scopes.
+    /// Rejects a key with none of the scopes.
     pub(crate) fn require_any(&self, scopes: &[Scope]) -> ServiceResult<()> {
         if scopes.iter().any(|scope| self.scopes.allows(*scope)) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Campaigns and their books.
+//! Campaigns and their ledgers.
 
 use serde::Serialize;
 use stentor_core::campaign::{self, Campaign, CampaignState, Ledger, ProviderLedger, Tally};
@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// Most characters of a title or a condition that a list shows.
+/// Maximum characters of a title or a condition in a list.
 const SHOWN_MAX_CHARS: usize = 80;
 
-/// Why nothing more is sent.
+/// Reason for which sending was stopped early.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Stop)]
 pub struct StopView {
@@ -40,40 +40,40 @@ pub struct CampaignSummary {
     pub(crate) ended_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop: Option<StopView>,
-    /// To whom, in words such as `topic news`; absent where the message cannot be read.
+    /// The target in words, such as `topic news`; absent if the message cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// How the notification's title begins, if it has one.
+    /// Beginning of the notification's title, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
     /// Devices expanded so far.
     pub(crate) audience: u64,
-    /// Whether that is all.
+    /// True if the audience is fully expanded.
     pub(crate) audience_complete: bool,
     pub(crate) totals: Totals,
 }
 
-/// Why nothing more is sent for now, of a campaign or at one of its providers.
+/// Reason for which sending pauses at present, for the whole campaign or at one of its providers.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Wait)]
 pub struct WaitView {
     /// `scheduled`, `paused`, `quota`, or the reason for which the provider's lane is parked, such as `throttled` or `unavailable`.
     pub(crate) reason: &'static str,
-    /// The provider that waits; absent where the campaign does.
+    /// The waiting provider; absent if the whole campaign waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) provider: Option<ProviderKind>,
     pub(crate) detail: String,
-    /// When it goes on; absent where that depends on somebody.
+    /// Time at which sending resumes; absent if none is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Instant>,
 }
 
-/// A piece of the campaigns, newest first.
+/// A page of the campaigns, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct CampaignList {
     pub(crate) campaigns: Vec<CampaignSummary>,
-    /// Those that cannot be read, in the same order; absent when there is none. They can be canceled.
+    /// Campaigns that cannot be read, in the same order; absent if there are none. They can be canceled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) damaged: Vec<CampaignId>,
@@ -82,13 +82,13 @@ pub struct CampaignList {
     pub(crate) next: Option<String>,
 }
 
-/// Deliveries by state; the sum, `delivered` apart, is the audience.
+/// Deliveries by state. Their sum, without `delivered`, is the audience.
 #[derive(Serialize, ToSchema)]
 pub struct Totals {
     pub(crate) queued: u64,
     pub(crate) sending: u64,
     pub(crate) accepted: u64,
-    /// Counted inside `accepted`: confirmed by the device.
+    /// Deliveries confirmed by the device; also counted in `accepted`.
     pub(crate) delivered: u64,
     pub(crate) rejected: u64,
     pub(crate) expired: u64,
@@ -97,7 +97,7 @@ pub struct Totals {
     pub(crate) failed: u64,
 }
 
-/// How many ended for one reason.
+/// Number of deliveries that ended in a state for one reason.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ReasonCount)]
 pub struct ReasonCountView {
@@ -106,7 +106,7 @@ pub struct ReasonCountView {
     pub(crate) count: u64,
 }
 
-/// The books at one provider.
+/// The campaign's ledger at one provider.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ProviderLedger)]
 pub struct ProviderView {
@@ -118,14 +118,14 @@ pub struct ProviderView {
     pub(crate) attempts: u64,
     pub(crate) ambiguous: u64,
     pub(crate) duplicate_bound: u64,
-    /// Present when the campaign was stopped at this provider, the others going on, and when it was canceled while its audience was
-    /// still being expanded.
+    /// Present if the campaign was stopped at this provider while the others continue, and if it was canceled while its audience was still
+    /// being expanded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop: Option<StopView>,
     pub(crate) reasons: Vec<ReasonCountView>,
 }
 
-/// The books of a campaign, read in one snapshot.
+/// The ledger of a campaign, read in one snapshot.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Ledger)]
 pub struct LedgerView {
@@ -137,32 +137,32 @@ pub struct LedgerView {
     pub(crate) state: &'static str,
     pub(crate) created_at: Instant,
     pub(crate) due_at: Instant,
-    /// After this nothing of it is sent.
+    /// Nothing is sent after this instant.
     pub(crate) expires_at: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) started_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Instant>,
-    /// Present when it was stopped as a whole: at a provider at least, and nothing was accepted at any.
+    /// Present if the campaign was stopped as a whole: at one provider at least, with nothing accepted at any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop: Option<StopView>,
     /// Devices expanded so far.
     pub(crate) audience: u64,
-    /// Whether no more will come; where a provider has a `stop`, more of it was there.
+    /// True if no more devices will be added. At a provider with a `stop`, the full audience may have been larger.
     pub(crate) audience_complete: bool,
-    /// Whether every sum is right.
+    /// True if all sums of the ledger are consistent.
     pub(crate) balanced: bool,
-    /// Deliveries that ended, per second since the first was leased.
+    /// Deliveries ended per second, since the first lease.
     pub(crate) rate_per_second: f64,
     pub(crate) totals: Totals,
     /// Attempts at push services so far.
     pub(crate) attempts: u64,
-    /// Deliveries of which a duplicate is possible.
+    /// Deliveries that may have been duplicated.
     pub(crate) ambiguous: u64,
-    /// Sum over crashes of the deliveries found leased and unsettled.
+    /// Upper bound of duplicates: the sum, over all crashes, of deliveries found leased and unsettled.
     pub(crate) duplicate_bound: u64,
     pub(crate) providers: Vec<ProviderView>,
-    /// Why it stands still, as a whole or at some providers; absent while it moves.
+    /// Reasons for which the campaign, or its sending at some providers, stands still; absent while it makes progress.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<WaitView>>)]
     pub(crate) waits: Vec<WaitView>,
@@ -206,7 +206,7 @@ impl From<&ProviderLedger> for ProviderView {
 }
 
 impl LedgerView {
-    /// Shows the books as they were read at an instant.
+    /// Shows a ledger as read at an instant.
     pub(crate) fn new(ledger: Ledger, waits: Vec<WaitView>, now: Timestamp) -> Self {
         let sum = |count: fn(&ProviderLedger) -> u64| ledger.providers.iter().map(count).sum();
         let campaign = &ledger.campaign;
@@ -241,7 +241,7 @@ impl From<campaign::Stop> for StopView {
 }
 
 impl CampaignSummary {
-    /// Shows a campaign with what it sends, as far as that can be read, and with its sums.
+    /// Shows a campaign with its totals and with the title and target of its message, if that can be read.
     pub(crate) fn new(campaign: Campaign, message: Option<&Message>, sums: Vec<ProviderLedger>) -> Self {
         let spec = message.map(|message| &message.spec);
         let notification = spec.and_then(|spec| spec.content.notification.as_ref());
@@ -266,7 +266,7 @@ impl CampaignSummary {
     }
 }
 
-/// Names a target in few words, without a push token.
+/// Describes a target in a few words, without a push token.
 fn target_words(target: &Target) -> String {
     match target {
         Target::Device(device) => format!("device {device}"),
@@ -280,7 +280,7 @@ fn target_words(target: &Target) -> String {
     }
 }
 
-/// Returns how a text begins.
+/// Returns the beginning of a text.
 fn beginning(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -288,7 +288,7 @@ fn beginning(text: &str) -> String {
     }
 }
 
-/// A campaign that has begun names every provider to which something may still come.
+/// Returns true if every provider's audience is complete. A started campaign lists each provider that may still get an audience.
 fn is_complete(ledger: &Ledger) -> bool {
     let waits = matches!(ledger.campaign.state, CampaignState::Scheduled | CampaignState::Paused);
     let known = !ledger.providers.is_empty() || !waits;

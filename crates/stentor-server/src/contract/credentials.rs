@@ -9,40 +9,40 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// A credential as its push service issued it: a JSON object, whose fields the push service's descriptor names.
+/// A credential as issued by the push service: a JSON object with the fields that the push service's descriptor names.
 #[derive(Clone)]
 pub struct CredentialRequest {
-    /// The object's text.
+    /// Text of the JSON object.
     pub(crate) json: Vec<u8>,
 }
 
-/// What may be shown of a credential.
+/// The public part of a credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CredentialSummary {
-    /// What its adapter shows, each under its name.
+    /// Values that the adapter shows, by name.
     #[serde(flatten)]
     #[schema(ignore)]
     pub(crate) names: BTreeMap<&'static str, String>,
-    /// Messages per minute that may be sent; absent for as many as the push service takes.
+    /// Maximum messages per minute; absent if only the push service limits them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quota_per_minute: Option<u32>,
-    /// Where requests go instead of the vendor.
+    /// Address that requests are sent to instead of the vendor's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) endpoint: Option<String>,
 }
 
-/// How a quota stands.
+/// State of a quota.
 #[derive(Serialize, ToSchema)]
 pub struct QuotaStatus {
-    /// Messages per minute that are allowed now, while the credential warms up.
+    /// Messages allowed per minute at present, while the credential warms up.
     pub(crate) per_minute_now: u64,
-    /// Messages that may go at once.
+    /// Messages that may be sent at once.
     pub(crate) tokens: u64,
-    /// How long work has waited for it at this server since its start.
+    /// Seconds for which work at this server has waited for the quota since the server's start.
     pub(crate) throttled_seconds: f64,
 }
 
-/// What may be shown of a credential.
+/// A credential without its secrets.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Credential)]
 pub struct CredentialView {
@@ -52,14 +52,14 @@ pub struct CredentialView {
     pub(crate) summary: CredentialSummary,
     /// `ok` or `parked`.
     pub(crate) state: &'static str,
-    /// Why it is parked, in a word.
+    /// Reason for parking, as a stable word.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) reason: Option<Reason>,
-    /// Why it is parked.
+    /// Reason for parking, in plain words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// How its quota stands, once it was used.
+    /// State of the quota; absent before the first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quota: Option<QuotaStatus>,
 }
@@ -70,17 +70,17 @@ pub struct CredentialList {
     pub(crate) credentials: Vec<CredentialView>,
 }
 
-/// What trying a credential came to.
+/// Result of a credential check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CredentialCheck {
     #[schema(value_type = String)]
     pub(crate) provider: ProviderKind,
-    /// Whether an access token was got, where there is one, and a connection with a good certificate.
+    /// True if the server got an access token, where the push service uses one, and a connection with a valid certificate.
     pub(crate) works: bool,
-    /// Where it failed, as `host:port`; absent where it works, and where it failed before any host was asked.
+    /// Host of the failure, as `host:port`; absent on success, and if the check failed before it contacted a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
-    /// Why it does not work; it names the host.
+    /// Cause of the failure, including the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The shape of each record that an operation takes or replies.
+//! Shapes of the request and reply records of all operations.
 
 use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
@@ -53,7 +53,7 @@ impl<T: Described> Described for Repeatable<T> {
     }
 }
 
-/// A condition stands outside the record.
+/// A precondition is not part of the record.
 impl<T: Described> Described for Conditional<T> {
     fn describe(shapes: &mut Shapes) -> RecordShape {
         T::describe(shapes)
@@ -89,10 +89,10 @@ impl Described for Kept<SendResults> {
     fn describe(shapes: &mut Shapes) -> RecordShape {
         let results = Shape::List(Box::new(Shape::Record(shapes.add::<SendResult>())));
         let fields = vec![
-            FieldShape::required("results", results, "What came of each message, in order."),
+            FieldShape::required("results", results, "The result of each message, in order."),
             replayed(),
         ];
-        RecordShape::new("SendResults", "What came of many messages.", fields)
+        RecordShape::new("SendResults", "The results of many messages.", fields)
     }
 }
 
@@ -114,10 +114,10 @@ impl Described for Sent {
         let checked = Shape::Record(shapes.add::<DryRun>());
         let fields = vec![
             FieldShape::optional("accepted", accepted, "The message that is kept; absent after a dry run."),
-            FieldShape::optional("checked", checked, "What a dry run found out."),
+            FieldShape::optional("checked", checked, "The result of a dry run."),
             replayed(),
         ];
-        RecordShape::new("Sent", "What asking to send came to.", fields)
+        RecordShape::new("Sent", "The result of a request to send.", fields)
     }
 }
 
@@ -125,6 +125,6 @@ fn replayed() -> FieldShape {
     FieldShape::required(
         "replayed",
         Shape::Bool,
-        "Whether the reply was kept before, under the same idempotency key.",
+        "True if the reply was kept before, under the same idempotency key.",
     )
 }

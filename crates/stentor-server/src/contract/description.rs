@@ -1,4 +1,4 @@
-//! The contract described: every operation with the records that it takes and replies, and numbers that never change.
+//! The description of the contract: every operation with its request and reply records, and numbers that never change.
 
 mod numbers;
 
@@ -12,24 +12,24 @@ pub use numbers::{Numbers, appended};
 /// An operation as a face describes it.
 #[derive(Debug, Clone)]
 pub struct OperationShape {
-    /// What the table says.
+    /// Its entry in the table.
     pub facts: Facts,
-    /// What is asked: the names of what it is about, then the request's own fields.
+    /// Request record: the parts of the subject, then the request's own fields.
     pub request: RecordShape,
-    /// What is replied.
+    /// Reply record.
     pub reply: RecordShape,
 }
 
-/// All operations, and all records inside what they take and reply.
+/// All operations, with all records that their requests and replies use.
 #[derive(Debug, Clone)]
 pub struct Description {
-    /// In the order of the table.
+    /// Operations in the order of the table.
     pub operations: Vec<OperationShape>,
     /// Records by name.
     pub shapes: Shapes,
-    /// Operations in pieces.
+    /// Operations with streams.
     pub streams: Vec<StreamShape>,
-    /// Records that only these have, by name.
+    /// Records that only streams use, by name.
     pub streamed: Shapes,
     /// Numbers of operations and fields.
     pub numbers: Numbers,
@@ -44,7 +44,7 @@ pub fn description() -> &'static Description {
         let mut operations = super::table::describe(&mut shapes);
         let mut streamed = Shapes::default();
         let mut streams = streams::describe(&operations, &mut streamed);
-        // Also what formats answer with that have no form of their own for refusals.
+        // The refusal is added too: formats without an error form of their own reply with it.
         shapes.add::<RefusedView>();
         let numbers = Numbers::kept();
         operations.iter_mut().for_each(|one| {
@@ -59,7 +59,7 @@ pub fn description() -> &'static Description {
 }
 
 impl Description {
-    /// Lists every record: what operations take and reply, and what is inside.
+    /// Lists every record: requests, replies and nested records.
     pub fn records(&self) -> impl Iterator<Item = &RecordShape> {
         let own = self.operations.iter().flat_map(|one| [&one.request, &one.reply]);
         let in_pieces = self.streams.iter().map(|one| &one.request).chain(self.streamed.0.values());

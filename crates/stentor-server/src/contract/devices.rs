@@ -10,27 +10,27 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Instant;
 
-/// Letters of a push token that are shown.
+/// Characters of a push token that are shown.
 const TOKEN_HINT_LETTERS: usize = 4;
-/// A token must be this long for a part of it to be shown.
+/// Minimum length of a token of which a part may be shown.
 const TOKEN_HINT_MIN_BYTES: usize = 16;
 
-/// One device as an app tells it.
+/// A device to register.
 #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = DeviceRegistration)]
 pub struct DeviceRequest {
-    /// OS family.
+    /// Operating system family.
     #[schema(value_type = String)]
     pub platform: Platform,
-    /// Adapter that reaches it; the platform's usual one when absent.
+    /// Adapter for the device; the platform's usual one when absent.
     #[schema(value_type = Option<String>)]
     #[serde(default)]
     pub provider: Option<ProviderKind>,
-    /// Its address at the push service: 1 to 4,096 bytes of visible ASCII.
+    /// Address of the device at the push service: 1 to 4,096 bytes of visible ASCII.
     #[schema(min_length = 1, max_length = 4096)]
     pub token: String,
-    /// Whose device it is, by the app's own id.
+    /// The app's own id of the user that the device belongs to.
     #[serde(default)]
     #[schema(max_length = 256)]
     pub user: Option<String>,
@@ -42,24 +42,24 @@ pub struct DeviceRequest {
     #[serde(default)]
     #[schema(example = "Europe/Rome", max_length = 64)]
     pub time_zone: Option<String>,
-    /// Marks; those given replace those kept.
+    /// Tags, which replace the stored ones.
     #[serde(default)]
     #[schema(max_items = 32)]
     pub tags: Vec<String>,
-    /// Topics to subscribe to; others are kept.
+    /// Topics to subscribe to; existing subscriptions stay.
     #[serde(default)]
     #[schema(max_items = 2000)]
     pub topics: Vec<String>,
 }
 
-/// What to change about a device: an absent field stays, `null` clears it.
+/// Changes to a device: an absent field stays as it is, `null` clears it.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceChange {
-    /// New address; also revives a retired device.
+    /// New push token; also reactivates a retired device.
     #[serde(default)]
     pub token: Option<String>,
-    /// New owner.
+    /// New user.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     pub user: Option<Option<String>>,
@@ -71,40 +71,40 @@ pub struct DeviceChange {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     pub time_zone: Option<Option<String>>,
-    /// All marks.
+    /// Complete new list of tags.
     #[serde(default)]
     pub tags: Option<Vec<String>>,
 }
 
-/// What a registration came to.
+/// Result of a registration.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Registered)]
 pub struct RegisteredView {
     #[schema(value_type = String)]
     pub(crate) id: DeviceId,
-    /// False when the token was known.
+    /// False if the token was already registered.
     pub(crate) created: bool,
 }
 
-/// Why and when a device left every audience.
+/// Time and reason of a device's removal from every audience.
 #[derive(Serialize, ToSchema)]
 pub struct Retired {
     pub(crate) at: Instant,
-    /// What the push service said.
+    /// Reason given by the push service.
     pub(crate) reason: &'static str,
 }
 
-/// For whom to seal a message, as Web Push's subscriptions say it (RFC 8291): in base64url. Whoever may read devices may read it.
+/// Encryption keys of a Web Push subscription (RFC 8291), in base64url. Any key that may read devices may read them.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DeviceKeys)]
 pub struct DeviceKeysView {
-    /// The device's public key, a point of P-256.
+    /// Public key of the device: a point on P-256.
     pub(crate) p256dh: String,
-    /// The secret that the device shares with its senders.
+    /// Secret shared between the device and its senders.
     pub(crate) auth: String,
 }
 
-/// A device; of its token only a hint is shown.
+/// A device; only a hint of its token is shown.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Device)]
 pub struct DeviceView {
@@ -114,7 +114,7 @@ pub struct DeviceView {
     pub(crate) platform: Platform,
     #[schema(value_type = String)]
     pub(crate) provider: ProviderKind,
-    /// The end of the push token.
+    /// Last characters of the push token.
     pub(crate) token_hint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
@@ -124,18 +124,18 @@ pub struct DeviceView {
     pub(crate) time_zone: Option<String>,
     pub(crate) tags: Vec<String>,
     pub(crate) registered_at: Instant,
-    /// Last registration of the present token.
+    /// Last registration of the current token.
     pub(crate) token_since: Instant,
     /// `active`, `retired` (its token is dead) or `unlisted` (known only because a message named its token).
     pub(crate) state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retired: Option<Retired>,
-    /// What a device of the gateway has told so that messages are sealed for it.
+    /// Keys that a device of the gateway has registered, with which messages for it are encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<DeviceKeysView>,
 }
 
-/// A piece of the devices.
+/// A page of the devices.
 #[derive(Serialize, ToSchema)]
 pub struct DeviceList {
     pub(crate) devices: Vec<DeviceView>,
@@ -160,15 +160,15 @@ pub struct AttemptView {
     pub(crate) provider: ProviderKind,
     #[schema(value_type = String)]
     pub(crate) chunk: ChunkId,
-    /// 1 for the first.
+    /// Number of the attempt, from 1.
     pub(crate) attempt: u16,
     /// `queued`, `sending`, `accepted`, `delivered` (accepted, and confirmed by the device), `rejected`, `expired`, `collapsed`, `canceled` or `failed`.
     pub(crate) state: &'static str,
-    /// The cause of the state.
+    /// Reason for the state.
     pub(crate) reason: &'static str,
-    /// Whether an attempt before may have reached the device unseen.
+    /// True if an earlier attempt may have reached the device without an answer.
     pub(crate) ambiguous: bool,
-    /// When it was settled, or leased, or is due.
+    /// Time at which the attempt was settled or leased, or is due.
     pub(crate) at: Instant,
 }
 
@@ -187,49 +187,49 @@ pub struct Deliveries {
     pub(crate) deliveries: Vec<AttemptView>,
 }
 
-/// Which devices to list.
+/// Filter and page of a list of devices.
 #[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceQuery {
-    /// What comes after this; `next` of the piece before.
+    /// Start after this cursor: `next` of the previous page.
     pub(crate) after: Option<String>,
-    /// At most this many, 1 to 1,000; 100 when absent.
+    /// Maximum number of devices, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
-    /// Only this provider's.
+    /// Only devices of this provider.
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) provider: Option<ProviderKind>,
-    /// Only this person's.
+    /// Only devices of this user.
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) user: Option<ExternalId>,
-    /// Only with this mark.
+    /// Only devices with this tag.
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) tag: Option<Tag>,
-    /// Only those in this state: `active`, `retired` (the token is dead) or `unlisted`; all but unlisted ones when absent.
+    /// Only devices in this state: `active`, `retired` (the token is dead) or `unlisted`; all but unlisted ones when absent.
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) state: Option<DeviceState>,
 }
 
-/// Which deliveries of a message to list.
+/// Filter and page of a list of deliveries.
 #[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryQuery {
-    /// What comes after this; `next` of the piece before.
+    /// Start after this cursor: `next` of the previous page.
     pub(crate) after: Option<String>,
-    /// At most this many, 1 to 1,000; 100 when absent. There may be fewer and still a next piece.
+    /// Maximum number of deliveries, 1 to 1,000; 100 when absent. A page may be shorter although another one follows.
     #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
-    /// Only those in this state, by the word that lists show; `accepted` means delivered ones too.
+    /// Only deliveries in this state, in the words of the list; `accepted` includes delivered ones.
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) state: Option<ShownState>,
 }
 
-/// A message to one device: its last attempt.
+/// A message to one device, with its last attempt.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryView {
@@ -239,19 +239,19 @@ pub struct DeliveryView {
     pub(crate) provider: ProviderKind,
     #[schema(value_type = String)]
     pub(crate) chunk: ChunkId,
-    /// 1 for the first.
+    /// Number of the attempt, from 1.
     pub(crate) attempt: u16,
-    /// The same words as for an attempt.
+    /// State, in the same words as for an attempt.
     pub(crate) state: &'static str,
-    /// The cause of the state.
+    /// Reason for the state.
     pub(crate) reason: &'static str,
-    /// Whether an attempt before may have reached the device unseen.
+    /// True if an earlier attempt may have reached the device without an answer.
     pub(crate) ambiguous: bool,
-    /// When it was settled, or leased, or is due.
+    /// Time at which the delivery was settled or leased, or is due.
     pub(crate) at: Instant,
 }
 
-/// A piece of the deliveries of a message.
+/// A page of the deliveries of a message.
 #[derive(Serialize, ToSchema)]
 pub struct DeliveryList {
     pub(crate) deliveries: Vec<DeliveryView>,

@@ -17,7 +17,7 @@ pub struct GroupView {
     pub(crate) member_count: u64,
 }
 
-/// A piece of the groups.
+/// A page of the groups.
 #[derive(Serialize, ToSchema)]
 pub struct GroupList {
     pub(crate) groups: Vec<GroupView>,
@@ -26,11 +26,11 @@ pub struct GroupList {
     pub(crate) next: Option<String>,
 }
 
-/// Members named in a request: at least one, and at most 1,000 people and 1,000 devices.
+/// Members to add or remove: at least one, and at most 1,000 users and 1,000 devices.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MembersRequest {
-    /// People, with all their devices.
+    /// Users, with all their devices.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub(crate) users: Vec<ExternalId>,
@@ -40,7 +40,7 @@ pub struct MembersRequest {
     pub(crate) devices: Vec<DeviceId>,
 }
 
-/// A piece of the members.
+/// A page of the members.
 #[derive(Serialize, ToSchema)]
 pub struct MemberList {
     pub(crate) users: Vec<String>,

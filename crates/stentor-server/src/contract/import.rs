@@ -7,59 +7,59 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ServiceResult;
 
-/// How to import.
+/// Options of an import.
 #[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportQuery {
-    /// `ndjson` or `csv`; decided by the content type when absent.
+    /// `ndjson` or `csv`; follows the content type when absent.
     pub(crate) format: Option<String>,
-    /// Check everything, keep nothing.
+    /// Check all lines, store nothing.
     #[serde(default)]
     pub(crate) dry_run: bool,
 }
 
-/// Lines of an import as they come: pieces of any size.
+/// Lines of an import as a stream of byte chunks of any size.
 pub type Lines = BoxStream<'static, ServiceResult<Bytes>>;
 
 /// Devices to import.
 pub struct ImportRequest {
-    /// The format, and whether anything is kept.
+    /// Format, and whether this is a dry run.
     pub(crate) query: ImportQuery,
-    /// The lines, in pieces.
+    /// The lines, as a stream.
     pub(crate) lines: Lines,
 }
 
-/// Why a line was refused.
+/// Error in one line.
 #[derive(Serialize, ToSchema)]
 pub struct LineError {
-    /// Line of the body, from 1.
+    /// Line number in the body, from 1.
     pub(crate) line: u64,
     pub(crate) code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) field: Option<String>,
     pub(crate) detail: String,
-    /// What to do about it.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }
 
-/// What an import came to.
+/// Result of an import.
 #[derive(Serialize, ToSchema)]
 pub struct ImportResult {
-    /// Lines that should hold a device (blank lines and the CSV header do not).
+    /// Lines with a device (blank lines and the CSV header are not counted).
     pub(crate) lines: u64,
-    /// Lines without fault.
+    /// Valid lines.
     pub(crate) valid: u64,
-    /// Devices made known.
+    /// Devices created.
     pub(crate) created: u64,
-    /// Devices known before.
+    /// Devices that already existed.
     pub(crate) updated: u64,
-    /// Lines refused.
+    /// Invalid lines.
     pub(crate) failed: u64,
-    /// Whether nothing was kept on purpose.
+    /// True if nothing was stored because of `dry_run`.
     pub(crate) dry_run: bool,
-    /// The first 1,000 refusals.
+    /// The first 1,000 errors.
     pub(crate) errors: Vec<LineError>,
-    /// Whether there were more.
+    /// True if there were more errors.
     pub(crate) errors_truncated: bool,
 }

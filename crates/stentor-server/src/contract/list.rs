@@ -9,61 +9,60 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Problem, ServiceResult};
 
-/// Where a page of a list ends, whatever its limit, and what the replies to all operations of one request may take together: bytes, as
-/// JSON writes them.
+/// Maximum size in bytes, as JSON, of a page of a list, whatever its limit, and of the replies to all operations of one request together.
 pub const REPLY_MAX_BYTES: usize = 1_024 * 1_024;
-/// Longest page of a list.
+/// Maximum number of entries in a page.
 const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: usize = 100;
 
-/// A page of a list in rising order.
+/// A page of a list in ascending order.
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct After {
-    /// What comes after this; `next` of the piece before.
+    /// Start after this cursor: `next` of the previous page.
     pub after: Option<String>,
-    /// At most this many, 1 to 1,000; 100 when absent.
+    /// Maximum number of entries, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
 }
 
-/// A page of a list that begins with the newest.
+/// A page of a list in descending order, newest first.
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Before {
-    /// What is older than this; `next` of the piece before.
+    /// Only entries older than this cursor: `next` of the previous page.
     pub before: Option<String>,
-    /// At most this many, 1 to 1,000; 100 when absent.
+    /// Maximum number of entries, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
 }
 
 impl After {
-    /// Reads the limit.
+    /// Returns the limit, or its default.
     pub fn limit(&self) -> ServiceResult<usize> {
         checked_limit(self.limit)
     }
 
-    /// Reads the cursor as a name.
+    /// Parses the cursor as a name.
     pub fn name<T>(&self, read: impl FnOnce(String) -> Result<T, Invalid>) -> ServiceResult<Option<T>> {
-        let wrong = |_| Problem::field("after", "is not what `next` gave");
+        let wrong = |_| Problem::field("after", "is not a value of `next`");
         self.after.clone().map(|text| read(text).map_err(wrong)).transpose()
     }
 
-    /// Reads limit and cursor; the cursor is an id whose number `raw` returns.
+    /// Parses limit and cursor. The cursor is an id; `raw` returns its number.
     pub fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> ServiceResult<Page> {
         Ok(Page { after: cursor("after", self.after.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }
 }
 
 impl Before {
-    /// Reads limit and cursor; the cursor is an id whose number `raw` returns.
+    /// Parses limit and cursor. The cursor is an id; `raw` returns its number.
     pub fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> ServiceResult<Page> {
         Ok(Page { after: cursor("before", self.before.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }
 }
 
-/// Checks a limit that was asked for.
+/// Checks a requested limit.
 fn checked_limit(limit: Option<usize>) -> ServiceResult<usize> {
     match limit.unwrap_or(LIMIT_DEFAULT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
@@ -71,17 +70,17 @@ fn checked_limit(limit: Option<usize>) -> ServiceResult<usize> {
     }
 }
 
-/// Reads a cursor that is an id.
+/// Parses a cursor that is an id.
 fn cursor(
     field: &'static str,
     text: Option<&str>,
     raw: impl FnOnce(&str) -> Option<u64>,
 ) -> ServiceResult<u64> {
     let Some(text) = text else { return Ok(0) };
-    raw(text).ok_or_else(|| Problem::field(field, "is not what `next` gave"))
+    raw(text).ok_or_else(|| Problem::field(field, "is not a value of `next`"))
 }
 
-/// Counts what is written, and keeps nothing of it.
+/// A writer that counts bytes and discards them.
 #[derive(Default)]
 struct JsonLength(usize);
 
@@ -96,12 +95,12 @@ impl io::Write for JsonLength {
     }
 }
 
-/// Returns how many bytes something takes as JSON.
+/// Returns the size of a value as JSON, in bytes.
 pub fn json_bytes(value: &impl Serialize) -> usize {
     let mut counter = JsonLength::default();
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        // What cannot be written is refused where it is written.
+        // A value that cannot be serialized fails where it is written.
         Err(_) => 0,
     }
 }

@@ -1,4 +1,4 @@
-//! What can be asked of messages.
+//! Messages: requests and replies.
 
 mod overrides;
 
@@ -17,7 +17,7 @@ pub(crate) use self::overrides::named_override;
 use self::overrides::{OverridesByProvider, WithOverrides};
 use super::{Instant, Kept};
 
-/// To whom: exactly one of these.
+/// The target: exactly one of these.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Target)]
@@ -30,35 +30,35 @@ pub enum TargetRequest {
     Devices(Vec<DeviceId>),
     /// One push token, registered or not.
     Token(TokenRequest),
-    /// All devices of a person.
+    /// All devices of a user.
     User(String),
     /// All devices of a group.
     Group(String),
     /// All devices subscribed to a topic.
     Topic(String),
-    /// All devices whose topics fulfil it: `'a' in topics && !('b' in topics)`.
+    /// All devices whose topics satisfy a condition: `'a' in topics && !('b' in topics)`.
     Condition(String),
     /// All devices of the app.
     Everyone,
 }
 
-/// A push token with what is needed to reach it.
+/// A push token, with its platform and adapter.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = TokenTarget)]
 pub struct TokenRequest {
-    /// OS family.
+    /// Operating system family.
     #[schema(value_type = String)]
     pub platform: Platform,
-    /// Adapter; the platform's usual one when absent.
+    /// Adapter for the token; the platform's usual one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub provider: Option<ProviderKind>,
-    /// The address.
+    /// The push token.
     pub token: String,
 }
 
-/// The visible part.
+/// The visible part of a message.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Notification)]
@@ -69,26 +69,26 @@ pub struct NotificationRequest {
     /// The text below the title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Address of a picture.
+    /// URL of an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
 }
 
-/// A message as an app server asks for it.
+/// A message to send.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 #[schema(as = MessageRequest)]
 pub struct MessageRequest {
-    /// To whom.
+    /// The devices to reach.
     pub target: TargetRequest,
     /// The visible part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notification: Option<NotificationRequest>,
-    /// The invisible part: texts under names.
+    /// The invisible part: text values by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, String>,
-    /// What a push service gets in its own words, each in the field that its adapter names. Written into the record all the
-    /// same: two requests that differ in them are two.
+    /// Overrides for single push services, each in the field that its adapter names. They are serialized with the record, so that two
+    /// requests with different overrides are different requests.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(ignore)]
     pub overrides: OverridesByProvider,
@@ -96,22 +96,22 @@ pub struct MessageRequest {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "high", pattern = "^(high|normal)$")]
     pub priority: Priority,
-    /// How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
+    /// Maximum waiting time, counted from the due time; four weeks when absent. 0 allows one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 2_419_200)]
     pub ttl_seconds: Option<u64>,
-    /// Newer replaces older with the same key, per device.
+    /// Key under which a newer message replaces an older one that still waits, per device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 64)]
     pub collapse_key: Option<String>,
-    /// Check and count, keep nothing.
+    /// Check the message and count its audience, store nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// When to send; at once when absent or past.
+    /// Time to send; at once when absent or past.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub send_at: Option<String>,
-    /// Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+    /// Start exactly on time. Otherwise a message to an audience that is due on a full minute starts some seconds later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact: bool,
 }
@@ -130,13 +130,13 @@ impl Serialize for MessageRequest {
     }
 }
 
-/// The reply to a message that was kept.
+/// Reply to an accepted message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MessageAccepted {
-    /// Its id.
+    /// Id of the message.
     #[schema(value_type = String, example = "msg_01kb2d3v00000")]
     pub(crate) id: MessageId,
-    /// Its campaign.
+    /// Id of its campaign.
     #[schema(value_type = String, example = "cmp_01kb2d3v00000")]
     pub(crate) campaign: CampaignId,
     /// `running` or `scheduled`.
@@ -144,26 +144,26 @@ pub struct MessageAccepted {
     pub(crate) state: Cow<'static, str>,
 }
 
-/// What asking to send came to.
+/// Result of a send request.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Sent {
-    /// Kept now, or before under the same idempotency key.
+    /// Stored now, or earlier under the same idempotency key.
     Kept(Kept<MessageAccepted>),
-    /// Checked and counted only.
+    /// Result of a dry run.
     Checked(DryRun),
 }
 
-/// What a dry run found out.
+/// Result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DryRun {
     pub(crate) dry_run: bool,
     pub(crate) audience: AudienceView,
-    /// Bytes of the payload, by provider.
+    /// Size of the payload in bytes, by provider.
     pub(crate) payload_bytes: BTreeMap<String, u64>,
 }
 
-/// Whom the target would reach now.
+/// Devices that the target reaches at present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Audience)]
 pub struct AudienceView {
@@ -183,11 +183,11 @@ pub struct MessageSummary {
     pub(crate) due_at: Instant,
 }
 
-/// A piece of the messages, newest first.
+/// A page of the messages, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct MessageList {
     pub(crate) messages: Vec<MessageSummary>,
-    /// Those whose campaign cannot be read, in the same order; absent when there is none. It can be canceled.
+    /// Messages whose campaign cannot be read, in the same order; absent if there are none. The campaign can be canceled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) damaged: Vec<MessageId>,
@@ -196,7 +196,7 @@ pub struct MessageList {
     pub(crate) next: Option<String>,
 }
 
-/// A message as it was asked for; of a push token only that there is one.
+/// A message as requested, with a redacted push token.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageView {
@@ -208,19 +208,19 @@ pub struct MessageView {
     pub(crate) what: SpecView,
     pub(crate) created_at: Instant,
     pub(crate) due_at: Instant,
-    /// After this it is never sent.
+    /// Nothing is sent after this instant.
     pub(crate) expires_at: Instant,
-    /// The schedule that made it.
+    /// The schedule that created the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) schedule: Option<ScheduleId>,
 }
 
-/// What was asked for.
+/// Content of a message, as requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = MessageContent)]
 pub struct SpecView {
-    /// As in the request.
+    /// The target, as in the request.
     #[schema(value_type = Object)]
     pub(crate) target: serde_json::Value,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -228,7 +228,7 @@ pub struct SpecView {
     pub(crate) notification: Option<Notification>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) data: BTreeMap<String, String>,
-    /// Each in the field that its adapter names.
+    /// Overrides for single push services, each in the field that its adapter names.
     #[serde(flatten)]
     #[schema(ignore)]
     pub(crate) overrides: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
@@ -240,7 +240,7 @@ pub struct SpecView {
 }
 
 impl DryRun {
-    /// Shows whom a message would reach, and its bytes, by provider.
+    /// Shows the audience and the payload size, by provider.
     pub(crate) fn new(
         audience: impl IntoIterator<Item = (ProviderKind, u64)>,
         payload_bytes: impl IntoIterator<Item = (ProviderKind, u64)>,
@@ -293,7 +293,7 @@ impl From<Message> for MessageView {
     }
 }
 
-/// Writes a target as it was asked for, without a push token.
+/// Serializes a target as requested, with a redacted push token.
 fn target_view(target: &Target) -> serde_json::Value {
     let mut value = serde_json::to_value(target).unwrap_or_default();
     if let Some(token) = value.get_mut("token").and_then(|token| token.get_mut("token")) {

@@ -1,5 +1,5 @@
-//! The contract: what can be asked of the server and what is replied, in plain types. Faces are encodings of it, and the
-//! service does what it says; nothing here knows HTTP, XML or SQL.
+//! The contract: the operations of the server, with their requests and replies, in plain types. Faces are encodings of the contract, and
+//! the service implements it; nothing here depends on HTTP, XML or SQL.
 
 pub mod accounts;
 pub mod apps;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// A lane that rests at a server.
+/// A parked lane at a server.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ParkedLane)]
 pub struct ParkedLaneView {
@@ -17,13 +17,13 @@ pub struct ParkedLaneView {
     pub(crate) app: AppId,
     #[schema(value_type = String)]
     pub(crate) provider: ProviderKind,
-    /// Why, in a word.
+    /// Reason for parking, as a stable word.
     #[schema(value_type = String)]
     pub(crate) reason: Reason,
-    /// Not before; absent until the credential changes or a probe passes.
+    /// Earliest time of resumption; absent if the lane waits for a new credential or a passed probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Instant>,
-    /// Why, in a sentence.
+    /// Reason for parking, in plain words.
     pub(crate) detail: String,
 }
 
@@ -31,28 +31,28 @@ pub struct ParkedLaneView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Node)]
 pub struct NodeView {
-    /// The number of its start.
+    /// Number of this start of the server.
     pub(crate) instance: String,
-    /// The name of its machine; empty where its version is too old to tell.
+    /// Host name; empty if the server's version is too old to report it.
     pub(crate) host: String,
-    /// Whether it is the server that answers.
+    /// True for the server that answers this request.
     pub(crate) answers: bool,
-    /// Whether it is the one that begins what is due and fires schedules.
+    /// True for the server that starts due messages and fires schedules.
     pub(crate) fires: bool,
-    /// What it does; empty where its version is too old to tell.
+    /// Roles of the server; empty if its version is too old to report them.
     pub(crate) roles: Vec<String>,
-    /// The version of its program; empty where that is too old to tell.
+    /// Version of the program; empty if it is too old to report it.
     pub(crate) version: String,
-    /// The schema of the store that its program knows; absent where the store serves one server.
+    /// Store schema version that the program supports; absent if the store serves a single server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) schema_version: Option<u64>,
-    /// Time since its last sign of life, by the clock of the store.
+    /// Time since the last heartbeat, by the clock of the store.
     pub(crate) silent_ms: u64,
-    /// Lanes that rest at it, of which it sends.
+    /// Parked lanes among those that the server sends on.
     pub(crate) parked: Vec<ParkedLaneView>,
 }
 
-/// The servers that use the store, the one that is there longest first.
+/// The servers that use the store, in order of start, oldest first.
 #[derive(Serialize, ToSchema)]
 pub struct NodeList {
     pub(crate) nodes: Vec<NodeView>,

@@ -1,27 +1,27 @@
-//! What an operation is.
+//! Operations of the contract and the facts that the table states about each.
 
 use stentor_core::app::Scope;
 
 use super::shape::Described;
 use super::{CallerKnowledge, ErrorCode, ServiceResult};
 
-/// One operation of the contract: who may ask for what, and what is replied.
+/// One operation of the contract: its caller, request, reply and facts.
 pub trait Operation: 'static {
-    /// What a face finds out about who asks, before it reads the rest.
+    /// Caller identity that a face resolves before it reads the rest.
     type By: CallerKnowledge;
-    /// What it is about: the names of things, in order.
+    /// Subject: the ids or names of the objects concerned, in order.
     type Subject: Send;
-    /// The record of what is asked.
+    /// Request record.
     type Request: Send + Described;
-    /// The record of what is replied.
+    /// Reply record.
     type Reply: Send + Described;
-    /// What the table says of it.
+    /// Entry in the table.
     const FACTS: Facts;
 }
 
-/// Whoever does what an operation says.
+/// Implementation of an operation.
 pub trait Serve<O: Operation> {
-    /// Does it, or refuses.
+    /// Performs the operation, or returns a refusal.
     fn serve(
         &self,
         by: O::By,
@@ -30,38 +30,38 @@ pub trait Serve<O: Operation> {
     ) -> impl Future<Output = ServiceResult<O::Reply>> + Send;
 }
 
-/// What the table says of an operation.
+/// An operation's entry in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Its name: a noun and a verb, such as `messages.send`.
+    /// Name: a noun and a verb, such as `messages.send`.
     pub name: &'static str,
-    /// The same as formats name it that know no dots: `SendMessage`.
+    /// Name for formats without dots in names: `SendMessage`.
     pub type_name: &'static str,
-    /// What it does, in sentences; lines may begin with spaces.
+    /// Description in sentences; lines may begin with spaces.
     pub about: &'static str,
-    /// What the parts of its subject are called.
+    /// Names of the parts of the subject.
     pub subject: &'static [&'static str],
-    /// Which keys may ask.
+    /// Keys that may call the operation.
     pub access: Access,
-    /// Whether it may be repeated under an idempotency key.
+    /// True if a request may be repeated under an idempotency key.
     pub repeatable: bool,
-    /// How it may be refused, beside what any operation may answer.
+    /// Error codes beside those that any operation may return.
     pub errors: &'static [ErrorCode],
 }
 
-/// Which keys may ask.
+/// Keys that may call an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The operator's only.
+    /// Only the operator's key.
     Root,
-    /// Any key of the app that is named.
+    /// Any key of the named app.
     AnyKey,
-    /// One with any of these scopes, and the operator's.
+    /// A key with one of these scopes, and the operator's key.
     Scopes(&'static [Scope]),
 }
 
-/// Refusals that any operation may answer: of the request's form, of the key, of an app or a name that does not exist, and
-/// of a server that cannot do it now.
+/// Error codes that any operation may return: for a malformed request, an invalid key, an unknown app or name, and a server that cannot
+/// serve at present.
 const ANY_OPERATION: &[ErrorCode] = &[
     ErrorCode::InvalidRequest,
     ErrorCode::InvalidField,
@@ -76,25 +76,25 @@ const ANY_OPERATION: &[ErrorCode] = &[
 ];
 
 impl Facts {
-    /// Returns whether it may be refused in this way.
+    /// Returns true if the operation may fail with this code.
     #[must_use]
     pub fn may_refuse(&self, code: ErrorCode) -> bool {
         self.errors.contains(&code) || ANY_OPERATION.contains(&code)
     }
 
-    /// Returns whether its reply is a list that may be as long as a reply may be.
+    /// Returns true if the reply is a list, which may be as large as a reply may be.
     #[must_use]
     pub fn is_list(&self) -> bool {
         self.type_name.starts_with("List") || self.name == "devices.history"
     }
 
-    /// Returns noun and verb of its name.
+    /// Splits the name into noun and verb.
     #[must_use]
     pub fn noun_and_verb(&self) -> (&'static str, &'static str) {
         self.name.split_once('.').unwrap_or((self.name, ""))
     }
 
-    /// Returns what it does, its lines without the spaces before them.
+    /// Returns the description without leading spaces in its lines.
     #[must_use]
     pub fn sentences(&self) -> String {
         let lines: Vec<_> = self.about.trim().lines().map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! The small vocabulary in which a request is refused.
+//! Error codes, and the refusals that carry them.
 
 use std::borrow::Cow;
 
@@ -7,62 +7,62 @@ use stentor_core::ports::store::StoreError;
 
 use super::Operation;
 
-/// When to come back to a full queue: it empties at the pace of push services, not of requests.
+/// Retry delay for a full queue, which drains at the pace of push services, not of requests.
 const QUEUE_FULL_RETRY_SECONDS: u32 = 5;
-/// So much of a reason is told: what a caller has sent may stand in it, once for each message of a thousand.
+/// Maximum length of a refusal's text: it may quote the caller's input, and a batch may contain a thousand refusals.
 const DETAIL_MAX_CHARS: usize = 512;
-/// So much of a field's path is told; its names may be the caller's own.
+/// Maximum length of a field's path, in which names may come from the caller.
 const FIELD_MAX_CHARS: usize = 256;
 
-/// What kind of refusal it is; every face translates these words in one place.
+/// Kind of a refusal. Each face translates the codes in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// The request is not what its format promises (malformed JSON, a missing header).
+    /// The request does not conform to its format (malformed JSON, a missing header).
     InvalidRequest,
     /// One field breaks a rule; `field` names it.
     InvalidField,
-    /// The server may not connect to an address that the request names; `field` says where.
+    /// The server may not connect to an address in the request; `field` names it.
     AddressRefused,
     /// The body is larger than allowed.
     PayloadTooLarge,
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     RequestTimeout,
-    /// No key, or a key that is not known.
+    /// The key is missing or unknown.
     Unauthorized,
-    /// The key is known but lacks the scope.
+    /// The key is known but lacks a required scope.
     Forbidden,
-    /// There is no such thing in this app.
+    /// The app has no such object.
     NotFound,
-    /// The address exists, this method does not.
+    /// The URL exists, but not with this method.
     MethodNotAllowed,
-    /// The body's content type is not understood here.
+    /// The content type of the body is not supported.
     UnsupportedMediaType,
-    /// What the body is compressed with is not understood here.
+    /// The compression of the body is not supported.
     UnsupportedEncoding,
-    /// The reply can be written in no format that is accepted.
+    /// No accepted format is available for the reply.
     NotAcceptable,
-    /// The thing is not as the caller believes; nothing was changed.
+    /// The precondition does not hold; nothing was changed.
     PreconditionFailed,
-    /// The thing is in a state that forbids it.
+    /// The state of the object forbids the change.
     Conflict,
     /// The idempotency key was used for another request.
     IdempotencyKeyReused,
-    /// The texts of a credential are as they should be, but no key or certificate can be read from them.
+    /// The fields of a credential are well-formed, but contain no readable key or certificate.
     CredentialUnusable,
-    /// A limit of what may be kept is reached.
+    /// A limit on stored objects is reached.
     LimitReached,
-    /// Too many requests at once; come back as soon as `retry_after_seconds` says.
+    /// Too many concurrent requests; retry after `retry_after_seconds`.
     RateLimited,
-    /// As much waits to be sent as is allowed; nothing was kept. Come back as soon as `retry_after_seconds` says.
+    /// The backlog is full; nothing was stored. Retry after `retry_after_seconds`.
     QueueFull,
-    /// Cannot be kept now; nothing was kept. Come back as soon as `retry_after_seconds` says.
+    /// The server cannot store the request at present; nothing was stored. Retry after `retry_after_seconds`.
     Unavailable,
-    /// A defect of the server; the log has it under the request id.
+    /// A defect of the server, logged under the request id.
     Internal,
 }
 
 impl ErrorCode {
-    /// All of them, in the order of the documentation.
+    /// All codes, in the order of the documentation.
     pub const ALL: &'static [Self] = &[
         Self::InvalidRequest,
         Self::InvalidField,
@@ -87,7 +87,7 @@ impl ErrorCode {
         Self::Internal,
     ];
 
-    /// Returns the stable word that callers may compare with.
+    /// Returns the stable word for programs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl ErrorCode {
         }
     }
 
-    /// Returns the number that stands for the word in formats whose errors have numbers; it never changes.
+    /// Returns the stable number of the code, for formats with numeric errors.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -143,7 +143,7 @@ impl ErrorCode {
         }
     }
 
-    /// Returns a short title in plain words.
+    /// Returns a short title.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -172,28 +172,28 @@ impl ErrorCode {
     }
 }
 
-/// What is asked for: a value, or a refusal.
+/// The result of an operation: a value or a refusal.
 pub type ServiceResult<T> = Result<T, Problem>;
 
-/// A refusal: what kind, why, which field, and what to do about it.
+/// A refusal: its code, reason, field and suggested remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind.
+    /// Error code.
     pub code: ErrorCode,
-    /// Why, for a person.
+    /// Reason in plain words.
     pub detail: Cow<'static, str>,
     /// Path of the offending field.
     pub field: Option<String>,
-    /// What to do about it.
+    /// Suggested remedy.
     pub hint: Option<Cow<'static, str>>,
-    /// The operation that would help, by its name in the table; each face says how it is called there.
+    /// Name in the table of the operation that would help. Each face replaces it by its own name for the operation.
     pub helps: Option<&'static str>,
-    /// When to come back, in seconds.
+    /// Seconds to wait before a retry.
     pub retry_after_seconds: Option<u32>,
 }
 
 impl Problem {
-    /// Returns what kind and why.
+    /// Creates a refusal with the retry delay of its code.
     pub fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         let retry = match code {
             ErrorCode::RateLimited | ErrorCode::Unavailable | ErrorCode::RequestTimeout => Some(1),
@@ -204,37 +204,37 @@ impl Problem {
         Self { code, detail, field: None, hint: None, helps: None, retry_after_seconds: retry }
     }
 
-    /// Refuses one field.
+    /// Creates a refusal of one field.
     pub fn field(field: impl Into<String>, problem: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::InvalidField, problem).at(field)
     }
 
-    /// Returns that there is no such thing.
+    /// Creates a refusal for an unknown object.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("there is no such {what} in this app"))
     }
 
-    /// Names the field that it is about.
+    /// Sets the field concerned.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(shortened(field.into().into(), FIELD_MAX_CHARS).into_owned());
         self
     }
 
-    /// Names the operation that would help, in a hint that ends where the operation is named.
+    /// Adds a hint that ends with the name of the operation that would help.
     #[must_use]
     pub fn helped_by<O: Operation>(self, hint: impl Into<Cow<'static, str>>) -> Self {
         Self { helps: Some(O::FACTS.name), ..self.with_hint(hint) }
     }
 
-    /// Returns how many bytes its texts have.
+    /// Returns the total length of its texts in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         let hint = self.hint.as_deref().map_or(0, str::len);
         self.detail.len() + self.field.as_deref().map_or(0, str::len) + hint
     }
 
-    /// Returns what to do about it; `called` says how a face calls the operation that helps.
+    /// Returns the suggested remedy. `called` maps an operation to its name in the face.
     pub fn hint_with(&self, called: impl FnOnce(&'static str) -> String) -> Option<Cow<'_, str>> {
         let hint = self.hint.as_deref()?;
         Some(match self.helps {
@@ -243,7 +243,7 @@ impl Problem {
         })
     }
 
-    /// Adds what to do about it.
+    /// Adds a suggested remedy.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());
@@ -264,8 +264,8 @@ impl From<StoreError> for Problem {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(why) => Self::new(ErrorCode::Conflict, why),
             StoreError::PreconditionFailed => {
-                Self::new(ErrorCode::PreconditionFailed, "it is not, or no longer, as the condition says")
-                    .with_hint("read it again: what is shown of it has the tag of its present state")
+                Self::new(ErrorCode::PreconditionFailed, "the current state does not meet the condition")
+                    .with_hint("read the object again: the reply has the tag of its current state")
             }
             StoreError::LimitReached(why) => Self::new(ErrorCode::LimitReached, why),
             StoreError::Unavailable(why) | StoreError::Unreadable(why) => {
@@ -288,7 +288,7 @@ impl std::fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Cuts a text that nobody would read to its end.
+/// Truncates a long text.
 fn shortened(text: Cow<'static, str>, max_chars: usize) -> Cow<'static, str> {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),

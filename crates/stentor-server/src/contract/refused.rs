@@ -1,4 +1,4 @@
-//! A refusal as a record: of one thing among several, or of a whole request where a format has no form of its own for it.
+//! A refusal as a record: for one item of a batch, or for a whole request in a format without an error form of its own.
 
 use std::borrow::Cow;
 
@@ -7,31 +7,31 @@ use utoipa::ToSchema;
 
 use super::Problem;
 
-/// Why it was refused.
+/// Reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Refused)]
 pub struct RefusedView {
-    /// Stable word for programs.
+    /// Stable error code for programs.
     #[schema(value_type = String, example = "invalid_field")]
     pub(crate) code: Cow<'static, str>,
-    /// Why, for a person.
+    /// Reason in plain words.
     pub(crate) detail: String,
-    /// Path of the offending field; of one thing among several, from that thing on.
+    /// Path of the offending field; for an item of a batch, relative to the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) field: Option<String>,
-    /// What to do about it.
+    /// Suggested remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// When to come back.
+    /// Seconds to wait before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retry_after_seconds: Option<u32>,
-    /// The request, as in the log; not told of one thing among several.
+    /// Id of the request, as in the log; absent for an item of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
 }
 
 impl RefusedView {
-    /// Shows a refusal; `called` says how a face calls the operation that helps.
+    /// Shows a refusal. `called` maps an operation to its name in the face.
     pub(crate) fn new(problem: &Problem, called: impl FnOnce(&'static str) -> String) -> Self {
         Self {
             code: problem.code.as_str().into(),

@@ -1,48 +1,48 @@
-//! What makes repeating a request harmless, through whichever face it comes again.
+//! Idempotency keys, which make repeats of a request harmless, through any face.
 
 use serde::Serialize;
 use stentor_core::name::IdempotencyKey;
 
-/// An idempotency key with what it is for.
+/// An idempotency key and the request that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeat {
     /// The caller's key.
     pub key: IdempotencyKey,
     /// Hash of the operation's name and its record.
     pub request_hash: [u8; 32],
-    /// What versions before this contract kept in its place, where the face can tell.
+    /// Hash that versions before this contract stored instead, if the face can compute it.
     pub former_hash: Option<[u8; 32]>,
 }
 
 /// A request that may be repeated.
 #[derive(Clone)]
 pub struct Repeatable<T> {
-    /// What is asked.
+    /// The request.
     pub request: T,
-    /// Under which key, if any.
+    /// The idempotency key, if any.
     pub repeat: Option<Repeat>,
 }
 
-/// A reply that is the same for a repeat.
+/// A reply that repeats get again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Kept<T> {
     /// The reply.
     pub reply: T,
-    /// Whether it was kept before.
+    /// True if the reply was stored by an earlier request.
     #[serde(skip)]
     pub replayed: bool,
 }
 
 impl Repeat {
-    /// Makes a request of an operation recognisable: its record is hashed, not the bytes in which it came.
+    /// Identifies a request by a hash of its operation and its record, not of the bytes received.
     pub fn of(key: IdempotencyKey, operation: &str, record: &impl Serialize) -> Self {
         let record = serde_json::to_vec(record).unwrap_or_default();
         Self { key, request_hash: hash([operation.as_bytes(), &record]), former_hash: None }
     }
 }
 
-/// Hashes parts so that none can reach into another.
+/// Hashes parts with their lengths, so that their boundaries count.
 pub(crate) fn hash<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! What can be asked of schedules.
+//! Schedules: requests and replies.
 
 use std::borrow::Cow;
 
@@ -11,32 +11,32 @@ use utoipa::ToSchema;
 use super::Instant;
 use super::messages::{MessageRequest, SpecView};
 
-/// A recurring message as an app server asks for it.
+/// A recurring message.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRequest {
-    /// What people call it.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Five fields: minute, hour, day of month, month, day of week.
     #[schema(example = "0 9 * * *")]
     pub cron: String,
-    /// IANA time zone in which the pattern is read.
+    /// IANA time zone of the cron pattern.
     #[schema(example = "Europe/Rome")]
     pub time_zone: String,
-    /// No occurrence after this instant.
+    /// Last possible instant of an occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub until: Option<String>,
-    /// What happens to occurrences missed while the server was down: `once` (the latest fires), `skip` or `all`.
+    /// Handling of occurrences missed while the server was down: `once` (the latest fires), `skip` or `all`.
     #[serde(default)]
     #[schema(value_type = Option<String>, pattern = "^(once|skip|all)$")]
     pub catch_up: CatchUp,
-    /// What each occurrence sends; without `send_at` and `dry_run`.
+    /// Message of each occurrence; without `send_at` and `dry_run`.
     pub message: MessageRequest,
 }
 
-/// A schedule with what comes next.
+/// A schedule with its next occurrences.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Schedule)]
 pub struct ScheduleView {
@@ -50,7 +50,7 @@ pub struct ScheduleView {
     pub(crate) until: Option<Instant>,
     #[schema(value_type = String)]
     pub(crate) catch_up: CatchUp,
-    /// Whether audiences start at the very tick instead of some seconds later.
+    /// True if messages start exactly on time. Otherwise those to an audience start some seconds later.
     pub(crate) exact: bool,
     /// `active`, `paused`, `canceled`, `finished` or `damaged`.
     #[schema(value_type = String)]
@@ -65,11 +65,11 @@ pub struct ScheduleView {
     pub(crate) upcoming: Vec<Instant>,
 }
 
-/// A piece of the schedules.
+/// A page of the schedules.
 #[derive(Serialize, ToSchema)]
 pub struct ScheduleList {
     pub(crate) schedules: Vec<ScheduleView>,
-    /// Those that cannot be read, in the same order; absent when there is none. They can be deleted.
+    /// Schedules that cannot be read, in the same order; absent if there are none. They can be deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) damaged: Vec<ScheduleId>,

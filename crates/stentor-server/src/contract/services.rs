@@ -1,4 +1,4 @@
-//! The registry: services that others publish and find.
+//! The registry: services that clients publish and look up.
 
 use serde::{Deserialize, Serialize};
 use stentor_core::published::PublishedService;
@@ -6,57 +6,57 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Instant;
 
-/// How long a service is found when nobody says otherwise, in seconds.
+/// Default time to live of a published service, in seconds.
 pub(crate) const TTL_DEFAULT_SECONDS: u64 = 300;
 
-/// What is said of a service that is published.
+/// A service to publish.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceRequest {
-    /// What it speaks, such as `http` or `grpc`.
+    /// Protocol of the service, such as `http` or `grpc`.
     pub kind: String,
-    /// Where it is: visible ASCII, such as a URL. Nothing connects there; who finds it does.
+    /// Address of the service: visible ASCII, such as a URL. The server never connects to it; clients that look the service up do.
     pub address: String,
-    /// What it does, for people.
+    /// Description for people.
     #[serde(default)]
     pub description: Option<String>,
-    /// For how long it is found unless it is published again: 1 to 604,800; 300 when absent.
+    /// Time until the entry expires unless it is published again, 1 to 604,800 seconds; 300 when absent.
     #[serde(default)]
     pub ttl_seconds: Option<u64>,
 }
 
-/// Which services are asked for.
+/// Filter and page of a list of services.
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceQuery {
-    /// What comes after this; `next` of the piece before.
+    /// Start after this cursor: `next` of the previous page.
     pub after: Option<String>,
-    /// At most this many, 1 to 1,000; 100 when absent.
+    /// Maximum number of services, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
-    /// Only those that speak this.
+    /// Only services with this protocol.
     pub kind: Option<String>,
 }
 
-/// A service that is published.
+/// A published service.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PublishedService)]
 pub struct PublishedServiceView {
     pub(crate) name: String,
-    /// What it speaks.
+    /// Protocol of the service.
     pub(crate) kind: String,
-    /// Where it is.
+    /// Address of the service.
     pub(crate) address: String,
-    /// What it does, for people.
+    /// Description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
-    /// When it was published first.
+    /// Time of first publication.
     pub(crate) published_at: Instant,
-    /// From when on it is not found, unless it is published again.
+    /// Time of expiry, unless the service is published again.
     pub(crate) expires_at: Instant,
 }
 
-/// A piece of the services.
+/// A page of the services.
 #[derive(Serialize, ToSchema)]
 pub struct ServiceList {
     pub(crate) services: Vec<PublishedServiceView>,

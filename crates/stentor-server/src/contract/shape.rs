@@ -1,4 +1,4 @@
-//! The shapes of records, for faces whose formats must be told them: which fields there are, in which order, of which kind.
+//! The shapes of records, for faces whose formats need a schema: the fields, their order and their types.
 
 mod schema;
 
@@ -8,37 +8,37 @@ use utoipa::ToSchema;
 
 pub use schema::record_of;
 
-/// What a value looks like.
+/// Type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
     /// A text.
     Text,
-    /// A whole number of 64 bits with a sign.
+    /// A signed 64-bit integer.
     Int,
-    /// A number with a fraction.
+    /// A floating-point number.
     Double,
-    /// True or false.
+    /// A boolean.
     Bool,
-    /// A JSON value of any form. A format whose fields have kinds carries its text.
+    /// Any JSON value. Formats with typed fields carry it as JSON text.
     Json,
-    /// Values of one shape, in order.
+    /// An ordered list of values of one shape.
     List(Box<Self>),
-    /// Values of one shape under names that the caller chooses.
+    /// A map from names chosen by the caller to values of one shape.
     Map(Box<Self>),
-    /// The record of this name.
+    /// A record, by its name.
     Record(String),
 }
 
-/// A record: what its fields are.
+/// A record and its fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordShape {
-    /// Its name, one in the whole contract.
+    /// Name, unique in the whole contract.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description in a sentence.
     pub about: String,
     /// Its fields, in order.
     pub fields: Vec<FieldShape>,
-    /// Whether exactly one field is there; one without content is written as its name alone in JSON.
+    /// True if exactly one field is present. In JSON, a field without content is written as its bare name.
     pub is_choice: bool,
 }
 
@@ -47,38 +47,38 @@ pub struct RecordShape {
 pub struct FieldShape {
     /// Its name.
     pub name: String,
-    /// What it means.
+    /// Description.
     pub about: String,
-    /// What stands in it.
+    /// Type of its value.
     pub shape: Shape,
-    /// Whether it must be there.
+    /// True if the field must be present.
     pub is_required: bool,
-    /// Whether it can be cleared, which is something else than leaving it out: JSON has null for it, or the empty list.
+    /// True if the field can be cleared, which differs from leaving it out. In JSON, null or an empty list clears it.
     pub is_clearable: bool,
 }
 
-/// The field in which a format without null names what is cleared.
+/// Field with the names of the fields to clear, in formats without null.
 pub const CLEAR: &str = "clear";
 
 /// All records by their names.
 #[derive(Debug, Clone, Default)]
 pub struct Shapes(pub BTreeMap<String, RecordShape>);
 
-/// A request or a reply whose shape is known.
+/// A request or reply with a known shape.
 pub trait Described {
-    /// Returns its record; `shapes` gets the records inside it.
+    /// Returns the record, and adds the nested records to `shapes`.
     fn describe(shapes: &mut Shapes) -> RecordShape;
 }
 
 impl FieldShape {
-    /// Describes a field that may be absent.
+    /// Describes an optional field.
     #[must_use]
     pub fn optional(name: &str, shape: Shape, about: &str) -> Self {
         let (name, about) = (name.to_owned(), about.to_owned());
         Self { name, about, shape, is_required: false, is_clearable: false }
     }
 
-    /// Describes a field that must be there.
+    /// Describes a required field.
     #[must_use]
     pub fn required(name: &str, shape: Shape, about: &str) -> Self {
         Self { is_required: true, ..Self::optional(name, shape, about) }
@@ -86,13 +86,13 @@ impl FieldShape {
 }
 
 impl RecordShape {
-    /// Describes a record that no type of the contract is.
+    /// Describes a record that is not a type of the contract.
     #[must_use]
     pub fn new(name: &str, about: &str, fields: Vec<FieldShape>) -> Self {
         Self { name: name.to_owned(), about: about.to_owned(), fields, is_choice: false }
     }
 
-    /// Returns the field that a format without null has beside the others, if anything can be cleared.
+    /// Returns the additional field with which formats without null clear others; `None` if no field can be cleared.
     #[must_use]
     pub fn clear_field(&self) -> Option<FieldShape> {
         let clearable = self.fields.iter().filter(|field| field.is_clearable);
@@ -116,7 +116,7 @@ impl Shapes {
         self.0.get(name)
     }
 
-    /// Adds a type of the contract and what it is made of, and returns the name of its record.
+    /// Adds a type of the contract with its nested records, and returns the name of its record.
     pub fn add<T: ToSchema>(&mut self) -> String {
         let record = record_of::<T>(self);
         let name = record.name.clone();
@@ -124,7 +124,7 @@ impl Shapes {
         name
     }
 
-    /// Adds a record that no type of the contract is, and returns its shape.
+    /// Adds a record that is not a type of the contract, and returns its shape.
     pub fn put(&mut self, record: RecordShape) -> Shape {
         let name = record.name.clone();
         self.0.insert(name.clone(), record);

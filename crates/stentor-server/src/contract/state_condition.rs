@@ -1,50 +1,50 @@
-//! What a caller says that a thing must be, or must not be, for a change of it to be made.
+//! Preconditions of a change: the state that an object must or must not have.
 
 use super::repeat::hash;
 
-/// Bytes of a hash that stand in a tag.
+/// Bytes of the hash in a tag.
 const HASH_BYTES: usize = 16;
 
-/// What tells one state of a thing from another: a hash of what is shown of it, written as JSON.
+/// Tag of an object's state: a hash of its JSON representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateTag(String);
 
-/// Tags of states.
+/// A set of state tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateTags {
-    /// Of whatever state.
+    /// Any state.
     Any,
-    /// Of these.
+    /// One of these tags.
     Some(Vec<String>),
 }
 
-/// What must hold of a thing for a change of it to be made.
+/// Precondition of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateCondition {
-    /// It is there, in one of these states.
+    /// The object exists, in one of these states.
     pub one_of: Option<StateTags>,
-    /// It is not there, or in none of these states.
+    /// The object does not exist, or is in none of these states.
     pub none_of: Option<StateTags>,
 }
 
-/// A change that may have a condition.
+/// A change with an optional precondition.
 #[derive(Debug, Clone)]
 pub struct Conditional<T> {
-    /// What is asked.
+    /// The request.
     pub request: T,
-    /// What must hold, if anything must.
+    /// The precondition, if any.
     pub condition: Option<StateCondition>,
 }
 
 impl StateTag {
-    /// Returns the tag of what is shown, written as JSON.
+    /// Returns the tag of a JSON representation.
     #[must_use]
     pub fn of(json: &[u8]) -> Self {
         let hash = hash([json]);
         Self(hash.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Returns its text: hexadecimal digits.
+    /// Returns the tag as hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -52,7 +52,7 @@ impl StateTag {
 }
 
 impl StateTags {
-    /// Returns whether one of them is that of a state; nothing has no state.
+    /// Returns true if the set contains the state; false if the object does not exist.
     #[must_use]
     pub fn have(&self, state: Option<&StateTag>) -> bool {
         match (self, state) {
@@ -64,7 +64,7 @@ impl StateTags {
 }
 
 impl StateCondition {
-    /// Returns whether it holds of a thing in this state, or of one that is not there.
+    /// Returns true if the precondition holds for this state; `None` stands for an object that does not exist.
     #[must_use]
     pub fn holds(&self, state: Option<&StateTag>) -> bool {
         self.one_of.as_ref().is_none_or(|tags| tags.have(state))

@@ -1,4 +1,4 @@
-//! What the server is doing, for its operator.
+//! Status of the server, for its operator.
 
 use serde::Serialize;
 use stentor_core::chunk::TrafficClass;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// How full one lane of the queue is.
+/// Fill level of one lane of the queue.
 #[derive(Serialize, ToSchema)]
 pub struct LaneStatus {
     #[schema(value_type = String)]
@@ -29,40 +29,40 @@ pub struct LaneStatus {
     pub(crate) oldest_due: Option<Instant>,
 }
 
-/// A lane that rests.
+/// A parked lane.
 #[derive(Serialize, ToSchema)]
 pub struct Parked {
     #[schema(value_type = String)]
     pub(crate) app: AppId,
     pub(crate) reason: &'static str,
-    /// Not before; absent until the credential changes or a probe passes.
+    /// Earliest time of resumption; absent if the lane waits for a new credential or a passed probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Instant>,
     pub(crate) detail: String,
 }
 
-/// What is going on at one provider.
+/// Status of one provider.
 #[derive(Serialize, ToSchema)]
 pub struct ProviderStatus {
     #[schema(value_type = String)]
     pub(crate) provider: ProviderKind,
     pub(crate) consumers: usize,
-    /// Requests written and not answered.
+    /// Requests sent and not answered yet.
     pub(crate) inflight: u64,
-    /// Most requests it would have in flight now.
+    /// Current limit of requests in flight.
     pub(crate) inflight_limit: u64,
-    /// Shortest time of an answer lately.
+    /// Shortest recent response time.
     pub(crate) latency_floor_ms: u64,
     pub(crate) connections: u64,
     /// Deliveries leased and not settled.
     pub(crate) unsettled: u64,
-    /// Most deliveries of audiences it would have unsettled now.
+    /// Current limit of unsettled deliveries for audiences.
     pub(crate) unsettled_limit: u64,
     pub(crate) attempts: u64,
     pub(crate) parked: Vec<Parked>,
 }
 
-/// What was found at start.
+/// Work leased by dead processes, found and queued again at the start.
 #[derive(Serialize, ToSchema)]
 pub struct RecoveryStatus {
     pub(crate) chunks: u64,
@@ -84,24 +84,24 @@ pub struct LimitStatus {
     pub(crate) app_share_percent: usize,
 }
 
-/// What the server is doing.
+/// Status of the server.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Status)]
 pub struct StatusView {
-    /// The number of this start.
+    /// Number of this start.
     pub(crate) instance: String,
     pub(crate) uptime_seconds: u64,
     pub(crate) providers: Vec<ProviderStatus>,
     pub(crate) queue: Vec<LaneStatus>,
-    /// Producers at work.
+    /// Active producers.
     pub(crate) producers: usize,
     /// Deliveries leased and not settled.
     pub(crate) unsettled_deliveries: u64,
     pub(crate) recovery: RecoveryStatus,
-    /// Chunks that were damaged and set aside, of all campaigns that are kept; absent when the store does not answer.
+    /// Damaged chunks set aside, over all stored campaigns; absent if the store does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) damaged_chunks: Option<u64>,
-    /// Rows of any kind that could not be read since the start and are left out of lists; absent when the store does not answer.
+    /// Unreadable rows of any kind found since the start, which lists leave out; absent if the store does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) damaged_rows: Option<u64>,
     pub(crate) limits: LimitStatus,

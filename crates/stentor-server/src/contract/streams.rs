@@ -1,5 +1,4 @@
-//! Operations that come in pieces, for faces whose formats know streams. Who may ask for one and how it is refused is what
-//! the table says of the operation behind it.
+//! Streaming variants of operations, for faces with streams. Access and error codes are those of the underlying operation in the table.
 
 use super::description::OperationShape;
 use super::devices::DeviceRequest;
@@ -8,55 +7,55 @@ use super::operation::Operation as _;
 use super::shape::{FieldShape, RecordShape, Shape, Shapes, record_of};
 use super::table::{ImportDevices, ShowCampaign};
 
-/// What is said of an operation in pieces.
+/// Facts about a streaming operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamFacts {
-    /// Its name: a noun and a verb.
+    /// Name: a noun and a verb.
     pub name: &'static str,
-    /// The same as formats name it that know no dots.
+    /// Name for formats without dots in names.
     pub type_name: &'static str,
-    /// What it does, in sentences.
+    /// Description in sentences.
     pub about: &'static str,
-    /// The operation behind it, which is asked for in one piece elsewhere.
+    /// The underlying operation, which faces without streams offer in one request.
     pub operation: &'static str,
-    /// What comes in pieces.
+    /// The side that is streamed.
     pub flow: StreamFlow,
 }
 
-/// What of an operation comes in pieces.
+/// The streamed side of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFlow {
-    /// What is asked.
+    /// The request.
     Request,
-    /// What is replied.
+    /// The reply.
     Reply,
 }
 
 /// A stream as a face describes it.
 #[derive(Debug, Clone)]
 pub struct StreamShape {
-    /// What is said of it.
+    /// Facts about the stream.
     pub facts: StreamFacts,
-    /// What is asked; each piece, if it comes in pieces.
+    /// Request record, or the record of each piece if the request is streamed.
     pub request: RecordShape,
-    /// What is replied; each piece, if it comes in pieces.
+    /// Reply record, or the record of each piece if the reply is streamed.
     pub reply: RecordShape,
 }
 
-/// All that can be had in pieces.
+/// All streaming operations.
 pub const STREAMS: &[StreamFacts] = &[IMPORT_STREAM, WATCH];
 
-/// Devices, one after the other.
+/// Streaming import of devices.
 pub const IMPORT_STREAM: StreamFacts = StreamFacts {
     name: "devices.import_stream",
     type_name: "ImportDeviceStream",
-    about: "Registers devices as they come: first, if need be, the options, then devices or portions of lines. A bad one costs\n\
-            only itself; what is read waits for what is kept. The result counts, and names the first refusals by their lines.",
+    about: "Registers devices from a stream: first, if needed, the options, then devices or portions of lines. A bad device is\n\
+            refused by itself; reading waits for the store. The result has the totals, and the first refusals with their lines.",
     operation: ImportDevices::FACTS.name,
     flow: StreamFlow::Request,
 };
 
-/// The books of a campaign until it has ended.
+/// The ledger of a campaign, repeated after changes until the campaign has ended.
 pub const WATCH: StreamFacts = StreamFacts {
     name: "campaigns.watch",
     type_name: "WatchLedger",
@@ -66,7 +65,7 @@ pub const WATCH: StreamFacts = StreamFacts {
     flow: StreamFlow::Reply,
 };
 
-/// Describes all streams by the operations behind them; `shapes` gets the records that no operation has.
+/// Describes all streams by their underlying operations, and adds records that only streams use to `shapes`.
 pub(super) fn describe(operations: &[OperationShape], shapes: &mut Shapes) -> Vec<StreamShape> {
     let behind = |facts: &StreamFacts| operations.iter().find(|one| one.facts.name == facts.operation);
     let describe = |facts: &StreamFacts, shapes: &mut Shapes| {
@@ -89,13 +88,13 @@ fn import_piece(facts: &StreamFacts, shapes: &mut Shapes) -> RecordShape {
             "`ndjson` or `csv`; `ndjson` when absent. Devices in messages of their own need `ndjson`."
                 .to_owned();
     }
-    let app = "Which app: for the operator's key, which belongs to none.";
+    let app = "The app; for the operator's key, which belongs to none.";
     options.push(FieldShape::optional("app", Shape::Text, app));
-    let options = shapes.put(RecordShape::new("ImportOptions", "How to import.", options));
+    let options = shapes.put(RecordShape::new("ImportOptions", "Options of an import.", options));
     let device = Shape::Record(shapes.add::<DeviceRequest>());
-    let lines = "Lines as `format` says. A line may be cut anywhere and go on in the next message.";
+    let lines = "Lines as `format` says. A line may be cut anywhere and continue in the next message.";
     let fields = vec![
-        FieldShape::optional("options", options, "How to import; in the first message only."),
+        FieldShape::optional("options", options, "Options of the import; in the first message only."),
         FieldShape::optional("device", device, "One device; counted as a line."),
         FieldShape::optional("lines", Shape::Text, lines),
     ];

@@ -1,4 +1,4 @@
-//! The table of operations: what is not in it cannot be asked.
+//! The table of operations: the complete list of what the API offers.
 
 use stentor_core::app::Scope::{Admin, Register, Send};
 use stentor_core::device::ProviderKind;
@@ -47,31 +47,31 @@ const REGISTER: Access = Access::Scopes(&[Register]);
 const READ: Access = Access::Scopes(&[Register, Send]);
 
 const NEVER: &[ErrorCode] = &[];
-/// What a subscription, a membership, a service or a service account may run into: more of them than one device, person or app may have.
+/// For new subscriptions, memberships, services and service accounts: a device, user or app may have too many of them.
 const MORE: &[ErrorCode] = &[LimitReached];
-/// What new facts about a device may run into: a token that another device holds, too many topics.
+/// For a replaced device: another device may hold the token, or the topics may be too many.
 const REPLACEMENT: &[ErrorCode] = &[Conflict, LimitReached, PreconditionFailed];
-/// What a change of a thing may run into that may have a condition.
+/// For a change with an optional precondition.
 const GUARDED: &[ErrorCode] = &[PreconditionFailed];
-/// The same, where the state of things may forbid it too.
+/// For a change with an optional precondition that the object's state may also forbid.
 const GUARDED_STATE: &[ErrorCode] = &[Conflict, PreconditionFailed];
 const STATE: &[ErrorCode] = &[Conflict];
-/// What a message may run into.
+/// For a new message.
 const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
-/// What a schedule of messages may run into: its messages queue later.
+/// For a new schedule. Its messages enter the queue later.
 const SCHEDULING: &[ErrorCode] = &[Conflict, LimitReached, IdempotencyKeyReused];
-/// What many messages together may run into: all else is told of each.
+/// For a batch of messages. All other errors are reported per message.
 const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
 
-/// What a credential may run into: another app's key of Web Push among it.
+/// For a credential, including a Web Push key that another app uses.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, Conflict, CredentialUnusable];
 
-/// What an address may run into.
+/// For a request with an address.
 const ADDRESS: &[ErrorCode] = &[AddressRefused];
 
-/// Who asks for a change that leaves an entry in the audit trail.
+/// Caller of a change that leaves an entry in the audit trail.
 type KeyAuthor = (Identity, Origin);
-/// The same, speaking for an app.
+/// Caller of such a change that acts for an app.
 type AppAuthor = (Caller, Origin);
 
 macro_rules! subject {
@@ -86,9 +86,9 @@ macro_rules! subject {
     };
 }
 
-/// One line an operation: name, type, who asks ( what it is about ; what is asked ) what is replied, access, errors.
+/// Defines one operation per line: name, type, caller ( subject ; request ) reply, access, errors.
 ///
-/// The dollar stands at the beginning so that a macro inside can have variables of its own.
+/// The leading dollar lets the nested macro have variables of its own.
 macro_rules! operations {
     (($d:tt) $($(#[doc = $about:literal])+ $name:literal $operation:ident: $by:ty
         { $($part:ident: $kind:ty),* ; $request:ty } -> $reply:ty, $access:ident, $errors:expr;)*) => {
@@ -114,7 +114,7 @@ macro_rules! operations {
             }
         )*
 
-        /// Hands the types of all operations to a macro.
+        /// Passes the types of all operations to a macro.
         macro_rules! for_each_operation {
             ($d macro_name:ident) => { $d macro_name! { $($operation)* } };
         }
@@ -130,7 +130,7 @@ macro_rules! operations {
     };
 }
 
-/// What may be repeated is what may refuse a key that was used for something else.
+/// Returns true if the operation accepts an idempotency key: then it may fail because the key was used for another request.
 const fn is_repeatable(errors: &[ErrorCode]) -> bool {
     let mut at = 0;
     while at < errors.len() {
@@ -143,43 +143,42 @@ const fn is_repeatable(errors: &[ErrorCode]) -> bool {
 }
 
 operations! { ($)
-    /// Makes an app (root key).
+    /// Creates an app (root key).
     "apps.create_app" CreateApp: KeyAuthor { ; AppRequest } -> AppView, ROOT, NEVER;
-    /// Lists all apps (root key), or the one that the key belongs to.
+    /// Lists all apps (root key), or the app of the key.
     "apps.list_apps" ListApps: Identity { ; () } -> AppList, ANY_KEY, NEVER;
     /// Shows an app.
     "apps.show_app" ShowApp: Identity { app: AppId; () } -> AppView, ANY_KEY, NEVER;
-    /// Removes an app with all that belongs to it (root key).
+    /// Deletes an app with all its data (root key).
     "apps.delete_app" DeleteApp: KeyAuthor { app: AppId; Conditional<()> } -> (), ROOT, GUARDED;
-    /// Makes a key; its secret is shown this once.
+    /// Creates a key; its secret is shown only once.
     "apps.create_key" CreateKey: KeyAuthor { app: AppId; KeyRequest } -> NewKey, ADMIN, NEVER;
     /// Lists an app's keys.
     "apps.list_keys" ListKeys: Identity { app: AppId; () } -> KeyList, ADMIN, NEVER;
-    /// Removes a key.
+    /// Deletes a key.
     "apps.delete_key" DeleteKey: KeyAuthor { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
 
-    /// Makes a service account: its file, shown this once, has the private key with which it signs for itself.
+    /// Creates a service account. Its key file, which is shown only once, contains the private key that signs its assertions.
     "apps.create_service_account" CreateServiceAccount: KeyAuthor { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, MORE;
     /// Lists an app's service accounts.
     "apps.list_service_accounts" ListServiceAccounts: Identity { app: AppId; () } -> ServiceAccountList, ADMIN, NEVER;
-    /// Removes a service account; its access tokens are refused at once.
+    /// Deletes a service account; its access tokens are refused at once.
     "apps.delete_service_account" DeleteServiceAccount: KeyAuthor { app: AppId, account: KeyId; () } -> (), ADMIN, NEVER;
 
     /// Lists an app's credentials, without their secrets.
     "apps.list_credentials" ListCredentials: Identity { app: AppId; () } -> CredentialList, ADMIN, NEVER;
-    /// Puts the credential for a push service.
+    /// Sets the credential for a push service.
     "apps.put_credential" PutCredential: KeyAuthor { app: AppId, provider: ProviderKind; CredentialRequest } -> (), ADMIN, CREDENTIAL;
-    /// Tries the credential for a push service without sending: gets an access token where there is one, and connects.
+    /// Checks the credential for a push service without sending: gets an access token, if the push service uses one, and connects.
     "apps.check_credential" CheckCredential: Identity { app: AppId, provider: ProviderKind; () } -> CredentialCheck, ADMIN, NEVER;
-    /// Removes the credential for a push service; what is queued for it waits.
+    /// Deletes the credential for a push service; queued messages wait for a new one.
     "apps.delete_credential" DeleteCredential: KeyAuthor { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
 
-    /// Puts the webhook that messages of devices are posted to, in the place of one that was there; a secret that is made is shown
-    /// this once.
+    /// Sets or replaces the webhook to which upstream messages are posted. A generated secret is shown only once.
     "apps.put_upstream_webhook" PutUpstreamWebhook: KeyAuthor { app: AppId; UpstreamWebhookRequest } -> NewUpstreamWebhook, ADMIN, ADDRESS;
     /// Shows an app's webhook, without its secret.
     "apps.show_upstream_webhook" ShowUpstreamWebhook: Identity { app: AppId; () } -> UpstreamWebhookView, ADMIN, NEVER;
-    /// Removes an app's webhook; what devices send waits for somebody else to take it over.
+    /// Deletes an app's webhook; upstream messages wait for another consumer.
     "apps.delete_upstream_webhook" DeleteUpstreamWebhook: KeyAuthor { app: AppId; () } -> (), ADMIN, NEVER;
 
     /// Registers a device; registering it again changes nothing.
@@ -188,130 +187,131 @@ operations! { ($)
     "devices.list" ListDevices: Caller { ; DeviceQuery } -> DeviceList, READ, NEVER;
     /// Shows a device.
     "devices.show" ShowDevice: Caller { device: DeviceId; () } -> DeviceView, READ, NEVER;
-    /// Replaces what is known of a device; a new token takes the place of the old.
+    /// Replaces the data of a device; a new token replaces the old one.
     "devices.replace" ReplaceDevice: Caller { device: DeviceId; Conditional<DeviceRequest> } -> DeviceView, REGISTER, REPLACEMENT;
     /// Changes some fields of a device.
     "devices.change" ChangeDevice: Caller { device: DeviceId; Conditional<DeviceChange> } -> DeviceView, REGISTER, GUARDED_STATE;
-    /// Removes a device with its subscriptions and memberships.
+    /// Deletes a device with its subscriptions and memberships.
     "devices.remove" RemoveDevice: Caller { device: DeviceId; Conditional<()> } -> (), REGISTER, GUARDED;
     /// Lists a device's topics.
     "devices.topics" ListDeviceTopics: Caller { device: DeviceId; () } -> DeviceTopics, READ, NEVER;
     /// Subscribes a device to a topic.
     "devices.subscribe" SubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, MORE;
-    /// Takes a device's subscription away.
+    /// Unsubscribes a device from a topic.
     "devices.unsubscribe" UnsubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, NEVER;
     /// Returns every attempt to reach a device, newest message first.
     "devices.history" ShowHistory: Caller { device: DeviceId; Before } -> History, READ, NEVER;
-    /// Registers up to 1,000 devices, with a result for each in the same order: one that is refused keeps no other from being
-    /// registered. Registering them again changes nothing.
+    /// Registers up to 1,000 devices, with one result per device in the same order. A refused device does not affect the others.
+    /// Registering them again changes nothing.
     "devices.register_many" RegisterDevices: Caller { ; DeviceBatch } -> RegisterResults, REGISTER, NEVER;
-    /// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
-    /// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
+    /// Registers devices from lines: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is streamed and may have any
+    /// length; a line may have at most 16 KiB. Valid lines are stored; importing them again is harmless.
     "devices.import" ImportDevices: Caller { ; ImportRequest } -> ImportResult, REGISTER, NEVER;
 
-    /// Lists people by external id, without devices.
+    /// Lists users by external id, without devices.
     "users.list" ListUsers: Caller { ; After } -> UserList, READ, NEVER;
-    /// Makes a person known; harmless when known.
+    /// Creates a user; harmless if the user exists.
     "users.put" PutUser: Caller { external_id: ExternalId; Conditional<()> } -> UserView, REGISTER, GUARDED;
-    /// Shows a person with devices.
+    /// Shows a user with devices.
     "users.show" ShowUser: Caller { external_id: ExternalId; () } -> UserView, READ, NEVER;
-    /// Forgets a person; the devices stay, without owner.
+    /// Deletes a user. Their devices stay, without an owner.
     "users.remove" RemoveUser: Caller { external_id: ExternalId; Conditional<()> } -> (), REGISTER, GUARDED;
 
     /// Lists groups by name.
     "groups.list" ListGroups: Caller { ; After } -> GroupList, READ, NEVER;
-    /// Makes a group; harmless when it exists.
+    /// Creates a group; harmless if it exists.
     "groups.put" PutGroup: Caller { group: GroupName; Conditional<()> } -> GroupView, REGISTER, GUARDED;
     /// Shows a group.
     "groups.show" ShowGroup: Caller { group: GroupName; () } -> GroupView, READ, NEVER;
-    /// Removes a group; its members stay.
+    /// Deletes a group; its members stay.
     "groups.remove" RemoveGroup: Caller { group: GroupName; Conditional<()> } -> (), REGISTER, GUARDED;
     /// Lists a group's members.
     "groups.members" ListMembers: Caller { group: GroupName; After } -> MemberList, READ, NEVER;
-    /// Adds members; unknown people are made known, unknown devices are named.
+    /// Adds members to a group. Unknown users are created; unknown devices are listed in the reply.
     "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, MORE;
-    /// Takes members out.
+    /// Removes members from a group.
     "groups.take_out" RemoveMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
     /// Lists topics by name.
     "topics.list" ListTopics: Caller { ; After } -> TopicList, READ, NEVER;
     /// Shows a topic.
     "topics.show" ShowTopic: Caller { topic: TopicName; () } -> TopicView, READ, NEVER;
-    /// Removes a topic with its subscriptions.
+    /// Deletes a topic with its subscriptions.
     "topics.remove" RemoveTopic: Caller { topic: TopicName; Conditional<()> } -> (), REGISTER, GUARDED;
-    /// Subscribes devices; the topic exists from then on.
+    /// Subscribes devices to a topic, which is created if it does not exist.
     "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, MORE;
-    /// Makes up to 1,000 subscriptions of any devices to any topics, with a result for each in the same order: one that is
-    /// refused keeps no other from being made. Making them again changes nothing.
+    /// Creates up to 1,000 subscriptions of any devices to any topics, with one result per subscription in the same order. A refused
+    /// subscription does not affect the others. Creating them again changes nothing.
     "topics.subscribe_many" SubscribeMany: Caller { ; SubscriptionBatch } -> SubscribeResults, REGISTER, NEVER;
-    /// Takes subscriptions away.
+    /// Unsubscribes devices from a topic.
     "topics.unsubscribe" Unsubscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
-    /// Sends a message; once accepted, it is on disk.
+    /// Sends a message. An accepted message is on disk.
     "messages.send" SendMessage: Caller { ; Repeatable<MessageRequest> } -> Sent, SEND, SENDING;
-    /// Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent.
-    /// One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a
-    /// new request with a new key.
+    /// Sends up to 1,000 messages, with one result per message in the same order. A refused message does not affect the others. One
+    /// idempotency key covers them all. Refusals are stored as results too: to send a refused message again, use a new request with a new
+    /// key.
     "messages.send_many" SendMessages: Caller { ; Repeatable<MessageBatch> } -> Kept<SendResults>, SEND, BATCH;
     /// Lists messages, newest first.
     "messages.list" ListMessages: Caller { ; Before } -> MessageList, SEND, NEVER;
-    /// Shows a message as it was asked for.
+    /// Shows a message as requested.
     "messages.show" ShowMessage: Caller { message: MessageId; () } -> MessageView, SEND, NEVER;
-    /// Returns the books of a message's campaign.
+    /// Returns the ledger of a message's campaign.
     "messages.ledger" ShowMessageLedger: Caller { message: MessageId; () } -> LedgerView, SEND, NEVER;
-    /// Lists the deliveries of a message, each with its last attempt, all or those in a state: who did not get it, and why.
+    /// Lists the deliveries of a message with their last attempts, all or those in one state: shows the devices that did not get it, and
+    /// the reasons.
     "messages.all_deliveries" ListMessageDeliveries: Caller { message: MessageId; DeliveryQuery } -> DeliveryList, SEND, NEVER;
-    /// Returns every attempt of one message at one device.
+    /// Returns every attempt to deliver one message to one device.
     "messages.deliveries" ListDeliveries: Caller { message: MessageId, device: DeviceId; () } -> Deliveries, READ, NEVER;
 
     /// Lists campaigns, newest first.
     "campaigns.list" ListCampaigns: Caller { ; Before } -> CampaignList, SEND, NEVER;
-    /// Returns the books of a campaign; the id of its message does as well.
+    /// Returns the ledger of a campaign. The id of its message is accepted as well.
     "campaigns.show" ShowCampaign: Caller { campaign: CampaignId; () } -> LedgerView, SEND, NEVER;
-    /// Ends a campaign for good: what is queued is canceled, what is in flight settles.
+    /// Cancels a campaign for good: queued deliveries are canceled, deliveries in flight complete.
     "campaigns.cancel" CancelCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
-    /// Holds a campaign; its time to live runs on.
+    /// Pauses a campaign. Its time to live keeps running.
     "campaigns.pause" PauseCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
-    /// Lets a paused campaign go on.
+    /// Resumes a paused campaign.
     "campaigns.resume" ResumeCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
 
-    /// Makes a schedule.
+    /// Creates a schedule.
     "schedules.create" CreateSchedule: AppAuthor { ; Repeatable<ScheduleRequest> } -> Kept<ScheduleView>, SEND, SCHEDULING;
     /// Lists schedules in order of id.
     "schedules.list" ListSchedules: Caller { ; After } -> ScheduleList, SEND, NEVER;
     /// Shows a schedule with its next five occurrences.
     "schedules.show" ShowSchedule: Caller { schedule: ScheduleId; () } -> ScheduleView, SEND, NEVER;
-    /// Ends a schedule and removes it, also one that cannot be read; what it has sent stays.
+    /// Cancels and deletes a schedule, even if it cannot be read. Messages already sent stay.
     "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; Conditional<()> } -> (), SEND, GUARDED;
-    /// Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown.
+    /// Cancels a schedule. Messages already sent stay. An unreadable schedule is deleted, and the reply does not show it.
     "schedules.cancel" CancelSchedule: AppAuthor { schedule: ScheduleId; () } -> Option<ScheduleView>, SEND, STATE;
-    /// Holds a schedule; occurrences of that time are not made up for.
+    /// Pauses a schedule. Occurrences during the pause are not made up for.
     "schedules.pause" PauseSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
-    /// Lets a paused schedule go on with its next occurrence.
+    /// Resumes a paused schedule from its next occurrence.
     "schedules.resume" ResumeSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
 
-    /// Publishes a service, or says anew that it is there: it is found until its time is over.
+    /// Publishes a service or renews it. It can be found until it expires.
     "services.publish" PublishService: Caller { service: ServiceName; ServiceRequest } -> PublishedServiceView, REGISTER, MORE;
     /// Lists the services of the app by name, of one kind or of all.
     "services.list" ListServices: Caller { ; ServiceQuery } -> ServiceList, READ, NEVER;
     /// Shows a service.
     "services.show" ShowService: Caller { service: ServiceName; () } -> PublishedServiceView, READ, NEVER;
-    /// Removes a service; it is not found from then on.
+    /// Removes a service; it can no longer be found.
     "services.remove" RemoveService: Caller { service: ServiceName; () } -> (), REGISTER, NEVER;
 
-    /// Lists what devices have sent to the app and nobody has taken over, oldest first.
+    /// Lists upstream messages of the app that are not acknowledged yet, oldest first.
     "upstream.list" ListUpstream: Caller { ; After } -> UpstreamList, SEND, NEVER;
-    /// Takes messages of devices over: they are not handed out again. What was taken over before is no news.
+    /// Acknowledges upstream messages: they are not delivered again. Messages acknowledged before count as unchanged.
     "upstream.acknowledge" AcknowledgeUpstream: Caller { ; UpstreamIds } -> UpstreamChangeView, SEND, NEVER;
-    /// Lists messages of devices that nobody took over in time, with the reasons, oldest first.
+    /// Lists upstream messages that were not acknowledged in time, with the reasons, oldest first.
     "upstream.dead_letters" ListDeadLetters: Caller { ; After } -> DeadLetterList, SEND, NEVER;
-    /// Lets dead letters wait again, for four weeks at most.
+    /// Retries dead letters: they wait again, for four weeks at most.
     "upstream.retry_dead_letters" RetryDeadLetters: Caller { ; UpstreamIds } -> UpstreamChangeView, SEND, NEVER;
 
-    /// Lists who changed what, newest first (root key).
+    /// Lists changes with their authors, newest first (root key).
     "audit.list" ListAudit: (Identity, Option<AppId>) { ; AuditQuery } -> AuditList, ROOT, NEVER;
 
-    /// Returns what every part is doing (root key).
+    /// Returns the status of all parts of the server (root key).
     "status.status" ShowStatus: Identity { ; () } -> StatusView, ROOT, NEVER;
     /// Lists the servers that use the store (root key).
     "nodes.list" ListNodes: Identity { ; () } -> NodeList, ROOT, NEVER;

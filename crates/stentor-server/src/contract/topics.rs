@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 #[schema(as = Topic)]
 pub struct TopicView {
     pub(crate) name: String,
-    /// Devices subscribed.
+    /// Number of subscribed devices.
     pub(crate) device_count: u64,
 }
 
-/// A piece of the topics.
+/// A page of the topics.
 #[derive(Serialize, ToSchema)]
 pub struct TopicList {
     pub(crate) topics: Vec<TopicView>,
@@ -25,7 +25,7 @@ pub struct TopicList {
     pub(crate) next: Option<String>,
 }
 
-/// Devices to subscribe or to take out: 1 to 1,000.
+/// Devices to subscribe or unsubscribe: 1 to 1,000.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubscriptionRequest {
@@ -33,20 +33,20 @@ pub struct SubscriptionRequest {
     pub(crate) devices: Vec<DeviceId>,
 }
 
-/// What a change came to.
+/// Result of a change of subscriptions or members.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Change)]
 pub struct SubscriptionChangeView {
-    /// Added or removed.
+    /// Subscriptions or members added or removed.
     pub(crate) changed: u64,
-    /// Nothing was to do.
+    /// Devices and users that needed no change.
     pub(crate) unchanged: u64,
-    /// Not this app's: devices and people.
+    /// Devices and users unknown in this app.
     pub(crate) unknown: u64,
-    /// The devices among them, in the order in which they were named.
+    /// The unknown devices, in the order of the request.
     #[schema(value_type = Vec<String>)]
     pub(crate) unknown_devices: Vec<DeviceId>,
-    /// The people among them, of a group's members; absent when there are none.
+    /// The unknown users, for members of a group; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) unknown_users: Vec<ExternalId>,

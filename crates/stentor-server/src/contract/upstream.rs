@@ -1,4 +1,4 @@
-//! What devices send to their app: it waits until somebody has taken it over.
+//! Upstream messages, which devices send to their app. Each waits until the app acknowledges it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,10 +9,10 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// Most messages that are named in one request.
+/// Maximum number of message ids in one request.
 pub(crate) const UPSTREAM_IDS_MAX_COUNT: usize = 1_000;
 
-/// A message of a device that waits.
+/// A waiting upstream message.
 #[derive(Serialize, ToSchema)]
 #[schema(as = UpstreamMessage)]
 pub struct UpstreamView {
@@ -21,19 +21,19 @@ pub struct UpstreamView {
     /// The device that sent it.
     #[schema(value_type = String)]
     pub(crate) device: DeviceId,
-    /// The device's own name for it: the same again from the same device is the same message.
+    /// Key that the device chose for the message. The same key from the same device denotes the same message.
     pub(crate) key: String,
-    /// What it says: an object.
+    /// Content of the message: an object.
     #[schema(value_type = Object)]
     pub(crate) data: Value,
-    /// How often it was handed over before.
+    /// Number of earlier deliveries to the app.
     pub(crate) attempts: u32,
     pub(crate) created_at: Instant,
-    /// From when on nobody needs it any more.
+    /// Time of expiry.
     pub(crate) expires_at: Instant,
 }
 
-/// A piece of what waits, oldest first.
+/// A page of the waiting messages, oldest first.
 #[derive(Serialize, ToSchema)]
 pub struct UpstreamList {
     pub(crate) messages: Vec<UpstreamView>,
@@ -42,7 +42,7 @@ pub struct UpstreamList {
     pub(crate) next: Option<String>,
 }
 
-/// A message of a device that nobody took over.
+/// An upstream message that was not acknowledged.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DeadLetter)]
 pub struct DeadLetterView {
@@ -51,21 +51,21 @@ pub struct DeadLetterView {
     /// The device that sent it.
     #[schema(value_type = String)]
     pub(crate) device: DeviceId,
-    /// The device's own name for it.
+    /// Key that the device chose for the message.
     pub(crate) key: String,
-    /// What it says: an object.
+    /// Content of the message: an object.
     #[schema(value_type = Object)]
     pub(crate) data: Value,
-    /// How often it was handed over.
+    /// Number of deliveries to the app.
     pub(crate) attempts: u32,
-    /// Why nobody took it over.
+    /// Reason for which it was given up.
     pub(crate) reason: String,
     pub(crate) created_at: Instant,
-    /// When nobody needed it any more.
+    /// Time of expiry.
     pub(crate) expires_at: Instant,
 }
 
-/// A piece of the dead letters, oldest first.
+/// A page of the dead letters, oldest first.
 #[derive(Serialize, ToSchema)]
 pub struct DeadLetterList {
     pub(crate) dead_letters: Vec<DeadLetterView>,
@@ -74,27 +74,27 @@ pub struct DeadLetterList {
     pub(crate) next: Option<String>,
 }
 
-/// Messages of devices.
+/// Ids of upstream messages.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamIds {
-    /// 1 to 1,000 of their ids; those that are not there are passed over and named in the reply.
+    /// 1 to 1,000 message ids. Unknown ids are skipped and listed in the reply.
     #[schema(value_type = Vec<String>)]
     pub(crate) ids: Vec<UpstreamId>,
 }
 
-/// What became of messages that were named.
+/// Result of a change of upstream messages.
 #[derive(Serialize, ToSchema)]
 #[schema(as = UpstreamChange)]
 pub struct UpstreamChangeView {
-    /// How many of them it was news for.
+    /// Number of messages changed.
     pub(crate) changed: u64,
-    /// How many were so before.
+    /// Number of messages that already had the requested state.
     pub(crate) unchanged: u64,
-    /// How many are not there, or can not be changed in this way: a dead letter is not acknowledged, and what was taken over is not
-    /// tried again.
+    /// Number of messages that do not exist or do not allow the change: a dead letter cannot be acknowledged, and an acknowledged message
+    /// cannot be retried.
     pub(crate) unknown: u64,
-    /// Their ids, in the order in which they were named.
+    /// Ids of those messages, in the order of the request.
     #[schema(value_type = Vec<String>)]
     pub(crate) unknown_ids: Vec<UpstreamId>,
 }
@@ -110,7 +110,7 @@ impl From<UpstreamChange> for UpstreamChangeView {
     }
 }
 
-/// Returns what a device said as it was kept; an object, unless the store is damaged.
+/// Returns the stored content of a device's message: an object, unless the store is damaged.
 pub(crate) fn said(message: &UpstreamMessage) -> Value {
     serde_json::from_str(&message.body).unwrap_or_default()
 }
@@ -130,7 +130,7 @@ impl From<UpstreamMessage> for UpstreamView {
 }
 
 impl DeadLetterView {
-    /// Shows a dead letter with the reason that was kept.
+    /// Shows a dead letter with its stored reason.
     pub(crate) fn new(message: UpstreamMessage, reason: String) -> Self {
         Self {
             data: said(&message),

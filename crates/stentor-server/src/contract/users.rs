@@ -1,4 +1,4 @@
-//! What can be asked of people.
+//! Users: replies.
 
 use serde::Serialize;
 use stentor_core::id::DeviceId;
@@ -7,19 +7,19 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// A person.
+/// A user.
 #[derive(Serialize, ToSchema)]
 #[schema(as = User)]
 pub struct UserView {
-    /// The app's own id.
+    /// The app's own id of the user.
     pub(crate) external_id: String,
     pub(crate) created_at: Instant,
-    /// At most 1,000; empty in lists.
+    /// Devices of the user, at most 1,000; empty in lists.
     #[schema(value_type = Vec<String>)]
     pub(crate) devices: Vec<DeviceId>,
 }
 
-/// A piece of the people.
+/// A page of the users.
 #[derive(Serialize, ToSchema)]
 pub struct UserList {
     pub(crate) users: Vec<UserView>,

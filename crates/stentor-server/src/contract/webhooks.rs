@@ -1,4 +1,4 @@
-//! Where an app wants what its devices send.
+//! The webhook to which an app's upstream messages are posted.
 
 use serde::{Deserialize, Serialize};
 use stentor_core::upstream::UpstreamWebhook;
@@ -6,17 +6,16 @@ use utoipa::ToSchema;
 
 use super::Instant;
 
-/// Longest address of a webhook.
+/// Maximum length of a webhook URL.
 pub(crate) const WEBHOOK_URL_MAX_BYTES: usize = 2_048;
 
-/// Where messages of devices are posted to, and what they are signed with.
+/// URL to which upstream messages are posted, and the secret that signs them.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamWebhookRequest {
-    /// The address: `https://app.example.org/from-devices`.
+    /// The URL: `https://app.example.org/from-devices`.
     pub(crate) url: String,
-    /// What requests are signed with: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. A new one is made when
-    /// absent.
+    /// Secret that signs the requests: `whsec_` and 24 to 64 bytes in base64, as in Standard Webhooks. Generated when absent.
     #[serde(default)]
     pub(crate) secret: Option<String>,
 }
@@ -25,18 +24,18 @@ pub struct UpstreamWebhookRequest {
 #[derive(Serialize, ToSchema)]
 #[schema(as = UpstreamWebhook)]
 pub struct UpstreamWebhookView {
-    /// The address that messages are posted to.
+    /// The URL to which messages are posted.
     pub(crate) url: String,
     pub(crate) updated_at: Instant,
 }
 
-/// A webhook that was put.
+/// A newly set webhook.
 #[derive(Serialize, ToSchema)]
 pub struct NewUpstreamWebhook {
-    /// The address that messages are posted to.
+    /// The URL to which messages are posted.
     pub(crate) url: String,
     pub(crate) updated_at: Instant,
-    /// The secret that was made, shown this once; absent when it was given.
+    /// The generated secret, which is shown only once; absent if the request contained one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
 }

@@ -1,13 +1,13 @@
-//! Turns what a decoder says into what a caller can use: the field, the problem, the nearest right name.
+//! Converts the error of a decoder into a problem for the caller: the field, the reason, the nearest right name.
 
 use crate::contract::{ErrorCode, Problem};
 
-/// A name this close to a known one was probably meant to be it.
+/// Similarity from which a known name is suggested for a wrong one.
 const NEAR_SCORE: f64 = 0.75;
-/// So much of a wrong word is repeated to whoever sent it.
+/// Longest part of a wrong word that is repeated to its sender.
 const WORD_SHOWN_MAX_CHARS: usize = 100;
 
-/// Words a JSON error, found at `path`.
+/// Converts a JSON error found at `path`.
 pub(crate) fn of_json(path: &str, error: &serde_json::Error) -> Problem {
     if error.classify() == serde_json::error::Category::Data {
         return of_text(path, &error.to_string());
@@ -16,11 +16,11 @@ pub(crate) fn of_json(path: &str, error: &serde_json::Error) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, detail)
 }
 
-/// Words a decoder's message about the value at `path`.
+/// Converts a decoder's message about the value at `path`.
 ///
-/// The message is taken apart, because serde keeps nothing else: a decoder hands names and known words to its error as text,
-/// and JSON's error is that text. An error of our own would have to be carried past every decoder in between, to say the
-/// same. Tests hold the sentences, so that an update that words them otherwise is noticed.
+/// The message is parsed, because serde keeps nothing else: a decoder passes names and known words to its error as text, and JSON's error
+/// consists of that text. An error type of our own would have to pass through every decoder in between, for the same result. Tests pin the
+/// sentences, so that an update with another wording is noticed.
 pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     let message = message.rsplit_once(" at line ").map_or(message, |(sentence, _)| sentence);
     if let Some((name, known)) = unknown(message, "unknown field `") {
@@ -39,7 +39,7 @@ pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     if message.starts_with("duplicate field") {
         return Problem::field(
             child(&parent(path), names.first().copied().unwrap_or_default()),
-            "is there twice",
+            "occurs twice",
         );
     }
     let field = parent(path);
@@ -49,7 +49,7 @@ pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     Problem::field(field, in_plain_words(sentence))
 }
 
-/// Returns what was expected in words of the caller's, where a decoder names a type of this program.
+/// Describes the expected value in the caller's words if the message names a type of this program.
 fn in_plain_words(sentence: &str) -> String {
     let Some((found, expected)) = sentence.rsplit_once(", expected ") else { return sentence.to_owned() };
     let found = found.replace("invalid type: map", "invalid type: object");
@@ -75,7 +75,7 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>)
     (best.0 >= NEAR_SCORE).then_some(best.1)
 }
 
-/// Finds in a decoder's message what is unknown, and what is known instead. What is unknown may hold any character.
+/// Parses the unknown word and the known words out of a decoder's message. The unknown word may contain any character.
 fn unknown<'a>(message: &'a str, opening: &str) -> Option<(&'a str, Vec<&'a str>)> {
     let rest = message.strip_prefix(opening)?;
     if let Some((wrong, known)) = rest.rsplit_once("`, expected ") {
@@ -93,7 +93,7 @@ fn unknown_field(field: &str, name: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// Refuses a word, with the nearest of those that would be right, and with all of them.
+/// Refuses a word, with the nearest right one and the list of all.
 fn unknown_word(field: String, word: &str, known: &[&str]) -> Problem {
     let problem = Problem::field(field, format!("unknown value `{}`", shortened(word)));
     let all = known.join(", ");
@@ -103,7 +103,7 @@ fn unknown_word(field: String, word: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// Cuts a word that nobody would read to its end.
+/// Shortens a word that is too long to read.
 fn shortened(word: &str) -> String {
     match word.char_indices().nth(WORD_SHOWN_MAX_CHARS) {
         Some((end, _)) => format!("{}…", &word[..end]),
@@ -115,7 +115,8 @@ fn quoted(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
 }
 
-/// The path of an error is the value's own; at the root it is a dot, behind an unknown field it may be a question mark.
+/// Returns the parent of an error's path. The path is the value's own; at the root it is a dot, and behind an unknown field it may end in a
+/// question mark.
 fn parent(path: &str) -> String {
     path.trim_end_matches('?').trim_end_matches('.').to_owned()
 }

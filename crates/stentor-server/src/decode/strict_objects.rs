@@ -1,18 +1,18 @@
-//! Decodes JSON in which an object is an object.
+//! A JSON decoder that accepts only objects for structs.
 //!
-//! A whole number is one however it is written (`60.0`, `6e1`), as JSON Schema has it.
+//! A whole number may be written in any way (`60.0`, `6e1`), as JSON Schema has it.
 //!
-//! Derived decoders also take an array for a struct, its values in order of the fields: a caller's mistake would pass, or
-//! be refused with a puzzling sentence. This layer around any decoder refuses such an array where it stands. serde has no
-//! switch for it, and reading into a tree first would cost each line of an import a tree: hence a wrapper for each trait of
-//! a decoder, most of whose lines hand on.
+//! Derived decoders also accept an array for a struct, with its values in order of the fields. A caller's mistake would pass, or be refused
+//! with a puzzling message. This layer around any decoder refuses such an array at its place. serde has no switch for it, and decoding into
+//! a tree first would cost a tree for each line of an import. Hence a wrapper for each trait of a decoder; most of their lines forward the
+//! call.
 
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess,
     Visitor,
 };
 
-/// A decoder, seed or access whose structs must be objects, at any depth.
+/// A decoder, seed or access that requires objects for structs, at any depth.
 pub(crate) struct StrictObjects<T>(pub(crate) T);
 
 /// A visitor, and whether it reads a struct or a whole number.

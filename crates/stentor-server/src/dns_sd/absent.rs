@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{AnnouncedAddress, DnsSdError};
 
-/// An announcement, of which this build has none.
+/// An announcement; this build cannot create one.
 pub struct Announcement(());
 
 impl Announcement {

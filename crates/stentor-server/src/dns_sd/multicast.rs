@@ -12,7 +12,7 @@ use super::{AnnouncedAddress, DnsSdError};
 const SERVICE: &str = "_stentor._tcp.local.";
 /// Most servers that one search returns.
 const FOUND_MAX_COUNT: usize = 64;
-/// How many letters of the fingerprint tell servers apart in their names.
+/// Letters of the fingerprint in the name of a server, by which names differ.
 const NAME_LETTERS: usize = 12;
 const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
 /// Keys of the TXT record (RFC 6763, section 6).
@@ -20,7 +20,7 @@ const PATH_KEY: &str = "path";
 const FINGERPRINT_KEY: &str = "fp";
 const TLS_KEY: &str = "tls";
 const HOST_KEY: &str = "host";
-/// How long a name of a host may be (RFC 1035).
+/// Longest host name (RFC 1035).
 const HOST_MAX_BYTES: usize = 253;
 
 impl From<mdns_sd::Error> for DnsSdError {
@@ -29,14 +29,14 @@ impl From<mdns_sd::Error> for DnsSdError {
     }
 }
 
-/// A server that is announced for as long as this lives.
+/// An announcement of a server; it ends when this value is dropped.
 pub struct Announcement {
     daemon: ServiceDaemon,
     name: String,
 }
 
 impl Announcement {
-    /// Announces a server on the networks it listens on: one that listens on loopback only to this machine.
+    /// Announces a server on the networks it listens on. A server on loopback is announced to this machine only.
     pub fn begin(server: &AnnouncedAddress, document: &str) -> Result<Self, DnsSdError> {
         let daemon = ServiceDaemon::new()?;
         let ip = server.address.ip();
@@ -64,7 +64,7 @@ impl Announcement {
 }
 
 impl Drop for Announcement {
-    /// Announces that it leaves, so that nobody finds a server that is gone.
+    /// Withdraws the announcement, so that clients do not find a server that is gone.
     fn drop(&mut self) {
         if let Ok(done) = self.daemon.unregister(&self.name) {
             let _ = done.recv_timeout(GOODBYE_LIMIT);
@@ -75,7 +75,7 @@ impl Drop for Announcement {
     }
 }
 
-/// Looks for servers for a while, on all networks of this machine and on loopback; blocks. What was announced is not checked.
+/// Searches for servers for the given time, on all networks of this machine and on loopback. Blocks. The announcements are not verified.
 pub fn search(span: Duration) -> Result<Vec<AnnouncedAddress>, DnsSdError> {
     let daemon = ServiceDaemon::new()?;
     let events = daemon.browse(SERVICE)?;
@@ -92,7 +92,7 @@ fn gather(events: &Receiver<ServiceEvent>, end: Instant) -> Vec<AnnouncedAddress
         let left = end.saturating_duration_since(Instant::now());
         match events.recv_timeout(left) {
             Ok(ServiceEvent::ServiceResolved(service)) => {
-                // A server is resolved anew with each of its addresses: the first one does.
+                // A server is resolved once for each of its addresses; the first one is enough.
                 if let Some(one) = read(&service).filter(|_| names.insert(service.fullname.clone())) {
                     found.push(one);
                 }
@@ -104,7 +104,7 @@ fn gather(events: &Receiver<ServiceEvent>, end: Instant) -> Vec<AnnouncedAddress
     found
 }
 
-/// Reads what was resolved; IPv4 is preferred, because an IPv6 address of a link is no good without its scope.
+/// Parses a resolved service. IPv4 is preferred, because a link-local IPv6 address is useless without its scope.
 fn read(service: &ResolvedService) -> Option<AnnouncedAddress> {
     let mut addresses: Vec<IpAddr> = service.addresses.iter().map(mdns_sd::ScopedIp::to_ip_addr).collect();
     addresses.sort_by_key(|ip| (ip.is_ipv6(), *ip));
@@ -115,7 +115,7 @@ fn read(service: &ResolvedService) -> Option<AnnouncedAddress> {
     Some(AnnouncedAddress { address, is_encrypted, host, fingerprint })
 }
 
-/// Returns whether a text is a name of a host and nothing else: anybody may announce anything, and it becomes part of a URL.
+/// Returns true if a text is a valid host name. An announcement is untrusted, and the name becomes part of a URL.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

@@ -1,4 +1,4 @@
-//! What all faces stand on: whatever serves the operations of the contract, and how much is worked on at once.
+//! Shared state of all faces: the services that implement the contract, and the limits on concurrent requests.
 
 use std::sync::Arc;
 
@@ -17,44 +17,44 @@ use crate::listen::SocketCounts;
 use crate::service::Service;
 use crate::status::ServerStatus;
 
-/// Everything the faces stand on; clones share it.
+/// Shared state of the faces. Clones refer to the same state.
 #[derive(Clone)]
 pub struct Api(Arc<ApiParts>);
 
-/// What the faces stand on.
+/// Parts of the shared state.
 pub struct ApiParts {
-    /// What decides.
+    /// Implementation of the operations.
     pub service: Arc<Service>,
-    /// What the server knows of itself.
+    /// Status of the server.
     pub server_status: Arc<ServerStatus>,
-    /// What the server signs with.
+    /// Signing key of the server.
     pub service_key: ServiceKey,
-    /// How much is worked on at once.
+    /// Limits on concurrent requests.
     pub limits: Arc<RequestLimits>,
-    /// Largest body of most requests.
+    /// Maximum body size for most operations.
     pub body_max_bytes: usize,
-    /// Largest body where many names or a certificate may stand in it.
+    /// Maximum body size for operations with many names or a certificate.
     pub large_body_max_bytes: usize,
-    /// How long an import waits for its body.
+    /// Read timeout for the body of an import.
     pub import_timeout: ReadTimeout,
-    /// Proxies whose word about the caller is believed.
+    /// Proxies with a trusted `X-Forwarded-For` header.
     pub trusted_proxies: Vec<IpNet>,
-    /// Whether /docs is served.
+    /// True if `/docs` is served.
     pub docs: bool,
-    /// What goes through the raw socket.
+    /// Counters of the raw socket.
     pub(crate) socket: Arc<SocketCounts>,
-    /// Port of the raw socket, where it is open.
+    /// Port of the raw socket, if it is open.
     pub(crate) socket_port: Option<u16>,
 }
 
 impl Api {
-    /// Puts the parts together.
+    /// Creates the state from its parts.
     #[must_use]
     pub fn new(parts: ApiParts) -> Self {
         Self(Arc::new(parts))
     }
 
-    /// Builds the router of all faces over HTTP.
+    /// Builds the router of all faces that use HTTP.
     pub(crate) fn router(&self) -> LimitedRouter {
         super::rest::router(self)
             .merge(super::xmlrpc::router(self))
@@ -64,12 +64,12 @@ impl Api {
             .merge(nowhere(self))
     }
 
-    /// Builds the routes of a node that serves no API: whether it lives and is ready, its version and its metrics.
+    /// Builds the routes of a node without an API: liveness, readiness, version and metrics.
     pub(crate) fn bare_router(&self) -> LimitedRouter {
         super::rest::health_router(self).merge(nowhere(self))
     }
 
-    /// Returns what speaks to connections of the raw socket.
+    /// Returns the handler for connections of the raw socket.
     pub(crate) fn socket(&self) -> SocketFace {
         SocketFace::new(self.clone())
     }
@@ -114,7 +114,7 @@ impl Api {
         &self.0.import_timeout
     }
 
-    /// Counts an operation and its time, through whichever face it was asked.
+    /// Counts an operation and measures its time, for all faces.
     fn measured<O: Operation>(
         &self,
         work: impl Future<Output = ServiceResult<O::Reply>> + Send,
@@ -127,7 +127,7 @@ impl Api {
     }
 }
 
-/// Answers what is asked where there is nothing.
+/// Responds to a request for an unknown path.
 pub(super) async fn answer_nowhere(headers: HeaderMap) -> Response {
     match super::grpc::is_call(&headers) {
         true => super::grpc::no_such_service(),
@@ -135,7 +135,7 @@ pub(super) async fn answer_nowhere(headers: HeaderMap) -> Response {
     }
 }
 
-/// Answers at addresses that do not exist, calls of gRPC in their own form.
+/// Returns the fallback for unknown paths. A gRPC call gets a gRPC response.
 fn nowhere(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = super::rest::write_refusal;
     Routes::new().fallback(answer_nowhere).limited(api, api.clone(), EntryRule::Open, write)

@@ -1,5 +1,5 @@
-//! What the server says of itself, without a key: its faces, where they are, and their descriptions; signed as well, so that
-//! a client which has kept the public key knows the server again.
+//! Discovery without a key: a document with the server's faces, their addresses and descriptions. It is also served signed, so that a
+//! client with the stored public key recognises the server.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,9 +18,9 @@ use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{EntryRule, LimitedRouter, Routes};
 use super::{Api, DESCRIPTIONS, FACES, Face, FaceDescription};
 
-/// Where the document is (RFC 8615).
+/// Path of the document (RFC 8615).
 pub const DOCUMENT: &str = "/.well-known/stentor";
-/// Where its signed form is (RFC 7515).
+/// Path of the signed document (RFC 7515).
 pub const SIGNED: &str = "/.well-known/stentor.jws";
 const DESCRIPTION: &str = "/.well-known/stentor/{description}";
 
@@ -43,7 +43,7 @@ async fn signed(State(api): State<Api>) -> impl IntoResponse {
 }
 
 async fn description(Path(name): Path<String>) -> Result<Response, Refusal> {
-    // Written once: whoever asks without a key makes the server write nothing, and keep nothing.
+    // Written once, so that requests without a key cause no work and take no memory.
     static WRITTEN: LazyLock<HashMap<&str, (&str, Bytes)>> = LazyLock::new(|| {
         let written = |one: &FaceDescription| (one.name, (one.media_type, Bytes::from((one.write)())));
         DESCRIPTIONS.iter().map(written).collect()
@@ -53,7 +53,7 @@ async fn description(Path(name): Path<String>) -> Result<Response, Refusal> {
     Ok((Extension(StaticReply), [(header::CONTENT_TYPE, media_type)], text).into_response())
 }
 
-/// Writes the document; the same server writes the same text, so that both forms say the same.
+/// Writes the document. One server always writes the same text, so that the plain and the signed form agree.
 fn text_of(api: &Api) -> String {
     let document = json!({
         "service": "stentor",
@@ -65,7 +65,7 @@ fn text_of(api: &Api) -> String {
     format!("{document:#}\n")
 }
 
-/// Shows where a face is: its path, or its port beside the API's; nothing of one that is not open.
+/// Returns the entry of a face, with its path or, beside the API's address, its port; `None` if the face is not open.
 fn shown(face: &Face, api: &Api) -> Option<Value> {
     let at = |name: &str| DESCRIPTION.replace("{description}", name);
     let described = at(face.description);

@@ -1,8 +1,8 @@
-//! Descriptions that are XML, indented for those who read them and for those who compare two versions.
+//! XML descriptions, indented for readers and for comparisons between versions.
 
 use std::fmt::Write as _;
 
-/// An element of a description: names with their prefixes, as they are written.
+/// An element of a description, with prefixed names as in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Markup {
     name: String,
@@ -11,7 +11,7 @@ pub(super) struct Markup {
     inside: Vec<Self>,
 }
 
-/// Begins an element.
+/// Creates an element.
 pub(super) fn markup(name: &str) -> Markup {
     Markup { name: name.to_owned(), attributes: Vec::new(), text: String::new(), inside: Vec::new() }
 }
@@ -23,7 +23,7 @@ impl Markup {
         self
     }
 
-    /// Adds text; what holds text holds nothing else.
+    /// Adds text. An element with text has no child elements.
     pub(super) fn say(mut self, text: &str) -> Self {
         self.text.push_str(text);
         self
@@ -41,7 +41,7 @@ impl Markup {
         self
     }
 
-    /// Writes it as a document.
+    /// Writes the element as a document.
     pub(super) fn document(&self) -> String {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         self.write(&mut text, 0);

@@ -1,4 +1,4 @@
-//! The app server's side of CCS: what it sends is read as the legacy HTTP API reads it, with one recipient.
+//! The app server's side of CCS. Its messages are parsed like those of the legacy HTTP API with a single recipient.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::face::Api;
 const OF_THE_PROTOCOL: [&str; 4] =
     ["message_id", "delivery_receipt_requested", "message_type", "registration_ids"];
 
-/// Longest name of a message of which there is to be a receipt.
+/// Longest message name for which a receipt can be requested.
 const MESSAGE_ID_MAX_BYTES: usize = 1_024;
 
-/// Knows the keys of apps, and accepts what app servers send.
+/// Authenticates app servers by the keys of their apps, and accepts their messages.
 pub(super) struct OpenAppServers {
     api: Api,
 }
 
 impl OpenAppServers {
-    /// Stands on the server's operations.
+    /// Creates the port over the server's operations.
     pub(super) const fn new(api: Api) -> Self {
         Self { api }
     }
@@ -56,7 +56,7 @@ impl CcsPort for OpenAppServers {
 struct AppServerSession {
     servers: OpenAppServers,
     app: AppId,
-    /// Asked anew for each message and before anything is handed over: a key that is removed opens nothing any more.
+    /// Checked again for each message and before each upstream message is handed over, so that a removed key has no effect any more.
     key: SecretString,
 }
 
@@ -73,7 +73,7 @@ impl CcsAppSession for AppServerSession {
 
     async fn send(&self, mut fields: Map<String, Value>) -> Result<(), CcsRefusal> {
         let receipt = wanted_receipt(&fields)?;
-        // One stanza has one recipient in `to`; a list of them is the HTTP API's alone.
+        // A stanza has one recipient in `to`; lists of recipients belong to the HTTP API only.
         fields.retain(|name, _| !OF_THE_PROTOCOL.contains(&name.as_str()));
         let refused = |problem: &Problem| CcsRefusal::new(code(problem.code), problem.detail.clone());
         let caller = self.servers.caller(self.app, self.key.expose_secret()).await;
@@ -87,9 +87,9 @@ impl CcsAppSession for AppServerSession {
     }
 }
 
-/// Returns why a key does not open its app now.
+/// Returns the reason why a key does not open its app now.
 fn login_error(problem: &Problem) -> CcsLoginError {
-    // Trouble of the server is told apart: a client that is refused has no reason to come back.
+    // Server errors are distinguished, because a refused client has no reason to retry.
     if super::sending::is_of_server(problem.code) {
         CcsLoginError::Unavailable
     } else {
@@ -97,9 +97,9 @@ fn login_error(problem: &Problem) -> CcsLoginError {
     }
 }
 
-/// Returns the app server's name for a message, if it wants to know when the device has confirmed it.
+/// Returns the app server's name for a message, if a delivery receipt is requested.
 fn wanted_receipt(fields: &Map<String, Value>) -> Result<Option<String>, CcsRefusal> {
-    // Some clients write what is true as a text.
+    // Some clients write the boolean as a text.
     let is_wanted = match fields.get("delivery_receipt_requested") {
         Some(Value::Bool(is_wanted)) => *is_wanted,
         Some(Value::String(text)) => text == "true",
@@ -116,7 +116,7 @@ fn wanted_receipt(fields: &Map<String, Value>) -> Result<Option<String>, CcsRefu
     }
 }
 
-/// Returns the code of what the server refuses whole.
+/// Returns the error code of a request that the server refuses as a whole.
 const fn code(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable => "SERVICE_UNAVAILABLE",
@@ -126,7 +126,7 @@ const fn code(code: ErrorCode) -> &'static str {
     }
 }
 
-/// Returns the code for a word of the HTTP API, as the table of both has it.
+/// Maps an error word of the HTTP API to the code of CCS, following the table of both.
 fn word(error: &str) -> &'static str {
     match error {
         "InvalidRegistration" => "BAD_REGISTRATION",

@@ -22,7 +22,7 @@ pub(crate) fn router(api: &Api) -> LimitedRouter {
     gorush::router(api).merge(gcm_http::router(api)).merge(fcm_v1::router(api)).merge(iid::router(api))
 }
 
-/// Returns what serves app servers that speak to a connection server.
+/// Returns the port for app servers that connect by CCS.
 pub(crate) fn app_servers(api: &Api) -> Arc<dyn CcsPort> {
     Arc::new(ccs::OpenAppServers::new(api.clone()))
 }

@@ -1,4 +1,4 @@
-//! Null in the APIs of other servers: it is absence there, as in Go and in the JSON of Protocol Buffers.
+//! Null in the APIs of other servers. It means absence there, as in Go and in the JSON of Protocol Buffers.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -6,21 +6,21 @@ use serde_json::{Map, Value};
 use crate::contract::ServiceResult;
 use crate::decode::{decode, decode_value};
 
-/// Fields that devices get unchanged: a null in them is the app's own.
+/// Fields passed to devices unchanged; a null in them belongs to the app.
 const FREE: &[&str] = &["payload"];
 
-/// Reads a JSON object in which null says nothing; a problem names the field.
+/// Decodes a JSON object and drops nulls; a problem names the field.
 pub(super) fn decode_without_nulls<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
     value_without_nulls(decode(bytes)?)
 }
 
-/// Reads a record that is decoded already, in which null says nothing.
+/// Converts an already decoded record and drops nulls.
 pub(super) fn value_without_nulls<T: DeserializeOwned>(mut record: Map<String, Value>) -> ServiceResult<T> {
     drop_nulls(&mut record);
     decode_value(record)
 }
 
-/// Takes out what is null, at any depth but in what a device gets as it is.
+/// Removes nulls at any depth, except in fields that devices receive unchanged.
 pub(super) fn drop_nulls(fields: &mut Map<String, Value>) {
     fields.retain(|_, value| !value.is_null());
     let given = fields.iter_mut().filter(|(name, _)| !FREE.contains(&name.as_str()));
@@ -34,7 +34,7 @@ fn drop_inner(value: &mut Value) {
             values.retain(|value| !value.is_null());
             values.iter_mut().for_each(drop_inner);
         }
-        // Results follow the order of such a list: what is null in it is an empty text, as in Go.
+        // Results follow the order of such a list, so that a null in it becomes an empty text, as in Go.
         Value::Array(values) => {
             values.iter_mut().filter(|value| value.is_null()).for_each(|value| *value = "".into());
         }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use crate::contract::Problem;
 use crate::face::rest::address_of;
 
-/// Puts a refusal into a response: status, body and when to come back.
+/// Writes a refusal into a response: status, body and Retry-After.
 pub(super) fn put(
     response: &mut Response,
     problem: &Problem,
@@ -16,7 +16,7 @@ pub(super) fn put(
     *response.status_mut() = status;
     *response.body_mut() = body.into();
     let headers = response.headers_mut();
-    // It is the length of the body that is replaced.
+    // The header holds the length of the replaced body.
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     if let Some(seconds) = problem.retry_after_seconds {
@@ -24,7 +24,7 @@ pub(super) fn put(
     }
 }
 
-/// Returns what is wrong in one line: the field, the reason and what to do.
+/// Returns a problem as one line: the field, the reason and the remedy.
 pub(super) fn line(problem: &Problem) -> String {
     let field = problem.field.as_deref().map(|field| format!("{field}: ")).unwrap_or_default();
     let hint = problem.hint_with(address_of).map(|hint| format!(" ({hint})")).unwrap_or_default();

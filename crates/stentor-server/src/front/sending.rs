@@ -1,4 +1,4 @@
-//! What the fronts share that name push tokens: whom each token belongs to, and one message for each.
+//! Sending to push tokens, shared by the fronts: the state of each token, and one message for each.
 
 use futures_util::stream::{self, StreamExt as _};
 use stentor_core::device::{Device, Platform, ProviderKind, PushToken};
@@ -14,51 +14,50 @@ use crate::contract::{
 };
 use crate::face::Api;
 
-/// Messages that are on their way to the disk at once for one request: enough for a commit that holds many, and each is
-/// a whole message in memory.
+/// Most messages of one request that are written concurrently: enough for a commit that holds many, and each is a whole message in memory.
 const AT_ONCE: usize = 64;
 const FACTS: Facts = <SendMessage as Operation>::FACTS;
 
-/// Who sends, and what makes a repeat of the request harmless.
+/// The sender of a request, and the means to make its repetition harmless.
 #[derive(Clone, Copy)]
 pub(super) struct Sender<'a> {
-    /// What serves the operations.
+    /// The API with the operations.
     pub(super) api: &'a Api,
-    /// Who asks.
+    /// The caller.
     pub(super) caller: Caller,
-    /// The key of the request and a hash of its body.
+    /// The idempotency key of the request, and a hash of its body.
     pub(super) repeat: Option<(&'a IdempotencyKey, [u8; 32])>,
-    /// The sender's name for the message, where it wants to know that a device has confirmed it.
+    /// The sender's name for the message, if a delivery receipt is requested.
     pub(super) receipt: Option<&'a str>,
 }
 
-/// What is known of a token.
+/// The state of a token.
 pub(super) enum TokenStanding {
-    /// No push token at all.
+    /// Not a push token.
     Invalid,
-    /// Nobody has registered it, and no message has named it.
+    /// No device has registered it, and no message has named it.
     Unknown(PushToken),
-    /// The push service of this route said that it is dead.
+    /// The push service of this route has reported it as unregistered.
     Retired(DefaultRoute),
     /// A device holds it.
     Held(Box<Device>),
-    /// A device of the gateway held it before; it has another one now.
+    /// A device of the gateway held it before, and holds another one now.
     Replaced(Box<Device>),
 }
 
-/// The platform and the adapter of a token that nobody has registered.
+/// The platform and the adapter of an unregistered token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DefaultRoute {
     /// OS family.
     pub(super) platform: Platform,
-    /// The adapter that it goes through.
+    /// The adapter.
     pub(super) provider: ProviderKind,
 }
 
-/// How a token of the vendor's own clients is reached that nobody has registered.
+/// The route of an unregistered token of the vendor's own clients.
 pub(super) const DEFAULT_ROUTE: DefaultRoute =
     DefaultRoute { platform: Platform::Android, provider: ProviderKind::Fcm };
-/// The id of a message that was only checked, as documented by what the service replied.
+/// The id of a validated but unsent message, as in the service's documented replies.
 const CHECKED_ID: &str = "fake_message_id";
 
 impl DefaultRoute {
@@ -69,7 +68,7 @@ impl DefaultRoute {
 }
 
 impl TokenStanding {
-    /// Returns the token that is to be used in place of this one, if another is.
+    /// Returns the token to use instead of this one, if there is another.
     pub(super) fn canonical(&self) -> Option<String> {
         match self {
             Self::Replaced(device) => Some(device.registration.token.expose().to_owned()),
@@ -77,7 +76,7 @@ impl TokenStanding {
         }
     }
 
-    /// Returns whether no device has registered with the token: it may be one that a device had before.
+    /// Returns true if no device has registered the token; it may still be a former token of a device.
     const fn is_unregistered(&self) -> bool {
         match self {
             Self::Unknown(_) => true,
@@ -86,7 +85,7 @@ impl TokenStanding {
         }
     }
 
-    /// Returns the target that reaches it; `None` for what cannot be reached.
+    /// Returns the target for the token; `None` if it cannot be reached.
     pub(super) fn target(self, route: DefaultRoute) -> Option<TargetRequest> {
         let (platform, provider, token) = match self {
             Self::Invalid | Self::Retired(_) => return None,
@@ -102,7 +101,7 @@ impl TokenStanding {
 }
 
 impl Sender<'_> {
-    /// Finds out what is known of each token, in order; `route` is where one goes that nobody has registered.
+    /// Looks up the state of each token, in order. `route` applies to unregistered tokens.
     pub(super) async fn standings(
         &self,
         tokens: &[String],
@@ -111,7 +110,7 @@ impl Sender<'_> {
         let can_be_token = stentor_providers::descriptor(route.provider).can_be_token;
         let read: Vec<_> = tokens.iter().map(|token| PushToken::new(token.as_str()).ok()).collect();
         let fitting: Vec<_> = read.iter().flatten().cloned().collect();
-        // Only what can be a token is asked about, and takes one reply of these.
+        // Only well-formed tokens are looked up, and each of them consumes one result.
         let mut held = self.api.service().holders(self.caller, &fitting).await?.into_iter();
         let standing = |token: Option<PushToken>| match token {
             None => TokenStanding::Invalid,
@@ -127,7 +126,7 @@ impl Sender<'_> {
         Ok(standings)
     }
 
-    /// Finds the devices that have replaced a token by another one.
+    /// Looks up the devices that have replaced a token by another one.
     async fn find_successors(
         &self,
         tokens: &[Option<PushToken>],
@@ -148,8 +147,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Returns the device of a token, which is registered when it is not known, is retired, or only a message has named it;
-    /// `None` for what is no token.
+    /// Returns the device of a token. Registers the device if it is unknown, retired, or only named by a message. Returns `None` for an
+    /// invalid token.
     pub(super) async fn listed(
         &self,
         token: &str,
@@ -186,8 +185,8 @@ impl Sender<'_> {
         Serve::<SendMessage>::serve(self.api, self.caller, (), asked).await
     }
 
-    /// Sends a message to each target, `first` being the number of the first one; what one is refused does not touch the
-    /// next. A key that was used for another request refuses them all.
+    /// Sends a message to each target; `first` is the number of the first one. A refusal of one message does not affect the others. An
+    /// idempotency key that was used for another request refuses all of them.
     pub(super) async fn send_each(
         &self,
         first: usize,
@@ -199,7 +198,7 @@ impl Sender<'_> {
             Some(self.send(first + index, request).await)
         };
         let sent: Vec<_> =
-            // Results follow the order of the request, whichever message is on disk first.
+            // Results follow the order of the request, regardless of the order of the commits.
             stream::iter(targets.into_iter().enumerate()).map(one).buffered(AT_ONCE).collect().await;
         let reused = |problem: &&Problem| problem.code == ErrorCode::IdempotencyKeyReused;
         match sent.iter().flatten().filter_map(|sent| sent.as_ref().err()).find(reused) {
@@ -209,14 +208,14 @@ impl Sender<'_> {
     }
 }
 
-/// Returns the key of one message of a request; hashed, because a key may have its full length already.
+/// Returns the idempotency key of one message of a request. It is hashed, because the request's key may already have the full length.
 fn numbered(key: &IdempotencyKey, number: usize) -> ServiceResult<IdempotencyKey> {
-    // The number stands behind the hash: each message of a request is a repeat of its own.
+    // The number follows the hash: each message of a request is repeated by itself.
     let hash = blake3::hash(key.as_str().as_bytes()).to_hex();
     Ok(IdempotencyKey::new(format!("front:{hash}:{number}"))?)
 }
 
-/// Returns whether the server, not the request, is why a message was refused: the request may come again as it is.
+/// Returns true if a message was refused because of the server, not of the request: the request may be repeated unchanged.
 pub(super) const fn is_of_server(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -224,12 +223,12 @@ pub(super) const fn is_of_server(code: ErrorCode) -> bool {
     )
 }
 
-/// Returns the id of a message as a text.
+/// Returns the id of a message as text.
 pub(super) fn id_text(sent: &Sent) -> String {
     id_of(sent).map_or_else(|| CHECKED_ID.to_owned(), |id| id.to_string())
 }
 
-/// Returns the id of a message that was kept.
+/// Returns the id of a stored message.
 pub(super) fn id_of(sent: &Sent) -> Option<MessageId> {
     match sent {
         Sent::Kept(kept) => Some(kept.reply.id),
@@ -237,8 +236,8 @@ pub(super) fn id_of(sent: &Sent) -> Option<MessageId> {
     }
 }
 
-/// Returns a collapse key of ours. No length is documented for a foreign one; a long one is as good as its hash. What no
-/// push service could be told is left as it is, and refused with the message.
+/// Returns our collapse key for a foreign one. No length is documented for those, so that a long one is hashed. A key that no push service
+/// accepts is left unchanged, and refused with the message.
 pub(super) fn collapse_key(given: &str) -> String {
     let fits = given.chars().count() <= COLLAPSE_KEY_MAX_CHARS;
     if fits { given.to_owned() } else { blake3::hash(given.as_bytes()).to_hex().to_string() }

@@ -1,4 +1,4 @@
-//! The WebSocket of devices: `/gateway/v1/autopush/{app}`, or without an app for those whose key names it.
+//! The WebSocket for devices: `/gateway/v1/autopush/{app}`, or without an app if the device's key names it.
 
 use std::future::{pending, ready};
 
@@ -20,9 +20,9 @@ use super::web_push::PUSH_PATH;
 use crate::face::http::Routes;
 use crate::listen::RequestConnection;
 
-/// Read and written at once: an idle connection keeps no more.
+/// Size of the read and the write buffer; an idle connection keeps no more.
 const BUFFER_BYTES: usize = 1_024;
-/// Bytes that may wait to be written to a slow device: one message at most, in JSON.
+/// Most bytes buffered for a slow device: at most one message, in JSON.
 const WRITE_MAX_BYTES: usize = 256 * 1_024;
 
 /// Builds the routes.
@@ -72,7 +72,7 @@ async fn connect(routes: &PushRoutes, app: Option<AppId>, request: Request) -> R
         .on_upgrade(move |socket| run(serving, socket, connection))
 }
 
-/// Serves a connection. It has its place to its end once its agent has a channel; before that it gives it to whoever needs it.
+/// Serves a connection. It keeps its place to the end once its agent has a channel; before that, a new connection may replace it.
 async fn run(serving: AutopushServing, socket: WebSocket, connection: RequestConnection) {
     let frames =
         socket.map(|read| read.map(frame_of)).with(|frame| ready(Ok::<_, axum::Error>(message_of(frame))));

@@ -1,4 +1,4 @@
-//! Who a device is: `Authorization: Basic` with its token as the name and its secret as the password.
+//! The authentication of a device: `Authorization: Basic` with its token as the name and its secret as the password.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -14,7 +14,7 @@ use crate::face::http::headers::header_text;
 use crate::face::http::refusal::Refusal;
 use crate::owner::Owner;
 
-/// A device that has proved who it is.
+/// An authenticated device.
 pub(crate) struct LoggedIn(pub(crate) DeviceIdentity);
 
 impl FromRequestParts<GatewayApi> for LoggedIn {
@@ -23,7 +23,7 @@ impl FromRequestParts<GatewayApi> for LoggedIn {
     async fn from_request_parts(parts: &mut Parts, state: &GatewayApi) -> Result<Self, Refusal> {
         let (token, secret) = token_and_secret(&parts.headers)?;
         let identity = state.gateway.login(&token, &secret).await.map_err(refused)?;
-        // Before the first byte of the body: what it takes is the device's own part of its app's share.
+        // Before the first byte of the body: the memory is charged to the device's own part of its app's share.
         RequestPermit::of(&parts.extensions)?.own(Owner::Device(identity.app, identity.device))?;
         Ok(Self(identity))
     }

@@ -1,4 +1,4 @@
-//! A device registers itself, and changes what is known of it.
+//! Requests of a device about itself: registration, credentials, keys and topics.
 
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -22,7 +22,7 @@ use crate::face::http::origin::origin_of;
 use crate::face::http::refusal::Refusal;
 use crate::service::DeviceClaims;
 
-/// What a device tells of itself.
+/// The registration request of a device.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JoinRequest {
@@ -38,12 +38,12 @@ struct JoinRequest {
     tags: Vec<Tag>,
     #[serde(default)]
     topics: Vec<TopicName>,
-    /// The proof that the app's backend has signed for it.
+    /// The proof signed for it by the app's backend.
     #[serde(default)]
     proof: Option<String>,
 }
 
-/// What a device proves itself with from now on. The secret is shown this once.
+/// The new credentials of a device. The secret is shown only once.
 #[derive(Serialize)]
 pub(super) struct JoinedView {
     device: DeviceId,
@@ -83,7 +83,7 @@ pub(super) struct SelfView {
     device: DeviceId,
     app: AppId,
     topics: Vec<TopicName>,
-    /// The key for which its messages are sealed.
+    /// The public key for which its messages are sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
     p256dh: Option<String>,
 }
@@ -114,7 +114,7 @@ pub(super) async fn withdraw(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The keys for which a device wants its messages sealed (RFC 8291), in base64url.
+/// The keys with which messages for a device are sealed (RFC 8291), in base64url.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeysRequest {
@@ -127,7 +127,7 @@ impl KeysRequest {
         let keys = PushKeys::read(&self.p256dh, &self.auth).ok_or_else(|| {
             Problem::field("p256dh", "65 bytes of a point of P-256, and `auth` 16 bytes, in base64url")
         })?;
-        // A point that is not on the curve has the right form: nothing could ever be sealed for it.
+        // A point off the curve has the right form, but nothing could be sealed for it.
         let sealed = seal(b"", &keys);
         sealed.map_err(|_| Problem::field("p256dh", "it is no point of the curve P-256"))?;
         Ok(keys)
@@ -178,7 +178,7 @@ pub(super) async fn unsubscribe(
     Path(topic): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     match own.gateway.leave_topic(identity, &topic_named(topic)?).await {
-        // A topic goes with the last who leaves it: who asks once more has what it wants.
+        // A topic is deleted with its last subscriber: a repeated request has its effect already.
         Ok(_) | Err(StoreError::NotFound("topic")) => Ok(StatusCode::NO_CONTENT),
         Err(error) => Err(Problem::from(error).into()),
     }

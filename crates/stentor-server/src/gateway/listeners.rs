@@ -1,4 +1,4 @@
-//! Listeners of the protocols that are not HTTP: each has an address of its own, and the API's certificate.
+//! Listeners of the protocols other than HTTP: each has an address of its own, and the API's certificate.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,10 +24,10 @@ use crate::listen::{
 use crate::node::AppError;
 use crate::private;
 
-/// What comes of a connection before its login without being counted: most logins are shorter.
+/// Bytes received before the login that are not counted: most logins are shorter.
 const LOGIN_FREE_BYTES: usize = 1_024;
 
-/// What is spoken on a port of its own.
+/// A protocol with a port of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PortProtocol {
     Mcs,
@@ -46,7 +46,7 @@ impl PortProtocol {
         }
     }
 
-    /// File in the data directory that tells the address when its port was chosen by the system.
+    /// File in the data directory that holds the address if the system chose the port.
     const fn file(self) -> &'static str {
         match self {
             Self::Mcs => "mcs.addr",
@@ -69,7 +69,7 @@ impl PortProtocol {
 pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener, SocketPoller)>);
 
 impl GatewayListeners {
-    /// Binds those that have an address.
+    /// Binds the listeners that have an address.
     pub(crate) async fn bind(
         config: &GatewayConfig,
         api: &ApiConfig,
@@ -95,7 +95,7 @@ impl GatewayListeners {
         Ok(Self(listeners))
     }
 
-    /// Writes the addresses whose ports were chosen by the system into the data directory.
+    /// Writes addresses with a system-chosen port into the data directory.
     pub(crate) fn write_addresses(&self, config: &GatewayConfig, folder: &Path) -> Result<(), AppError> {
         for (protocol, listener, _) in &self.0 {
             let Some(address) = protocol.address(config).filter(|address| address.port() == 0) else {
@@ -132,8 +132,8 @@ struct DeviceConnections {
 }
 
 impl DeviceConnections {
-    /// Returns what serves a connection to its end. Each protocol has memory of its own: a connection would otherwise be as large as
-    /// one of the largest.
+    /// Returns the future that serves a connection to its end. It is boxed per protocol; otherwise every connection would need the memory
+    /// of the largest protocol.
     fn serving<S>(
         self,
         stream: S,
@@ -172,14 +172,14 @@ impl ConnectionProtocol for DeviceConnections {
         let stream = WatchedStream::new(stream, room.watch(LOGIN_FREE_BYTES));
         let mut serving = self.serving(stream, stopping, admitted.clone());
         ConnectionTask::new(async move {
-            // Whoever has not logged in gives its place to others: without that, whoever connects and says nothing keeps devices out.
+            // A connection without a login can be replaced by a new one; otherwise silent connections could keep devices out.
             tokio::select! {
                 () = &mut serving => return None,
                 () = place.replaced() => return None,
                 () = admitted.cancelled() => {}
             }
             room.free();
-            // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
+            // A silent device is not idle: it waits for messages, and is not replaced.
             let kept = place.keep()?;
             Some(ConnectionTask::only(serving.map(move |()| drop(kept))))
         })

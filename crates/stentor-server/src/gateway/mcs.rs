@@ -1,4 +1,4 @@
-//! What programs of MCS ask before they connect: check-in, registration, and the registration of web clients.
+//! HTTP requests of MCS clients before they connect: check-in, registration, and the registration of web clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::owner::SourceNetwork;
 
 /// Largest body, in bytes.
 const BODY_MAX_BYTES: usize = 64 << 10;
-/// The header in which a web client has an app's key.
+/// The header with which a web client sends an app's key.
 const KEY: &str = "x-goog-api-key";
-/// What a web client may ask that runs in a browser, whichever site it is of.
+/// CORS headers: web clients in browsers may send requests from any site.
 const CROSS_ORIGIN: [(&str, &str); 4] = [
     ("access-control-allow-origin", "*"),
     ("access-control-allow-methods", "POST, PATCH, DELETE, OPTIONS"),
@@ -31,7 +31,7 @@ const CROSS_ORIGIN: [(&str, &str); 4] = [
     ("access-control-max-age", "3600"),
 ];
 
-/// What the routes need.
+/// The state of the routes.
 #[derive(Clone)]
 struct McsRoutes {
     api: Api,
@@ -40,7 +40,7 @@ struct McsRoutes {
     check_ins: Arc<ArrivalLimiter<SourceNetwork>>,
 }
 
-/// Builds the routes; `registrar` decides for which apps programs may register, and no address checks in faster than `check_ins`.
+/// Builds the routes. `registrar` decides which apps accept a registration, and `check_ins` limits the rate of check-ins of one address.
 pub(super) fn router(
     api: &Api,
     gateway: &Gateway,
@@ -62,15 +62,15 @@ pub(super) fn router(
         .route(renewal, post(renew_installation).options(preflight))
         .route(registrations, post(register_web).options(preflight))
         .route(registration, patch(change_web).delete(unregister_web).options(preflight))
-        // None has a key that is known before the body is read: all is taken in the name of the address.
+        // No key is known before the body is read, so that all is charged to the address.
         .limited(api, state, EntryRule::Open, write)
 }
 
-/// A check-in takes no key, so that its address is all that it can be counted by.
+/// Handles a check-in. It has no key, so that its rate can be limited by address only.
 async fn check_in(State(routes): State<McsRoutes>, request: Request) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
     let address = origin_of(&parts, &routes.api).address;
-    // Without an address there is no connection that it could have come from.
+    // A request without an address did not come from a connection.
     if let Some(Err(wait)) = address.map(|address| routes.check_ins.take(address.into())) {
         return Ok(too_many(wait));
     }
@@ -89,7 +89,7 @@ impl FromRequest<McsRoutes> for SmallBody {
     }
 }
 
-/// Writes a refusal of the server's own, for programs that know no form of it, also in browsers.
+/// Writes a refusal as plain text, because these clients know no other form; browsers may read it as well.
 fn write(response: &mut Response<Body>, problem: &Problem, _: &str) {
     let status = response.status();
     *response = allow_browsers(plain(status, problem.detail.clone()));
@@ -155,7 +155,7 @@ async fn register_web(
     respond(mcs::register_web(gateway, registrar, &project, key_and_installation(&headers), &body).await)
 }
 
-/// The registration says in its endpoint which one it is.
+/// Updates a registration; the endpoint in the body identifies it.
 async fn change_web(
     routes: State<McsRoutes>,
     Path((project, _)): Path<(String, String)>,

@@ -1,4 +1,4 @@
-//! A message as a device gets it in JSON.
+//! The JSON form in which devices receive a message.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use stentor_gateway::web_push::{PushKeys, SealingError};
 
 use crate::contract::Instant;
 
-/// What a device gets.
+/// The message as a device without keys receives it.
 #[derive(Serialize)]
 struct DeviceMessageView<'a> {
-    /// Identifies a repeat, and is what the device confirms.
+    /// Identifies a repeated delivery; the device confirms this id.
     id: MessageId,
     sent_at: Instant,
     ttl_seconds: u64,
@@ -31,7 +31,7 @@ struct DeviceMessageView<'a> {
     notification: Option<&'a Notification>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     data: &'a BTreeMap<String, String>,
-    /// What the sender gave for devices of the gateway alone.
+    /// The sender's override for devices of the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     gateway: Option<Cow<'a, Map<String, Value>>>,
 }
@@ -56,7 +56,7 @@ impl<'a> DeviceMessageView<'a> {
     }
 }
 
-/// What a device with keys gets: what it needs before it has opened the message, and the message.
+/// The message as a device with keys receives it: the fields needed before it is opened, and the sealed body.
 #[derive(Serialize)]
 struct SealedMessageView {
     id: MessageId,
@@ -72,11 +72,11 @@ struct SealedBodyView {
     encoding: &'static str,
     /// In base64.
     body: String,
-    /// `server` when a message as others get it is inside, `sender` when it is what the sender has put there.
+    /// `server` if the body is a whole message as other devices receive it, `sender` if the sender has supplied and sealed it.
     by: &'static str,
 }
 
-/// Writes a message for a device as JSON in one line, sealed where the device has keys.
+/// Encodes a message for a device as one line of JSON, sealed if the device has keys.
 pub(super) fn message_json(
     message: &Message,
     now: Timestamp,
@@ -96,7 +96,7 @@ pub(super) fn message_json(
     Ok(serde_json::to_string(&view).unwrap_or_default())
 }
 
-/// Returns what a sender gave for devices without what it gave for us.
+/// Returns the sender's override without the fields for this server.
 fn for_devices(own: &Map<String, Value>) -> Option<Cow<'_, Map<String, Value>>> {
     if !own.contains_key(SENDER_RECEIPT_FIELD) {
         return Some(Cow::Borrowed(own));

@@ -1,7 +1,6 @@
-//! The gateway over HTTP: devices register themselves, get their messages, confirm them and send their own.
+//! The gateway over HTTP: devices register themselves, receive messages, confirm them and send upstream messages.
 //!
-//! What a device may do it proves with its token and secret; no key of the app is in it. Registering takes a key whose scope is
-//! `join` or more.
+//! A device authenticates with its token and secret; it holds no key of the app. A registration takes a key with the scope `join` or more.
 
 mod autopush;
 mod device_login;
@@ -31,7 +30,7 @@ pub(crate) use push_routes::OwnNames;
 use push_routes::{PushParts, PushRoutes};
 use registrar::KeyRegistrar;
 
-/// What the routes of the gateway stand on; clones share it.
+/// The state of the gateway's routes; clones share it.
 #[derive(Clone)]
 pub(crate) struct GatewayApi {
     pub(crate) api: Api,
@@ -74,7 +73,7 @@ fn device_routes(api: &Api, state: &GatewayApi) -> LimitedRouter {
         .route("/gateway/v1/device/topics/{topic}", put(devices::subscribe).delete(devices::unsubscribe))
         .route("/gateway/v1/receipts", post(stream::confirm))
         .route("/gateway/v1/upstream", post(upstream::send));
-    // These wait for messages as long as the device asks for: no time limit of a request holds for them.
+    // A device chooses how long these wait for messages; no request timeout applies.
     let long = Routes::new()
         .route("/gateway/v1/messages", get(stream::poll))
         .route("/gateway/v1/events", get(stream::events));

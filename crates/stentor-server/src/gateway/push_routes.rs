@@ -1,4 +1,4 @@
-//! What the routes of Web Push stand on, and how they refuse.
+//! The state of the Web Push routes, and their refusals.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,40 +16,40 @@ use crate::face::Api;
 use crate::listen::Certificate;
 use crate::shares::Shares;
 
-/// Longest name of a host that is put into a URL: with it a URL keeps below 1,000 bytes.
+/// Longest host name in a URL: with it a URL stays below 1,000 bytes.
 const HOST_MAX_BYTES: usize = 255;
-/// Devices of one app that may register by themselves, per minute and at once.
+/// Rate at which devices of one app may register themselves.
 const REGISTRATION_RATE: PushRate = PushRate { burst_count: 600, per_minute: 600 };
-/// Most who wait for receipts.
+/// Most senders that wait for receipts.
 const RECEIPT_WAITS_MAX_COUNT: usize = 16_384;
-/// How much of that one app's senders have, of what others leave.
+/// Share of these that the senders of one app may take of the remainder that others leave.
 const RECEIPT_WAITS_APP_PERCENT: usize = 50;
-/// When to come back where no time is known.
+/// The default of Retry-After.
 const RETRY_SECONDS: u32 = 5;
 
-/// What the routes are made of.
+/// The parts of the routes.
 pub(crate) struct PushParts {
-    /// What serves the operations.
+    /// The API with the operations.
     pub(crate) api: Api,
-    /// The connections.
+    /// The gateway.
     pub(crate) gateway: Gateway,
-    /// The server's address as others see it, such as `https://push.example`; what a request names as its host when absent.
+    /// The server's address as others see it, such as `https://push.example`; if absent, the host of the request is used.
     pub(crate) public_url: Option<String>,
-    /// Where the server listens, and as whom.
+    /// The server's own address and names.
     pub(crate) own: OwnNames,
 }
 
-/// What a server is called by its operator's doing and not by its callers'.
+/// The address and names of a server as set by its operator, independent of the claims of callers.
 #[derive(Clone)]
 pub(crate) struct OwnNames {
-    /// The address that it listens on.
+    /// The address of the listener.
     pub(crate) address: SocketAddr,
-    /// The certificate, where it speaks TLS.
+    /// The certificate, if TLS is used.
     pub(crate) certificate: Option<Arc<Certificate>>,
 }
 
 impl OwnNames {
-    /// Returns whether an origin is where the server listens.
+    /// Returns true if an origin is an address of the listener.
     fn is_listening_at(&self, origin: &str) -> bool {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         OriginParts::read(origin).is_some_and(|origin| {
@@ -59,8 +59,7 @@ impl OwnNames {
         })
     }
 
-    /// Returns whether an origin is one that the server's certificate stands for, at whichever port: a name that its operator has shown
-    /// to be his.
+    /// Returns true if an origin is covered by the server's certificate, at any port: a name that the operator has proven to own.
     fn is_certified(&self, origin: &str) -> bool {
         let Some(certificate) = &self.certificate else { return false };
         OriginParts::read(origin).is_some_and(|origin| {
@@ -78,18 +77,18 @@ impl OwnNames {
     }
 }
 
-/// What the routes stand on; clones share it.
+/// The state of the routes; clones share it.
 #[derive(Clone)]
 pub(super) struct PushRoutes(Arc<PushShared>);
 
-/// What they share.
+/// The shared state.
 pub(super) struct PushShared {
     pub(super) parts: PushParts,
     pub(super) apps: Arc<OpenApps>,
     pub(super) registrations: Arc<PushRates<AppId>>,
-    /// How often each subscription may be used.
+    /// The rate limits of subscriptions.
     pub(super) rates: PushRates<DeviceId>,
-    /// Places for those who wait for receipts.
+    /// Places for senders that wait for receipts.
     pub(super) receipt_waits: Arc<Shares>,
 }
 
@@ -112,7 +111,7 @@ impl PushRoutes {
 }
 
 impl PushShared {
-    /// Returns what stands before the path of an address of ours; `None` when the request names no host.
+    /// Returns the base of the server's URLs; `None` if the request names no host.
     pub(super) fn base(&self, parts: &Parts) -> Option<String> {
         if let Some(url) = &self.parts.public_url {
             return Some(url.trim_end_matches('/').to_owned());
@@ -121,7 +120,7 @@ impl PushShared {
         Some(format!("{scheme}://{}", host(parts)?))
     }
 
-    /// Returns whether an origin is this server's: never by what the request says of it, which is whatever its sender likes.
+    /// Returns true if an origin is this server's. The claims of the request do not count, because the sender controls them.
     pub(super) fn is_ours(&self, origin: &str) -> bool {
         use stentor_gateway::web_push::is_origin;
         match &self.parts.public_url {
@@ -131,7 +130,7 @@ impl PushShared {
     }
 }
 
-/// An origin (RFC 6454) taken apart.
+/// The parts of an origin (RFC 6454).
 struct OriginParts<'a> {
     scheme: &'a str,
     host: &'a str,
@@ -150,7 +149,7 @@ impl<'a> OriginParts<'a> {
     }
 }
 
-/// Returns scheme, host and port of an address.
+/// Returns scheme, host and port of a URL.
 fn origin_of(url: &str) -> &str {
     let after = url.find("://").map_or(0, |place| place + 3);
     let end = url[after..].find('/').map_or(url.len(), |place| after + place);
@@ -164,12 +163,12 @@ fn host(parts: &Parts) -> Option<&str> {
     fits.then_some(named)
 }
 
-/// Reads a header as text.
+/// Returns a header as text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Writes a refusal.
+/// Returns the response of a refusal.
 pub(super) fn refused(refusal: &PushRefusal) -> Response {
     let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, [(header::CONTENT_TYPE, "application/json")], refusal.body()).into_response();
@@ -178,7 +177,7 @@ pub(super) fn refused(refusal: &PushRefusal) -> Response {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if status == StatusCode::GONE {
-        // A subscription that is over stays so: whoever sends need not ask again, nor keep the answer for ever.
+        // An ended subscription stays ended: senders need not retry, and the answer may be cached, but not forever.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=86400"));
     }
     if status == StatusCode::UNAUTHORIZED {
@@ -187,17 +186,17 @@ pub(super) fn refused(refusal: &PushRefusal) -> Response {
     response
 }
 
-/// Writes a refusal of the server's own.
+/// Writes a problem of the server as a refusal of Web Push.
 pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
     *response = refused(&refusal_of(problem));
 }
 
-/// Returns in the words of Web Push why the server keeps nothing.
+/// Returns the Web Push refusal for a problem of the server.
 pub(super) fn refusal_of(problem: &Problem) -> PushRefusal {
     let seconds = problem.retry_after_seconds.unwrap_or(RETRY_SECONDS);
     match problem.code {
         ErrorCode::RateLimited => PushRefusal::TooMany(seconds),
-        // The app may have a credential for its devices again: a subscription is not over because of that.
+        // The app may get a credential for its devices again, so that the subscription has not ended.
         ErrorCode::QueueFull | ErrorCode::Unavailable | ErrorCode::Conflict => {
             PushRefusal::Unavailable(seconds)
         }

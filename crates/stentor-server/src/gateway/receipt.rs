@@ -1,4 +1,4 @@
-//! What became of a message of Web Push, for a sender who asked to be told (RFC 8030, 6).
+//! The result of a Web Push message, for a sender that requested a receipt (RFC 8030, 6).
 
 use std::time::Duration;
 
@@ -8,34 +8,33 @@ use stentor_core::ports::store::{AttemptRecord, StoreError};
 use stentor_gateway::{DeviceIdentity, Gateway};
 use tokio::time::{Instant, timeout_at};
 
-/// Longest time that a request for a receipt waits: below the time of any request.
+/// Longest wait of a request for a receipt; shorter than the timeout of any request.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// Between two looks at the ledger for what nobody tells.
+/// Interval between reads of the ledger, for changes without a notification.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long after its time a device may confirm what was to be given to it at once or never.
+/// Time after expiry during which a device may still confirm a message with a TTL of 0.
 const NOW_OR_NEVER: Duration = Duration::from_secs(60);
 
-/// What became of a message.
+/// The result of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PushResult {
-    /// The device has confirmed it.
+    /// Confirmed by the device.
     Delivered,
-    /// The device will not get it any more.
+    /// Ended without delivery.
     Over,
-    /// It waits.
+    /// Still waiting.
     Open,
 }
 
-/// Reads how long a request may wait: `Prefer: wait=10` (RFC 7240, 4.3).
+/// Parses the wait of a request: `Prefer: wait=10` (RFC 7240, 4.3).
 pub(super) fn wait_of(prefer: Option<&str>) -> Duration {
     let preferences = prefer.unwrap_or_default().split([',', ';']);
     let seconds = preferences.filter_map(|one| one.trim().strip_prefix("wait=")?.trim().parse::<u64>().ok());
     seconds.map(Duration::from_secs).next().unwrap_or_default().min(WAIT_MAX)
 }
 
-/// Finds out what became of a message, waiting so long for something to become of it. Whoever finds no place among those who wait for
-/// the same is told at once what is known.
+/// Returns the result of a message. Waits up to `wait` while it is open, unless no place for waiting is left for this message.
 pub(super) async fn result(
     gateway: &Gateway,
     identity: DeviceIdentity,
@@ -43,7 +42,7 @@ pub(super) async fn result(
     wait: Duration,
 ) -> Result<PushResult, StoreError> {
     let end = Instant::now() + wait;
-    // Before the first look: a word that comes between is not missed.
+    // Before the first read, so that no notification is missed in between.
     let waiting = gateway.wait_for_receipt(identity, message).filter(|_| !wait.is_zero());
     loop {
         let result = look(gateway, identity, message).await?;
@@ -52,7 +51,7 @@ pub(super) async fn result(
         if now >= end {
             return Ok(result);
         }
-        // What another server writes, and what only time brings, is found by looking.
+        // Changes by other servers, and expiry, come without a notification; the next read finds them.
         let _written_or_time_to_look = timeout_at(end.min(now + LOOK_INTERVAL), waiting.notified()).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who may register programs of MCS: whoever has a key of the app for it, and anybody where the app says so.
+//! Permission to register MCS clients: with a key of the app, or without one if the app is open.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use stentor_gateway::web_push::VapidKey;
 use crate::contract::{ErrorCode, Origin, ServiceResult};
 use crate::face::Api;
 
-/// Decides by API keys with the scope `join`, and by what an app's gateway credential says.
+/// Decides by API keys with the scope `join`, and by the settings of an app's gateway credential.
 pub(super) struct KeyRegistrar {
     api: Api,
     gateway: Gateway,
@@ -30,15 +30,15 @@ impl KeyRegistrar {
         let service = self.api.service();
         let caller = service.identify(key).await?.on(app)?;
         service.admit_device(caller, Origin::default()).await?;
-        // Only a key of the app's: what is made with it ends with it, and the operator's key does not end.
+        // Only a key of the app: registrations made with it end with it. The operator's key has no such end.
         Ok(caller.key())
     }
 }
 
-/// Returns `other` for a refusal that says something of who asks; the error says that it cannot be told now, or not so often.
+/// Returns `other` if the refusal is about the caller. Fails if the server cannot decide now, or if the rate limit is exceeded.
 fn unless_unknown<T>(result: ServiceResult<T>, other: T) -> Result<T, StoreError> {
     result.or_else(|problem| match problem.code {
-        // What cannot be told now is no refusal: the program comes again.
+        // An unavailable answer is no refusal: the client will retry.
         ErrorCode::Unavailable => Err(StoreError::Unavailable(problem.detail.into_owned())),
         ErrorCode::RateLimited => Err(StoreError::LimitReached(problem.detail.into_owned())),
         _ => Ok(other),
@@ -60,7 +60,7 @@ impl McsRegistrar for KeyRegistrar {
         Ok(may && unless_unknown(service.count_join(app).map(|()| true), false)?)
     }
 
-    /// Chromium registers a page for the key of who sends to it: the app that has named the key is meant, where it is open.
+    /// Returns the app that has named this sender's key, if the app is open. Chromium registers a page for the key of its sender.
     async fn app_of_server_key(&self, key: &str) -> Result<Option<AppId>, StoreError> {
         let Some(key) = VapidKey::read(key) else { return Ok(None) };
         let Some(app) = self.open_apps.app_of(&key, self.gateway.clock().now()).await? else {

@@ -1,4 +1,4 @@
-//! Messages over plain HTTP, for `curl` and for people: Server-Sent Events (WHATWG HTML, 9.2) and long poll with a cursor.
+//! Messages over plain HTTP, for `curl` and for people: Server-Sent Events (WHATWG HTML, 9.2), and long polling with a cursor.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -32,27 +32,27 @@ use crate::face::http::refusal::Refusal;
 use crate::face::http::{RequestPermit, body};
 use crate::listen::{AtWork, RequestConnection};
 
-/// Silence after which a comment shows that the connection lives.
+/// Time of silence after which a comment is sent to show that the connection lives.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 /// Longest wait of a poll.
 const WAIT_MAX_SECONDS: u64 = 300;
 const WAIT_USUAL_SECONDS: u64 = 30;
-/// Messages that one request confirms.
+/// Most messages that one request may confirm.
 const CONFIRMED_MAX_COUNT: usize = 1_000;
 
-/// What a device says of its stream.
+/// The parameters of a stream.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
-    /// `written` to have each message count as delivered once it is written; `receipts`, the usual, to wait for the device's word.
+    /// `written`: a message counts as delivered once it is written. `receipts`, the default: once the device confirms it.
     #[serde(default)]
     confirm: Confirming,
-    /// Confirms what the event of this id, and those before it, gave.
+    /// Confirms the messages of the event with this id and of those before it.
     #[serde(default)]
     after: Option<DeliveryCursor>,
 }
 
-/// When a message counts as delivered.
+/// The time at which a message counts as delivered.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Confirming {
@@ -61,7 +61,7 @@ enum Confirming {
     Written,
 }
 
-/// `GET /gateway/v1/events`: each message is one event, whose id names all that the stream has given and that is not confirmed.
+/// `GET /gateway/v1/events`: each message is one event. Its id is a cursor over all messages of the stream that are not confirmed yet.
 pub(super) async fn events(
     State(own): State<GatewayApi>,
     LoggedIn(identity): LoggedIn,
@@ -70,12 +70,12 @@ pub(super) async fn events(
     Extension(permit): Extension<RequestPermit>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
-    // What a browser repeats of itself when it connects again.
+    // A browser repeats the last id when it reconnects.
     let last = header_text(&headers, "last-event-id")?.and_then(|text| text.parse().ok());
-    // Before the session is opened, which would be given the same once more.
+    // Before the session is opened: otherwise it would receive the same messages again.
     confirm_given(&own.gateway, identity, query.after.or(last)).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, WINDOW_MAX_COUNT);
-    // Read once the session is open: who changes the keys ends the sessions that are open.
+    // Read after the session is open, because a change of keys ends open sessions.
     let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
     let stream = DeviceEvents {
         session,
@@ -89,7 +89,7 @@ pub(super) async fn events(
         _at_work: connection.map(|Extension(connection)| connection.begin()),
     };
     let heartbeat = KeepAlive::new().interval(HEARTBEAT);
-    // Browsers and proxies hand an answer on with its first bytes: until then a device does not know that it listens.
+    // Browsers and proxies forward a response with its first bytes: until then a device does not know that it is connected.
     let opening = once(ready(Ok(Event::default().comment("open"))));
     Ok(Sse::new(opening.chain(unfold(stream, DeviceEvents::next))).keep_alive(heartbeat))
 }
@@ -97,19 +97,19 @@ pub(super) async fn events(
 /// The messages of one device as events.
 struct DeviceEvents {
     session: DeviceSession,
-    /// For which messages are sealed.
+    /// The keys for which messages are sealed.
     keys: Option<PushKeys>,
     gateway: Gateway,
     confirming: Confirming,
-    /// To be written, the last first; each is made into an event when it is its turn.
+    /// Messages to write, in reverse order; each is encoded when its turn comes.
     ready: Vec<Arc<Message>>,
-    /// Written, when the next is asked for.
+    /// Messages that are known to be written when the next event is polled.
     written: Vec<MessageId>,
-    /// What its events have given so far, as far as it is not confirmed.
+    /// Unconfirmed messages of the events so far.
     given: Vec<MessageId>,
-    /// Its place among those whose answers last, in the device's name.
+    /// Its place among the long-lived requests, in the device's name.
     _permit: RequestPermit,
-    /// A connection whose stream has nothing to tell is not idle.
+    /// Keeps the connection from counting as idle while the stream is silent.
     _at_work: Option<AtWork>,
 }
 
@@ -117,7 +117,7 @@ impl DeviceEvents {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         if self.ready.is_empty() {
             let written = std::mem::take(&mut self.written);
-            // Only when more is asked for: until then the last event may still be on its way out.
+            // Only when more is polled: until then the last event may not be written yet.
             if self.confirming == Confirming::Written {
                 self.session.confirm(&written);
             }
@@ -131,7 +131,7 @@ impl DeviceEvents {
             }
         }
         let event = self.ready.pop().and_then(|message| self.event(&message));
-        // What cannot be sealed is not given, and so not confirmed: it comes with the next connection.
+        // A message that cannot be sealed is skipped and stays unconfirmed: it comes with the next connection.
         Some((Ok(event.unwrap_or_else(|| Event::default().comment("not sealed"))), self))
     }
 
@@ -141,7 +141,7 @@ impl DeviceEvents {
         self.ready.extend(messages.iter().rev().map(|one| Arc::clone(&one.message)));
     }
 
-    /// Writes one message as an event; `None` when it cannot be sealed.
+    /// Encodes one message as an event; `None` if it cannot be sealed.
     fn event(&mut self, message: &Message) -> Option<Event> {
         let view = message_json(message, self.gateway.clock().now(), self.keys.as_ref()).ok()?;
         self.given.push(message.id);
@@ -151,11 +151,11 @@ impl DeviceEvents {
     }
 }
 
-/// What a device asks of a poll.
+/// The parameters of a poll.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PollQuery {
-    /// Confirms what the reply with this cursor gave.
+    /// Confirms the messages of the reply with this cursor.
     #[serde(default)]
     after: Option<DeliveryCursor>,
     #[serde(default)]
@@ -164,14 +164,14 @@ pub(super) struct PollQuery {
     max: Option<usize>,
 }
 
-/// What there is for a device.
+/// The reply to a poll.
 #[derive(Serialize)]
 pub(super) struct PollView {
     messages: Vec<Box<RawValue>>,
-    /// To be given as `after` by the next poll.
+    /// The value of `after` for the next poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<DeliveryCursor>,
-    /// How many messages were deleted because too many waited.
+    /// Number of messages deleted because too many were waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<usize>,
 }
@@ -214,7 +214,7 @@ fn poll_view(event: &SessionEvent, gateway: &Gateway, keys: Option<&PushKeys>) -
                 bytes += text.len();
                 Some((RawValue::from_string(text).ok()?, one.message.id, bytes))
             };
-            // What cannot be sealed, and what would make the reply too long, is not given, and so not confirmed: it comes with the
+            // Messages that cannot be sealed, or that would make the reply too long, are omitted and stay unconfirmed: they come with the
             // next poll.
             let given = messages.iter().filter_map(view);
             let given = given.take_while(|(_, _, bytes)| *bytes <= REPLY_MAX_BYTES);
@@ -233,20 +233,20 @@ async fn confirm_given(
     gateway.confirm(identity, given.messages()).await.map(drop).map_err(Problem::from)
 }
 
-/// What a device has got.
+/// Messages received by a device.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReceiptRequest {
     messages: Vec<MessageId>,
 }
 
-/// How many deliveries awaited that.
+/// The number of deliveries that were waiting for the confirmation.
 #[derive(Serialize)]
 pub(super) struct ReceiptView {
     confirmed: usize,
 }
 
-/// `POST /gateway/v1/receipts`: what the device has got; it is on disk when this answers.
+/// `POST /gateway/v1/receipts`: confirms received messages. The confirmation is on disk before the response.
 pub(super) async fn confirm(
     State(own): State<GatewayApi>,
     LoggedIn(identity): LoggedIn,

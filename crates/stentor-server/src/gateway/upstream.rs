@@ -1,4 +1,4 @@
-//! What a device sends to its app.
+//! Upstream messages from a device to its app.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::face::http::refusal::Refusal;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UpstreamRequest {
-    /// The device's own name for it; sent again under the same one it is the same message.
+    /// The device's own id of the message; a second request with the same id repeats the message.
     message_id: String,
     data: Map<String, Value>,
     #[serde(default)]
@@ -29,11 +29,11 @@ struct UpstreamRequest {
 
 #[derive(Serialize)]
 pub(super) struct UpstreamKept {
-    /// Whether it came before.
+    /// True if the message had been received before.
     repeated: bool,
 }
 
-/// `POST /gateway/v1/upstream`: 202 means that it is on disk.
+/// `POST /gateway/v1/upstream`: a reply of 202 means that the message is on disk.
 pub(super) async fn send(
     State(own): State<GatewayApi>,
     LoggedIn(identity): LoggedIn,

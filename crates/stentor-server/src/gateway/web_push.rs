@@ -1,4 +1,4 @@
-//! The service that senders of Web Push ask (RFC 8030): a message to one device, its withdrawal, its receipt.
+//! The service for senders of Web Push (RFC 8030): a message to one device, its withdrawal, its receipt.
 
 use std::time::Duration;
 
@@ -25,17 +25,17 @@ use crate::contract::{Caller, Problem, Repeatable, Serve};
 use crate::face::http::{RequestPermit, Routes, body};
 use crate::owner::Owner;
 
-/// Where subscriptions are; a capability follows.
+/// The path of subscriptions; a capability follows it.
 pub(super) const PUSH_PATH: &str = "/gateway/v1/push/";
 const MESSAGES_PATH: &str = "/gateway/v1/push/messages/";
 const RECEIPTS_PATH: &str = "/gateway/v1/push/receipts/";
-/// How a receipt is named in a link (RFC 8030, 9.3).
+/// The link relation of a receipt (RFC 8030, 9.3).
 const RECEIPT_RELATION: &str = "urn:ietf:params:push:receipt";
 const TTL: HeaderName = HeaderName::from_static("ttl");
-/// When to ask for a receipt again.
+/// Retry-After of a request for an open receipt.
 const ASK_AGAIN_SECONDS: u16 = 5;
 
-/// Builds the routes at which whoever asks has a capability, or the key that an app has named.
+/// Builds the routes. Callers authenticate by a capability, or by the key that an app has named.
 pub(super) fn routes() -> Routes<PushRoutes> {
     Routes::new()
         .route("/gateway/v1/push/{capability}", post(push))
@@ -49,7 +49,7 @@ async fn push(State(routes): State<PushRoutes>, Path(name): Path<String>, reques
     routes.push(&name, &parts, body).await.unwrap_or_else(|refusal| refused(&refusal))
 }
 
-/// What Chromium gives its pages as the URL of a subscription ends with a token of GCM's, which is one of the gateway's here.
+/// Handles a push to a token. The URL of a subscription in Chromium ends with a GCM token, which here is a token of the gateway.
 async fn push_to_token(
     State(routes): State<PushRoutes>,
     Path(token): Path<String>,
@@ -86,8 +86,8 @@ async fn show_result(
 }
 
 impl PushRoutes {
-    /// Keeps a message for the device of a subscription. Who sends is checked before the body is read, and the app's place is taken
-    /// after it: senders whose bodies do not come take nothing that the app's own requests need.
+    /// Stores a message for the device of a subscription. The sender is checked before the body is read, and a place of the app is taken
+    /// after it: slow bodies of senders do not take places that the app's own requests need.
     async fn push(&self, name: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
         let capability = self.capability(name)?;
         let PushCapability::Subscription(identity, _) = capability else {
@@ -99,8 +99,8 @@ impl PushRoutes {
         self.take(identity, parts, &body).await
     }
 
-    /// Keeps a message for the device that has a token. Whoever sends must hold the key that the app has named; nothing is looked up
-    /// for anybody else.
+    /// Stores a message for the device of a token. The sender must hold the key that the app has named; nothing is looked up for other
+    /// senders.
     async fn push_to_token(&self, token: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
         let app = Gateway::app_of_token(token).ok_or(PushRefusal::Gone)?;
         let now = self.parts.gateway.clock().now();
@@ -118,7 +118,7 @@ impl PushRoutes {
         self.take(identity, parts, &body).await
     }
 
-    /// Reads a body as a guest of the app, and takes one of the app's places once it is there.
+    /// Reads a body as a guest of the app, and takes one of the app's places once it is complete.
     async fn body(&self, app: AppId, parts: &Parts, body: Body) -> Result<bytes::Bytes, PushRefusal> {
         let refused = |problem: Problem| refusal_of(&problem);
         let permit = RequestPermit::of(&parts.extensions).map_err(refused)?;
@@ -129,14 +129,14 @@ impl PushRoutes {
         Ok(body)
     }
 
-    /// Keeps what is sent to a device.
+    /// Checks and stores a message for a device.
     async fn take(
         &self,
         identity: DeviceIdentity,
         parts: &Parts,
         body: &[u8],
     ) -> Result<Response, PushRefusal> {
-        // Only who has proved that it may send uses up what the device takes.
+        // Only authorized senders use up the rate limit of the device.
         let taken = self.rates.take(&identity.device, self.parts.gateway.clock().now());
         taken.map_err(PushRefusal::TooMany)?;
         let draft = PushDraft::read(&headers_of(&parts.headers), body)?;
@@ -150,7 +150,7 @@ impl PushRoutes {
         PushCapability::read(name, self.parts.gateway.key()).ok_or(PushRefusal::NoSuchUrl)
     }
 
-    /// Returns the key that the sender has proved to hold; `None` where it does not say who it is.
+    /// Returns the key that the sender has proven to hold; `None` if the sender is anonymous.
     fn sender(&self, parts: &Parts) -> Result<Option<VapidKey>, PushRefusal> {
         let token =
             VapidToken::read(text(&parts.headers, "authorization"), text(&parts.headers, "crypto-key"))?;
@@ -158,7 +158,7 @@ impl PushRoutes {
         token.map(|token| token.check(|origin| self.is_ours(origin), now)).transpose()
     }
 
-    /// Checks who the sender says it is, and that this one may use the subscription.
+    /// Verifies the sender's identity, and its right to use the subscription.
     fn prove(&self, capability: &PushCapability, parts: &Parts) -> Result<(), PushRefusal> {
         let sender = self.sender(parts)?;
         match (capability.admits(sender.as_ref()), sender) {
@@ -180,7 +180,7 @@ impl PushRoutes {
         }
     }
 
-    /// Keeps a message as any other of the app's: what is told is on disk.
+    /// Stores a message like any other of the app; it is on disk before the response.
     async fn keep(&self, identity: DeviceIdentity, draft: PushDraft) -> Result<MessageId, PushRefusal> {
         let request = MessageRequest {
             target: TargetRequest::Device(identity.device),
@@ -203,7 +203,7 @@ impl PushRoutes {
         }
     }
 
-    /// Writes 201, or 202 with the address of a receipt.
+    /// Returns a response of 201, or of 202 with the address of a receipt.
     fn accepted(
         &self,
         base: &str,
@@ -216,7 +216,7 @@ impl PushRoutes {
         let mut response = status.into_response();
         let headers = response.headers_mut();
         let mut put = |name: HeaderName, value: String| {
-            // Letters of URLs and digits, checked where they were read.
+            // URL characters and digits only; they were checked when they were parsed.
             headers.extend(HeaderValue::try_from(value).ok().map(|value| (name, value)));
         };
         let location = PushCapability::Message(identity, message).text(key);
@@ -241,7 +241,7 @@ impl PushRoutes {
         }
     }
 
-    /// Finds what became of a message. Who waits takes no place that requests need, and has one among those who wait.
+    /// Returns the result of a message. A waiting caller takes a place for waiting instead of a place for requests.
     async fn push_result(
         &self,
         name: &str,
@@ -264,7 +264,7 @@ impl PushRoutes {
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, PushRefusal> {
-    // Refused by its announcement: a sender that waits for `100 Continue` need not send it.
+    // Refused by the announced length, so that a sender that waits for `100 Continue` need not send the body.
     let announced = text(headers, "content-length").and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > PUSH_BODY_MAX_BYTES) {
         return Err(PushRefusal::TooLarge);

@@ -1,4 +1,4 @@
-//! Access tokens: whose they are and when they end, under a code that only this installation can make. They need no table.
+//! Access tokens: account and expiry, authenticated by a MAC that only this installation can compute. They need no table.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use super::Pepper;
 
-/// How long an access token is good for.
+/// The lifetime of an access token.
 pub const TOKEN_LIFE: Duration = Duration::from_secs(3_600);
 const PREFIX: &str = "sat_";
 const PURPOSE: &str = "stentor 2026 access tokens of service accounts";
@@ -19,23 +19,23 @@ const CODE_BYTES: usize = 32;
 /// Letters behind the prefix: claims and code in base64url.
 const TOKEN_LETTERS: usize = 64;
 
-/// What an access token says.
+/// The content of an access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenGrant {
-    /// The account whose it is.
+    /// The account of the token.
     pub account: KeyId,
-    /// When it ends.
+    /// The time of expiry.
     pub expires_at: Timestamp,
 }
 
-/// Returns whether the text has the shape of an access token.
+/// Returns true if the text has the form of an access token.
 #[must_use]
 pub fn looks_like_token(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|rest| rest.len() == TOKEN_LETTERS)
 }
 
 impl Pepper {
-    /// Writes an access token.
+    /// Creates an access token.
     #[must_use]
     pub fn access_token(&self, grant: TokenGrant) -> String {
         let claims = grant.bytes();
@@ -43,7 +43,7 @@ impl Pepper {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// Reads an access token of this installation; whether it has ended is another question.
+    /// Verifies and parses an access token of this installation; does not check its expiry.
     #[must_use]
     pub fn token_grant(&self, text: &str) -> Option<TokenGrant> {
         let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?;

@@ -1,4 +1,4 @@
-//! Key pairs of accounts that sign for themselves: RSA with 2,048 bits, as the libraries of app servers expect it.
+//! Key pairs of service accounts: RSA with 2,048 bits, as the libraries of app servers expect it.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
@@ -13,7 +13,7 @@ const PEM_LINE_CHARS: usize = 64;
 /// Bytes of the hash that names a public key.
 const KEY_ID_BYTES: usize = 20;
 
-/// A new key pair: the private half for whoever signs, the public half to be kept.
+/// A new key pair: the private half for the signer, the public half to be stored.
 pub struct AccountKey {
     /// PKCS #8 in PEM.
     pub private_pem: SecretString,
@@ -22,7 +22,7 @@ pub struct AccountKey {
 }
 
 impl AccountKey {
-    /// Makes a new pair, which takes some tenths of a second; `None` when the library cannot.
+    /// Generates a new pair, which takes some tenths of a second; `None` if the library fails.
     #[must_use]
     pub fn generate() -> Option<Self> {
         let pair = KeyPair::generate(KeySize::Rsa2048).ok()?;
@@ -32,14 +32,14 @@ impl AccountKey {
     }
 }
 
-/// Returns the name of a public key: the beginning of its hash.
+/// Returns the id of a public key: the beginning of its hash.
 #[must_use]
 pub fn key_id(public: &[u8]) -> String {
     let hash = digest(&SHA256, public);
     hash.as_ref().iter().take(KEY_ID_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns whether a signature of RS256 (RFC 7518) holds under a public key.
+/// Returns true if a signature of RS256 (RFC 7518) is valid under a public key.
 #[must_use]
 pub fn is_signed(public: &[u8], signed: &[u8], signature: &[u8]) -> bool {
     UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public).verify(signed, signature).is_ok()

@@ -1,4 +1,4 @@
-//! The key under which the server signs what it says of itself, so that who has met it once knows it again.
+//! The key with which the server signs its service document, so that a client that has met it once recognizes it.
 
 use std::fmt;
 use std::io;
@@ -32,7 +32,7 @@ impl ServiceKey {
         pair.map(Self).ok_or_else(|| damaged(&path, "32 bytes in base64url"))
     }
 
-    /// Returns the public half as a JSON Web Key (RFC 8037), whose `kid` is its thumbprint (RFC 7638).
+    /// Returns the public half as a JSON Web Key (RFC 8037). Its `kid` is its thumbprint (RFC 7638).
     #[must_use]
     pub fn jwk(&self) -> Value {
         let x = self.public();
@@ -53,14 +53,14 @@ impl ServiceKey {
         URL_SAFE_NO_PAD.encode(self.0.public_key())
     }
 
-    /// Returns its thumbprint (RFC 7638), by which the key is known.
+    /// Returns the thumbprint of the key (RFC 7638), which identifies it.
     #[must_use]
     pub fn id(&self) -> String {
         thumbprint(&self.public())
     }
 }
 
-/// Returns the hash over the members that a key must have, in the order of their names, without spaces.
+/// Returns the hash of the required members, in the order of their names, without spaces.
 pub(super) fn thumbprint(x: &str) -> String {
     let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
     let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, members.as_bytes());

@@ -1,4 +1,4 @@
-//! What a server says of itself, as somebody else reads it: checked against the key that it names.
+//! The service document as a client reads it: verified against the key that it names.
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::Engine;
@@ -7,34 +7,34 @@ use serde_json::Value;
 
 use super::service_key::thumbprint;
 
-/// A service document whose signature holds.
+/// A service document with a valid signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedDocument {
     /// The thumbprint of the key that signed it (RFC 7638).
     pub fingerprint: String,
-    /// What it says.
+    /// The document.
     pub document: Value,
 }
 
-/// Why a document is not believed.
+/// The reason why a document is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// It is no JSON Web Signature of a service document.
+    /// Not a JSON Web Signature of a service document.
     #[error("it is no signed service document")]
     Malformed,
-    /// It is signed in a way that no Stentor signs.
+    /// Signed with an algorithm that Stentor does not use.
     #[error("it is signed with another algorithm than EdDSA")]
     OtherAlgorithm,
-    /// The key that it names is not among its keys, or bears another's thumbprint.
-    #[error("the key that signed it is not the one that it names")]
+    /// The named key is not among its keys, or has another thumbprint.
+    #[error("it is not signed with the key that it names")]
     OtherKey,
-    /// The signature is not of this key over this text.
-    #[error("its signature does not hold")]
+    /// The signature is not valid for this key and text.
+    #[error("its signature is not valid")]
     Broken,
 }
 
 impl SignedDocument {
-    /// Reads a JSON Web Signature in the compact form (RFC 7515) and checks it.
+    /// Parses a JSON Web Signature in the compact form (RFC 7515) and verifies it.
     pub fn read(text: &str) -> Result<Self, SignatureError> {
         let (signed, signature) = text.trim().rsplit_once('.').ok_or(SignatureError::Malformed)?;
         let (head, payload) = signed.split_once('.').ok_or(SignatureError::Malformed)?;

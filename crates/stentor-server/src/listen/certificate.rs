@@ -1,4 +1,4 @@
-//! The certificate of the listener: read again when its files change, in use until a better one is there.
+//! The certificate of the listener. It is reloaded when its files change, and stays in use until a better one is available.
 
 #[cfg(test)]
 mod tests;
@@ -23,34 +23,34 @@ use x509_cert::der::Decode as _;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-/// Time before the end of a certificate at which the log says so.
+/// Time before the end of a certificate at which a warning is logged.
 const ENDS_SOON: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// What came of a look at the files.
+/// The result of a reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CertificateReload {
-    /// They hold the pair that is in use.
+    /// The files hold the pair that is in use.
     Same,
-    /// They hold another pair, which is in use from now on.
+    /// The files hold another pair, which is used from now on.
     Replaced,
-    /// They hold no pair that can be used; the former stays in use.
+    /// The files hold no usable pair; the former one stays in use.
     Refused(String),
 }
 
-/// Certificate chain and key of the listener, and the files that they come from.
+/// Certificate chain and key of the listener, with their files.
 pub(crate) struct Certificate {
     cert_file: PathBuf,
     key_file: PathBuf,
     provider: Arc<CryptoProvider>,
     current: RwLock<Pair>,
-    /// The files' content that was refused last, so that one refusal is one line of the log.
+    /// Hash of the content refused last, so that each refusal is logged once.
     refused: Mutex<Option<blake3::Hash>>,
     said_that_it_ends: AtomicBool,
     replaced: AtomicU64,
     refusals: AtomicU64,
 }
 
-/// A chain with its key, and when it is valid.
+/// A chain with its key and its validity.
 #[derive(Clone)]
 struct Pair {
     key: Arc<CertifiedKey>,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads both files; returns which of them is wrong and why.
+    /// Reads both files. An error names the invalid file and the reason.
     pub(crate) fn read(cert_file: &Path, key_file: &Path) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let content = PemFiles::of(cert_file, key_file)?;
@@ -83,12 +83,12 @@ impl Certificate {
         })
     }
 
-    /// Makes the settings of a listener that always shows the pair in use.
+    /// Creates the TLS settings of a listener that always presents the pair in use.
     pub(crate) fn config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, String> {
         self.config_for(vec![b"h2".to_vec(), b"http/1.1".to_vec()])
     }
 
-    /// Makes the same for a listener that speaks no HTTP.
+    /// The same for a listener without HTTP.
     pub(crate) fn bare_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, String> {
         self.config_for(Vec::new())
     }
@@ -103,9 +103,9 @@ impl Certificate {
         Ok(Arc::new(config))
     }
 
-    /// Reads the files and takes over what they hold when it can be used; blocks while it reads.
+    /// Reads the files and uses their pair if it is valid. Blocks while it reads.
     ///
-    /// The files are written one after the other: a pair that does not match is refused now and looked at again.
+    /// The files are written one after the other: a pair that does not match is refused now and checked again later.
     pub(crate) fn look(&self, now: Timestamp) -> CertificateReload {
         let content = match PemFiles::of(&self.cert_file, &self.key_file) {
             Ok(content) => content,
@@ -113,7 +113,7 @@ impl Certificate {
         };
         let current = self.current();
         if content.hash() == current.content {
-            // What was refused before may come again, and is then told again.
+            // If the refused content comes again, it is logged again.
             *lock(&self.refused) = None;
             self.say_that_it_ends(current.until, now);
             return CertificateReload::Same;
@@ -124,29 +124,29 @@ impl Certificate {
         }
     }
 
-    /// Returns how long the certificate in use is still valid, in seconds; below zero once it has ended.
+    /// Returns the remaining validity of the certificate in use, in seconds; negative after its end.
     pub(crate) fn seconds_left(&self, now: Timestamp) -> f64 {
         (self.current().until.as_millis() - now.as_millis()) as f64 / 1_000.0
     }
 
-    /// Returns the name by which the certificate in use can be checked; none where it has the address itself, or no name that
-    /// stands for one host.
+    /// Returns a name by which the certificate in use can be verified. Returns `None` if it contains the address itself, or no name of a
+    /// single host.
     pub(crate) fn name_beside(&self, address: IpAddr) -> Option<String> {
         name_beside(self.current().key.end_entity_cert().ok()?, address)
     }
 
-    /// Returns whether the certificate in use stands for a host.
+    /// Returns true if the certificate in use is valid for a host.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         let current = self.current();
         current.key.end_entity_cert().is_ok_and(|leaf| stands_for(leaf, host))
     }
 
-    /// Counts the pairs that took the place of another.
+    /// Returns the number of replacements.
     pub(crate) fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
     }
 
-    /// Counts the contents of the files that were refused.
+    /// Returns the number of refused contents of the files.
     pub(crate) fn refusals(&self) -> u64 {
         self.refusals.load(Ordering::Relaxed)
     }
@@ -159,7 +159,7 @@ impl Certificate {
         let days_left = pair.until.since(now).as_secs() / 86_400;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
         *lock(&self.refused) = None;
-        // The new one has an end of its own, which is to be told of.
+        // The new certificate has its own end, for which a warning may be due.
         self.said_that_it_ends.store(false, Ordering::Relaxed);
         self.replaced.fetch_add(1, Ordering::Relaxed);
         tracing::info!(days_left, "a new certificate is in use; open connections go on with the former");
@@ -188,7 +188,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// What both files hold.
+/// Contents of both files.
 struct PemFiles {
     cert: Vec<u8>,
     key: Vec<u8>,
@@ -241,7 +241,7 @@ fn validity(leaf: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), String>
     Ok((at(from), at(until)))
 }
 
-/// Returns whether a certificate has a host among its names; a star stands for one label (RFC 9525, section 6.3).
+/// Returns true if a host is among a certificate's names. A wildcard matches one label (RFC 9525, section 6.3).
 fn stands_for(leaf: &CertificateDer<'_>, host: &str) -> bool {
     let Ok(name) = ServerName::try_from(host) else { return false };
     ParsedCertificate::try_from(leaf).is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())

@@ -1,21 +1,21 @@
-//! What serves one connection: pieces, one after the other.
+//! The task of one connection, which runs as a sequence of stages.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 
-/// Serves a connection to its end. What one piece held is freed before the next one begins, so that an idle connection holds nothing
-/// of its handshake or login, and its task is as small as a task can be.
+/// Serves a connection to its end. Each stage is freed before the next one begins, so that an idle connection holds no memory of its
+/// handshake or login, and its task is as small as possible.
 pub(crate) struct ConnectionTask(Pin<Box<dyn Future<Output = Option<Self>> + Send>>);
 
 impl ConnectionTask {
-    /// Serves by a piece that returns the next one, if there is one.
+    /// Creates a task from a stage that returns the next one, if there is one.
     pub(crate) fn new(piece: impl Future<Output = Option<Self>> + Send + 'static) -> Self {
         Self(Box::pin(piece))
     }
 
-    /// Serves by one piece.
+    /// Creates a task of a single stage.
     pub(crate) fn only(piece: impl Future<Output = ()> + Send + 'static) -> Self {
         Self::new(piece.map(|()| None))
     }

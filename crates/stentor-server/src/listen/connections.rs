@@ -1,4 +1,4 @@
-//! The connections that are open: so many at most, so many of one address at most; idle ones make room for new ones.
+//! The open connections, limited in total and per address. Idle ones make room for new ones.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,14 @@ use super::login_bytes::LoginRoom;
 use crate::owner::{Owner, SourceNetwork};
 use crate::shares::Shares;
 
-/// Part of all connections that make room at once: looking for them costs a look at all.
+/// One part in this many of all connections is closed at once to make room, because the search examines all of them.
 const MADE_ROOM_PART: usize = 128;
-/// How often a connection that is to end is asked whether it has answered everything.
+/// Interval for checking if a connection that is to end has answered all requests.
 const REST_LOOK: Duration = Duration::from_secs(1);
-/// Slowest pace at which an answer may be taken.
+/// Lowest assumed rate at which a peer reads a response.
 const ANSWER_MIN_BYTES_PER_SECOND: u64 = 16 * 1_024;
 
-/// What connections may have sent together before it is known who they are, beyond what is free for each; one address has a quarter of it.
+/// Most bytes that unauthenticated connections may have sent together, beyond a free amount for each; one address may use a quarter of it.
 const LOGINS_MAX_BYTES: usize = 16 * 1_024 * 1_024;
 
 /// All open connections.
@@ -32,15 +32,15 @@ pub(crate) struct Connections {
     max_count: usize,
     per_address_max_count: usize,
     open: Mutex<OpenConnections>,
-    /// Someone waits for room.
+    /// True if the listener waits for room.
     is_awaited: AtomicBool,
     room: Notify,
-    /// What times are told from.
+    /// Origin of all times.
     began: Instant,
     refused: AtomicU64,
     replaced: AtomicU64,
     idle_closed: AtomicU64,
-    /// Bytes that came before logins.
+    /// Bytes received before logins.
     logins: Arc<Shares>,
 }
 
@@ -53,58 +53,58 @@ struct OpenConnections {
 /// The connections of one address.
 #[derive(Default)]
 struct OriginConnections {
-    /// Those that may have to make room.
+    /// Connections that may be closed to make room.
     replaceable: Vec<Arc<Activity>>,
-    /// How many have their places to their ends.
+    /// Number of connections with a permanent place.
     kept: usize,
 }
 
-/// What one connection is at.
+/// The activity of one connection.
 struct Activity {
     /// Requests that are not answered yet.
     requests: AtomicUsize,
-    /// Whether there was a request at all.
+    /// True after the first request.
     was_asked: AtomicBool,
-    /// When the last answer was or should be taken, in milliseconds since the beginning.
+    /// Time at which the last response was or should be read by the peer, in milliseconds since `began`.
     idle_from_ms: AtomicU64,
     /// Cancelled when the connection must make room.
     replaced: CancellationToken,
 }
 
-/// An open connection's place.
+/// The place of an open connection.
 pub(crate) struct Place {
     connections: Arc<Connections>,
     origin: SourceNetwork,
     activity: Arc<Activity>,
 }
 
-/// The place of a connection that has it to its end: it waits for messages, and makes room for nobody.
+/// A permanent place, for a connection that waits for messages and is never closed to make room.
 pub(crate) struct KeptPlace {
     connections: Arc<Connections>,
     origin: SourceNetwork,
 }
 
-/// A request that is being worked on.
+/// A request being processed.
 pub(crate) struct AtWork {
     connections: Arc<Connections>,
     activity: Arc<Activity>,
     answer_bytes: u64,
 }
 
-/// How many connections there are, and what became of others.
+/// The number of open connections, and of connections closed by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionCounts {
     pub(crate) open: usize,
     /// Closed at once, because their address had too many.
     pub(crate) refused: u64,
-    /// Closed for a new one while no request was worked on.
+    /// Closed for a new one while they processed no request.
     pub(crate) replaced: u64,
     /// Closed after too long without a request.
     pub(crate) idle_closed: u64,
 }
 
 impl Connections {
-    /// Allows so many at once, and so many of one address.
+    /// Limits the connections to `max_count`, and to `per_address_max_count` of one address.
     pub(crate) fn new(max_count: usize, per_address_max_count: usize) -> Arc<Self> {
         Arc::new(Self {
             max_count,
@@ -120,15 +120,15 @@ impl Connections {
         })
     }
 
-    /// Waits until a new connection would find a place, be it that of an idle one.
+    /// Waits until a new connection would find a place, possibly that of an idle one.
     pub(crate) async fn room(&self) {
         loop {
-            // Made before anybody is asked: what is told from here on wakes it, also before it is awaited.
+            // Created before the check: a notification from here on wakes it, even before it is awaited.
             let told = self.room.notified();
             if self.has_room() {
                 return;
             }
-            // Looked once more: whoever made room before the flag was set saw nobody to tell.
+            // Checked once more: room made before the flag was set caused no notification.
             self.is_awaited.store(true, Ordering::SeqCst);
             if self.has_room() {
                 return;
@@ -137,12 +137,12 @@ impl Connections {
         }
     }
 
-    /// Returns a new connection a place; `None` when it must be closed.
+    /// Returns a place for a new connection; `None` if it must be closed.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let origin = SourceNetwork::from(address);
         let mut open = self.open();
         let of_origin = open.by_origin.get(&origin).map_or(0, OriginConnections::count);
-        // Its own address first: who has too many makes room among its own, and takes nobody else's place.
+        // The limit of its own address first: an address with too many connections replaces one of its own and no other.
         let has_place = (of_origin < self.per_address_max_count
             || self.make_room(&mut open, Some(origin), 1))
             && (open.all < self.max_count
@@ -162,12 +162,12 @@ impl Connections {
         Some(Place { connections: self.clone(), origin, activity })
     }
 
-    /// Closes the longest idle connections, because the machine lacks what another would need.
+    /// Closes the connections that are idle for longest, because the system lacks resources for a new one.
     pub(crate) fn relieve(&self) {
         self.make_room(&mut self.open(), None, self.max_count.div_ceil(MADE_ROOM_PART));
     }
 
-    /// Returns how many there are, and what became of others.
+    /// Returns the numbers of open and closed connections.
     pub(crate) fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
             open: self.open().all,
@@ -183,7 +183,7 @@ impl Connections {
             || open.by_origin.values().any(|of_origin| of_origin.replaceable.iter().any(|one| one.is_idle()))
     }
 
-    /// Closes idle connections, those of the address with the most first, the longest idle first; whether there was one.
+    /// Closes idle connections, first those of the address with the most, and among these the longest idle. Returns true if there was any.
     fn make_room(&self, open: &mut OpenConnections, of: Option<SourceNetwork>, count: usize) -> bool {
         let origins = open.by_origin.iter().filter(|(origin, _)| of.is_none_or(|of| of == **origin));
         let mut idle: Vec<_> = origins
@@ -193,11 +193,11 @@ impl Connections {
             .collect();
         let count = count.min(idle.len());
         if count > 0 && count < idle.len() {
-            // Who goes matters, not in which order: no sorting of ten thousand for a hundred.
+            // Only the selection matters, not its order: ten thousand need no sorting to find a hundred.
             idle.select_nth_unstable_by_key(count - 1, |(rank, from, ..)| (*rank, *from));
         }
         for (_, _, origin, one) in &idle[..count] {
-            // Out of the counts at once, though it ends a little later: the new one has its place now.
+            // Removed from the counts at once, although it ends a little later, because the new one takes its place now.
             one.replaced.cancel();
             open.remove(*origin, one);
             self.replaced.fetch_add(1, Ordering::Relaxed);
@@ -206,8 +206,8 @@ impl Connections {
     }
 
     fn notify_room(&self) {
-        // Taken back with the look: of many connections that end at once one wakes the listener. `SeqCst`, for both
-        // sides write before they read.
+        // Reset with the check, so that of many connections that end at once only one wakes the listener. `SeqCst`, because both sides
+        // write before they read.
         if self.is_awaited.swap(false, Ordering::SeqCst) {
             self.room.notify_waiters();
         }
@@ -223,14 +223,14 @@ impl Connections {
 }
 
 impl OpenConnections {
-    /// Forgets a connection; one that made room is forgotten already.
+    /// Removes a connection; does nothing if it has already made room.
     fn remove(&mut self, origin: SourceNetwork, one: &Arc<Activity>) {
         if self.change(origin, |all| all.take(one)) {
             self.all -= 1;
         }
     }
 
-    /// Lets a connection have its place to its end; false when it has made room already.
+    /// Makes a connection's place permanent. Returns false if it has already made room.
     fn keep(&mut self, origin: SourceNetwork, one: &Arc<Activity>) -> bool {
         self.change(origin, |all| {
             let is_there = all.take(one);
@@ -239,7 +239,7 @@ impl OpenConnections {
         })
     }
 
-    /// Forgets a connection that had its place to its end.
+    /// Removes a connection with a permanent place.
     fn remove_kept(&mut self, origin: SourceNetwork) {
         self.all -= 1;
         self.change(origin, |all| {
@@ -248,7 +248,7 @@ impl OpenConnections {
         });
     }
 
-    /// Changes what is known of an address; it is forgotten with its last connection.
+    /// Changes the entry of an address, and removes it with its last connection.
     fn change(&mut self, origin: SourceNetwork, change: impl FnOnce(&mut OriginConnections) -> bool) -> bool {
         let Some(all) = self.by_origin.get_mut(&origin) else { return false };
         let is_changed = change(all);
@@ -264,7 +264,7 @@ impl OriginConnections {
         self.replaceable.len() + self.kept
     }
 
-    /// Takes one out of those that may have to make room; whether it was one.
+    /// Removes a connection from the replaceable ones. Returns true if it was one.
     fn take(&mut self, one: &Arc<Activity>) -> bool {
         let place = self.replaceable.iter().position(|other| Arc::ptr_eq(other, one));
         place.map(|place| self.replaceable.swap_remove(place)).is_some()
@@ -282,37 +282,37 @@ impl Activity {
 }
 
 impl Place {
-    /// Notes a request, which is worked on until the guard is dropped.
+    /// Counts a request as being processed until the guard is dropped.
     pub(crate) fn begin(&self) -> AtWork {
-        // Counted before the request is read on: from here on nobody takes the connection's place.
+        // Counted before the request is read on: from here on the connection cannot be replaced.
         self.activity.requests.fetch_add(1, Ordering::SeqCst);
         self.activity.was_asked.store(true, Ordering::SeqCst);
         let (connections, activity) = (self.connections.clone(), self.activity.clone());
         AtWork { connections, activity, answer_bytes: 0 }
     }
 
-    /// Returns room for what comes before it is known who that is, in the name of the address.
+    /// Returns room for data received before the login, counted for the address.
     pub(crate) fn login_room(&self) -> LoginRoom {
         LoginRoom::of(self.connections.logins.part(Owner::Address(self.origin)))
     }
 
-    /// Lets the connection have its place to its end; `None` when it must make room for another already.
+    /// Makes the place permanent. Returns `None` if the connection must already make room.
     pub(crate) fn keep(&self) -> Option<KeptPlace> {
         let is_kept = self.connections.open().keep(self.origin, &self.activity);
         is_kept.then(|| KeptPlace { connections: self.connections.clone(), origin: self.origin })
     }
 
-    /// Waits until the connection must make room for another.
+    /// Waits until the connection must make room.
     pub(crate) async fn replaced(&self) {
         self.activity.replaced.cancelled().await;
     }
 
-    /// Waits until no request came for too long: not the first one, or not one after the last answer.
+    /// Waits until the connection was without a request for too long: `first` before the first one, `later` after the last response.
     pub(crate) async fn idle(&self, first: Duration, later: Duration) {
         loop {
             let timeout = if self.activity.was_asked.load(Ordering::SeqCst) { later } else { first };
             if !self.activity.is_idle() {
-                // No answer can be so old before: the time counts from the end of the request.
+                // It cannot be idle for long enough before that, because the time counts from the end of the request.
                 sleep(timeout).await;
                 continue;
             }
@@ -326,7 +326,7 @@ impl Place {
         }
     }
 
-    /// Waits until no request is worked on.
+    /// Waits until no request is being processed.
     pub(crate) async fn at_rest(&self) {
         while !self.activity.is_idle() {
             sleep(REST_LOOK).await;
@@ -336,7 +336,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Before anybody is told of the room, and without the lock then.
+        // Before the notification, and with the lock released before it.
         self.connections.open().remove(self.origin, &self.activity);
         self.connections.notify_room();
     }
@@ -350,7 +350,7 @@ impl Drop for KeptPlace {
 }
 
 impl AtWork {
-    /// Notes how large the answer is: taking it may last.
+    /// Records the size of the response, which the peer may read for some time.
     pub(crate) const fn answered(&mut self, bytes: u64) {
         self.answer_bytes = bytes;
     }
@@ -360,7 +360,7 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         let for_answer = self.answer_bytes.saturating_mul(1_000) / ANSWER_MIN_BYTES_PER_SECOND;
         let from = self.connections.now_ms().saturating_add(for_answer);
-        // Before the count: a connection that counts as idle must not look idle for longer than it is.
+        // Before the count: a connection that counts as idle must not seem idle for longer than it is.
         self.activity.idle_from_ms.fetch_max(from, Ordering::SeqCst);
         if self.activity.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.connections.notify_room();

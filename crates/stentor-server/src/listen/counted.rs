@@ -1,4 +1,4 @@
-//! The router as one connection calls it: each request is counted while it is worked on, and knows its peer.
+//! The router of one connection: counts each request while it is processed, and adds its peer address and connection.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ pub(super) struct Counted {
     connection: RequestConnection,
 }
 
-/// The connection of a request, for whoever answers it piece by piece.
+/// The connection of a request, for handlers that stream their response.
 #[derive(Clone)]
 pub(crate) struct RequestConnection {
     place: Arc<Place>,
@@ -31,29 +31,29 @@ pub(crate) struct RequestConnection {
 }
 
 impl RequestConnection {
-    /// Keeps the connection from being idle as long as what it returns is held.
+    /// Keeps the connection from being idle while the guard is held.
     pub(crate) fn begin(&self) -> AtWork {
         self.place.begin()
     }
 
-    /// Waits until the connection must make room for another, as one that is at nothing may have to.
+    /// Waits until the connection must make room for another, as an idle one may have to.
     pub(crate) async fn replaced(&self) {
         self.place.replaced().await;
     }
 
-    /// Waits until the server is told to end.
+    /// Waits until the server is to stop.
     pub(crate) async fn stopping(&self) {
         self.stopping.cancelled().await;
     }
 
-    /// Returns what is canceled when the server is told to end.
+    /// Returns the token that is cancelled when the server is to stop.
     pub(crate) fn stop_token(&self) -> CancellationToken {
         self.stopping.clone()
     }
 }
 
 impl Counted {
-    /// Counts the router's requests at a connection's place, and tells each its peer and its connection.
+    /// Counts the router's requests at a connection's place, and adds peer and connection to each.
     pub(super) fn new(router: Router, accepted: &Accepted) -> Self {
         let Accepted { peer, place, stopping, .. } = accepted;
         let connection = RequestConnection { place: place.clone(), stopping: stopping.clone() };

@@ -1,4 +1,4 @@
-//! What comes of whoever has not said who it is: a little is free, and what is more counts in the name of its address until it has.
+//! Limits on data received before a login. A small amount is free; more counts for the peer's address until the login.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,38 +7,38 @@ use std::task::{Context, Poll};
 use super::watched::ReadWatch;
 use crate::shares::SharePart;
 
-/// Room for what a connection sends before its login. Clones share it.
+/// Room for data that a connection sends before its login. Clones share it.
 #[derive(Clone)]
 pub(crate) struct LoginRoom(Arc<Mutex<Option<SharePart>>>);
 
-/// Counts what is read until the room is freed, and ends a connection for which there is none.
+/// Counts received bytes until the room is freed, and ends a connection without room.
 pub(crate) struct LoginWatch {
-    /// `None` once it is freed: most connections are idle then, and hold nothing for it.
+    /// `None` once the room is freed: most connections are idle then, and should hold no memory for it.
     room: Option<LoginRoom>,
     free_bytes: usize,
 }
 
 impl LoginRoom {
-    /// Takes it from a part that nothing was taken of yet.
+    /// Creates it from an unused part.
     pub(super) fn of(part: SharePart) -> Self {
         Self(Arc::new(Mutex::new(Some(part))))
     }
 
-    /// Returns what counts the bytes that are read beyond the first.
+    /// Returns a watch that counts the bytes read beyond the first `free_bytes`.
     pub(crate) fn watch(&self, free_bytes: usize) -> LoginWatch {
         LoginWatch { room: Some(self.clone()), free_bytes }
     }
 
-    /// Frees it: it is known who that is.
+    /// Frees the room, after the login.
     pub(crate) fn free(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Takes room for so many more bytes; `None` when it was freed.
+    /// Takes room for `bytes` more; `None` if it was freed.
     fn grow(&self, bytes: usize) -> Option<io::Result<()>> {
         let mut part = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let grown = part.as_mut()?.grow(bytes);
-        Some(grown.map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "too much comes before logins")))
+        Some(grown.map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "too many bytes arrive before logins")))
     }
 }
 

@@ -1,7 +1,7 @@
-//! Connections most of which are silent: one epoll of their own tells when they can go on.
+//! Streams for many mostly idle connections, which share one epoll for their readiness.
 //!
-//! The runtime keeps 256 bytes for each socket that it watches. Here it watches one epoll instead, and a socket takes little more than
-//! who waits for it.
+//! The runtime needs 256 bytes for each socket that it watches. Here it watches a single epoll, and a socket needs little more than its
+//! wakers.
 
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ use tokio::net::TcpStream;
 use tokio::task::{coop, yield_now};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Events that are taken at once; then it is the turn of those who were woken.
+/// Events read at once; after that, the woken tasks run.
 const EVENTS_AT_ONCE: usize = 256;
-/// Only what has happened already is asked for.
+/// Returns only events that have already occurred.
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Watches sockets until it is dropped; clones share it.
@@ -34,14 +34,14 @@ pub(crate) struct SocketPoller {
     _waking: Arc<AbortOnDropHandle<()>>,
 }
 
-/// The sockets that are watched.
+/// The watched sockets.
 struct PolledSockets {
     epoll: AsyncFd<OwnedFd>,
-    /// By the number of their file, so that an event finds its own at once.
+    /// By file descriptor, so that an event finds its socket at once.
     by_file: Mutex<Vec<Option<SharedReadiness>>>,
 }
 
-/// A connection that is watched with many others.
+/// A connection that is watched together with many others.
 pub(crate) struct PolledStream {
     socket: std::net::TcpStream,
     readiness: SharedReadiness,
@@ -50,27 +50,27 @@ pub(crate) struct PolledStream {
 
 type SharedReadiness = Arc<Mutex<SocketReadiness>>;
 
-/// What is waited for.
+/// The direction of a wait.
 #[derive(Debug, Clone, Copy)]
 enum ReadOrWrite {
     Read,
     Write,
 }
 
-/// Whether a socket can go on, and who waits for it.
+/// The readiness of a socket, and the wakers that wait for it.
 struct SocketReadiness {
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Grows with each event: what was found out before one does not count after it.
+    /// Incremented with each event: a result found before an event does not count after it.
     events: u32,
     can_read: bool,
     can_write: bool,
-    /// The peer has ended, or the connection is broken: it can always be read until that shows.
+    /// The peer has closed or the connection is broken: the socket stays readable until a read reports that.
     is_over: bool,
 }
 
 impl SocketPoller {
-    /// Starts watching; the runtime must be running.
+    /// Starts watching; requires a running runtime.
     #[expect(
         deprecated,
         reason = "what replaces it is unsafe, for files that are closed while they are watched: an `OwnedFd` is not"
@@ -86,7 +86,7 @@ impl SocketPoller {
     /// Watches a connection in place of the runtime.
     pub(crate) fn watch(&self, stream: TcpStream) -> io::Result<PolledStream> {
         let socket = stream.into_std()?;
-        // Nothing is known of it: the first try finds out.
+        // Its state is unknown; the first attempt finds it out.
         let readiness = SocketReadiness {
             reader: None,
             writer: None,
@@ -96,7 +96,7 @@ impl SocketPoller {
             is_over: false,
         };
         let readiness = Arc::new(Mutex::new(readiness));
-        // Known before it is watched, so that no event of it is passed over; dropped, it is forgotten.
+        // Registered before it is watched, so that no event is missed; removed when the stream is dropped.
         self.sockets.know(&socket, Some(readiness.clone()));
         let stream = PolledStream { socket, readiness, sockets: self.sockets.clone() };
         let file = stream.socket.as_raw_fd();
@@ -113,13 +113,13 @@ impl SocketPoller {
 }
 
 impl PolledSockets {
-    /// Wakes whoever waits for a socket, for as long as it is polled.
+    /// Wakes waiting tasks while the poller exists.
     async fn wake_all(self: Arc<Self>) {
         let mut wakers = Vec::new();
         loop {
             let Ok(mut ready) = self.epoll.readable().await else { return };
             match self.note_events(&mut wakers) {
-                // None is left: what happens from now on is told anew.
+                // None is left, and new events are reported again.
                 Ok(count) if count < EVENTS_AT_ONCE => ready.clear_ready(),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
@@ -127,13 +127,13 @@ impl PolledSockets {
                     return;
                 }
             }
-            // Not before the lock is let go: whoever is woken may drop a stream.
+            // Only after the lock is released, because a woken task may drop a stream.
             wakers.drain(..).for_each(Waker::wake);
             yield_now().await;
         }
     }
 
-    /// Notes what has happened, and gathers whom to wake; returns how much it was.
+    /// Records the pending events and collects the wakers. Returns the number of events.
     fn note_events(&self, wakers: &mut Vec<Waker>) -> Result<usize, Errno> {
         let mut space = [const { MaybeUninit::uninit() }; EVENTS_AT_ONCE];
         let (events, _) = epoll::wait(self.epoll.get_ref(), &mut space[..], Some(&NO_WAIT))?;
@@ -147,7 +147,7 @@ impl PolledSockets {
         Ok(events.len())
     }
 
-    /// Notes who waits for a socket, or that nobody does any more.
+    /// Registers the readiness of a socket, or removes it.
     fn know(&self, socket: &std::net::TcpStream, readiness: Option<SharedReadiness>) {
         let file = socket.as_raw_fd().unsigned_abs() as usize;
         let mut by_file = self.by_file();
@@ -177,7 +177,7 @@ impl SocketReadiness {
         }
     }
 
-    /// Returns after how many events it can go on; otherwise wakes `context` when it can.
+    /// Returns the event counter if the socket is ready; otherwise registers the waker of `context`.
     fn poll(&mut self, direction: ReadOrWrite, context: &Context<'_>) -> Poll<u32> {
         let (can, waiting) = match direction {
             ReadOrWrite::Read => (self.can_read, &mut self.reader),
@@ -193,7 +193,7 @@ impl SocketReadiness {
         Poll::Pending
     }
 
-    /// Notes that there is nothing more, unless something has happened since.
+    /// Records that the socket is not ready, unless an event has occurred since.
     const fn wait(&mut self, direction: ReadOrWrite, events: u32) {
         if self.events == events {
             match direction {
@@ -203,7 +203,8 @@ impl SocketReadiness {
         }
     }
 
-    /// Notes that less came, or found room, than was asked for: there is nothing more but the end, which may have been told already.
+    /// Records that fewer bytes were transferred than requested. The socket is then not ready, except for the end, which may have been
+    /// reported already.
     const fn wait_for_more(&mut self, direction: ReadOrWrite, events: u32) {
         if !self.is_over {
             self.wait(direction, events);
@@ -212,7 +213,7 @@ impl SocketReadiness {
 }
 
 impl PolledStream {
-    /// Does what can be done at once with the socket, or waits until it can, for `asked_bytes` of which some are enough.
+    /// Attempts an operation on the socket for up to `asked_bytes`, or waits until it is ready. Fewer bytes are sufficient.
     fn poll_with(
         &self,
         direction: ReadOrWrite,
@@ -220,7 +221,7 @@ impl PolledStream {
         asked_bytes: usize,
         mut attempt: impl FnMut(&std::net::TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        // As the runtime's own sockets do: whoever always finds something lets others have their turn.
+        // Like the runtime's own sockets, yields if a task always finds its socket ready.
         let turn = ready!(coop::poll_proceed(context));
         loop {
             let events = ready!(lock(&self.readiness).poll(direction, context));
@@ -243,7 +244,7 @@ impl PolledStream {
 
 impl Drop for PolledStream {
     fn drop(&mut self) {
-        // Before its number is another's.
+        // Before its descriptor is reused.
         self.sockets.know(&self.socket, None);
         let _not_watched_yet = epoll::delete(self.sockets.epoll.get_ref(), &self.socket);
     }

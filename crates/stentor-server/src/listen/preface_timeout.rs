@@ -1,4 +1,4 @@
-//! A peer that must speak up soon: without this a silent connection would keep its place for ever.
+//! A timeout for the first bytes of a peer; without it a silent connection would keep its place forever.
 
 use std::io;
 use std::pin::Pin;
@@ -9,17 +9,17 @@ use tokio::time::{Sleep, sleep};
 
 use super::watched::ReadWatch;
 
-/// Bytes after which a peer has shown what it speaks: the length of HTTP/2's preface (RFC 9113, 3.4).
+/// Bytes by which a peer has shown its protocol: the length of HTTP/2's preface (RFC 9113, 3.4).
 const OPENING_BYTES: usize = 24;
 
-/// Fails to read when the first bytes do not come in time.
+/// Fails a read if the first bytes do not arrive in time.
 pub(super) struct PrefaceTimeout {
     missing_bytes: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
 impl PrefaceTimeout {
-    /// Allows a peer until `deadline` from now on.
+    /// Starts the timeout; `deadline` counts from now.
     pub(super) fn new(deadline: Duration) -> Self {
         Self { missing_bytes: OPENING_BYTES, deadline: Box::pin(sleep(deadline)) }
     }

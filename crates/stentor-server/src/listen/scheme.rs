@@ -1,35 +1,34 @@
-//! A peer that may spell the scheme of its requests with a colon.
+//! The repair of a `:scheme` field that ends with a colon.
 //!
-//! A widely used client in Node sends `:scheme: https:`, as its language calls the protocol of a URL. The HTTP library resets a
-//! request with such a scheme, which RFC 3986, 3.1, does not know, and the vendor's own servers take it. The field is put
-//! right before the library sees it. Its encoding (RFC 7541) keeps its length: six letters with Huffman codes become five
-//! without.
+//! A widely used client in Node sends `:scheme: https:`, which is the name of a URL's protocol in JavaScript. The HTTP library resets a
+//! request with such a scheme, which RFC 3986, 3.1, does not permit, but the vendor's own servers accept it. The field is repaired before
+//! the library reads it. Its encoding (RFC 7541) keeps its length: six letters with Huffman codes become five without.
 
 use std::io;
 use std::task::{Context, Poll};
 
 use super::watched::ReadWatch;
 
-/// How HTTP/2 begins (RFC 9113, 3.4).
+/// The beginning of HTTP/2 (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI";
 /// The value `https:`: a length and five bytes of Huffman codes.
 const WITH_COLON: [u8; 6] = [0x85, 0x9d, 0x29, 0xad, 0x17, 0x3f];
 /// The value `https`: a length and five letters.
 const WITHOUT: [u8; 6] = *b"\x05https";
-/// What may stand before the value: a new entry of the dynamic table whose name is that of the static entries 6 and 7.
+/// The byte before the value: a new entry of the dynamic table with the name of the static entry 6 or 7.
 const NAMES: [u8; 2] = [0x46, 0x47];
-/// How far the first request reaches at most; the later ones refer to its entry.
+/// Most bytes up to the end of the first request; later requests refer to its entry.
 const FIRST_REQUEST_MAX_BYTES: usize = 16_384;
 
-/// Puts the scheme of a connection's first request right.
+/// Repairs the scheme of a connection's first request.
 pub(super) struct SchemeRepair {
-    /// Bytes that are still looked at; none for a connection that is not HTTP/2.
+    /// Bytes that are still examined; 0 for a connection without HTTP/2.
     left_bytes: usize,
     has_begun: bool,
 }
 
 impl SchemeRepair {
-    /// Begins with a new connection.
+    /// Starts with a new connection.
     pub(super) const fn new() -> Self {
         Self { left_bytes: FIRST_REQUEST_MAX_BYTES, has_begun: false }
     }
@@ -47,7 +46,7 @@ impl SchemeRepair {
     }
 }
 
-/// Spells the first such scheme as it should be; returns whether there was one.
+/// Repairs the first such scheme. Returns true if there was one.
 fn mend(bytes: &mut [u8]) -> bool {
     let found = bytes.windows(1 + WITH_COLON.len());
     let place = found.into_iter().position(|some| NAMES.contains(&some[0]) && some[1..] == WITH_COLON);

@@ -1,16 +1,16 @@
-//! What goes through the raw socket, counted.
+//! Counters of the raw socket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Counts since the start, and connections now.
+/// Requests since the start, and open connections.
 #[derive(Debug, Default)]
 pub(crate) struct SocketCounts {
     connections: AtomicUsize,
     requests: AtomicU64,
 }
 
-/// A connection that is counted as long as this is kept.
+/// A connection that is counted while this guard lives.
 pub(crate) struct CountedConnection(Arc<SocketCounts>);
 
 impl SocketCounts {
@@ -25,12 +25,12 @@ impl SocketCounts {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many connections are open.
+    /// Returns the number of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests came.
+    /// Returns the number of requests.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
-//! TLS of accepted connections that holds no memory for reading and writing while a connection is idle.
+//! A TLS stream for accepted connections that holds no buffers while a connection is idle.
 //!
-//! rustls' own buffers stay with a connection once they were needed, 4 KiB of them for reading; of a server with many
-//! silent devices that is a third. So rustls works without buffers here, and what it needs in between is freed when it is empty.
+//! The buffers of rustls stay with a connection once they were needed, 4 KiB of them for reading; on a server with many silent devices that
+//! is a third of its memory. Here rustls therefore works unbuffered, and the buffers of this type are freed when they are empty.
 
 #[cfg(test)]
 mod tests;
@@ -20,23 +20,23 @@ use rustls::unbuffered::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 4 * 1_024;
-/// Bytes that are sealed at once.
+/// Bytes encrypted at once.
 const WRITE_MAX_BYTES: usize = 64 * 1_024;
-/// What a record adds to its content, and more.
+/// Upper bound of the overhead of a record.
 const RECORD_EXTRA_BYTES: usize = 64;
-/// Bytes that have come and are no whole message yet: the largest message of a handshake, and its records.
+/// Most received bytes without a complete message: the largest handshake message and its records.
 const INCOMPLETE_MAX_BYTES: usize = 96 * 1_024;
 
-/// What the peer is to be told.
+/// Output for the peer.
 #[derive(Clone, Copy)]
 enum TlsOutput<'a> {
-    /// Only what TLS itself has to say.
+    /// Only messages of TLS itself.
     Nothing,
     /// Bytes of the application.
     Content(&'a [u8]),
-    /// That no more comes.
+    /// The end of the stream.
     End,
 }
 
@@ -44,20 +44,20 @@ enum TlsOutput<'a> {
 pub(crate) struct TlsStream<S> {
     stream: S,
     connection: UnbufferedServerConnection,
-    /// What has come and is no whole message yet.
+    /// Received bytes that are no complete message yet.
     incoming: Vec<u8>,
-    /// What was in messages, and was not asked for yet.
+    /// Decrypted bytes that were not read yet.
     opened: Vec<u8>,
     /// Records to be written.
     outgoing: Vec<u8>,
-    /// Whether the peer has said that no more comes.
+    /// True after the peer has ended its stream.
     is_read_over: bool,
-    /// Whether the peer was told so.
+    /// True after this side has ended its stream.
     is_write_over: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
-    /// Does the handshake.
+    /// Performs the handshake.
     pub(crate) async fn accept(config: Arc<ServerConfig>, stream: S) -> io::Result<Box<Self>> {
         let connection = UnbufferedServerConnection::new(config).map_err(io::Error::other)?;
         let mut accepted = Box::new(Self {
@@ -71,20 +71,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         });
         while accepted.connection.is_handshaking() {
             let go_on = |context: &mut Context<'_>| {
-                // Both at once: a client may have to be read before it reads.
+                // Both at once, because a client may have to be read before it reads.
                 accepted.drain_now(context)?;
                 accepted.poll_fill(context)
             };
             poll_fn(go_on).await?;
         }
-        // A peer may wait for the handshake's last message, and nothing else writes before it speaks.
+        // A peer may wait for the last handshake message, and nothing else writes before the peer sends.
         poll_fn(|context| accepted.poll_drain(context)).await?;
         Ok(accepted)
     }
 
-    /// Reads what has come and opens what is whole of it.
+    /// Reads from the socket and decrypts complete records.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // On the stack: between two reads there is no buffer.
+        // On the stack, so that there is no buffer between two reads.
         let mut space = [MaybeUninit::<u8>::uninit(); READ_BYTES];
         let mut space = ReadBuf::uninit(&mut space);
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut space))?;
@@ -93,14 +93,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
         let taken = self.take(space.filled_mut());
         if taken.is_err() {
-            // The peer is told why, if that finds room at once. What else TLS has to say goes before what is written next: only whoever
-            // writes may wait for room, lest another who reads be woken for it.
+            // Sends the alert if the socket has room at once. Other messages of TLS precede the next write: only the writing task may wait
+            // for room, so that no reading task is woken for it.
             let _it_may_be_lost = self.drain_now(context);
         }
         Poll::Ready(taken)
     }
 
-    /// Takes what has come; what is no whole message stays.
+    /// Processes received bytes and keeps an incomplete message.
     fn take(&mut self, arrived: &mut [u8]) -> io::Result<()> {
         if self.incoming.is_empty() {
             let used = self.advance(arrived, TlsOutput::Nothing)?;
@@ -117,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Seals what the peer is to be told.
+    /// Encrypts output for the peer.
     fn seal(&mut self, output: TlsOutput<'_>) -> io::Result<()> {
         let mut incoming = mem::take(&mut self.incoming);
         let used = self.advance(&mut incoming, output)?;
@@ -126,7 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         Ok(())
     }
 
-    /// Has TLS go on with these records until it needs more; returns how many bytes of them are used up.
+    /// Lets TLS process these records until it needs more. Returns the number of bytes used.
     fn advance(&mut self, records: &mut [u8], told: TlsOutput<'_>) -> io::Result<usize> {
         let mut used = 0;
         loop {
@@ -141,7 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                     }
                 }
                 Ok(ConnectionState::EncodeTlsData(mut message)) => encode(&mut message, &mut self.outgoing)?,
-                // They are gathered in `outgoing`, which is written before anything that comes later.
+                // They are collected in `outgoing`, which is written before anything later.
                 Ok(ConnectionState::TransmitTlsData(gathered)) => gathered.done(),
                 Ok(ConnectionState::PeerClosed) => self.is_read_over = true,
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                         TlsOutput::Content(_) | TlsOutput::End => Err(io::ErrorKind::BrokenPipe.into()),
                     };
                 }
-                // Nothing early is ever offered.
+                // Early data is never offered.
                 Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
                 Err(error) => {
                     self.gather_alert(&mut records[used + discard..]);
@@ -165,7 +165,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Gathers what the peer is told of an error, if anything.
+    /// Collects the alert for an error, if there is one.
     fn gather_alert(&mut self, records: &mut [u8]) {
         let state = self.connection.process_tls_records(records).state;
         if let Ok(ConnectionState::EncodeTlsData(mut alert)) = state {
@@ -173,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Writes what of it finds room at once.
+    /// Writes as much of `outgoing` as the socket takes at once.
     fn drain_now(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.poll_drain(context) {
             Poll::Ready(drained) => drained,
@@ -181,7 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes `outgoing` completely.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.outgoing.is_empty() {
             let count = ready!(Pin::new(&mut self.stream).poll_write(context, &self.outgoing))?;
@@ -224,7 +224,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         if this.is_write_over {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        // What was sealed before must be out: a peer that does not read costs no more than that.
+        // Earlier records must be written first, so that a peer that does not read costs no more memory than these.
         ready!(this.poll_drain(context))?;
         let content = &bytes[..bytes.len().min(WRITE_MAX_BYTES)];
         this.seal(TlsOutput::Content(content))?;
@@ -241,20 +241,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.is_write_over {
-            // Once, however often it is polled: a second `close_notify` would be an error.
+            // Only once, even if it is polled repeatedly: a second `close_notify` would be an error.
             this.is_write_over = true;
             this.seal(TlsOutput::End)?;
         }
         ready!(this.poll_drain(context))?;
         match ready!(Pin::new(&mut this.stream).poll_shutdown(context)) {
-            // Then the peer has gone before.
+            // The peer has already disconnected.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             ended => Poll::Ready(ended),
         }
     }
 }
 
-/// Adds a message of TLS itself to what is to be written.
+/// Appends a message of TLS itself to `outgoing`.
 fn encode(message: &mut EncodeTlsData<'_, ServerConnectionData>, outgoing: &mut Vec<u8>) -> io::Result<()> {
     append(outgoing, 0, |space| match message.encode(space) {
         Err(EncodeError::InsufficientSize(short)) => Ok(Err(short.required_size)),
@@ -262,7 +262,7 @@ fn encode(message: &mut EncodeTlsData<'_, ServerConnectionData>, outgoing: &mut 
     })
 }
 
-/// Adds what the peer is told to what is to be written.
+/// Appends encrypted output to `outgoing`.
 fn seal(
     traffic: &mut WriteTraffic<'_, ServerConnectionData>,
     told: TlsOutput<'_>,
@@ -286,7 +286,7 @@ fn seal(
     })
 }
 
-/// Appends what `write` puts into a space of `expected_bytes`, or of as many as it says that it needs.
+/// Appends the output of `write`, in a space of `expected_bytes` or of the size that it requires.
 fn append(
     outgoing: &mut Vec<u8>,
     expected_bytes: usize,

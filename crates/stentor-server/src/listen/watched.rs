@@ -1,4 +1,4 @@
-//! A stream whose reads are looked at; what is written passes as it is.
+//! A stream with watched reads; writes pass unchanged.
 
 use std::io;
 use std::pin::Pin;
@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Looks at what is read from a connection.
+/// Watches the reads of a connection.
 pub(crate) trait ReadWatch: Unpin {
-    /// Takes what a read has brought, which may be changed in place, and how it ended; returns how it ends now.
+    /// Receives the bytes and the result of a read. May change the bytes in place; returns the new result.
     fn look(
         &mut self,
         cx: &mut Context<'_>,
@@ -17,14 +17,14 @@ pub(crate) trait ReadWatch: Unpin {
     ) -> Poll<io::Result<()>>;
 }
 
-/// A stream, and who looks at its reads.
+/// A stream and the watch of its reads.
 pub(crate) struct WatchedStream<S, W> {
     stream: S,
     watch: W,
 }
 
 impl<S, W> WatchedStream<S, W> {
-    /// Has all reads of a stream looked at from now on.
+    /// Watches all reads of a stream from now on.
     pub(crate) const fn new(stream: S, watch: W) -> Self {
         Self { stream, watch }
     }

@@ -1,4 +1,4 @@
-//! The two formats in which metrics are read: OpenMetrics 1.0, and the text format that came before it.
+//! The two formats of metrics: OpenMetrics 1.0, and the older text format of Prometheus.
 
 use axum::http::{HeaderMap, header};
 
@@ -12,7 +12,7 @@ pub enum Exposition {
 }
 
 impl Exposition {
-    /// Returns the format that a request accepts most: OpenMetrics where it is named, else the text that everything reads.
+    /// Returns the preferred format of a request: OpenMetrics if it is named, else the text format that every client can read.
     #[must_use]
     pub fn accepted(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
@@ -51,7 +51,7 @@ fn weighed(range: &str) -> (String, f64) {
     (name, weight.map_or(1.0, |weight| weight.trim().parse().unwrap_or(0.0)))
 }
 
-/// Writes OpenMetrics as text: a counter is called as its samples are, and there is no end mark.
+/// Converts OpenMetrics to the text format: counters are named like their samples, and there is no end mark.
 fn text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";
@@ -98,7 +98,7 @@ mod tests {
             let lines = lines.iter().map(|line| (header::ACCEPT, axum::http::HeaderValue::from_static(line)));
             Exposition::accepted(&lines.collect())
         };
-        // As Prometheus asks.
+        // The header of Prometheus.
         let prometheus =
             "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(accepted(&[prometheus]), Exposition::OpenMetrics);

@@ -8,7 +8,7 @@ use crate::listen::ConnectionCounts;
 use crate::service::Service;
 use crate::status::ServerStatus;
 
-/// The listener at one moment.
+/// A snapshot of the listener.
 #[derive(Debug)]
 pub(super) struct ListenerFacts {
     certificate: Option<CertificateFacts>,
@@ -30,7 +30,7 @@ struct CertificateFacts {
 }
 
 impl ListenerFacts {
-    /// Takes the picture.
+    /// Takes the snapshot.
     pub(super) fn of(service: &Service, server_status: &ServerStatus, now: Timestamp) -> Self {
         let certificate = server_status.listener.certificate.as_ref().map(|certificate| CertificateFacts {
             seconds_left: certificate.seconds_left(now),
@@ -50,7 +50,7 @@ impl ListenerFacts {
         }
     }
 
-    /// Writes it; without TLS there is nothing to say of a certificate.
+    /// Writes its metrics; without TLS the certificate is omitted.
     pub(super) fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let counts = [
             ("connections_open", "Connections to the API", self.connections.open),

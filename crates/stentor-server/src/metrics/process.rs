@@ -1,4 +1,4 @@
-//! Metrics of the process, under the names that all exporters use, and what was built.
+//! Metrics of the process, under the names that all exporters use, and of the build.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{Labels, Written, gauges, seconds};
 
-/// The process at one moment; what the system does not tell is absent.
+/// The state of the process at one moment; values that the system does not provide are absent.
 #[derive(Debug, Default)]
 pub(super) struct ProcessFacts {
     cpu_seconds: Option<f64>,
@@ -21,10 +21,10 @@ pub(super) struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    /// Takes the picture, as the system tells it (proc(5)).
+    /// Reads the current state from proc(5).
     pub(super) fn now() -> Self {
         let (stat, statm) = (read("/proc/self/stat"), read("/proc/self/statm"));
-        // The name of the program, in parentheses, may hold anything: what follows is counted from behind it.
+        // The name of the program, in parentheses, may contain anything: fields are counted from its end.
         let stat: Vec<f64> = numbers(stat.rsplit(')').next().unwrap_or_default());
         let statm = numbers(&statm);
         let (ticks, page) =
@@ -71,21 +71,21 @@ impl Collector for ProcessFacts {
     }
 }
 
-/// Writes what was built.
+/// Writes the build information.
 pub(super) fn encode_build(to: &mut DescriptorEncoder<'_>) -> Written {
     let labels = vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("os", std::env::consts::OS.to_owned()),
         ("arch", std::env::consts::ARCH.to_owned()),
     ];
-    gauges(to, "build_info", "What was built; the value is always 1", [(labels, 1.0)])
+    gauges(to, "build_info", "The build; the value is always 1", [(labels, 1.0)])
 }
 
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Reads numbers; the letter of a state among them stands for none.
+/// Parses numbers; the state, which is a letter, becomes a placeholder.
 fn numbers(text: &str) -> Vec<f64> {
     text.split_whitespace().map(|word| word.parse().unwrap_or_default()).collect()
 }

@@ -1,4 +1,4 @@
-//! Everything that pipeline and services stand on.
+//! Dependencies of pipeline and services.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Dependencies {
     pub(crate) standing: Arc<NodeStanding>,
 }
 
-/// Where a server keeps things. The crate above chooses them by the configuration.
+/// The storage engines of a server. The crate above chooses them by the configuration.
 pub struct Engines {
     /// The ledger.
     pub store: Arc<dyn Store>,

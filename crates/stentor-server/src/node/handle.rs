@@ -1,4 +1,4 @@
-//! The pipeline as services and face see it: told things without waiting, asked for pictures.
+//! The interface of the pipeline for services and faces: non-blocking notifications, and snapshots of its state.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,15 +27,15 @@ use crate::pipeline::{
 use crate::providers::Adapters;
 use crate::service::{CheckFailure, ParkReason, PipelinePort};
 
-/// Batches of tickets that wait to be published; what finds no place is published by the janitor.
+/// Batches of tickets that wait for publication; beyond this number the janitor publishes them.
 const WAITING_MAX_COUNT: usize = 16_384;
 /// Most batches that are published in one go.
 const TOGETHER_MAX_COUNT: usize = 1_024;
-/// What waits to be told to other nodes.
+/// Events that wait to be sent to other nodes.
 const EVENTS_MAX_COUNT: usize = 1_024;
-/// File in the data directory that holds what quotas have left.
+/// File in the data directory that holds the remaining quotas.
 const LEVELS_FILE: &str = "quotas";
-/// What a pipeline may need after its deadline to write what it knows.
+/// Time that a pipeline may need after its deadline for its last writes.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// The running pipeline.
@@ -48,12 +48,12 @@ pub struct PipelineHandle {
     backlog: Arc<Backlog>,
     gateway: Gateway,
     events: AsyncMutex<mpsc::Receiver<NodeEvent>>,
-    /// The last to go: the pipeline's tasks run on them.
+    /// Dropped last: the pipeline's tasks run on these threads.
     _threads: Threads,
 }
 
 impl PipelineHandle {
-    /// Recovers what a crash left and starts to move.
+    /// Recovers from a crash, if any, and starts the pipeline.
     pub(crate) async fn start(dependencies: &Dependencies, config: &Config) -> Result<Self, AppError> {
         let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
         let threads = Threads::start().map_err(wrap)?;
@@ -97,42 +97,42 @@ impl PipelineHandle {
         })
     }
 
-    /// Returns the number of this start.
+    /// Returns the number of this instance.
     #[must_use]
     pub fn instance(&self) -> u64 {
         self.standing.instance()
     }
 
-    /// Makes a picture of what it is doing.
+    /// Returns a snapshot of the pipeline's statistics.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
     }
 
-    /// Returns whether what devices confirm is written in time.
+    /// Returns true if receipts of devices are written in time.
     pub(crate) fn receipts_keep_up(&self) -> bool {
         self.gateway.keeps_up()
     }
 
-    /// Makes a picture of the gateway's counters.
+    /// Returns a snapshot of the gateway's counters.
     #[must_use]
     pub fn gateway_stats(&self) -> GatewayStats {
         self.gateway.stats()
     }
 
-    /// Returns whether credentials are still being given their access tokens and connections.
+    /// Returns true while credentials are still getting their access tokens and connections.
     #[must_use]
     pub fn is_getting_ready(&self) -> bool {
         self.pipeline().is_some_and(|pipeline| pipeline.is_getting_ready())
     }
 
-    /// Lists the parts of the pipeline that failed, the first first.
+    /// Lists the failed parts of the pipeline, in order of failure.
     #[must_use]
     pub fn failures(&self) -> Vec<Failure> {
         self.watch.failures()
     }
 
-    /// Does the work of a part that does not belong to the pipeline and lasts as it does: its end is a failure, too.
+    /// Runs a part that does not belong to the pipeline but must last as long; its end counts as a failure as well.
     pub(crate) async fn watched(&self, part: &str, stop: CancellationToken, work: impl Future<Output = ()>) {
         self.watch.lasting(part, stop, work).await;
     }
@@ -146,66 +146,66 @@ impl PipelineHandle {
     pub(crate) async fn reload(&self) {
         let Some(pipeline) = self.pipeline() else { return };
         if let Err(error) = pipeline.reload().await {
-            tracing::warn!(%error, "the pipeline could not look at the credentials again");
+            tracing::warn!(%error, "the pipeline could not read the credentials again");
         }
     }
 
-    /// Waits for what other nodes must know of.
+    /// Waits for the next event for other nodes.
     pub(crate) async fn next_event(&self) -> Option<NodeEvent> {
         self.events.lock().await.recv().await
     }
 
-    /// Publishes what dead nodes had leased.
+    /// Publishes tickets released from dead nodes.
     pub(crate) async fn publish_released(&self, tickets: Vec<Ticket>) {
         if let Some(pipeline) = self.pipeline().filter(|_| !tickets.is_empty()) {
             pipeline.publish_released(&tickets).await;
         }
     }
 
-    /// Publishes chunks that other nodes made after one.
+    /// Publishes chunks that other nodes have created after the given one.
     pub(crate) async fn look_for_chunks(&self, after: ChunkId) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.look_for_chunks(after).await;
         }
     }
 
-    /// Publishes all chunks again before it is time.
+    /// Publishes all chunks again ahead of schedule.
     pub(crate) fn look_for_all_chunks(&self) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.look_for_all_chunks();
         }
     }
 
-    /// Looks for what other nodes have accepted, if it is due; `has_producers` says whether an audience is expanded anywhere.
+    /// Looks for campaigns accepted by other nodes, if that is due. `has_producers` is true if any node expands an audience.
     pub(crate) async fn look_for_work(&self, has_producers: bool) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.look_for_work(has_producers).await;
         }
     }
 
-    /// Parks a lane because its push service told another node so.
+    /// Parks a lane after a report of its push service to another node.
     pub(crate) fn park(&self, key: (AppId, ProviderKind), until: Timestamp, reason: Reason) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.park(key, until, reason);
         }
     }
 
-    /// Lists the lanes that rest here, so many at most.
+    /// Lists the parked lanes of this node, at most `max`.
     pub(crate) fn parked_lanes(&self, max: usize) -> Vec<ParkedLane> {
         self.pipeline().map(|pipeline| pipeline.parked_lanes(max)).unwrap_or_default()
     }
 
-    /// Leases nothing more, settles what is in flight, and ends within `time`.
+    /// Stops leasing, settles work in flight, and ends within `time`.
     pub(crate) async fn drain(&self, time: Duration) {
         let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(publisher) = publisher {
-            // First: it holds the pipeline. What it had not published yet is published after the next start.
+            // First: it holds the pipeline. Unpublished tickets are published after the next start.
             publisher.abort();
             let _aborted_on_purpose = publisher.await;
         }
         let taken = self.pipeline.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(pipeline) = taken else { return };
-        // It may write a little longer than it is given; of a short time at least half is for the work.
+        // Its last writes may take a little longer; of a short time at least half is for the work.
         pipeline.drain(time.saturating_sub(LAST_WRITES).max(time / 2)).await;
     }
 
@@ -217,7 +217,7 @@ impl PipelineHandle {
 impl PipelinePort for PipelineHandle {
     fn published(&self, tickets: Vec<Ticket>) {
         if let Some(pipeline) = self.pipeline() {
-            // Counted before they wait to be published: whoever asks meanwhile would find their room free.
+            // Counted before they wait for publication: otherwise a concurrent check would see their room as free.
             pipeline.note_queued(&tickets);
         }
         if !tickets.is_empty() && self.tickets.try_send(tickets).is_err() {
@@ -271,7 +271,7 @@ impl PipelinePort for PipelineHandle {
 
     fn check(&self, app: AppId, provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
         let Some(pipeline) = self.pipeline() else {
-            let cause = "the server is ending: ask again when it runs".to_owned();
+            let cause = "the server is stopping: try again when it runs".to_owned();
             return Box::pin(std::future::ready(Err(CheckFailure { host: None, cause })));
         };
         Box::pin(async move {
@@ -295,7 +295,7 @@ impl PipelinePort for PipelineHandle {
     }
 }
 
-/// Publishes what was accepted, many at once when many come.
+/// Publishes accepted tickets, many at once under load.
 async fn publish(pipeline: Arc<Pipeline>, mut waiting: mpsc::Receiver<Vec<Ticket>>) {
     let mut batches = Vec::new();
     while waiting.recv_many(&mut batches, TOGETHER_MAX_COUNT).await > 0 {

@@ -1,4 +1,4 @@
-//! Which node a data directory is.
+//! The identity of the node of a data directory.
 
 use std::io;
 use std::path::Path;
@@ -7,10 +7,10 @@ use rand::Rng;
 
 use crate::private;
 
-/// File in the data directory that holds its number; a copy of the directory for another node leaves it out.
+/// File in the data directory that holds the node's number; it must be left out of a copy for another node.
 pub(crate) const NODE_FILE: &str = "node.id";
 
-/// Reads the number of a data directory, or makes it at first start.
+/// Reads the number of a data directory, or creates it at first start.
 pub(crate) fn node_number(data_dir: &Path) -> io::Result<u64> {
     let path = data_dir.join(NODE_FILE);
     let damaged = || {
@@ -21,7 +21,7 @@ pub(crate) fn node_number(data_dir: &Path) -> io::Result<u64> {
         Ok(text) => u64::from_str_radix(text.trim(), 16).map_err(|_| damaged()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Err(_) => {
-            // Stores keep it as a signed number.
+            // Stores keep it as a signed integer.
             let number = rand::rng().next_u64() >> 1;
             private::write(&path, format!("{number:016x}\n").as_bytes())?;
             Ok(number)
@@ -29,7 +29,7 @@ pub(crate) fn node_number(data_dir: &Path) -> io::Result<u64> {
     }
 }
 
-/// Returns what this machine calls itself.
+/// Returns the host name of this machine.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

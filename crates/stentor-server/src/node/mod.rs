@@ -1,4 +1,4 @@
-//! The parts of a running process: its data directory, the threads, the pipeline, and the handle by which others reach it.
+//! The parts of a running process: its data directory, the threads, the pipeline, and the handle through which others reach it.
 
 mod dependencies;
 mod handle;
@@ -16,14 +16,14 @@ pub use dependencies::Engines;
 pub use handle::PipelineHandle;
 pub(crate) use identity::{host_name, node_number};
 
-/// File in the data directory that tells the address when the port was chosen by the system.
+/// File in the data directory that holds the address if the system chose the port.
 pub const LISTEN_FILE: &str = "listen.addr";
-/// File in the data directory that tells the raw socket's address when its port was chosen by the system.
+/// File in the data directory that holds the raw socket's address if the system chose its port.
 pub const SOCKET_FILE: &str = "socket.addr";
 /// File in the data directory that a running server holds locked.
 const LOCK_FILE: &str = "stentor.lock";
 
-/// Why the server cannot start or go on.
+/// The reason why the server cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// A file or folder cannot be used.
@@ -34,10 +34,10 @@ pub enum AppError {
         /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The key that seals credentials is missing or another one.
+    /// The key that seals credentials is missing or wrong.
     #[error("{0}")]
     Sealing(String),
-    /// A backup cannot be made, read or put back.
+    /// A backup cannot be made, read or restored.
     #[error("{0}")]
     Backup(String),
     /// Another server works on the same data directory.
@@ -48,7 +48,7 @@ pub enum AppError {
     Listen {
         /// The setting that names it.
         setting: &'static str,
-        /// The address that was to be listened on.
+        /// The configured address.
         address: SocketAddr,
         /// The error of the operating system.
         cause: std::io::Error,
@@ -56,12 +56,12 @@ pub enum AppError {
     /// The certificate or key cannot be used.
     #[error("TLS cannot be used: {0}")]
     Tls(String),
-    /// A part of the pipeline failed while the server ran: it must be started again.
-    #[error("the {part} failed ({cause}): start the server again, it goes on where it was")]
+    /// A part of the pipeline failed while the server ran; the server must be restarted.
+    #[error("the {part} failed ({cause}): restart the server, and it continues where it stopped")]
     Part {
         /// The part of the server that ended.
         part: String,
-        /// What is known of the cause, in a sentence.
+        /// The cause, in a sentence.
         cause: String,
     },
     /// Store or queue cannot be used.
@@ -69,20 +69,20 @@ pub enum AppError {
     Engine {
         /// The store or the queue.
         what: &'static str,
-        /// What is known of the cause, in a sentence.
+        /// The cause, in a sentence.
         cause: String,
     },
 }
 
-/// Makes the data directory and locks it, so that no second server works on it.
+/// Creates the data directory and locks it, so that no second server works on it.
 pub(crate) fn prepare(config: &Config) -> Result<std::fs::File, AppError> {
     let lock = prepare_folder(&config.data_dir)?;
-    // Under the lock: a running server must not have its secrets changed below it.
+    // Under the lock: the secrets of a running server must not be changed.
     shared_secrets::adopt(config)?;
     Ok(lock)
 }
 
-/// Makes the data directory of a server for its owner alone and locks it.
+/// Creates the data directory with access for its owner only, and locks it.
 pub fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
     let what = data_dir.display().to_string();
     let wrap = |cause| AppError::File { what: what.clone(), cause };
@@ -92,7 +92,7 @@ pub fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
         options.create(true).truncate(false).write(true).open(data_dir.join(LOCK_FILE)).map_err(wrap)?;
     match lock.try_lock() {
         Ok(()) => {
-            // An address of an earlier start would lead scripts astray.
+            // An address of an earlier start would mislead scripts.
             for file in [LISTEN_FILE, SOCKET_FILE] {
                 let _usually_there_is_none = std::fs::remove_file(data_dir.join(file));
             }

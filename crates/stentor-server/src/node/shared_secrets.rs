@@ -1,4 +1,4 @@
-//! What servers of one installation have alike, from a folder that each of them is given.
+//! Secrets that all servers of an installation share, copied from a configured folder.
 
 use std::io;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::config::{Config, SEAL_KEY_FILE};
 use crate::keys::{PEPPER_FILE, ROOT_KEY_FILE, SERVICE_KEY_FILE};
 use crate::private;
 
-/// What may be in the folder.
+/// Files that may be in the folder.
 const SHARED: [&str; 4] = [PEPPER_FILE, ROOT_KEY_FILE, SEAL_KEY_FILE, SERVICE_KEY_FILE];
 
-/// Brings what the folder has into the data directory, before anything there is read. Refuses another pepper than the one with which
-/// the data directory was used.
+/// Copies the folder's secrets into the data directory before any of them is read. Fails if the pepper differs from the one with which the
+/// data directory was used.
 pub(super) fn adopt(config: &Config) -> Result<(), AppError> {
     let folder = &config.secrets.shared_dir;
     if folder.as_os_str().is_empty() {
@@ -41,7 +41,7 @@ fn adopt_one(from: &Path, to: &Path) -> io::Result<()> {
     }
     if is_pepper && kept.is_some() {
         let other =
-            "it is not the one of data_dir, with which its API keys and the secrets of its devices were made";
+            "it differs from the pepper in data_dir, with which the API keys and the secrets of the devices were made";
         return Err(io::Error::new(io::ErrorKind::InvalidData, other));
     }
     private::write(to, format!("{}\n", given.expose_secret()).as_bytes())

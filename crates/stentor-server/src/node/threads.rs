@@ -1,18 +1,18 @@
-//! Threads of their own for what moves audiences, so that a caller or a single message never waits behind a chunk of work
-//! in the same queue of tasks.
+//! Separate threads for the work on audiences, so that a caller or a single message never waits behind a chunk of work in the same task
+//! queue.
 
 use std::num::NonZero;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How much these threads give way to the others when processors are short (nice(2)).
+/// Nice value of these threads, by which they yield when processors are short (nice(2)).
 const GIVING_WAY: i32 = 5;
 
-/// The threads; they end when this is dropped, whatever their tasks are at.
+/// The threads; dropping this ends them regardless of running tasks.
 pub(crate) struct Threads(Option<Runtime>);
 
 impl Threads {
-    /// Starts as many as there are processors.
+    /// Starts one thread for each processor.
     pub(crate) fn start() -> std::io::Result<Self> {
         let count = std::thread::available_parallelism().map_or(1, NonZero::get);
         let mut builder = Builder::new_multi_thread();
@@ -20,7 +20,7 @@ impl Threads {
         Ok(Self(Some(builder.build()?)))
     }
 
-    /// Returns the way to hand tasks to them.
+    /// Returns the handle to spawn tasks on them.
     pub(crate) fn handle(&self) -> Option<Handle> {
         self.0.as_ref().map(|runtime| runtime.handle().clone())
     }
@@ -28,14 +28,14 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // Waiting for them here would hold up the thread of another runtime.
+        // Waiting for them here would block a thread of another runtime.
         self.0.take().into_iter().for_each(Runtime::shutdown_background);
     }
 }
 
 #[cfg(target_os = "linux")]
 fn give_way() {
-    // Always allowed, and where it is not, audiences only compete harder.
+    // Lowering the priority is always allowed; if it fails, audiences only compete harder.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), GIVING_WAY);
 }
 

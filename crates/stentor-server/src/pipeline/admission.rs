@@ -1,8 +1,9 @@
-//! Who may queue how much: each app its equal share of the queue, and what cannot be sent a smaller one of its own.
+//! Admission control: each app gets an equal share of the queue. Chunks that cannot be sent have a smaller limit of their own.
 //!
-//! While the queue is not full nobody is refused. Once it is, only those are who hold an equal share or more: whoever holds
-//! less still finds room, so that the queue exceeds its limit by the shares of those who came later. Chunks whose credential
-//! is missing or refused, or whose push service rests, count apart, each credential its share: they stand in nobody's way.
+//! While the queue is below its limit, no app is refused. At the limit, only apps that hold an equal share or more are refused. An app with
+//! less than its share is still admitted, so the queue can exceed its limit by the shares of the apps that came later. Chunks are counted
+//! separately, with one share per credential, while their credential is missing or refused or their push service rests. They do not use up
+//! the room of other apps.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use stentor_core::ports::queue::LaneDepth;
 
 use super::provider_table::ProviderKey;
 
-/// The counts of the queue by app and credential: as many as it said when last asked, with those that came and went since.
+/// Chunk counts of the queue by app and credential: the counts of the last reading, adjusted for chunks added and removed since.
 pub(crate) struct AdmissionControl {
     queued_max_chunks: u64,
     parked_max_chunks: u64,
@@ -29,30 +30,30 @@ struct QueueCounts {
     /// Chunks of credentials that rest.
     parked: HashMap<ProviderKey, u64>,
     parked_sum: u64,
-    /// Which credentials rest.
+    /// Credentials that rest.
     resting: HashSet<ProviderKey>,
 }
 
-/// What is accepted and not begun, and the app's part of it.
+/// The number of messages that are accepted and not begun: in total, and of one app.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BacklogSize {
     pub(crate) of_all: u64,
     pub(crate) of_app: u64,
 }
 
-/// A credential that rests, with as many chunks as may wait for it.
+/// A credential that rests and has reached its limit of waiting chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullLane {
-    /// At which push service.
+    /// The push service of the credential.
     pub provider: ProviderKind,
-    /// How many chunks wait.
+    /// The number of waiting chunks.
     pub chunks: u64,
-    /// Why it rests.
+    /// The reason why the credential rests.
     pub detail: String,
 }
 
 impl AdmissionControl {
-    /// Allows so many chunks, and apart from them so many of credentials that rest.
+    /// Limits the queue to `queued_max_chunks`, and the chunks of resting credentials to `parked_max_chunks`.
     pub(crate) fn new(queued_max_chunks: u64, parked_max_chunks: u64) -> Self {
         Self { queued_max_chunks, parked_max_chunks: parked_max_chunks.max(1), counts: Mutex::default() }
     }
@@ -69,17 +70,17 @@ impl AdmissionControl {
         lanes.for_each(|lane| counts.subtract((lane.app, lane.provider)));
     }
 
-    /// Counts anew what the queue holds.
+    /// Replaces the counts by the current depths of the queue.
     pub(crate) fn count(&self, depths: &[LaneDepth], resting: HashSet<ProviderKey>) {
         let mut fresh = QueueCounts { resting, ..QueueCounts::default() };
         for LaneDepth { lane, ready, delayed, leased, .. } in depths {
             fresh.add((lane.app, lane.provider), ready + delayed + leased);
         }
-        // Put in place at once: whoever asks for room must not meet counts that are half made.
+        // Replaced in one step, so that callers of `is_open_to` never see half-built counts.
         *self.lock() = fresh;
     }
 
-    /// Returns whether an app may queue more of what can be sent.
+    /// Returns true if an app may queue more chunks that can be sent.
     pub(crate) fn is_open_to(&self, app: AppId, backlog: BacklogSize) -> bool {
         let counts = self.lock();
         let own = counts.open.get(&app).copied().unwrap_or_default();
@@ -89,7 +90,7 @@ impl AdmissionControl {
             || own < share(self.queued_max_chunks, others)
     }
 
-    /// Returns how many chunks wait for a credential that rests, if no more may.
+    /// Returns the number of chunks that wait for a resting credential if no more are allowed, or `None`.
     pub(crate) fn full_lane(&self, key: ProviderKey) -> Option<u64> {
         let counts = self.lock();
         let own = counts.parked.get(&key).copied().filter(|_| counts.parked_sum >= self.parked_max_chunks)?;
@@ -115,7 +116,7 @@ impl QueueCounts {
         }
     }
 
-    /// What is not where it was counted is counted anew with the next look.
+    /// Ignores a chunk that is not counted under this key; the next call of `count` corrects the numbers.
     fn subtract(&mut self, key: ProviderKey) {
         if self.resting.contains(&key) {
             self.parked_sum -= u64::from(take_one(&mut self.parked, &key));
@@ -125,7 +126,7 @@ impl QueueCounts {
     }
 }
 
-/// Takes one off a count, which is forgotten at nothing; returns whether there was one.
+/// Decrements a count and removes it at zero. Returns false if there was no count.
 fn take_one<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else { return false };
     *count -= 1;
@@ -135,7 +136,7 @@ fn take_one<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: &K) -> b
     true
 }
 
-/// Returns the part of one beside so many others; it is never nothing.
+/// Returns an equal share of `max` beside `others` other holders; at least 1.
 fn share(max: u64, others: usize) -> u64 {
     (max / (others as u64 + 1)).max(1)
 }
@@ -166,7 +167,7 @@ mod tests {
         LaneDepth { lane, ready, delayed: 0, leased: 0, oldest_due: None, next_due: None }
     }
 
-    /// Counts how much an app gets that asks until it is refused.
+    /// Queues chunks for an app until it is refused, and returns their number.
     fn fill(room: &AdmissionControl, raw: u64) -> u64 {
         let mut got = 0;
         while room.is_open_to(app(raw), NONE) {

@@ -19,7 +19,7 @@ use super::settle::kind::fill_unanswered;
 use super::settle::{health_of, is_foreign, is_weak};
 use super::shared::PipelineContext;
 
-/// Through whose provider, and whether to see if its breaker may close.
+/// The provider of an attempt, and whether the attempt is the probe of a half-open breaker.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) key: ProviderKey,
@@ -27,7 +27,7 @@ pub(super) struct Source {
     pub(super) is_probe: bool,
 }
 
-/// What is to be sent of a chunk.
+/// The deliveries of a chunk that are to be sent, with their message and tokens.
 pub(super) struct Attempt {
     source: Source,
     message: Arc<Message>,
@@ -37,7 +37,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// Takes the addresses out of a chunk.
+    /// Moves the push tokens out of a chunk.
     pub(super) fn of(chunk: &mut LeasedChunk, source: Source) -> Self {
         Self {
             source,
@@ -48,7 +48,7 @@ impl Attempt {
         }
     }
 
-    /// Sends what is to be sent; behind an open breaker, one delivery first and the rest only if it was answered.
+    /// Sends the batch. A probe sends one delivery first, and the rest only if the push service answered it.
     pub(super) async fn send(mut self, shared: &PipelineContext, early: Early<'_>) -> Vec<Outcome> {
         if self.devices.is_empty() || self.message.is_expired(shared.now()) {
             return Vec::new();
@@ -68,7 +68,7 @@ impl Attempt {
         outcomes
     }
 
-    /// Hands one batch to the provider; what it has not noted when it is cut off, or panics, counts as never answered.
+    /// Sends one batch through the provider. Deliveries without an outcome after a timeout or a panic count as unanswered.
     async fn call(
         &self,
         shared: &PipelineContext,
@@ -78,7 +78,7 @@ impl Attempt {
     ) -> Vec<Outcome> {
         let (count, message, repeated) = (devices.len(), self.message.clone(), self.repeated);
         let batch = Batch { message, now: shared.now(), devices, tokens, repeated };
-        // Held until the batch is over: a credential that is put anew closes its former provider only then.
+        // Held until the batch is over: when a credential is replaced, its former provider is closed only then.
         let (provider, _in_use) = self.source.handle.enter();
         let began = tokio::time::Instant::now();
         let longest = Duration::from_millis(shared.config.batch_timeout_ms);
@@ -93,7 +93,7 @@ impl Attempt {
         // Also after a panic: a delivery without an outcome would be settled as never sent.
         let unknown = fill_unanswered(&mut outcomes, count);
         if unknown > 0 {
-            tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
+            tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered completely");
         }
         shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
         outcomes

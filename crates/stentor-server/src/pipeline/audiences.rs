@@ -1,8 +1,8 @@
-//! The sizes of a lane's audiences, as far as this process knows them: a small one is never in flight as a whole.
+//! The sizes of a lane's audiences, as far as this process knows them. They ensure that a small audience is never in flight as a whole.
 //!
-//! A campaign to a few thousand devices would fit into the window of any lane, and one crash would leave all of it in doubt. So a
-//! lane has at most a sixteenth of its audiences unsettled, and behind a crash a smaller part. Those that are large need no such
-//! bound: the window of their lane is small beside them, and they are the ones of which every part counts.
+//! A campaign to a few thousand devices would fit into the window of any lane, and one crash would leave all of its deliveries in doubt. A
+//! lane therefore has at most a sixteenth of its audiences unsettled, and a smaller part after a crash. Large audiences need no such limit:
+//! the window of their lane is small compared to their size, and they need all of it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,17 @@ use tokio::time::Instant;
 
 use super::provider_table::ProviderKey;
 
-/// The part of its audiences that a lane may have unsettled.
+/// A lane may have one part in this many of its audiences unsettled.
 const PART: u64 = 16;
-/// The same behind a crash.
+/// The same after a crash.
 const CAREFUL_PART: u64 = 128;
-/// From this size on an audience is large; less where a producer is not to make as much in advance.
+/// An audience of at least this size is large. The threshold is lower if a producer makes fewer deliveries in advance.
 const LARGE_DEVICES: u64 = 24_000;
-/// A campaign of which nothing was leased for this long counts no more.
+/// A campaign is ignored if none of its chunks was leased for this long.
 const KEPT: Duration = Duration::from_secs(60);
-/// Campaigns of a lane that are remembered, those that came last.
+/// Campaigns remembered per lane; the most recent ones are kept.
 const CAMPAIGNS_MAX_COUNT: usize = 64;
-/// Lanes that are remembered; what is forgotten is learned again with the next chunk.
+/// Lanes remembered. A forgotten lane is learned again with its next chunk.
 const LANES_MAX_COUNT: usize = 4_096;
 
 /// The audiences of all lanes.
@@ -35,7 +35,7 @@ pub(crate) struct Audiences {
     lanes: Mutex<HashMap<ProviderKey, VecDeque<SeenAudience>>>,
 }
 
-/// The devices of a campaign that its producer has seen.
+/// The number of devices of a campaign that its producer has seen.
 #[derive(Debug)]
 struct SeenAudience {
     message: MessageId,
@@ -44,12 +44,12 @@ struct SeenAudience {
 }
 
 impl Audiences {
-    /// Starts without any; of a campaign no more than `ahead` deliveries are made in advance.
+    /// Creates an empty table. Producers make at most `ahead` deliveries of a campaign in advance.
     pub(crate) fn new(ahead: u64) -> Self {
         Self { large: LARGE_DEVICES.min(ahead), lanes: Mutex::default() }
     }
 
-    /// Notes that a campaign has at least so many devices in a lane.
+    /// Records that a campaign has at least `devices` devices in a lane.
     pub(crate) fn note(&self, lane: ProviderKey, message: MessageId, devices: u64) {
         let noted = Instant::now();
         let mut lanes = self.lock();
@@ -68,10 +68,10 @@ impl Audiences {
         audiences.push_back(SeenAudience { message, devices, noted });
     }
 
-    /// Returns the most that a lane is to have unsettled; fewer than a chunk means one chunk.
+    /// Returns the most deliveries that a lane should have unsettled. A value below the size of a chunk means one chunk.
     pub(crate) fn share(&self, lane: ProviderKey, is_careful: bool) -> u64 {
         if lane.1 == ProviderKind::Gateway {
-            // Nothing is given to our own devices before it is settled.
+            // Deliveries to our own devices are settled before they are handed over.
             return u64::MAX;
         }
         let lanes = self.lock();
@@ -89,7 +89,7 @@ impl Audiences {
     }
 }
 
-/// Returns how many devices of a campaign the books know of, which may be damaged and hold anything.
+/// Returns the number of devices of a campaign according to its books. Saturates, because damaged books may hold any value.
 pub(crate) fn size(books: &Tally) -> u64 {
     let Tally { queued, sending, accepted, rejected, expired, collapsed, canceled, failed } = *books;
     let counts = [queued, sending, accepted, rejected, expired, collapsed, canceled, failed];

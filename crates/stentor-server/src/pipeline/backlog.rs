@@ -1,8 +1,8 @@
-//! The backlog: messages that are accepted and not begun, and how much of the writer's time their beginning may take.
+//! The backlog: messages that are accepted and not begun. This module decides when they are begun, and how many at a time.
 //!
-//! Accepting only appends. Beginning a message costs several times as much, and both want the one thread that writes. While
-//! few callers wait for a 202, what is accepted is begun at once. While many wait they go first, as long as the backlog is
-//! small: the larger it is, the sooner and the more of it is begun, so that callers who never stop are slowed down by it.
+//! Accepting a message only appends it. Beginning a message costs several times as much, and both need the one writer thread. While few
+//! callers wait for a 202, accepted messages are begun at once. While many callers wait, accepting has precedence as long as the backlog is
+//! small. As the backlog grows, messages are begun sooner and in larger batches, so that callers that never stop are slowed down.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -17,39 +17,39 @@ use tokio::time::Instant;
 
 use super::admission::BacklogSize;
 
-/// Callers at once up to which all are answered as fast as if their messages were begun elsewhere.
+/// Up to this number of concurrent callers, messages are begun at once without slowing the callers down.
 const FEW_CALLERS_MAX_COUNT: usize = 8;
-/// More callers than that count as many for this long: whoever shares a commit is answered at once, and calls again at once.
+/// More callers than that count as many for this long: callers that share a commit are answered at the same time and call again at once.
 const MANY_CALLERS_FOR: Duration = Duration::from_millis(20);
-/// Time between two looks whether there are still many callers.
+/// Interval for checking if there are still many callers.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Messages from which on they are begun without waiting for callers.
+/// From this number of messages on, messages are begun without waiting for callers.
 const FULL_MESSAGES: u64 = 128 * 1_024;
-/// Longest wait for callers while the backlog is less than a batch.
+/// Longest wait for callers while the backlog is smaller than a batch.
 const WAIT_MAX: Duration = Duration::from_millis(60);
-/// The same once a batch waits: who comes then waits for those before it anyway.
+/// Longest wait for callers once the backlog fills a batch: a later message would wait behind that batch anyway.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(160);
-/// Messages that are begun in one transaction, and how many more when the backlog is full: few together cost twice as much
-/// each, for every step of theirs is a commit.
+/// Messages begun in one transaction, and the number added when the backlog is full. Small batches cost twice as much per message, because
+/// each of their steps is a commit.
 const BATCH_MESSAGES: usize = 128;
 const BATCH_MORE_MESSAGES: f64 = 256.0;
 
-/// How many callers wait, and how much is left to be begun.
+/// The number of waiting callers and of messages that are not begun.
 #[derive(Debug)]
 pub struct Backlog {
     began: Instant,
     callers: AtomicUsize,
-    /// Until when there are many callers, in microseconds since the beginning.
+    /// Time until which there are many callers, in microseconds since `began`.
     many_until_us: AtomicU64,
     messages: AtomicU64,
-    /// The same by app, about.
+    /// The approximate number of messages per app.
     by_app: Mutex<HashMap<AppId, u64>>,
-    /// The latest due time of the backlog, in milliseconds: a clock that goes back must not hold it up.
+    /// The latest due time of the backlog, in milliseconds, so that a clock set back does not delay these messages.
     due_ms: AtomicI64,
     arrived: Notify,
 }
 
-/// A caller who waits for a message to be accepted.
+/// A caller that waits for a message to be accepted.
 #[derive(Debug)]
 pub struct AcceptGuard(Arc<Backlog>);
 
@@ -68,7 +68,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Counts a caller, for as long as the guard lives.
+    /// Counts a caller for as long as the guard lives.
     #[must_use]
     pub fn accepting(self: &Arc<Self>) -> AcceptGuard {
         if self.callers.fetch_add(1, Relaxed) >= FEW_CALLERS_MAX_COUNT {
@@ -77,12 +77,12 @@ impl Backlog {
         AcceptGuard(self.clone())
     }
 
-    /// Counts the messages.
+    /// Returns the number of messages in the backlog.
     fn messages(&self) -> u64 {
         self.messages.load(Relaxed)
     }
 
-    /// Returns how much of it is one app's.
+    /// Returns the size of the backlog, in total and of one app.
     pub(super) fn size(&self, app: AppId) -> BacklogSize {
         let of_all = self.messages();
         let of_app = if of_all == 0 { 0 } else { self.by_app().get(&app).copied().unwrap_or_default() };
@@ -93,7 +93,7 @@ impl Backlog {
         self.by_app.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something has arrived.
+    /// Waits until a message arrives.
     pub(super) async fn arrived(&self) {
         self.arrived.notified().await;
     }
@@ -106,7 +106,7 @@ impl Backlog {
         self.began.elapsed().as_micros() as u64
     }
 
-    /// Waits until callers leave time, or until the backlog has waited long enough.
+    /// Waits until few callers are left, or until the longest wait is over, and returns the next turn.
     pub(super) async fn turn(&self, now: Timestamp) -> StarterTurn {
         let asked = Instant::now();
         while self.messages() > 0 && self.has_many_callers() && asked.elapsed() < wait_max(self.messages()) {
@@ -117,17 +117,17 @@ impl Backlog {
         StarterTurn { batch, by: now.max(Timestamp::from_millis(self.due_ms.load(Relaxed))), messages }
     }
 
-    /// Notes what was begun in a turn.
+    /// Subtracts the messages that were begun in a turn.
     pub(super) fn note_started(&self, turn: &StarterTurn, started: &Started) {
         if turn.messages == 0 {
             return;
         }
-        // Without more, nothing of what was there is left, whatever the counts say.
+        // If the store has no more, all messages of the turn are gone, even if the counts differ.
         let gone = if started.has_more { started.begun.len() as u64 } else { turn.messages };
-        // `Relaxed`: the counts say when and how much is begun, the store says what.
+        // `Relaxed`: the counts only decide when and how many messages are begun; the store decides which.
         let _ = self.messages.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_sub(gone)));
         let mut by_app = self.by_app();
-        // Locked to the end: what is accepted between the look at zero and the clearing would be lost.
+        // Locked until the end: otherwise a message accepted between the check for zero and the clearing would be lost.
         for app in &started.begun {
             if let Some(count) = by_app.get_mut(app) {
                 *count -= 1;
@@ -138,33 +138,34 @@ impl Backlog {
         }
         if self.messages() == 0 {
             by_app.clear();
-            // What comes next is due by its own time: with that of before, a clock that went back would hold it up as long.
+            // The next message has its own due time. Keeping the former one would delay it if the clock was set back.
             self.due_ms.store(0, Relaxed);
         }
     }
 }
 
-/// One turn of beginning what waits.
+/// One batch of messages to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StarterTurn {
-    /// Most messages to begin.
+    /// The most messages to begin.
     pub(super) batch: usize,
-    /// Due by when.
+    /// Messages due by this time are begun.
     pub(super) by: Timestamp,
-    /// The backlog before it.
+    /// The size of the backlog before the turn.
     messages: u64,
 }
 
 impl AcceptGuard {
-    /// Notes that a message that is due was accepted.
+    /// Records that a message that is due was accepted.
     pub fn accepted(&self, app: AppId, due_at: Timestamp) {
-        // All under the lock, under which an empty backlog forgets by when it was due: between the two it would forget this message's.
+        // All of this is done under the lock. `note_started` clears the due time under the same lock when the backlog is empty, and could
+        // otherwise clear the due time of this message.
         let mut by_app = self.0.by_app();
         self.0.due_ms.fetch_max(due_at.as_millis(), Relaxed);
         *by_app.entry(app).or_default() += 1;
         self.0.messages.fetch_add(1, Relaxed);
         drop(by_app);
-        // After the counts: who is woken finds it. The permit stays if nobody waits yet.
+        // After the counts, so that the woken task sees the message. The permit is kept if no task waits yet.
         self.0.arrived.notify_one();
     }
 }
@@ -175,18 +176,18 @@ impl Drop for AcceptGuard {
     }
 }
 
-/// Returns how long callers go first.
+/// Returns the longest time for which callers have precedence.
 fn wait_max(messages: u64) -> Duration {
     let longest = if messages < BATCH_MESSAGES as u64 { WAIT_MAX } else { BATCH_WAIT_MAX };
     longest.mul_f64(1.0 - fullness(messages))
 }
 
-/// Returns how many are begun while many callers wait.
+/// Returns the number of messages to begin while many callers wait.
 fn batch(messages: u64) -> usize {
     BATCH_MESSAGES + (BATCH_MORE_MESSAGES * fullness(messages)) as usize
 }
 
-/// Returns the backlog as a part of the full one, squared: the first messages are the callers', the last are not.
+/// Returns the fullness of the backlog from 0 to 1, squared: while it is small, callers keep precedence.
 fn fullness(messages: u64) -> f64 {
     (messages as f64 / FULL_MESSAGES as f64).min(1.0).powi(2)
 }

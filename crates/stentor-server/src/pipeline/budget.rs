@@ -1,10 +1,11 @@
-//! How many deliveries may be leased and not settled: the bound of the duplicates of one crash.
+//! The budget of a node: how many deliveries may be leased and not settled. It limits the duplicates of one crash.
 //!
-//! Behind a crash audiences have little of it for a minute: a process that dies again and again puts few deliveries in doubt each
-//! time. What is late does not count then, or a push service that never answers some would hold up all others.
+//! For a minute after a crash, audiences get only a small part of it, so that a process that crashes repeatedly puts few deliveries in
+//! doubt each time. Late deliveries do not count towards that part. Otherwise a push service that leaves some of them unanswered would hold
+//! up all others.
 //!
-//! It belongs to all lanes. One that is quick may use all of it, where it is alone; one that is slow, or of which nothing is
-//! known yet, at most as much as it leaves free: so there is always something left for who comes next.
+//! All lanes share the budget. A quick lane may use all of it while it is the only one. A slow lane, or one that is not measured yet, may
+//! use at most as much as it leaves free, so that some is always left for the next lane.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,37 +16,37 @@ use tokio::time::Instant;
 
 use super::load::Load;
 
-/// The part of the budget that a quick lane leaves free where there are others.
+/// A quick lane leaves one part in this many free if there are other lanes.
 const FREE_PART: u64 = 8;
-/// Most unsettled deliveries of audiences behind a crash, without late ones.
+/// Most unsettled deliveries of audiences after a crash, without late ones.
 const CAREFUL_MAX_DELIVERIES: u64 = 2_000;
-/// For how long that holds.
+/// Duration of that limit.
 const CAREFUL_FOR: Duration = Duration::from_secs(60);
 
-/// The bound of one node, shared by all its dispatchers.
+/// The budget of one node, shared by all its dispatchers.
 pub(crate) struct NodeBudget {
     used: AtomicU64,
     max: u64,
     bulk_max: u64,
     /// Unsettled deliveries of audiences, without late ones.
     prompt_bulk: AtomicU64,
-    /// Until when little may be in doubt.
+    /// End of the time after a crash in which few deliveries may be in doubt.
     careful_until: Option<Instant>,
-    /// Lanes that were used lately.
+    /// Number of recently used lanes.
     lanes: Arc<AtomicUsize>,
 }
 
-/// Who asks for a part of the budget.
+/// A lane's claim on the budget.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'a> {
     pub(crate) dispatcher: &'a Arc<Unsettled>,
     pub(crate) load: &'a Arc<Load>,
     pub(crate) class: TrafficClass,
-    /// Whether what it takes is soon there again.
+    /// True if the lane soon gives back the deliveries it takes.
     pub(crate) is_quick: bool,
 }
 
-/// What one dispatcher has unsettled.
+/// The unsettled deliveries of one dispatcher.
 #[derive(Default)]
 pub(crate) struct Unsettled {
     bulk: AtomicU64,
@@ -53,12 +54,12 @@ pub(crate) struct Unsettled {
 }
 
 impl NodeBudget {
-    /// Allows `max` deliveries, of which audiences may use `bulk_max`.
+    /// Creates a budget of `max` deliveries, of which audiences may use `bulk_max`.
     pub(crate) fn new(max: u64, bulk_max: u64) -> Arc<Self> {
         Arc::new(Self::of(max, bulk_max, None))
     }
 
-    /// Allows the same, and little of it at first: what another process had unsettled when it died was recovered.
+    /// Creates the same budget with a low limit for audiences at first: this process has recovered unsettled deliveries of a crashed one.
     pub(crate) fn behind_crash(max: u64, bulk_max: u64) -> Arc<Self> {
         Arc::new(Self::of(max, bulk_max, Some(Instant::now() + CAREFUL_FOR)))
     }
@@ -68,29 +69,28 @@ impl NodeBudget {
         Self { used, max, bulk_max, prompt_bulk, careful_until, lanes: Arc::default() }
     }
 
-    /// Returns whether a crash is so recent that little may be in doubt.
+    /// Returns true for a minute after a crash, while few deliveries may be in doubt.
     pub(crate) fn is_careful(&self) -> bool {
         self.careful_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Returns the counter of the lanes that share it.
+    /// Returns the counter of the lanes that share the budget.
     pub(crate) fn lanes(&self) -> Arc<AtomicUsize> {
         self.lanes.clone()
     }
 
-    /// Takes `count` deliveries if they fit; the first always fits, lest nothing move.
+    /// Reserves `count` deliveries if they fit. The first reservation always fits; otherwise a large chunk could never be sent.
     pub(crate) fn reserve(self: &Arc<Self>, claim: Claim<'_>, count: u64) -> Option<Reservation> {
         let Claim { dispatcher, load, class, .. } = claim;
         let max = if class == TrafficClass::Bulk { self.bulk_max } else { self.max };
-        // Not part of the step below: a lane's load grows in its own dispatcher alone, and whoever frees some of it
-        // meanwhile only makes room.
+        // Outside the atomic step below: only the lane's own dispatcher increases its load, and a concurrent decrease only makes room.
         let has = load.deliveries() + load.late();
         let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
         if !self.take_prompt(class, count) {
             return None;
         }
-        // In one step for all lanes: two that asked side by side would both find the room that is left.
+        // One atomic step for all lanes: two concurrent reservations could otherwise both take the same room.
         if self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).is_err() {
             self.give_back_prompt(class, count);
             return None;
@@ -101,7 +101,7 @@ impl NodeBudget {
         Some(Reservation { budget, dispatcher, load, class, count, is_late: false, began: Instant::now() })
     }
 
-    /// Counts what is not late of audiences, if it fits; the first always fits.
+    /// Counts deliveries of audiences that are not late, if they fit. The first always fit.
     fn take_prompt(&self, class: TrafficClass, count: u64) -> bool {
         let most = if self.is_careful() { CAREFUL_MAX_DELIVERIES } else { u64::MAX };
         let fit = |prompt: u64| (prompt == 0 || prompt + count <= most).then_some(prompt + count);
@@ -115,7 +115,7 @@ impl NodeBudget {
         }
     }
 
-    /// Returns the most that a lane may have.
+    /// Returns the most deliveries that a lane may have.
     fn share(&self, claim: Claim<'_>, max: u64, used: u64) -> u64 {
         match claim.is_quick {
             true if self.lanes.load(Ordering::Acquire) <= 1 => max,
@@ -124,19 +124,19 @@ impl NodeBudget {
         }
     }
 
-    /// Counts what is in use.
+    /// Returns the number of deliveries in use.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Acquire)
     }
 }
 
 impl Unsettled {
-    /// Counts what a class has unsettled.
+    /// Returns the number of unsettled deliveries of a class.
     pub(crate) fn count(&self, class: TrafficClass) -> u64 {
         self.of(class).load(Ordering::Acquire)
     }
 
-    /// Counts what both have.
+    /// Returns the number of unsettled deliveries of both classes.
     pub(crate) fn total(&self) -> u64 {
         self.count(TrafficClass::Bulk) + self.count(TrafficClass::Urgent)
     }
@@ -156,16 +156,15 @@ pub(crate) struct Reservation {
     load: Arc<Load>,
     class: TrafficClass,
     count: u64,
-    /// Whether it is what is late of a chunk, which takes no consumer's time and no place in the lane's window.
+    /// True if it holds the late part of a chunk, which needs no consumer and no place in the lane's window.
     is_late: bool,
     began: Instant,
 }
 
 impl Reservation {
-    /// Corrects the count to what the chunk really holds.
+    /// Corrects the count to the real size of the chunk.
     pub(crate) fn resize(&mut self, count: u64) {
-        // Whether what grows still fits is not asked: the chunk is leased, and was made under a larger
-        // `chunk_max_devices` than there is now.
+        // Growth is not checked against the limit: the chunk is already leased, and may have been made with a larger `chunk_max_devices`.
         let grown = count.saturating_sub(self.count);
         let shrunk = self.count.saturating_sub(count);
         for used in [&self.budget.used, self.dispatcher.of(self.class)] {
@@ -184,14 +183,14 @@ impl Reservation {
     pub(crate) fn split(&mut self, count: u64) -> Self {
         let count = count.min(self.count);
         self.count -= count;
-        // The budget's own counts stay as they are: late or not, a crash would leave it in doubt.
+        // The budget's own counts stay the same: a crash leaves late deliveries in doubt as well.
         self.budget.give_back_prompt(self.class, count);
         self.load.part_late(count);
         let (budget, dispatcher, load) = (self.budget.clone(), self.dispatcher.clone(), self.load.clone());
         Self { budget, dispatcher, load, class: self.class, count, is_late: true, began: self.began }
     }
 
-    /// Frees it as settled work.
+    /// Ends the reservation and records its deliveries as settled.
     pub(crate) fn settled(self) {
         if self.is_late {
             self.load.settle_late(self.count);
@@ -229,7 +228,7 @@ mod tests {
             Claim { dispatcher: &self.dispatcher, load: &self.load, class, is_quick }
         }
 
-        /// Takes as many parts as it gets.
+        /// Reserves single deliveries until the budget refuses one.
         fn fill(&self, budget: &Arc<NodeBudget>, is_quick: bool) -> Vec<Reservation> {
             std::iter::from_fn(|| budget.reserve(self.claim(TrafficClass::Bulk, is_quick), 1)).collect()
         }

@@ -1,15 +1,14 @@
-//! When a recurring schedule fires: cron patterns of five fields, read in a time zone.
+//! The ticks of recurring schedules: cron patterns of five fields, read in a time zone.
 //!
-//! Answers to the hard questions, each with its test:
-//! - Hours that a pattern names (`30 2 * * *`, `0 9,17 * * 1-5`) are times of the wall clock, and each fires exactly
-//!   once: a time that a jump of the clock leaves out fires at the first instant after the jump, a time that the clock
-//!   shows twice fires at the first.
-//! - Patterns with `*` in the hour field (`*/15 * * * *`) follow elapsed time: the hour that the clock shows twice has
-//!   its ticks twice, the hour that it leaves out has none.
-//! - 29 February waits for a leap year; `L` is the last day of the month; day of month and day of week, when both are
-//!   given, fire when either fits.
-//! - A range may go over the end: `22-6` are the hours of the night, `FRI-MON` a long weekend.
-//! - A pattern that can never fire has no next tick; nothing fires after `until`.
+//! Rules for the difficult cases, each covered by a test:
+//! - Patterns with explicit hours (`30 2 * * *`, `0 9,17 * * 1-5`) follow the wall clock, and each time fires exactly once. A time that a
+//!   clock change skips fires at the first instant after the change. A time that occurs twice fires at its first occurrence.
+//! - Patterns with `*` in the hour field (`*/15 * * * *`) follow elapsed time: a repeated hour has its ticks twice, a skipped hour has
+//!   none.
+//! - 29 February waits for a leap year. `L` is the last day of the month. If both day of month and day of week are given, the pattern fires
+//!   when either matches.
+//! - A range may wrap around: `22-6` are the hours of the night, `FRI-MON` is a long weekend.
+//! - A pattern that can never fire has no next tick. Nothing fires after `until`.
 
 use std::time::Duration;
 
@@ -23,14 +22,14 @@ use stentor_core::error::Invalid;
 use stentor_core::schedule::{CatchUp, Recurrence};
 use stentor_core::time::Timestamp;
 
-/// Most missed ticks that [`CatchUp::All`] makes up for at a time; the others follow at the next look.
+/// The most missed ticks that [`CatchUp::All`] fires at a time; the rest follow with the next check.
 pub const CATCH_UP_MAX_TICKS: usize = 100;
-/// Far more civil times than any jump of a clock can fold into one instant.
+/// Far more civil times than any clock change can map to one instant.
 const FOLDED_MAX_TICKS: usize = 5_000;
 const HOUR_MS: i64 = 3_600_000;
 const MINUTE_MS: i64 = 60_000;
 
-/// Which of the ticks that have come are to fire, and when the schedule is due again.
+/// Ticks to fire now, and the next due time of the schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Due {
     /// Ticks to fire, in order.
@@ -50,10 +49,10 @@ pub fn upcoming(recurrence: &Recurrence, after: Timestamp, count: usize) -> Resu
     Ok(std::iter::successors(calendar.next(after), |tick| calendar.next(*tick)).take(count).collect())
 }
 
-/// Decides what a schedule whose tick `next_due` has come does at `now`, by its rule for missed ticks.
+/// Decides which ticks of a schedule fire at `now`, by its rule for missed ticks. `next_due` is the schedule's next due tick.
 ///
-/// A tick is missed when a later one has come as well: the latest tick that has come is on time however late the look,
-/// except under [`CatchUp::Skip`], where it fires only if it came within the last minute.
+/// A tick is missed if a later one is already due. The latest due tick counts as on time however late the check is. Under [`CatchUp::Skip`]
+/// it fires only if it was due within the last minute.
 pub fn ticks_to_fire(
     recurrence: &Recurrence,
     next_due: Timestamp,
@@ -73,13 +72,13 @@ pub fn ticks_to_fire(
     Ok(Due { fire: if fires { vec![latest] } else { Vec::new() }, next: calendar.next(latest) })
 }
 
-/// Finds a time zone in the system's database or else in the one that is part of the server: systems leave names out.
+/// Finds a time zone in the system's database, or else in the bundled one: system databases lack some names.
 pub(crate) fn zone(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).or_else(|_| TimeZoneDatabase::bundled().get(name)).ok()
 }
 
-/// Moves the start of an audience off the full minute, on which everybody's schedulers start: by up to `within`, and
-/// always as far for the same seed.
+/// Moves the start of an audience off the full minute, at which most schedulers start. The offset is at most `within` and the same for
+/// equal seeds.
 #[must_use]
 pub fn off_the_minute(due_at: Timestamp, class: TrafficClass, within: Duration, seed: u64) -> Timestamp {
     let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
@@ -89,17 +88,17 @@ pub fn off_the_minute(due_at: Timestamp, class: TrafficClass, within: Duration, 
     due_at.plus(Duration::from_millis(1 + scattered(seed) % within_ms))
 }
 
-/// Scatters neighbouring numbers over all numbers (the finalizer of SplitMix64; Steele, Lea and Flood 2014).
+/// Maps neighbouring numbers to distant ones (the finalizer of SplitMix64; Steele, Lea and Flood 2014).
 const fn scattered(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-/// How late a tick may be looked at and still be on time.
+/// A tick that is less late than this is on time.
 const ON_TIME_MAX_MS: i64 = 60_000;
 
-/// A recurrence that has been read.
+/// A parsed recurrence.
 struct Calendar {
     cron: Cron,
     zone: TimeZone,
@@ -137,7 +136,7 @@ impl Calendar {
         (tick > after && self.until.is_none_or(|until| tick <= until)).then_some(tick)
     }
 
-    /// Walks civil times; several may fold into one instant, and one shown twice may lie behind.
+    /// Iterates over civil times. Several may map to one instant, and a time that occurs twice may lie before `start`.
     fn next_on_the_wall(&self, start: &Zoned) -> Option<jiff::Timestamp> {
         let mut civil = start.datetime();
         for _ in 0..FOLDED_MAX_TICKS {
@@ -160,7 +159,7 @@ impl Calendar {
         Some(earlier)
     }
 
-    /// Returns the last tick not after `now`, looking back through ever wider windows from `now`, never before `first`.
+    /// Returns the last tick not after `now`. Searches backwards from `now` in growing windows, never before `first`.
     fn latest(&self, first: Timestamp, now: Timestamp) -> Timestamp {
         let mut window = HOUR_MS;
         loop {

@@ -1,20 +1,20 @@
-//! A clock that jumped forward: by its word everything would be old enough to be forgotten, and that cannot be undone.
+//! Detection of a clock that jumped forward. By such a clock all records would be old enough to be deleted, which cannot be undone.
 //!
-//! Nothing is forgotten for a day after the clock was seen to jump by a day or more, be it while the pipeline runs or between
-//! the last thing that the store knows of and the start. A server that was off for so long forgets a day later, which is
-//! no harm; a clock that was wrong is put right by then.
+//! After a forward jump of a day or more, nothing is deleted for a day. The jump may occur while the pipeline runs, or between the last
+//! instant recorded in the store and the start. A server that was really off for that long deletes its old records a day late, which does
+//! no harm. A wrong clock is corrected by then.
 
 use std::time::Duration;
 
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that jumps by less brings forward by as much what is forgotten, which is little beside how long it is kept.
+/// Smallest jump that is noticed. A smaller one only makes records expire that much earlier, which is little compared to their retention.
 const NOTICED: Duration = Duration::from_secs(24 * 3_600);
-/// How long it is not believed.
+/// Time for which the clock is not trusted after a jump.
 const DOUBTED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// Compares the clock with the time that really passed.
+/// Compares the wall clock with the elapsed monotonic time.
 #[derive(Debug)]
 pub(crate) struct ClockJumpDetector {
     looked: Instant,
@@ -23,12 +23,12 @@ pub(crate) struct ClockJumpDetector {
 }
 
 impl ClockJumpDetector {
-    /// Starts with the instant of the last thing that is known.
+    /// Starts with the last instant recorded in the store.
     pub(crate) fn since(known: Timestamp, looked: Instant) -> Self {
         Self { looked, showed: known, doubted_until: None }
     }
 
-    /// Looks at the clock; returns whether what it shows is believed.
+    /// Checks the clock. Returns true if its time is trusted.
     pub(crate) fn look(&mut self, looked: Instant, shows: Timestamp) -> bool {
         let expected = self.showed.plus(looked.saturating_duration_since(self.looked));
         (self.looked, self.showed) = (looked, shows);

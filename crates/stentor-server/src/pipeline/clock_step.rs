@@ -1,8 +1,8 @@
-//! A clock that went back: what was put off by a later clock would wait until that time comes again.
+//! Handling of a clock that went back: due times set by the earlier, later clock would otherwise delay their work by the size of the step.
 //!
-//! Deliveries that were to be tried again, and breakers that were opened, are brought forward by as much as the clock went back: in
-//! the store, from which a queue is filled that has lost what it held, and which other servers read; then the queue is thrown away
-//! and filled again, which is safe at any time. Of one that others use only what was brought forward is put in anew.
+//! Deliveries that wait for a retry, and open breakers, are brought forward by the size of the step. This is done in the store first,
+//! because the queue is rebuilt from the store after a loss and other servers read it. Then the queue is cleared and refilled, which is
+//! safe at any time. A queue shared with other servers is not cleared; only the moved chunks are published again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,19 +16,19 @@ use tokio::time::Instant;
 use super::republishing::{DutyError, PAGE_MAX_COUNT, publish_anew, publish_queued};
 use super::shared::PipelineContext;
 
-/// Time between two looks at the clock.
+/// Interval of the clock checks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A clock that goes back by less is being adjusted, and nothing waits noticeably longer for it.
+/// Smallest step that is noticed. A smaller one is a clock adjustment, and delays nothing noticeably.
 const NOTICED: Duration = Duration::from_secs(1);
 
-/// Compares the clock with the time that really passed.
+/// Compares the wall clock with the elapsed monotonic time.
 struct Steps {
     looked: Instant,
     showed: Timestamp,
 }
 
 impl Steps {
-    /// Returns by how much the clock has gone back since the last look, if it did.
+    /// Returns the size of a backward step since the last check, or `None`.
     fn look(&mut self, looked: Instant, shows: Timestamp) -> Option<Duration> {
         let expected = self.showed.plus(looked.saturating_duration_since(self.looked));
         (self.looked, self.showed) = (looked, shows);
@@ -36,7 +36,7 @@ impl Steps {
     }
 }
 
-/// Watches the clock until told to stop.
+/// Watches the clock until the pipeline stops.
 pub(super) async fn watch(shared: &PipelineContext) {
     let mut steps = Steps { looked: Instant::now(), showed: shared.now() };
     let mut pending = Duration::ZERO;
@@ -50,7 +50,7 @@ pub(super) async fn watch(shared: &PipelineContext) {
             continue;
         }
         match bring_forward(shared, pending).await {
-            // Forgotten only now: the next look compares with this one, and would not see the step again.
+            // Reset only on success: the next check compares with this one and would not see the step again.
             Ok(()) => pending = Duration::ZERO,
             Err(error) => {
                 tracing::warn!(%error, "the queue could not follow the clock back; it is tried again")
@@ -62,7 +62,7 @@ pub(super) async fn watch(shared: &PipelineContext) {
 pub(super) async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), DutyError> {
     let now = shared.now();
     tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
-    // Also where nothing is published: the breakers are this process's own.
+    // Also on nodes that publish nothing, because breakers are local to the process.
     shared.providers.clock_went_back(back, now);
     if !shared.publishes() {
         return Ok(());
@@ -71,17 +71,16 @@ pub(super) async fn bring_forward(shared: &PipelineContext, back: Duration) -> R
     if shared.shares_queue {
         publish_anew(shared, |ticket| Some(ticket).filter(|ticket| moved.contains(&ticket.chunk))).await?;
     } else {
-        // Emptied before it is filled: publishing a chunk again would leave the later due time of the ticket that is
-        // there.
+        // Cleared before it is refilled: publishing a chunk that is already queued would keep the later due time of its ticket.
         shared.queue.clear().await?;
         publish_queued(shared, ChunkId::from_raw(0), Some).await?;
     }
-    // Last: who is woken reads breakers and queue as they are brought forward.
+    // Last, so that the woken dispatchers read breakers and queue with the new times.
     shared.due_index.wake_all();
     Ok(())
 }
 
-/// Brings forward in the store what waits; returns the chunks.
+/// Brings waiting chunks forward in the store. Returns these chunks.
 async fn bring_forward_in_store(
     shared: &PipelineContext,
     back: Duration,
@@ -96,7 +95,7 @@ async fn bring_forward_in_store(
         for ticket in tickets.into_iter().filter(|ticket| ticket.due_at > now) {
             by_due.entry(brought_forward(ticket, back, now).due_at).or_default().push(ticket.chunk);
         }
-        // One call for each due time: a release gives all its chunks the same.
+        // One call per due time, because a release sets the same due time for all its chunks.
         for (due_at, chunks) in by_due {
             put_off_until(shared, &chunks, due_at).await?;
             moved.extend(chunks);
@@ -104,13 +103,13 @@ async fn bring_forward_in_store(
     }
 }
 
-/// Changes the due time of chunks that wait: they are leased and given back at once.
+/// Changes the due time of waiting chunks by leasing and releasing them.
 async fn put_off_until(
     shared: &PipelineContext,
     chunks: &[ChunkId],
     due_at: Timestamp,
 ) -> Result<(), DutyError> {
-    // A sweep in between would find leases that nobody prolongs.
+    // A concurrent sweep would otherwise find leases that no holder extends.
     let _until_given_back = shared.lease_table.taking().await;
     for some in chunks.chunks(shared.config.lease_max_chunks) {
         let replies = shared.store.lease(some, shared.lease(TrafficClass::Bulk)).await?;
@@ -124,7 +123,7 @@ async fn put_off_until(
     Ok(())
 }
 
-/// Returns the ticket with the due time that it would have by the clock of now.
+/// Returns the ticket with its due time corrected for the step.
 fn brought_forward(ticket: Ticket, back: Duration, now: Timestamp) -> Ticket {
     if ticket.due_at <= now {
         return ticket;

@@ -1,4 +1,4 @@
-//! What an operator may set about the pipeline; every unit is in its name.
+//! Settings of the pipeline. The unit is part of each name.
 
 use std::time::Duration;
 
@@ -17,67 +17,67 @@ pub struct PipelineConfig {
     pub expand_max_chunks: usize,
     /// A producer pauses while its campaign has this many deliveries queued at its provider.
     pub producer_max_queued_deliveries: u64,
-    /// Consumers that each provider in use keeps though idle.
+    /// Consumers that each provider in use keeps even when idle.
     pub consumers_min: usize,
-    /// Most consumers of one provider for audiences, and as many for single messages.
+    /// Most consumers of one provider for audiences, and the same number for single messages.
     pub consumers_max: usize,
     /// Most batches that one consumer has in flight.
     pub consumer_max_batches: usize,
-    /// A consumer without work ends after this long.
+    /// An idle consumer ends after this time.
     pub consumer_idle_ms: u64,
-    /// Most deliveries leased and not settled on this node: the bound of the duplicates of one crash.
+    /// Most deliveries leased and not settled on this node. Limits the duplicates of one crash.
     pub max_unsettled_deliveries: u64,
-    /// Share of `max_unsettled_deliveries` and of every quota kept free of audiences, for single messages.
+    /// Share of `max_unsettled_deliveries` and of every quota that is reserved for single messages, in percent.
     pub urgent_share_percent: u8,
-    /// How long a lease holds; it is prolonged while its batch is in flight.
+    /// Duration of a lease. It is extended while its batch is in flight.
     pub lease_for_ms: u64,
     /// Most chunks leased in one transaction.
     pub lease_max_chunks: usize,
     /// Most chunks settled in one transaction.
     pub settle_max_chunks: usize,
-    /// A batch that is not answered after this long counts as never answered.
+    /// A batch without an answer after this time counts as unanswered.
     pub batch_timeout_ms: u64,
     /// Wait before the second attempt.
     pub retry_base_ms: u64,
-    /// Longest wait between two attempts, unless the push service asks for more.
+    /// Longest wait between two attempts, unless the push service requests a longer one.
     pub retry_max_ms: u64,
-    /// Attempts that a delivery may take for reasons of its own.
+    /// Most attempts of a delivery for reasons of its own.
     pub retry_max_attempts: u16,
-    /// A credential with a quota starts at a tenth of it and reaches all of it after this long; 0 for at once.
+    /// A credential with a quota starts at a tenth of it and reaches the full quota after this time; 0 for at once.
     pub quota_ramp_ms: u64,
-    /// With this many chunks queued, new messages of apps that hold an equal share or more are refused, and their audiences
-    /// are not expanded further.
+    /// Limit of queued chunks. At the limit, new messages of apps that hold an equal share or more are refused, and their audiences are not
+    /// expanded further.
     pub max_queued_chunks: u64,
-    /// As many chunks, in percent of `max_queued_chunks`, may wait apart from it for credentials that cannot send.
+    /// Additional chunks that may wait for credentials that cannot send, in percent of `max_queued_chunks`.
     pub parked_share_percent: u8,
-    /// A lane whose credential is refused or missing is tried again after this long.
+    /// A lane without a valid credential is tried again after this time.
     pub credential_probe_ms: u64,
-    /// A lane is parked after this many attempts in a row to which the push service gave no answer.
+    /// A lane is parked after this many attempts in a row without an answer of the push service.
     pub unanswered_max_attempts: u32,
-    /// At the start so many credentials get their access tokens and a connection before anything is sent; none of them
-    /// where there are more, since nobody knows which will be used.
+    /// At the start, credentials get their access tokens and a connection before anything is sent, if there are at most this many. With
+    /// more credentials none is prepared, because it is unknown which ones will be used.
     pub ready_max_credentials: usize,
     /// Scheduled audiences that are due on a full minute start up to this much later, unless they are exact; 0 for at once.
     pub start_spread_ms: u64,
     /// Longest sleep of the scheduler.
     pub scheduler_max_sleep_ms: u64,
-    /// How often running campaigns are looked for that have no producer here.
+    /// Interval for finding running campaigns without a producer on this node.
     pub producers_interval_ms: u64,
-    /// How often the queue is asked what it holds.
+    /// Interval for reading the depths of the queue.
     pub depths_interval_ms: u64,
-    /// How often every queued chunk is published again.
+    /// Interval for publishing every queued chunk again.
     pub republish_interval_ms: u64,
-    /// How often expired chunks and lost leases are looked for.
+    /// Interval for finding expired chunks and lost leases.
     pub sweep_interval_ms: u64,
-    /// How often old campaigns are forgotten.
+    /// Interval for deleting old campaigns.
     pub prune_interval_ms: u64,
-    /// Ended campaigns are kept this long.
+    /// Retention of ended campaigns.
     pub campaign_retention_hours: u64,
-    /// Entries of the audit trail are kept this long.
+    /// Retention of audit entries.
     pub audit_retention_hours: u64,
-    /// Replies to idempotency keys are kept this long; at least 24.
+    /// Retention of the responses to idempotency keys; at least 24.
     pub idempotency_retention_hours: u64,
-    /// Push tokens that were messaged and never registered are kept this long, and as long as a campaign that counts them.
+    /// Retention of push tokens that were messaged and never registered. They are kept at least as long as a campaign that counts them.
     pub unlisted_retention_hours: u64,
 }
 
@@ -122,7 +122,7 @@ impl Default for PipelineConfig {
 }
 
 impl PipelineConfig {
-    /// Refuses settings with which nothing would move or a promise would be broken.
+    /// Rejects settings that would stop the pipeline or break a guarantee.
     pub fn checked(self) -> Result<Self, Invalid> {
         check((1..=CHUNK_MAX_DEVICES).contains(&self.chunk_max_devices), "chunk_max_devices", "1 to 10000")?;
         check(self.expand_max_chunks > 0, "expand_max_chunks", "at least 1")?;
@@ -159,25 +159,25 @@ impl PipelineConfig {
         }
     }
 
-    /// Returns how long a lease holds.
+    /// Returns the duration of a lease.
     #[must_use]
     pub const fn lease_for(&self) -> Duration {
         Duration::from_millis(self.lease_for_ms)
     }
 
-    /// Returns by how much audiences may start after a full minute.
+    /// Returns the longest delay of audiences that are due on a full minute.
     #[must_use]
     pub const fn start_spread(&self) -> Duration {
         Duration::from_millis(self.start_spread_ms)
     }
 
-    /// Returns how many chunks may wait for credentials that cannot send.
+    /// Returns the limit of chunks that wait for credentials that cannot send.
     #[must_use]
     pub const fn parked_max_chunks(&self) -> u64 {
         self.max_queued_chunks.saturating_mul(self.parked_share_percent as u64) / 100
     }
 
-    /// Returns how many deliveries of audiences may be unsettled; the rest is for single messages.
+    /// Returns the limit of unsettled deliveries of audiences; the rest is reserved for single messages.
     #[must_use]
     pub const fn bulk_max_unsettled_deliveries(&self) -> u64 {
         self.max_unsettled_deliveries - self.max_unsettled_deliveries / 100 * self.urgent_share_percent as u64

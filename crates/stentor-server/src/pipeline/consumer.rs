@@ -1,8 +1,8 @@
-//! A consumer: sends the batches it is handed, many at a time, and says what their outcomes mean.
+//! A consumer: sends many batches at a time and passes their outcomes to the settler.
 //!
-//! Outcomes are settled as they come: where most of a chunk is answered and the rest is late, what is answered is
-//! settled, and the rest goes on as a chunk of its own under the same lease. One device that gets no answer for half a minute
-//! thus holds up nobody else, and leaves nobody else in doubt after a crash.
+//! Outcomes are settled as they arrive. If most of a chunk is answered and the rest is late, the answered part is settled, and the rest
+//! continues as a chunk of its own under the same lease. A device that gets no answer for half a minute thus delays no other device, and
+//! leaves no other device in doubt after a crash.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) struct SendJob {
     pub(crate) guard: LeaseGuard,
     pub(crate) handle: Arc<ProviderHandle>,
     pub(crate) probe: Option<Probe>,
-    /// Counts it as one of its consumer's batches, until most of it is answered.
+    /// Counts the job as one of its consumer's batches, until most of it is answered.
     pub(crate) busy: Busy,
 }
 
@@ -60,7 +60,7 @@ impl Drop for Busy {
     }
 }
 
-/// Serves one dispatcher until its jobs end.
+/// Serves one dispatcher until its job channel is closed.
 pub(crate) async fn run(
     shared: Arc<PipelineContext>,
     dispatcher: DispatcherKey,
@@ -70,34 +70,34 @@ pub(crate) async fn run(
     let mut open = true;
     while open || !batches.is_empty() {
         tokio::select! {
-            // No more once it is closed, which is always ready: the loop would turn without end.
+            // Not polled after the channel is closed: it would always be ready, and the loop would spin.
             job = jobs.recv(), if open => match job {
                 Some(job) => batches.push(carry(&shared, dispatcher, job)),
                 None => open = false,
             },
-            // A place is free: the dispatcher may have stopped for want of one.
+            // A place is free: the dispatcher may be waiting for one.
             Some(()) = batches.next(), if !batches.is_empty() => shared.due_index.wake(dispatcher),
         }
     }
 }
 
-/// Brings one chunk to its end: sent and settled, or given back unsent.
+/// Completes one chunk: sends and settles it, or releases it unsent.
 async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: SendJob) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
     // Answers to other batches may have opened the breaker since the ticket was leased.
     let is_open = !source.is_probe && shared.providers.state(key, shared.now()) != BreakerState::Closed;
-    // What was leased before others took this node for dead is theirs by now.
+    // If other nodes removed this one as dead, they own the chunks that it leased before.
     if is_open || shared.stop.is_cancelled() || !shared.standing.may_act() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
         return hand_over(shared, job, |over| SettlerWork::Release(id, epoch, shared.now(), over)).await;
     }
     let (tell, mut told) = oneshot::channel();
     let attempt = Attempt::of(&mut job.chunk, source.clone());
-    // Pinned, not moved into the branch: after an early word the same future goes on.
+    // Pinned, not moved into the branch: the same future continues after early outcomes.
     let mut sending = std::pin::pin!(attempt.send(shared, Box::new(|early| drop(tell.send(early)))));
     tokio::select! {
-        // Outcomes first: what has come whole needs no chunk of its own for a rest.
+        // Outcomes first: a batch that is fully answered needs no separate chunk for a rest.
         biased;
         outcomes = &mut sending => settle_whole(shared, &source, job, &outcomes).await,
         Ok(early) = &mut told => settle_apart(shared, dispatcher, &source, job, early, sending).await,
@@ -109,7 +109,7 @@ async fn settle_whole(shared: &PipelineContext, source: &Source, job: SendJob, o
     hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, None)).await;
 }
 
-/// Settles what is answered, and the rest when it has come.
+/// Settles the answered part, and the rest when its outcomes arrive.
 async fn settle_apart(
     shared: &PipelineContext,
     dispatcher: DispatcherKey,
@@ -122,16 +122,16 @@ async fn settle_apart(
     if parts.awaited.is_empty() {
         return settle_whole(shared, source, job, &sending.await).await;
     }
-    // Before the settler has the job: with its commit the budget gets the whole of its reservation back.
+    // Before the job is sent to the settler: its commit gives the whole reservation back to the budget.
     let (rest, hold) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
     let (tell, told) = oneshot::channel();
-    // Before the rest is waited for: what is answered is on disk soon, whatever becomes of the others.
+    // Before waiting for the rest, so that the answered part is soon on disk.
     hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, Some(tell))).await;
-    // The job's place among the consumer's batches is free, though its rest is still waited for.
+    // The job's place among the consumer's batches is free, although its rest is still awaited.
     shared.due_index.wake(dispatcher);
     let (outcomes, continuation) = join(sending, told).await;
-    // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
+    // The sender was dropped: the lease was lost or the chunk quarantined, and the awaited part with it.
     let Ok((awaited, guard)) = continuation as Result<Continuation, _> else { return };
     let rest = LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
@@ -160,12 +160,12 @@ struct Parts {
     outcomes: Vec<Outcome>,
     /// The other positions.
     awaited: Vec<u32>,
-    /// Their places among all that was sent.
+    /// The indices of the awaited positions among the outcomes of the batch.
     places: Vec<usize>,
 }
 
 impl Parts {
-    /// `early` belongs to the positions that were sent, in order.
+    /// Splits a chunk by its early outcomes; `early` has one entry per position that was sent, in order.
     fn of(chunk: &LeasedChunk, early: Vec<Option<Outcome>>) -> Self {
         let (mut answered, mut outcomes) = (Vec::new(), Vec::with_capacity(early.len()));
         let (mut awaited, mut places) = (Vec::new(), Vec::new());
@@ -184,8 +184,8 @@ impl Parts {
     }
 }
 
-/// Decides what the outcomes mean, and lets the lane learn from them; `before` is what was answered of the same batch
-/// earlier.
+/// Turns outcomes into a settlement, and updates the lane's breaker and statistics. `before` is the evidence of the outcomes of the same
+/// batch that were settled earlier.
 fn decide(
     shared: &PipelineContext,
     source: &Source,
@@ -198,8 +198,8 @@ fn decide(
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
     let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));
-    // Weighed before it is judged: `settle` needs to know how the push service stands with these outcomes in, and
-    // `judge` what `settle` made of them.
+    // Weighed before it is judged: `settle` needs the standing of the push service with these outcomes included, and `judge` needs the
+    // result of `settle`.
     let standing = shared.providers.weigh(*key, handle, evidence, *is_probe);
     let Settled { settlement, parking, health } =
         settle(chunk, outcomes, standing, &shared.config.retry(), jitter, now);
@@ -214,17 +214,17 @@ fn decide(
 
 async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(LeaseParts) -> SettlerWork) {
     let SendJob { chunk, lease, hold, guard, probe, busy, .. } = job;
-    // Before anything that waits: while the probe lives, the breaker lets nobody else try.
+    // Dropped before anything that waits: while the probe lives, the breaker allows no other attempt.
     drop(probe);
     let settled_chunk = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
-    // A closed channel means that the pipeline is gone: the lease is recovered by the next one.
+    // A closed channel means that the pipeline has ended; the next process recovers the lease.
     let settler = shared.settlers.of(lease.ticket.lane.class);
     let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard, settled_chunk })).await;
-    // Its place is free only once the settler has room.
+    // The place is freed only when the settler has room.
     drop(busy);
 }
 
-/// Returns what connected devices of a chunk are to be given: those that were sent to.
+/// Returns the part of a chunk that connected devices receive: the deliveries that were sent.
 fn settled_chunk(chunk: LeasedChunk) -> SettledChunk {
     let sent = chunk.devices.into_iter().zip(&chunk.decisions);
     let devices = sent.filter(|(_, decision)| **decision == SendDecision::Send).map(|(device, _)| device);

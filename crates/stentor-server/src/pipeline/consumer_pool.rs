@@ -38,17 +38,17 @@ impl ConsumerPool {
         Self { shared, dispatcher, consumers: Vec::new(), tasks: JoinSet::new() }
     }
 
-    /// Counts the consumers.
+    /// Returns the number of consumers.
     pub(crate) fn len(&self) -> usize {
         self.consumers.len()
     }
 
-    /// Counts the batches that they have.
+    /// Returns the number of their batches in flight.
     pub(crate) fn busy(&self) -> usize {
         self.consumers.iter().map(Consumer::busy).sum()
     }
 
-    /// Counts the batches that all consumers take together.
+    /// Returns the most batches that all consumers may have in flight.
     pub(crate) fn max_batches(&self) -> usize {
         self.shared.config.consumers_max * self.shared.config.consumer_max_batches
     }
@@ -63,16 +63,16 @@ impl ConsumerPool {
         };
         let consumer = &mut self.consumers[at];
         consumer.idle_since = None;
-        // Counted before it is sent: the consumer may have ended it before this thread goes on.
+        // Counted before it is sent, because the consumer may finish the job before this thread continues.
         let busy = Busy::of(&consumer.busy);
         if consumer.jobs.try_send(job(busy)).is_err() {
-            tracing::error!(provider = %self.dispatcher.0, "a consumer is gone; its chunk waits for its lease to run out");
+            tracing::error!(provider = %self.dispatcher.0, "a consumer ended; its chunk waits until its lease expires");
         }
     }
 
-    /// Lets consumers go that have been idle for long, down to the minimum.
+    /// Ends consumers that have been idle for long enough, down to the minimum.
     pub(crate) fn reap_idle(&mut self) {
-        // The results of those that have ended stay in memory until they are asked for.
+        // The results of finished tasks stay in memory until they are joined.
         while self.tasks.try_join_next().is_some() {}
         let idle_for = Duration::from_millis(self.shared.config.consumer_idle_ms);
         let min = self.shared.config.consumers_min;
@@ -81,16 +81,16 @@ impl ConsumerPool {
         self.consumers.retain_mut(|one| {
             one.idle_since = if one.busy() == 0 { one.idle_since.or(Some(now)) } else { None };
             let idle = one.idle_since.is_some_and(|since| now.duration_since(since) >= idle_for);
-            // Also one whose task is gone, whatever the minimum: jobs for it would wait for their leases to run out.
+            // A consumer with an ended task is removed regardless of the minimum: its jobs would wait for their leases to expire.
             let goes = one.jobs.is_closed() || idle && left > min;
             left -= usize::from(goes);
             !goes
         });
     }
 
-    /// Waits until all have finished what they were handed.
+    /// Waits until all consumers have finished their jobs.
     pub(crate) async fn finish(&mut self) {
-        // Their senders go first: a consumer ends when no more jobs can come.
+        // Drops the senders first: a consumer ends when no more jobs can arrive.
         self.consumers.clear();
         while self.tasks.join_next().await.is_some() {}
     }

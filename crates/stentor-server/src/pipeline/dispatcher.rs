@@ -1,8 +1,7 @@
-//! The consumers of one provider kind and class: leases chunks from its lanes in fair turns and hands them out.
+//! The dispatcher of one provider kind and class: leases chunks from its lanes in fair turns and hands them to its consumers.
 //!
-//! Urgent lanes have a dispatcher of their own, and a part of the budget is never given to audiences, so that a single message
-//! does not wait behind a campaign at any step. Consumers come when all are busy, up to the maximum, and go when idle,
-//! down to the minimum.
+//! Urgent lanes have a dispatcher of their own, and a part of the budget is reserved for them, so that a single message never waits behind
+//! a campaign. Consumers are added when all are busy, up to the maximum, and removed when idle, down to the minimum.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,13 +27,13 @@ use super::stats::DispatchMeter;
 use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::window::{Flow, LOOK_MIN, LaneWindow};
 
-/// How long work waits after a call of the store or queue failed.
+/// Pause after a failed call of the store or the queue.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
-/// Longest sleep of a dispatcher whose consumers may be idle for long enough meanwhile.
+/// Longest sleep of a dispatcher with consumers, which may become idle for long enough during it.
 const NAP_MAX: Duration = Duration::from_millis(500);
-/// Longest sleep of a dispatcher without consumers, which wakes when something is due: clocks may be set.
+/// Longest sleep of a dispatcher without consumers. It wakes when something is due; the limit exists because the clock may be set.
 const DUE_NAP_MAX: Duration = Duration::from_secs(3_600);
-/// The smallest window, in full chunks: one at each step of the way.
+/// The smallest window, in full chunks: one for each step of the pipeline.
 const WINDOW_MIN_CHUNKS: u64 = 4;
 
 /// The dispatcher of one provider kind and class.
@@ -42,7 +41,7 @@ pub(crate) struct ChunkDispatcher {
     shared: Arc<PipelineContext>,
     kind: ProviderKind,
     class: TrafficClass,
-    /// Consumers that the meter counts as this dispatcher's.
+    /// Consumers of this dispatcher that the meter counts.
     counted: usize,
     meter: Arc<DispatchMeter>,
     pool: ConsumerPool,
@@ -51,14 +50,14 @@ pub(crate) struct ChunkDispatcher {
     turn: usize,
 }
 
-/// A lane that may be served now, and by whom.
+/// A lane that may be served now, with its provider.
 struct OpenLane {
     lane: Lane,
     handle: Arc<ProviderHandle>,
     probe: bool,
 }
 
-/// A ticket taken from the queue, with all that its chunk will need.
+/// A ticket taken from the queue, with the resources that its chunk needs.
 struct LeasedTicket {
     lease: QueueLease,
     hold: Reservation,
@@ -67,7 +66,7 @@ struct LeasedTicket {
     probe: Option<Probe>,
 }
 
-/// Serves a provider kind and class whenever anything is to be sent, until told to stop. In between nothing runs.
+/// Serves a provider kind and class whenever there is work, until the pipeline stops. No task runs in between.
 pub(crate) async fn run(shared: Arc<PipelineContext>, kind: ProviderKind, class: TrafficClass) {
     let stop = shared.stop.clone();
     while stop.run_until_cancelled(shared.due_index.needed((kind, class))).await.is_some() {
@@ -82,7 +81,7 @@ impl ChunkDispatcher {
         Self { shared, kind, class, counted: 0, meter, pool, loads, began: Instant::now(), turn: 0 }
     }
 
-    /// Serves until told to stop or until there is nothing to do, then waits for its consumers.
+    /// Serves until the pipeline stops or no work is left, then waits for its consumers.
     async fn serve_until_idle(mut self) {
         let stop = self.shared.stop.clone();
         while !stop.is_cancelled() {
@@ -91,7 +90,7 @@ impl ChunkDispatcher {
             if self.serve().await {
                 continue;
             }
-            // What becomes known after this look is found by `needed`, which looks before it waits.
+            // Work that arrives after this check is found by `needed`, which checks before it waits.
             if self.pool.len() == 0 && !self.shared.due_index.knows((self.kind, self.class)) {
                 break;
             }
@@ -105,7 +104,7 @@ impl ChunkDispatcher {
         self.count();
     }
 
-    /// Reports to the meter how many consumers there are.
+    /// Reports the number of consumers to the meter.
     fn count(&mut self) {
         let before = std::mem::replace(&mut self.counted, self.pool.len());
         self.meter.consumers.fetch_add(self.counted, Ordering::Relaxed);
@@ -122,7 +121,7 @@ impl ChunkDispatcher {
     }
 
     fn nap_max(&self, due: bool) -> Duration {
-        // What is in flight may let the window grow, and nobody tells of that.
+        // Batches in flight may let the window grow, and that sends no wake-up.
         match due {
             true if self.class == TrafficClass::Bulk && self.may_get_more() => LOOK_MIN,
             false if self.pool.len() == 0 => DUE_NAP_MAX,
@@ -130,12 +129,12 @@ impl ChunkDispatcher {
         }
     }
 
-    /// Returns whether there may be room without anybody telling: in a window, or in what all lanes have together.
+    /// Returns true if room may appear without a wake-up: in a window, or in the shared limit after a crash.
     fn may_get_more(&self) -> bool {
         self.loads.may_grow() || self.shared.budget.is_careful()
     }
 
-    /// Leases and hands out what fits; returns whether there was anything.
+    /// Leases and dispatches the chunks that fit. Returns true if there were any.
     async fn serve(&mut self) -> bool {
         if !self.shared.standing.may_act() {
             return false;
@@ -149,12 +148,12 @@ impl ChunkDispatcher {
             let orders_left = self.shared.config.lease_max_chunks.saturating_sub(orders.len());
             self.order(served, share.min(orders_left), now, &mut orders).await;
         }
-        // Another lane begins the next round: what is left of `lease_max_chunks` at the end of this one was not its.
+        // Another lane goes first in the next round, because the last lanes of this one may not have got their share of `lease_max_chunks`.
         self.turn = self.turn.wrapping_add(1);
         !orders.is_empty() && self.dispatch(orders).await
     }
 
-    /// Fits the windows of audiences to what the push services and the store do.
+    /// Adjusts the windows of audiences to the measured performance of the push services and the store.
     fn measure(&mut self) {
         let now = self.began.elapsed();
         let (shared, kind, class) = (&self.shared, self.kind, self.class);
@@ -173,7 +172,7 @@ impl ChunkDispatcher {
         }
     }
 
-    /// Lists due lanes whose breaker is closed and whose provider is there, in turn.
+    /// Lists the due lanes with a closed breaker and an available provider, in turn.
     async fn open_lanes(&self, now: Timestamp) -> Vec<OpenLane> {
         let mut lanes = self.shared.due_index.due((self.kind, self.class), now);
         let turn = self.turn % lanes.len().max(1);
@@ -198,30 +197,31 @@ impl ChunkDispatcher {
         open
     }
 
-    /// Returns whether a single message is the better probe: an audience may be all of another sender, and say so again.
+    /// Returns true if the probe is left to a single message, which is the better probe: an audience may consist of devices of another
+    /// sender, and be refused again.
     fn leaves_probe(&self, lane: Lane, now: Timestamp) -> bool {
         let single = Lane { class: TrafficClass::Urgent, ..lane };
         let is_suspected = || self.shared.providers.is_suspected((lane.app, lane.provider));
         lane.class == TrafficClass::Bulk && is_suspected() && self.shared.due_index.is_due(single, now)
     }
 
-    /// Looks at a lane again when its breaker may close; what opens it earlier reminds of it.
+    /// Defers a lane until its breaker may close. If the breaker closes earlier, the lane is noted again.
     fn put_off(&self, lane: Lane, now: Timestamp, until: Timestamp) {
         if until < Timestamp::MAX {
-            // Or the hint of now would bring the lane back at once, again and again.
+            // Otherwise the present due time would bring the lane back at once, repeatedly.
             self.shared.due_index.take(lane, now);
             self.shared.due_index.insert(lane, until);
         }
     }
 
-    /// Takes the tickets of a deleted app off the queue: their chunks are gone.
+    /// Removes the tickets of a deleted app from the queue; their chunks no longer exist.
     async fn forget_if_app_is_gone(&self, lane: Lane, now: Timestamp) {
-        // Only where the store says so: an error says nothing of the app, and the tickets would be gone.
+        // Only if the store reports that the app does not exist. Other errors prove nothing, and the tickets would be lost.
         if matches!(self.shared.store.app(lane.app).await, Err(StoreError::NotFound(_))) {
             for class in TrafficClass::ALL {
                 self.empty(Lane { class: *class, ..lane }, now).await;
             }
-            // Last: a lane that is asked for once more would be remembered again.
+            // Last, because looking up a lane would record it again.
             self.shared.providers.forget(&HashSet::from([lane.app]));
         }
     }
@@ -237,27 +237,26 @@ impl ChunkDispatcher {
         }
     }
 
-    /// Takes up to `max` tickets of a lane, as far as there is room.
+    /// Leases up to `max` tickets of a lane within the window and the budget.
     async fn order(&mut self, served: &OpenLane, max: usize, now: Timestamp, orders: &mut Vec<LeasedTicket>) {
         let OpenLane { lane, handle, probe } = served;
         let key: ProviderKey = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
-        // Room before quota: tokens taken for nothing and given back to a full bucket are lost.
+        // Room is reserved before the quota is drawn: unused tokens returned to a full bucket are lost.
         let holds = self.reserve(lane.app, max, orders.len());
         let grants = self.grants(key, *lane, holds.len(), now);
         let places: Vec<_> = holds.into_iter().zip(grants).collect();
         if places.is_empty() {
             return;
         }
-        // Before the queue is asked: a ticket that comes meanwhile leaves a hint again, and the lane is looked at
-        // once more.
+        // Before the queue is read: a ticket that arrives in between adds a due time again, and the lane is served once more.
         self.shared.due_index.take(*lane, now);
         let lease_for = self.shared.config.lease_for();
         match self.shared.queue.lease(*lane, places.len(), lease_for, now).await {
             Ok(leases) => {
-                // Every place was filled, so there may be more; places that were not give reservation and grant back
-                // when they are dropped.
+                // Every place was filled, so there may be more tickets. Places that were not filled return their reservation and grant when
+                // dropped.
                 if leases.len() == places.len() {
                     self.shared.due_index.insert(*lane, now);
                 }
@@ -276,7 +275,7 @@ impl ChunkDispatcher {
         }
     }
 
-    /// Takes the right to pass an open breaker if it is `needed`; an error if the other class has it.
+    /// Acquires the probe of a half-open breaker if it is `needed`. Fails if the other class holds it.
     fn probe(&self, key: ProviderKey, needed: bool, now: Timestamp) -> Result<Option<Probe>, ()> {
         if !needed {
             return Ok(None);
@@ -284,14 +283,14 @@ impl ChunkDispatcher {
         self.shared.providers.probe(key, now).map(Some).ok_or(())
     }
 
-    /// Takes from the quota what up to `max` chunks need; a lane that gets nothing is looked at again when it may.
+    /// Draws the quota for up to `max` chunks. A lane that gets none is deferred until the quota allows more.
     fn grants(&self, key: ProviderKey, lane: Lane, max: usize, now: Timestamp) -> Vec<Grant> {
         let mut grants = Vec::new();
         while grants.len() < max {
             match self.shared.providers.take(key, lane.class, now) {
                 Ok(grant) => grants.push(grant),
                 Err(until) => {
-                    // Also when some were granted: what this lane lacks is drawn before it asks again.
+                    // Also if some were granted: the missing quota is then drawn before the next attempt.
                     self.shared.wakeups.quotas.notify_one();
                     if grants.is_empty() {
                         self.shared.providers.note_wait(key, until, now);
@@ -304,11 +303,11 @@ impl ChunkDispatcher {
         grants
     }
 
-    /// Reserves room for up to `max` chunks of an app, `taken` being on their way already.
+    /// Reserves room for up to `max` chunks of an app. `taken` chunks are already leased but not handed to a consumer.
     fn reserve(&mut self, app: AppId, max: usize, taken: usize) -> Vec<Reservation> {
         let (shared, class) = (self.shared.clone(), self.class);
         let most = shared.config.chunk_max_devices as u64;
-        // Those that are taken have no consumer yet, and none counts them.
+        // Leased chunks have no consumer yet, so the pool does not count them.
         let (busy, others) = (self.pool.busy() + taken, self.loads.others(app));
         let now = self.began.elapsed();
         let lane = self.loads.of(app, now, || window(&shared, now));
@@ -323,7 +322,7 @@ impl ChunkDispatcher {
         let mut holds = Vec::new();
         while holds.len() < max {
             let out = lane.load.deliveries();
-            // An empty lane always gets one: a chunk that is larger than its window would otherwise never go.
+            // An empty lane always gets one chunk; otherwise a chunk larger than its window would never be sent.
             let fits = out == 0 || out + chunk <= limit;
             let batches =
                 Batches { busy: busy + holds.len(), others, is_quick, max: self.pool.max_batches() };
@@ -340,11 +339,10 @@ impl ChunkDispatcher {
         holds
     }
 
-    /// Leases the chunks of tickets and hands them to consumers; returns whether that worked.
+    /// Leases the chunks of tickets and hands them to consumers. Returns true on success.
     async fn dispatch(&mut self, orders: Vec<LeasedTicket>) -> bool {
         let shared = self.shared.clone();
-        // Until each is in the table of leases: a sweep in between would find some that nobody prolongs, and take
-        // them back.
+        // Held until every lease is in the lease table. A concurrent sweep would otherwise take back leases that are not extended yet.
         let _until_noted = shared.lease_table.taking().await;
         let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
         let began = Instant::now();
@@ -363,7 +361,7 @@ impl ChunkDispatcher {
         }
     }
 
-    /// Leases chunk by chunk, so that one that is damaged holds up no other; returns whether all went well or aside.
+    /// Leases chunk by chunk, so that a damaged one delays no other. Returns true if every chunk was leased or quarantined.
     async fn dispatch_singly(&mut self, orders: Vec<LeasedTicket>) -> bool {
         let (mut over, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut worked = false;
@@ -388,14 +386,14 @@ impl ChunkDispatcher {
         let failed = self.give_up_often_refused(failed, worked, &mut over).await;
         self.shared.ack(over).await;
         let well = failed.is_empty() && untried.is_empty();
-        // Those that failed come later than those that were not tried, lest they are always the first.
+        // Failed chunks are due later than untried ones, so that they are not always the first.
         self.put_back(untried, FAILURE_PAUSE).await;
         self.put_back(failed, 2 * FAILURE_PAUSE).await;
         well
     }
 
-    /// Sets chunks aside that could not be leased again and again while others could; returns the rest. While nothing can be
-    /// written, that is no chunk's own fault.
+    /// Quarantines chunks that repeatedly could not be leased while others could, and returns the rest. No chunk is quarantined while
+    /// nothing can be written.
     async fn give_up_often_refused(
         &self,
         failed: Vec<(LeasedTicket, StoreError)>,
@@ -408,7 +406,7 @@ impl ChunkDispatcher {
         let mut rest = Vec::new();
         for (order, error) in failed {
             let chunk = order.lease.ticket.chunk;
-            // A disk that fails to write or to sync says nothing of one chunk.
+            // A failed write or sync of the disk is not caused by one chunk.
             let is_its_own = !matches!(error, StoreError::Unavailable(_));
             let often = is_its_own && self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
             if often && self.shared.quarantine(chunk, None, &error).await {
@@ -425,7 +423,7 @@ impl ChunkDispatcher {
         self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
     }
 
-    /// Hands out what was leased and takes tickets off the queue whose chunks are none of it.
+    /// Hands leased chunks to consumers and removes the tickets of the others from the queue.
     async fn receive(&mut self, replies: impl Iterator<Item = (LeasedTicket, LeaseReply)>) {
         let (mut over, mut paused) = (Vec::new(), Vec::new());
         for (order, reply) in replies {
@@ -439,13 +437,13 @@ impl ChunkDispatcher {
             }
         }
         self.shared.ack(over).await;
-        // After the ack: of a chunk that the queue still has, publishing changes nothing.
+        // After the ack, because publishing a chunk that is still in the queue has no effect.
         self.shared.publish_resumed(&paused).await;
     }
 
     fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
         let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
-        // Reserved as a full chunk, whose size was not known; now others may have the rest.
+        // A full chunk was reserved before the size was known; the rest is freed now.
         hold.resize(chunk.devices.len() as u64);
         if self.class == TrafficClass::Bulk {
             let lane = (chunk.message.app, chunk.provider);
@@ -453,18 +451,18 @@ impl ChunkDispatcher {
         }
         grant
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
-        // Before it is handed over: from here on it may take as long as the push service likes.
+        // Before it is handed over: from here on, sending may take any length of time.
         let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
         self.pool.hand(|busy| SendJob { chunk, lease, hold, guard, handle, probe, busy });
     }
 }
 
-/// Returns the counter of the lanes that share what audiences may have unsettled; single messages take little of it.
+/// Returns the shared counter of lanes of audiences. Lanes of single messages are not counted, because they use little of the budget.
 fn bulk_lanes(shared: &PipelineContext, class: TrafficClass) -> Arc<AtomicUsize> {
     if class == TrafficClass::Bulk { shared.budget.lanes() } else { Arc::default() }
 }
 
-/// Makes the window of a lane.
+/// Creates the window of a lane.
 fn window(shared: &PipelineContext, now: Duration) -> LaneWindow {
     let config = &shared.config;
     let chunk = config.chunk_max_devices as u64;
@@ -473,18 +471,18 @@ fn window(shared: &PipelineContext, now: Duration) -> LaneWindow {
     if shared.recovery.deliveries > 0 { window.behind_crash(chunk) } else { window }
 }
 
-/// The batches of a dispatcher: as many as its consumers take together, and beyond them as many again for lanes that have few.
+/// The batches of a dispatcher: the number that its consumers may have in flight, and as many again for lanes that have few.
 struct Batches {
     busy: usize,
-    /// Other lanes that have any.
+    /// Number of other lanes with batches in flight.
     others: usize,
     is_quick: bool,
     max: usize,
 }
 
 impl Batches {
-    /// Returns whether a lane may have one more: a quick one while there is any, another while it leaves as many free, and
-    /// any that has less than an equal share.
+    /// Returns true if a lane may have one more batch. A quick lane may while a place is free, another lane while it leaves as many free as
+    /// it has. Below an equal share, any lane may.
     fn has_place_for(&self, load: &Load) -> bool {
         let own = load.chunks();
         let is_free = self.busy < self.max && (self.is_quick || own < self.max - self.busy);

@@ -1,6 +1,6 @@
-//! Which lanes may have something due, so that nobody asks the queue about lanes that have not.
+//! The lanes that may have something due, so that the queue is not queried for the others.
 //!
-//! It is a memory of hints: what it forgets, the next look at the queue's depths brings back.
+//! It only holds hints: those that it drops are restored by the next reading of the queue's depths.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,21 +11,21 @@ use stentor_core::ports::queue::LaneDepth;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
-/// Most due times remembered for one lane; the earliest stay.
+/// Most due times remembered per lane; the earliest are kept.
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
-/// Due times of lanes, and the wakeups of each dispatcher.
+/// Due times of lanes, and the wake-ups of each dispatcher.
 pub(crate) struct DueIndex {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
     wakeups: HashMap<(ProviderKind, TrafficClass), DispatcherWakeups>,
 }
 
-/// What wakes one dispatcher.
+/// Wake-ups of one dispatcher.
 #[derive(Default)]
 struct DispatcherWakeups {
-    /// Something may be done at once.
+    /// There is work to do at once.
     work: Notify,
-    /// A due time is known, be it a later one: there is a dispatcher from then on.
+    /// A due time is known, possibly a later one; the dispatcher runs from then on.
     known: Notify,
 }
 
@@ -41,7 +41,7 @@ impl DueIndex {
         Self { lanes: Mutex::default(), wakeups }
     }
 
-    /// Remembers published tickets and wakes their dispatchers.
+    /// Records published tickets and wakes their dispatchers.
     pub(crate) fn note(&self, tickets: &[Ticket]) {
         tickets.iter().for_each(|ticket| self.insert(ticket.lane, ticket.due_at));
         let dispatchers: BTreeSet<_> =
@@ -49,7 +49,7 @@ impl DueIndex {
         dispatchers.into_iter().for_each(|dispatcher| self.wake(dispatcher));
     }
 
-    /// Remembers what the queue holds.
+    /// Records the due times of the queue's contents.
     pub(crate) fn note_depths(&self, depths: &[LaneDepth], now: Timestamp) {
         for depth in depths {
             if depth.ready > 0 {
@@ -60,20 +60,20 @@ impl DueIndex {
         }
     }
 
-    /// Remembers one due time, waking no dispatcher that runs.
+    /// Records one due time without waking a running dispatcher.
     pub(crate) fn insert(&self, lane: Lane, due_at: Timestamp) {
         let mut lanes = self.lock();
         let hints = lanes.entry(lane).or_default();
         hints.insert(due_at);
         if hints.len() > HINTS_PER_LANE_MAX_COUNT {
-            // The latest: the earlier ones wake somebody, and that look finds it again.
+            // The latest is dropped: an earlier one wakes the dispatcher, which then finds it again.
             hints.pop_last();
         }
-        // After the insertion: who is woken finds it.
+        // After the insertion, so that the woken task sees it.
         self.wakeups.get(&(lane.provider, lane.class)).into_iter().for_each(|one| one.known.notify_one());
     }
 
-    /// Returns whether a dispatcher has any due time, now or later.
+    /// Returns true if a dispatcher has any due time, now or later.
     pub(crate) fn knows(&self, dispatcher: (ProviderKind, TrafficClass)) -> bool {
         self.lock().keys().any(|lane| (lane.provider, lane.class) == dispatcher)
     }
@@ -81,13 +81,13 @@ impl DueIndex {
     /// Waits until a dispatcher has any due time.
     pub(crate) async fn needed(&self, dispatcher: (ProviderKind, TrafficClass)) {
         let Some(wakeups) = self.wakeups.get(&dispatcher) else { return std::future::pending().await };
-        // A due time that comes between the look and the wait leaves a permit, so that it is not missed.
+        // A due time inserted between the check and the wait leaves a permit and is not missed.
         while !self.knows(dispatcher) {
             wakeups.known.notified().await;
         }
     }
 
-    /// Lists a dispatcher's lanes with a due time that has come, in order.
+    /// Lists a dispatcher's lanes that are due, in order.
     pub(crate) fn due(&self, dispatcher: (ProviderKind, TrafficClass), now: Timestamp) -> Vec<Lane> {
         let lanes = self.lock();
         let ready = |hints: &BTreeSet<Timestamp>| hints.first().is_some_and(|due_at| *due_at <= now);
@@ -96,17 +96,17 @@ impl DueIndex {
             .filter(|(lane, hints)| (lane.provider, lane.class) == dispatcher && ready(hints))
             .map(|(lane, _)| *lane)
             .collect();
-        // The map gives them in any order; turns need one that stays.
+        // The order of the map is arbitrary; fair turns need a stable one.
         due.sort_unstable();
         due
     }
 
-    /// Returns whether a lane has a due time that has come.
+    /// Returns true if a lane is due.
     pub(crate) fn is_due(&self, lane: Lane, now: Timestamp) -> bool {
         self.lock().get(&lane).and_then(BTreeSet::first).is_some_and(|due_at| *due_at <= now)
     }
 
-    /// Forgets a lane's due times that have come; whoever takes them looks into the queue.
+    /// Removes a lane's due times up to `now`; the caller then reads the queue.
     pub(crate) fn take(&self, lane: Lane, now: Timestamp) {
         let mut lanes = self.lock();
         if let Some(hints) = lanes.get_mut(&lane) {
@@ -134,7 +134,7 @@ impl DueIndex {
         self.wakeups.values().for_each(|one| one.work.notify_one());
     }
 
-    /// Waits for the dispatcher's wakeup; one that came before the wait is not lost.
+    /// Waits for the dispatcher's wake-up. One sent before the wait is not lost.
     pub(crate) async fn woken(&self, dispatcher: (ProviderKind, TrafficClass)) {
         match self.wakeups.get(&dispatcher) {
             Some(wakeups) => wakeups.work.notified().await,

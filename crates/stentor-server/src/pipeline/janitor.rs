@@ -1,4 +1,4 @@
-//! Puts right what crashes and lost calls leave behind, ends what is too late, forgets what is old, prolongs leases.
+//! The janitor: repairs the effects of crashes and failed calls, ends expired work, deletes old records, extends leases.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::shared::{PipelineContext, report_queue_failure};
 
 /// Most rows in one call of the store.
 const PAGE_MAX_COUNT: usize = 1_000;
-/// What a device sent outlives its expiry by this: whoever holds it can still put it on the list of dead letters.
+/// Upstream messages are kept this long after their expiry, so that a consumer that holds one can still dead-letter it.
 const UPSTREAM_GRACE_HOURS: u64 = 1;
-/// Shortest time between two looks at the queue's depths.
+/// Shortest time between two readings of the queue's depths.
 const DEPTHS_PAUSE: Duration = Duration::from_millis(250);
-/// How much longer than a look at the depths the pause after it is.
+/// The pause after a reading of the depths is at least this many times as long as the reading.
 const DEPTHS_REST: u32 = 20;
-/// How much longer than a duty the pause after it is at least.
+/// The pause after a duty is at least this many times as long as the duty.
 const DUTY_REST: u32 = 2;
 
-/// Does all duties at their intervals until told to stop.
+/// Runs all duties at their intervals until the pipeline stops.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     let config = &shared.config;
     let duty = |name, interval_ms| Duty { name, interval_ms, early: None };
@@ -53,18 +53,18 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
     );
 }
 
-/// What is done at intervals.
+/// A periodic duty.
 #[derive(Clone, Copy)]
 struct Duty<'a> {
-    /// What the log calls it.
+    /// Name of the duty in the log.
     name: &'static str,
     interval_ms: u64,
-    /// What makes it due before its interval is over.
+    /// Makes the duty due before its interval is over.
     early: Option<&'a Notify>,
 }
 
-/// Does one duty at once and then at its interval, or less often if it takes long; a failure is logged and tried again at the
-/// next.
+/// Runs one duty at once and then at its interval, or less often if it takes long. A failure is logged, and the duty runs again at the next
+/// interval.
 async fn every<'a, F>(shared: &'a PipelineContext, duty: Duty<'a>, work: impl Fn(&'a PipelineContext) -> F)
 where
     F: Future<Output = Result<(), DutyError>>,
@@ -80,7 +80,7 @@ where
             () = shared.stop.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
             () = notified(duty.early) => {
-                // What was refused once is likely refused again at once.
+                // A call that was refused just now would probably be refused again.
                 tokio::time::sleep(DEPTHS_PAUSE).await;
             }
         }
@@ -94,8 +94,8 @@ async fn notified(early: Option<&Notify>) {
     }
 }
 
-/// Publishes queued chunks: what the queue has already stays as it is. Of a lane that rests nothing is needed but a probe, so
-/// that its chunks are published again when it is open.
+/// Publishes queued chunks again; chunks that are already in the queue stay as they are. Lanes that rest are left out, because they need at
+/// most a probe; their chunks are published again when the lane opens.
 async fn republish(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.publishes() {
         return Ok(());
@@ -107,11 +107,11 @@ async fn republish(shared: &PipelineContext) -> Result<(), DutyError> {
     .await
 }
 
-/// Ends what is past its ttl and takes back leases that ran out.
+/// Ends chunks past their ttl and takes back expired leases.
 async fn sweep(shared: &PipelineContext) -> Result<(), DutyError> {
     loop {
         let swept = sweep_once(shared).await?;
-        // What others may send goes before what has ended: a ticket without a chunk costs one look.
+        // Released chunks are published before expired ones are withdrawn: a ticket without a chunk costs only one read.
         shared.publish(&swept.released).await;
         if swept.expired.is_empty() {
             return Ok(());
@@ -121,11 +121,11 @@ async fn sweep(shared: &PipelineContext) -> Result<(), DutyError> {
     }
 }
 
-/// Sweeps at one instant.
+/// Sweeps once.
 ///
-/// After a store that was away, or a clock that jumped, the leases of what this process holds may have run out, too:
-/// they are prolonged first, lest outcomes that it still has to write be thrown away and sent again. For that all that
-/// are taken must be noted, and the sweep must not know a later time than the prolonging.
+/// After an unavailable store or a clock jump, the leases that this process holds may have expired as well. They are extended first;
+/// otherwise outcomes that it still has to write would be discarded and their deliveries sent again. For that, all leases must be in the
+/// table, and the sweep must not use a later time than the extension.
 async fn sweep_once(shared: &PipelineContext) -> Result<Swept, DutyError> {
     let _all_are_noted = shared.lease_table.complete().await;
     let now = shared.now();
@@ -135,15 +135,15 @@ async fn sweep_once(shared: &PipelineContext) -> Result<Swept, DutyError> {
     Ok(shared.store.sweep(PAGE_MAX_COUNT, now).await?)
 }
 
-/// Removes what is left of what was removed, and ends what is left of what was ended, a part in each transaction.
+/// Continues unfinished deletions and endings, a part in each transaction.
 async fn go_on(shared: &PipelineContext) -> Result<(), DutyError> {
     while shared.store.continue_work(shared.now()).await? && !shared.stop.is_cancelled() {}
     Ok(())
 }
 
-/// Forgets the lanes and quotas of apps that are gone.
+/// Removes the lanes and quotas of deleted apps.
 async fn forget_apps(shared: &PipelineContext) -> Result<(), DutyError> {
-    // Asked in this order: an app made in between is not remembered yet.
+    // Read in this order, so that an app created in between is not in the first list yet.
     let mut gone = shared.providers.apps();
     for app in shared.store.apps().await? {
         gone.remove(&app.id);
@@ -152,7 +152,7 @@ async fn forget_apps(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets ended campaigns, replies and unregistered tokens that were kept long enough, unless the clock has just jumped forward.
+/// Deletes ended campaigns, idempotent responses and unregistered tokens after their retention, unless the clock has just jumped forward.
 async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
@@ -160,7 +160,7 @@ async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     let ended = hours_ago(shared, shared.config.campaign_retention_hours);
     let replies = hours_ago(shared, shared.config.idempotency_retention_hours);
     while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
-    // After the campaigns: their chunks count tokens that may go with them.
+    // After the campaigns, because tokens counted by their chunks may now be deleted with them.
     let unlisted = hours_ago(shared, shared.config.unlisted_retention_hours);
     let mut next = Some(0);
     while let Some(after) = next.filter(|_| !shared.stop.is_cancelled()) {
@@ -169,7 +169,7 @@ async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets what devices sent and nobody needs any more, unless the clock has just jumped forward.
+/// Deletes expired upstream messages and old dead letters, unless the clock has just jumped forward.
 async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
@@ -181,7 +181,7 @@ async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets entries of the audit trail that were kept long enough, unless the clock has just jumped forward.
+/// Deletes entries of the audit trail after their retention, unless the clock has just jumped forward.
 async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
@@ -191,7 +191,7 @@ async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets what the servers that use the store have told each other and all of them heard.
+/// Deletes events between nodes that all nodes have read.
 async fn prune_events(shared: &PipelineContext) -> Result<(), DutyError> {
     while shared.store.prune_events(PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
     Ok(())
@@ -202,9 +202,9 @@ fn hours_ago(shared: &PipelineContext, hours: u64) -> Timestamp {
     Timestamp::from_millis(shared.now().as_millis().saturating_sub(span))
 }
 
-/// Prolongs the leases of what is being sent, well before they run out, until told to stop.
+/// Extends the leases in use, well before they expire, until `stop` is cancelled.
 pub(crate) async fn keep_leases(shared: &PipelineContext, stop: CancellationToken) {
-    // One try may fail: the next still comes in time.
+    // A third of the lease, so that one extension may fail and the next is still in time.
     let interval = shared.config.lease_for() / 3;
     loop {
         tokio::select! {
@@ -218,13 +218,13 @@ pub(crate) async fn keep_leases(shared: &PipelineContext, stop: CancellationToke
 }
 
 async fn prolong(shared: &PipelineContext) -> Result<(), DutyError> {
-    // The instant before the list: a lease that is taken in between lasts longer than noted here, never shorter.
+    // Read before the list: a lease taken in between lasts longer than recorded here, never shorter.
     let lease = shared.lease(TrafficClass::Urgent);
     let (chunks, tickets) = shared.lease_table.list();
     if !chunks.is_empty() {
         shared.store.extend(&chunks, lease).await?;
     }
-    // The store's leases alone count: a ticket whose lease runs out is leased again and found void.
+    // Only the store's leases matter: a ticket with an expired lease is leased again and found void.
     shared.lease_table.prolonged(lease.now);
     if tickets.is_empty() {
         return Ok(());
@@ -233,7 +233,7 @@ async fn prolong(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Publishes again at once when the queue has noticed that it lost what it held.
+/// Publishes again at once when the queue reports that it lost its contents.
 async fn make_up_for_losses(shared: &PipelineContext) {
     while shared.stop.run_until_cancelled(shared.queue.emptied()).await.is_some() {
         tracing::warn!("the queue has lost what it held: what waits is published again");
@@ -241,7 +241,7 @@ async fn make_up_for_losses(shared: &PipelineContext) {
     }
 }
 
-/// Looks at the queue's depths when it has changed, and now and then: the less often the longer a look takes.
+/// Reads the queue's depths after changes and at an interval, less often the longer a reading takes.
 async fn watch_depths(shared: &PipelineContext) {
     let interval = Duration::from_millis(shared.config.depths_interval_ms.max(1));
     let look = async || {
@@ -253,7 +253,7 @@ async fn watch_depths(shared: &PipelineContext) {
             }
             Err(error) => {
                 report_queue_failure(&error, "the queue's depths could not be read");
-                // It cost the queue nothing, and the next one may tell what it has lost.
+                // A failed reading costs the queue nothing, and the next one may show the loss.
                 Duration::ZERO
             }
         };
@@ -262,7 +262,7 @@ async fn watch_depths(shared: &PipelineContext) {
             () = shared.queue.changed() => tokio::time::sleep(DEPTHS_PAUSE.min(interval).max(rest)).await,
         }
     };
-    // A look changes nothing, and the pause after a slow one is long: nobody who stops the server waits for either.
+    // A reading changes nothing and the pause after a slow one is long, so a stop interrupts both.
     while shared.stop.run_until_cancelled(look()).await.is_some() {}
 }
 

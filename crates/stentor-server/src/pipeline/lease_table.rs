@@ -1,4 +1,4 @@
-//! The leases that this process holds, so that they are prolonged for as long as their work lasts.
+//! The leases that this process holds, so that they are extended while their work lasts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,31 +12,31 @@ use stentor_core::ports::store::Lease;
 use stentor_core::time::Timestamp;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Leased chunks with their epochs, and with tickets where the queue has leased one for them.
+/// Leased chunks with their epochs, and their tickets if the queue has leased them.
 type Leases = HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>;
 
-/// The leases that this process holds, to be prolonged.
+/// The leases that this process holds and extends.
 #[derive(Default)]
 pub(crate) struct LeaseTable {
-    /// Shared while leases are taken and noted here; alone when those that ran out are looked for.
+    /// Read-locked while leases are taken and recorded here; write-locked during a sweep for expired leases.
     taking: RwLock<()>,
     leases: Mutex<Leases>,
-    /// When all of them were last prolonged, in milliseconds; those taken later hold longer.
+    /// Time of the last extension of all leases, in milliseconds; leases taken later last longer.
     prolonged_at_ms: AtomicI64,
 }
 
 impl LeaseTable {
-    /// Announces leases that are not noted yet: until all are, none counts as having run out.
+    /// Announces leases that are not recorded yet; while the guard lives, no sweep runs.
     pub(crate) async fn taking(&self) -> RwLockReadGuard<'_, ()> {
         self.taking.read().await
     }
 
-    /// Waits until every lease that was taken is noted, and lets none be taken meanwhile.
+    /// Waits until every lease that was taken is recorded, and blocks new ones while the guard lives.
     pub(crate) async fn complete(&self) -> RwLockWriteGuard<'_, ()> {
         self.taking.write().await
     }
 
-    /// Prolongs a chunk's lease, and its ticket's if it has one, for as long as the guard lives.
+    /// Extends the lease of a chunk, and of its ticket if given, while the guard lives.
     pub(crate) fn keep(
         self: &Arc<Self>,
         chunk: ChunkId,
@@ -47,20 +47,20 @@ impl LeaseTable {
         LeaseGuard { table: self.clone(), chunk, epoch }
     }
 
-    /// Notes that all that were held at an instant hold on from there.
+    /// Records that all leases held at `at` were extended then.
     pub(crate) fn prolonged(&self, at: Timestamp) {
         self.prolonged_at_ms.store(at.as_millis(), Ordering::Release);
     }
 
-    /// Returns whether they were last prolonged longer ago than `age`, or by a clock that has gone back since: those taken
-    /// after that run out earlier than all others.
+    /// Returns true if the last extension is older than `age`, or was made by a clock that has gone back since. In that case, leases taken
+    /// after it expire earlier than the others.
     pub(crate) fn is_stale(&self, now: Timestamp, age: Duration) -> bool {
         let prolonged_at = Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire));
-        // A clock that went back counts as stale: the leases' ends are by the later time.
+        // After a clock step back the table counts as stale: the leases' ends follow the later time.
         now < prolonged_at || now.since(prolonged_at) > age
     }
 
-    /// Lists them for the store and for the queue.
+    /// Lists the leases for the store and for the queue.
     pub(crate) fn list(&self) -> (Vec<Lease>, Vec<QueueLease>) {
         let leases = self.lock();
         let chunks =
@@ -74,7 +74,7 @@ impl LeaseTable {
     }
 }
 
-/// A lease that is prolonged; once dropped it may run out.
+/// A lease that is extended; it may expire once the guard is dropped.
 pub(crate) struct LeaseGuard {
     table: Arc<LeaseTable>,
     chunk: ChunkId,
@@ -84,7 +84,7 @@ pub(crate) struct LeaseGuard {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let mut leases = self.table.lock();
-        // A chunk whose lease ran out may be leased here again: that lease has another guard.
+        // After its lease expired, a chunk may be leased here again under another guard.
         if leases.get(&self.chunk).is_some_and(|(epoch, _)| *epoch == self.epoch) {
             leases.remove(&self.chunk);
         }

@@ -1,5 +1,5 @@
-//! What each lane of a dispatcher has unsettled, and whether it is quick: what one credential's push service holds back for long is
-//! not there for others.
+//! The unsettled deliveries of each lane of a dispatcher, and whether the lane is quick. A lane with a slow push service occupies its part
+//! of the budget for long, and the other lanes lack it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,54 +10,54 @@ use stentor_core::id::AppId;
 
 use super::window::{LOOK_MIN, LaneWindow};
 
-/// A lane is quick while it settles what it holds within this time.
+/// A lane is quick if it settles the deliveries it holds within this time.
 const QUICK: Duration = Duration::from_secs(5);
-/// Shortest time over which that is measured, and half of the longest that it is believed without a settlement.
+/// Shortest span of a measurement. A measurement is valid for twice this time without a settlement.
 const SPAN_MIN: Duration = Duration::from_secs(1);
-/// Lanes that are not used are forgotten after this long.
+/// Lanes unused for this long are removed.
 const KEPT: Duration = Duration::from_secs(60);
-/// What a chunk is expected to hold follows smaller ones by this part with each of them, and a larger one at once.
+/// The expected chunk size shrinks by one part in this many with each smaller chunk, and grows at once with a larger one.
 const SMALLER_PART: u64 = 8;
-/// So many lanes are measured as often as one.
+/// This many lanes are measured as often as a single one; with more, measurements are rarer.
 const LANES_TOGETHER: usize = 16;
 
-/// What one lane has unsettled.
+/// Unsettled deliveries of one lane.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     deliveries: AtomicU64,
-    /// Those that are waited for longer than the rest of their chunks.
+    /// Deliveries awaited longer than the rest of their chunks.
     late: AtomicU64,
     chunks: AtomicUsize,
     settled: AtomicU64,
-    /// The size of the last chunks, about that of the largest; 0 before the first.
+    /// Size of the largest recent chunks, approximately; 0 before the first.
     chunk: AtomicU64,
-    /// How long the last chunks took from their reservation to their settlement, on average; 0 before the first.
+    /// Mean time of recent chunks from reservation to settlement, in microseconds; 0 before the first.
     took_us: AtomicU64,
 }
 
 impl Load {
-    /// Counts deliveries that are waited for longer than the rest of their chunks.
+    /// Returns the number of late deliveries: those awaited longer than the rest of their chunks.
     pub(crate) fn late(&self) -> u64 {
         self.late.load(Ordering::Acquire)
     }
 
-    /// Counts the other deliveries.
+    /// Returns the number of the other deliveries.
     pub(crate) fn deliveries(&self) -> u64 {
         self.deliveries.load(Ordering::Acquire)
     }
 
-    /// Counts chunks.
+    /// Returns the number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.chunks.load(Ordering::Acquire)
     }
 
-    /// Counts the deliveries settled so far.
+    /// Returns the number of deliveries settled so far.
     pub(crate) fn settled(&self) -> u64 {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Returns the most that the next chunks are expected to hold: twice as much as the last, for those of an audience grow by so much
-    /// from one step of its producer to the next, and `most` before anything is known.
+    /// Returns the largest expected size of the next chunks: twice the recent size, because chunks of an audience grow by that factor from
+    /// one step of its producer to the next. Returns `most` before the first chunk.
     pub(crate) fn expected_chunk(&self, most: u64) -> u64 {
         let chunk = self.chunk.load(Ordering::Acquire);
         if chunk == 0 { most } else { (2 * chunk).min(most) }
@@ -75,7 +75,7 @@ impl Load {
 
     pub(super) fn resize(&self, from: u64, to: u64) {
         self.note_chunk(to);
-        // Added first: a lane that looks empty in between would be given more, or be forgotten.
+        // Added first: a lane that seemed empty in between would be given more, or be removed.
         self.deliveries.fetch_add(to, Ordering::AcqRel);
         self.deliveries.fetch_sub(from, Ordering::AcqRel);
     }
@@ -83,22 +83,22 @@ impl Load {
     pub(super) fn settle(&self, deliveries: u64, took: Duration) {
         self.settled.fetch_add(deliveries, Ordering::AcqRel);
         let took_us = (took.as_micros() as u64).max(1);
-        // A running average over about eight chunks; the first counts whole.
+        // A running mean over about eight chunks; the first sets it.
         let mean = |mean: u64| if mean == 0 { took_us } else { (mean * 7 + took_us) / 8 };
         let _ = self.took_us.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| Some(mean(before)));
     }
 
-    /// Returns whether what was settled lately had not taken long.
+    /// Returns true if recent settlements were quick.
     fn is_quick(&self) -> bool {
         Duration::from_micros(self.took_us.load(Ordering::Acquire)) <= QUICK
     }
 
-    /// Counts as settled what was waited for longer than the rest of its chunk, which says nothing of how quick the lane is.
+    /// Counts late deliveries as settled, without an effect on the measured time.
     pub(super) fn settle_late(&self, deliveries: u64) {
         self.settled.fetch_add(deliveries, Ordering::AcqRel);
     }
 
-    /// Takes deliveries that are late out of the others.
+    /// Moves deliveries to the late ones.
     pub(super) fn part_late(&self, deliveries: u64) {
         // Added first, as in `resize`.
         self.late.fetch_add(deliveries, Ordering::AcqRel);
@@ -115,16 +115,16 @@ impl Load {
     }
 }
 
-/// How long a lane takes to settle what it holds.
+/// Measures how long a lane takes to settle the deliveries it holds.
 #[derive(Debug)]
 struct Turnover {
     began: Duration,
     began_settled: u64,
-    /// The most that was held since then: answers that come all at once leave little.
+    /// The most deliveries held since `began`; the present number is small after a burst of answers.
     most_held: u64,
     last_count: u64,
     last_settled: Duration,
-    /// What was measured last; `None` before anything was settled.
+    /// The last measurement; `None` before the first settlement.
     takes: Option<Duration>,
 }
 
@@ -166,27 +166,27 @@ pub(crate) struct LaneLoad {
 }
 
 impl LaneLoad {
-    /// Returns whether what it takes is soon there again: what was settled had not taken long, and it was as much as is held.
+    /// Returns true if the lane soon gives back the deliveries it takes: recent settlements were quick and matched the number held.
     pub(crate) fn is_quick(&self) -> bool {
         self.load.is_quick() && self.turnover.is_quick(self.looked)
     }
 }
 
-/// The lanes of a dispatcher that were used lately, by app.
+/// Recently used lanes of a dispatcher, by app.
 pub(crate) struct LaneLoads {
     lanes: HashMap<AppId, LaneLoad>,
-    /// Lanes of all dispatchers.
+    /// Number of lanes of all dispatchers.
     known: Arc<AtomicUsize>,
     looked: Duration,
 }
 
 impl LaneLoads {
-    /// Starts without any; `known` counts those of all dispatchers.
+    /// Creates an empty set; `known` counts the lanes of all dispatchers.
     pub(crate) fn new(known: Arc<AtomicUsize>) -> Self {
         Self { lanes: HashMap::new(), known, looked: Duration::ZERO }
     }
 
-    /// Returns an app's lane, whose window begins as `window` says.
+    /// Returns an app's lane, and creates it with the given window if it is new.
     pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> LaneWindow) -> &LaneLoad {
         let known = &self.known;
         let lane = self.lanes.entry(app).or_insert_with(|| {
@@ -198,7 +198,7 @@ impl LaneLoads {
         lane
     }
 
-    /// Measures the lanes that hold anything, when it is time, and forgets those that were not used for long.
+    /// Measures the lanes in use if the interval has passed, and removes unused ones.
     pub(crate) fn measure(&mut self, now: Duration, window: impl Fn(AppId, &mut LaneWindow, &Load)) {
         let pause = LOOK_MIN * u32::try_from(1 + self.lanes.len() / LANES_TOGETHER).unwrap_or(u32::MAX);
         if now.saturating_sub(self.looked) < pause {
@@ -216,17 +216,17 @@ impl LaneLoads {
         self.forget(|lane| lane.load.chunks() > 0 || now.saturating_sub(lane.used) < KEPT);
     }
 
-    /// Returns whether a lane that holds anything may come to hold more.
+    /// Returns true if a lane in use may get a larger window.
     pub(crate) fn may_grow(&self) -> bool {
         self.lanes.values().any(|lane| lane.load.chunks() > 0 && lane.window.may_grow())
     }
 
-    /// Counts the lanes that hold anything, that of `app` apart.
+    /// Returns the number of lanes in use other than `app`'s.
     pub(crate) fn others(&self, app: AppId) -> usize {
         self.lanes.iter().filter(|(other, lane)| **other != app && lane.load.chunks() > 0).count()
     }
 
-    /// Adds up the windows.
+    /// Returns the sum of the windows.
     pub(crate) fn windows(&self) -> u64 {
         self.lanes.values().map(|lane| lane.window.limit()).sum()
     }
@@ -248,7 +248,8 @@ impl Drop for LaneLoads {
 mod tests {
     use super::*;
 
-    /// Lets a service take `takes_ms` for each of `held` deliveries for some seconds; returns whether it was quick after each.
+    /// Simulates `count` seconds of a lane with `held` deliveries that settles `per_second` of them. Returns for each second whether it is
+    /// quick.
     fn seconds(turnover: &mut Turnover, from: u64, count: u64, held: u64, per_second: u64) -> Vec<bool> {
         let mut settled = turnover.began_settled;
         let second = |second: u64| {

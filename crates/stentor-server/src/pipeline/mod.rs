@@ -1,10 +1,10 @@
-//! Moves messages: from the store through the queue to the providers, and the outcomes back.
+//! The pipeline: moves messages from the store through the queue to the providers, and the outcomes back.
 //!
-//! [`Pipeline::start`] recovers what an earlier process left, then runs until drained: the scheduler fires what is due,
-//! producers expand audiences into chunks, a dispatcher of consumers for each provider kind and class sends them, settlers write
-//! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
-//! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
-//! store tells the next process where to go on. The supervisor notices a part that dies, and ends the pipeline.
+//! [`Pipeline::start`] recovers the unfinished work of an earlier process and runs until it is drained. The scheduler fires due schedules.
+//! Producers expand audiences into chunks. A dispatcher with consumers for each provider kind and class sends the chunks. Settlers write
+//! the outcomes. The janitor repairs inconsistencies. Two modules are pure: [`settle`] interprets outcomes, and [`calendar`] computes the
+//! ticks of schedules. The pipeline holds no state of record: every task may die at any moment, and the next process resumes from the
+//! store. The supervisor notices a part that dies, and ends the pipeline.
 
 mod admission;
 mod attempt;
@@ -74,12 +74,12 @@ pub use supervisor::Failure;
 use shared::PipelineContext;
 pub(crate) use supervisor::Supervisor;
 
-/// Settlements that may wait for the settler, in chunks; consumers wait beyond.
+/// Settlements that may wait for the settler, in chunks. At this limit consumers wait.
 const SETTLER_INBOX_MAX_CHUNKS: usize = 1_024;
-/// How long a drain goes on writing after its deadline.
+/// Time for writing outcomes after the deadline of a drain.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
-/// What the pipeline needs from outside.
+/// The dependencies of the pipeline.
 pub struct Deps {
     /// The ledger.
     pub store: Arc<dyn Store>,
@@ -87,36 +87,36 @@ pub struct Deps {
     pub queue: Arc<dyn Queue>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Numbers for the messages of schedules.
+    /// Source of ids for the messages of schedules.
     pub ids: Arc<IdSource>,
     /// Builds providers from credentials.
     pub factory: Arc<dyn ProviderFactory>,
-    /// Where audiences are moved; with all the rest when `None`.
+    /// Runtime for audiences; `None` for the same one as the rest.
     pub bulk: Option<Handle>,
-    /// Under which number this start of the server leases, never that of an earlier one, and whether it may.
+    /// The instance under which this process leases, never reused from an earlier start, and its permission to act.
     pub standing: Arc<NodeStanding>,
-    /// What it does.
+    /// Roles of this node.
     pub roles: NodeRoles,
-    /// Whether the queue is one that other nodes use as well.
+    /// True if other nodes use the same queue.
     pub shares_queue: bool,
-    /// Where it tells what other nodes must know of.
+    /// Sends events to other nodes.
     pub event_sender: Option<mpsc::Sender<NodeEvent>>,
-    /// The file in which quotas survive a restart; `None` to begin them anew.
+    /// File in which quotas survive a restart; `None` to start with fresh ones.
     pub levels: Option<PathBuf>,
-    /// Brings what was settled to devices that are connected to us.
+    /// Delivers settled messages to devices connected to this server.
     pub settled_feed: Option<Arc<dyn SettledFeed>>,
 }
 
-/// The running pipeline. Dropping it is a crash: what was in flight is recovered by the next one.
+/// The running pipeline. Dropping it is equivalent to a crash: the next one recovers the batches in flight.
 pub struct Pipeline {
     shared: Arc<PipelineContext>,
     tasks: Mutex<Tasks>,
     settler_stop: CancellationToken,
-    /// Where audiences are moved.
+    /// Runtime for audiences.
     bulk: Handle,
 }
 
-/// What it runs, until it is drained.
+/// The running tasks, until the drain.
 #[derive(Default)]
 struct Tasks {
     movers: JoinSet<()>,
@@ -124,9 +124,9 @@ struct Tasks {
 }
 
 impl Pipeline {
-    /// Takes over what dead processes left leased and starts moving; fails only if the store cannot tell.
+    /// Takes over the leases of dead processes and starts all parts. Fails only if the store cannot be read.
     pub async fn start(deps: Deps, config: PipelineConfig) -> Result<Self, StoreError> {
-        // Before the recovery, which notes the present.
+        // Before the recovery, which records the present time.
         let known =
             Some(instant_of(deps.store.last_id().await?)).filter(|known| *known > Timestamp::default());
         let known = known.unwrap_or_else(|| deps.clock.now());
@@ -140,16 +140,16 @@ impl Pipeline {
         let shared = Arc::new(PipelineContext::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
         let mut pipeline = Self { shared, tasks: Mutex::default(), settler_stop, bulk };
-        // Before anything leases from it.
+        // Before any dispatcher leases from the queue.
         pipeline.prepare_queue(&released).await;
-        // Before the movers: what they hand over must find somebody who writes.
+        // Before the movers, which hand their outcomes to the settlers.
         pipeline.start_settlers(inboxes);
         pipeline.start_movers();
         Ok(pipeline)
     }
 
-    /// Frees the queue of what a dead process had leased from it, which would wait for its lease to run out. One that is this
-    /// process's own is filled anew; one that others use keeps what they have put in and leased.
+    /// Frees the queue of leases of a dead process, which would otherwise have to expire. A private queue is cleared and refilled. A shared
+    /// queue keeps the tickets and leases of other nodes.
     async fn prepare_queue(&self, released: &[Ticket]) {
         if self.shared.shares_queue {
             return self.publish_released(released).await;
@@ -159,7 +159,7 @@ impl Pipeline {
         }
     }
 
-    /// Starts what goes on to the last, so that all outcomes are written.
+    /// Starts the tasks that run to the end of a drain, so that all outcomes are written.
     fn start_settlers(&mut self, inboxes: settler_inbox::Inboxes) {
         for inbox in inboxes {
             let (shared, stop, home) = (self.shared.clone(), self.settler_stop.clone(), self.home(inbox.0));
@@ -181,7 +181,7 @@ impl Pipeline {
         });
     }
 
-    /// Starts what ends when the drain begins.
+    /// Starts the tasks that end when a drain begins.
     fn start_movers(&mut self) {
         let roles = self.shared.roles.clone();
         if roles.has(NodeRole::Consumer) {
@@ -197,7 +197,7 @@ impl Pipeline {
         self.start_mover("janitor", TrafficClass::Urgent, janitor::run(self.shared.clone()));
     }
 
-    /// Starts what sends, and gets its credentials ready.
+    /// Starts the dispatchers and prepares the credentials.
     fn start_consumers(&mut self) {
         for kind in ProviderKind::ALL {
             for class in TrafficClass::ALL {
@@ -208,7 +208,7 @@ impl Pipeline {
         if self.shared.standing.is_shared() {
             self.start_mover("quotas", TrafficClass::Urgent, quota_draws::run(self.shared.clone()));
         }
-        // Before the task: one that is over at once would be followed by this, and it would stay set.
+        // Set before the task starts: otherwise a task that ends at once would clear it first, and it would stay set.
         self.shared.getting_ready.store(true, Ordering::Relaxed);
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.tasks().movers.spawn(async move {
@@ -218,7 +218,7 @@ impl Pipeline {
         });
     }
 
-    /// Starts a part, at home where its class is; what it starts is at home there too.
+    /// Starts a part on the runtime of its class; tasks that it spawns run there too.
     fn start_mover(
         &mut self,
         part: impl Into<String>,
@@ -241,40 +241,40 @@ impl Pipeline {
         }
     }
 
-    /// Returns what knows whether a part has failed.
+    /// Returns the supervisor, which records failed parts.
     pub(crate) fn supervisor(&self) -> Arc<Supervisor> {
         self.shared.supervisor.clone()
     }
 
-    /// Puts tickets of accepted messages and of resumed campaigns on the queue; a failure is made up for later.
+    /// Publishes the tickets of accepted messages and resumed campaigns. The janitor repeats a failed publication.
     pub async fn published(&self, tickets: &[Ticket]) {
         self.shared.publish(tickets).await;
     }
 
-    /// Notes that chunks were made that will be published.
+    /// Counts new chunks that will be published.
     pub fn note_queued(&self, tickets: &[Ticket]) {
         self.shared.note_queued(tickets);
     }
 
-    /// Returns whether an app may queue more messages beside those that are about to be accepted before them.
+    /// Returns true if an app may queue another message. `before` messages of it are about to be accepted first.
     #[must_use]
     pub fn has_room(&self, app: AppId, before: u64) -> bool {
         self.shared.has_room(app, before)
     }
 
-    /// Lists those credentials of an app that rest, and for which no more may wait.
+    /// Lists the resting credentials of an app that have reached their limit of waiting chunks.
     #[must_use]
     pub fn full_lanes(&self, app: AppId) -> Vec<FullLane> {
         self.shared.full_lanes(app)
     }
 
-    /// Notes that a message or schedule was accepted, or a campaign goes on.
+    /// Wakes the scheduler and the producers after a message or schedule was accepted or a campaign resumed.
     pub fn wake(&self) {
         self.shared.wakeups.scheduler.notify_one();
         self.shared.wakeups.producers.notify_one();
     }
 
-    /// Publishes chunks that other nodes made after one.
+    /// Publishes the chunks that other nodes made after the chunk `after`.
     pub(crate) async fn look_for_chunks(&self, after: ChunkId) {
         if self.shared.shares_queue || !self.shared.roles.has(NodeRole::Consumer) {
             return;
@@ -284,25 +284,26 @@ impl Pipeline {
         }
     }
 
-    /// Publishes what dead nodes had leased, whose tickets they may hold still.
+    /// Publishes the chunks that dead nodes had leased; these nodes may still hold the tickets.
     pub(crate) async fn publish_released(&self, tickets: &[Ticket]) {
         if tickets.is_empty() {
             return;
         }
         let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
-        // First: of a chunk that a dead server holds leased, publishing changes nothing.
+        // Withdrawn first: publishing a chunk that a dead server still holds leased has no effect.
         if let Err(error) = self.shared.queue.withdraw(&chunks).await {
             tracing::warn!(%error, "tickets of dead servers stay until their leases run out");
         }
         self.shared.publish(tickets).await;
     }
 
-    /// Publishes all chunks again before it is time.
+    /// Publishes all chunks again before the interval is over.
     pub(crate) fn look_for_all_chunks(&self) {
         self.shared.wakeups.republish.notify_one();
     }
 
-    /// Looks for what other nodes have accepted, if it is due; `has_producers` says whether an audience is expanded anywhere.
+    /// Wakes the parts that handle work accepted by other nodes: the scheduler if something is due, and the producers if `has_producers`,
+    /// that is if an audience is being expanded on any node.
     pub(crate) async fn look_for_work(&self, has_producers: bool) {
         if has_producers {
             self.shared.wakeups.producers.notify_one();
@@ -319,19 +320,19 @@ impl Pipeline {
         }
     }
 
-    /// Parks a lane because its push service told another node so.
+    /// Parks a lane because another node reported that its push service requested it.
     pub(crate) fn park(&self, key: (AppId, ProviderKind), until: Timestamp, reason: Reason) {
         self.shared.providers.park_until(key, until, reason, self.shared.now());
     }
 
-    /// Returns what is accepted and not begun.
+    /// Returns the backlog.
     pub(crate) fn backlog(&self) -> Arc<Backlog> {
         self.shared.backlog.clone()
     }
 
-    /// Notes that an app's credential was put or removed: its lanes are served anew.
+    /// Replaces the provider of an app after its credential was put or removed, and serves its lanes again.
     pub fn changed(&self, app: AppId, provider: ProviderKind) {
-        // Before the lanes are woken, which would be served by the former provider.
+        // Before the lanes are woken; otherwise the former provider would serve them.
         self.shared.providers.changed((app, provider));
         let now = self.shared.now();
         for class in TrafficClass::ALL {
@@ -340,12 +341,12 @@ impl Pipeline {
         }
     }
 
-    /// Forgets the lanes and quotas of an app that was deleted.
+    /// Removes the lanes and quotas of a deleted app.
     pub(crate) fn forget_app(&self, app: AppId) {
         self.shared.providers.forget(&HashSet::from([app]));
     }
 
-    /// Tries a credential without sending; returns where it failed, if any host was asked, and why.
+    /// Checks a credential without sending. An error holds the host that was contacted, if any, and the reason.
     pub(crate) async fn check(
         &self,
         app: AppId,
@@ -354,7 +355,7 @@ impl Pipeline {
         self.shared.providers.check((app, provider), self.shared.now()).await
     }
 
-    /// Compares all credentials with those in use and serves anew the lanes for which they differ or were refused.
+    /// Compares all credentials with those in use, and serves the lanes of changed or refused credentials again.
     pub async fn reload(&self) -> Result<(), StoreError> {
         for (app, provider) in self.shared.providers.reload().await? {
             self.changed(app, provider);
@@ -362,13 +363,13 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns whether credentials are still being given their access tokens and connections, as they are once, at the start.
+    /// Returns true while credentials get their access tokens and connections, which happens once at the start.
     #[must_use]
     pub fn is_getting_ready(&self) -> bool {
         self.shared.getting_ready.load(Ordering::Relaxed)
     }
 
-    /// Returns why the lane of a credential rests, if it does.
+    /// Returns the reason why the lane of a credential rests, if it does.
     pub(crate) fn parking(&self, app: AppId, provider: ProviderKind) -> Option<settle::Parking> {
         self.shared.providers.parking((app, provider))
     }
@@ -378,7 +379,7 @@ impl Pipeline {
         self.shared.providers.quota((app, provider), self.shared.now())
     }
 
-    /// Returns how a quota stands that all nodes share: what it allows in a minute, and what the store has of it.
+    /// Returns the state of a quota that all nodes share; `shared` holds its limit per minute and its level in the store.
     pub(crate) fn shared_quota(
         &self,
         (app, provider): (AppId, ProviderKind),
@@ -387,7 +388,7 @@ impl Pipeline {
         self.shared.providers.shared_quota((app, provider), shared, self.shared.now())
     }
 
-    /// Lists the lanes that rest here, by app and push service, so many at most; none where nothing is sent from here.
+    /// Lists the lanes that rest on this node, by app and push service, at most `max`. Empty on nodes without the consumer role.
     pub(crate) fn parked_lanes(&self, max: usize) -> Vec<ParkedLane> {
         if !self.shared.roles.has(NodeRole::Consumer) {
             return Vec::new();
@@ -403,13 +404,13 @@ impl Pipeline {
             })
         };
         let mut lanes: Vec<_> = ProviderKind::ALL.iter().copied().flat_map(of_kind).collect();
-        // In one order, so that the same lanes are found to be the same.
+        // Sorted, so that equal lists compare equal.
         lanes.sort_unstable_by_key(|lane| (lane.app, lane.provider));
         lanes.truncate(max);
         lanes
     }
 
-    /// Returns what it has done and is doing.
+    /// Returns the statistics of the pipeline.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         let shared = &self.shared;
@@ -432,24 +433,24 @@ impl Pipeline {
         }
     }
 
-    /// Stops leasing, waits for batches in flight up to `deadline`, writes what is known, gives back what was not
-    /// sent, and closes the providers. Batches cut off at the deadline count as never answered.
+    /// Stops leasing, waits for batches in flight up to `deadline`, writes the known outcomes, releases unsent chunks, and closes the
+    /// providers. Batches cut off at the deadline count as unanswered.
     pub async fn drain(&self, deadline: Duration) {
         let Tasks { mut movers, mut settlers } =
             std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        // Leasing ends first; what is under way may still be answered.
+        // Leasing ends first; batches in flight may still be answered.
         self.shared.stop.cancel();
         if tokio::time::timeout(deadline, join(&mut movers)).await.is_err() {
             tracing::warn!("the drain's deadline has passed; batches in flight count as never answered");
         }
-        // Now retries and batches end, too: nothing waits for the store or a peer any longer.
+        // From here on retries and batches end too: no task waits for the store or a peer any longer.
         self.shared.cut.cancel();
         let last = async {
             join(&mut movers).await;
-            // After the movers: what they hand over last must find somebody who writes.
+            // After the movers, because the settlers write their last outcomes.
             self.settler_stop.cancel();
             join(&mut settlers).await;
-            // Last: only batches that are over let a provider close.
+            // Last, because a provider closes only when its batches are over.
             self.shared.providers.close().await;
         };
         if tokio::time::timeout(LAST_WRITES, last).await.is_err() {

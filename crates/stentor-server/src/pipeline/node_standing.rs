@@ -1,5 +1,5 @@
-//! Whether this process may still act for the instance that it is: a node that was paused longer than the others wait must
-//! neither lease nor send before it has shown that it lives.
+//! The standing of this node: whether it may still act for its instance. A node that was suspended for longer than the heartbeat timeout
+//! must neither lease nor send before its next heartbeat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use crate::clock::uptime;
 
-/// How a node stands among those that share its store.
+/// The standing of a node among the nodes that share its store.
 #[derive(Debug)]
 pub struct NodeStanding {
     instance: AtomicU64,
-    /// Until which uptime of this machine the others take it for alive, in milliseconds; without end where there are none.
+    /// Uptime of this machine until which the other nodes count this one as alive, in milliseconds; unlimited without other nodes.
     sure_until_ms: AtomicU64,
     is_first: AtomicBool,
     is_shared: bool,
 }
 
 impl NodeStanding {
-    /// Stands alone: nobody else judges it.
+    /// Creates the standing of a single node, which may always act.
     #[must_use]
     pub fn alone(instance: u64) -> Arc<Self> {
         Self::until(instance, u64::MAX, false)
     }
 
-    /// Stands among others, which have not heard of it yet.
+    /// Creates the standing of one node among others, before its first heartbeat.
     #[must_use]
     pub fn among(instance: u64) -> Arc<Self> {
         Self::until(instance, 0, true)
@@ -39,45 +39,44 @@ impl NodeStanding {
         })
     }
 
-    /// Returns the number under which it leases.
+    /// Returns the instance under which the node leases.
     #[must_use]
     pub fn instance(&self) -> u64 {
         self.instance.load(Ordering::Acquire)
     }
 
-    /// Returns whether what it leases and sends is its own to settle.
+    /// Returns true if this node still owns the chunks that it leases and sends.
     #[must_use]
     pub fn may_act(&self) -> bool {
         let now_ms = u64::try_from(uptime().as_millis()).unwrap_or(u64::MAX);
         now_ms < self.sure_until_ms.load(Ordering::Acquire)
     }
 
-    /// Returns whether there may be others.
+    /// Returns true if there may be other nodes.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// Returns whether it is the node that does what one alone must do.
+    /// Returns true for the one node that does the work that must be done only once.
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.is_first.load(Ordering::Acquire)
     }
 
-    /// Notes a sign of life that was given after the uptime `asked`: the others wait for the next one as long as `patience`.
+    /// Records a heartbeat that was sent after the uptime `asked`. The other nodes wait for the next one for `patience`.
     pub(crate) fn note_alive(&self, asked: Duration, patience: Duration, is_first: bool) {
         let until = asked + patience;
         self.is_first.store(is_first, Ordering::Release);
-        // Last, and released: whoever finds that it may act knows already whether it is the first.
+        // Stored last, with release ordering: a reader that finds that it may act also sees `is_first`.
         self.sure_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
     }
 
-    /// Notes that it was taken for dead: nothing of the former number is its own any more.
+    /// Records that other nodes removed this one as dead: it no longer owns anything of its former instance.
     pub(crate) fn renew(&self, instance: u64) {
         self.is_first.store(false, Ordering::Release);
         self.sure_until_ms.store(0, Ordering::Release);
-        // Last, and released: whoever reads the new number finds that it may not act under it before its next sign of
-        // life.
+        // Stored last, with release ordering: a reader that sees the new instance also sees that it may not act before the next heartbeat.
         self.instance.store(instance, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Producers: one for each campaign and provider that expands, each with its own cursor, side by side.
+//! Producers: one for each campaign and provider that expands, each with its own cursor. They run concurrently.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use tokio::task::{Id, JoinSet};
 use super::config::PipelineConfig;
 use super::shared::PipelineContext;
 
-/// How long a producer waits after a failure, and at most for progress.
+/// Pause after a failure, and the longest wait for progress.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Pauses for which a producer does not look at its books while its lane rests.
+/// Most pauses for which a producer does not read its books while its lane rests.
 const RESTING_MAX_PAUSES: u32 = 60;
-/// Between two looks at the books at least: each settlement would otherwise have every producer read them.
+/// Shortest time between two readings of the books. Without it, every producer would read them after each settlement.
 const BREATH: Duration = Duration::from_millis(3);
-/// Devices in the first chunks of an audience: nobody knows yet how many it has, and few may be in doubt at once.
+/// Devices in the first chunks of an audience. Its size is not known yet, and few deliveries may be in doubt at once.
 const CHUNK_MIN_DEVICES: usize = 25;
-/// Chunks are no larger than this part of what was expanded before them.
+/// A chunk is at most one part in this many of the devices expanded before it.
 const CHUNK_PART: usize = 64;
 
-/// Starts a producer for each campaign and provider that needs one, until told to stop.
+/// Starts a producer for each campaign and provider that needs one, until the pipeline stops.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     let mut producers =
         ProducerSupervisor { shared, running: HashSet::new(), names: HashMap::new(), tasks: JoinSet::new() };
@@ -34,7 +34,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
         let shared = producers.shared.clone();
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            // A wake-up that came during the look left a permit.
+            // A wake-up sent during the check left a permit.
             () = shared.wakeups.producers.notified() => {}
             () = tokio::time::sleep(interval) => {}
             Some(ended) = producers.tasks.join_next_with_id() => producers.note_end(ended),
@@ -52,7 +52,7 @@ struct ProducerSupervisor {
 
 impl ProducerSupervisor {
     async fn start_missing(&mut self) {
-        // Those that have ended first: a campaign that was paused and goes on would find its former producer running.
+        // Ended producers are removed first; otherwise a campaign that was paused and resumed would seem to have a running producer.
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.note_end(ended);
         }
@@ -61,7 +61,7 @@ impl ProducerSupervisor {
             Err(error) => return tracing::warn!(%error, "producers could not be listed"),
         };
         for task in tasks {
-            // The list names those that run here as well.
+            // The store also lists the producers that run here.
             if self.running.insert(task) {
                 let shared = self.shared.clone();
                 let part = format!("producer of {}", task.provider);
@@ -86,21 +86,20 @@ impl ProducerSupervisor {
     }
 }
 
-/// Expands one audience to its end; a paused campaign's producer ends too, and is started again when it goes on.
+/// Expands one audience to its end. The producer of a paused campaign ends too, and is started again when the campaign resumes.
 async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
     let mut devices = 0;
     while !shared.stop.is_cancelled() {
-        // Hears what settles from here on, also while the books are read.
+        // Created first, to be notified of settlements also while the books are read.
         let progress = shared.wakeups.progress.notified();
         let (chunk_max_devices, max_chunks) = chunks(&shared.config, task.provider, devices);
         let how = Expansion { chunk_max_devices, max_chunks, now: shared.now() };
         match step(&shared, task, how).await {
             Ok(Some(expanded)) => {
                 devices += expanded.tickets.len() * chunk_max_devices;
-                // Before anybody can lease them.
+                // Before the chunks can be leased.
                 shared.audiences.note((task.app, task.provider), task.message, devices as u64);
-                // Counted before they are published, so that the next step, and whoever accepts meanwhile, knows of
-                // them.
+                // Counted before they are published, so that the next step and concurrent requests take them into account.
                 shared.note_queued(&expanded.tickets);
                 shared.publish(&expanded.tickets).await;
                 if expanded.done || expanded.paused {
@@ -121,7 +120,7 @@ async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
     }
 }
 
-/// Stops a campaign of which nothing more can be found out; returns whether that was written.
+/// Stops a campaign with damaged data. Returns true if that was written.
 async fn give_up(shared: &PipelineContext, task: ProducerTask, why: &StoreError) -> bool {
     match shared.store.give_up_producer(task, shared.now()).await {
         Ok(()) => {
@@ -136,7 +135,7 @@ async fn give_up(shared: &PipelineContext, task: ProducerTask, why: &StoreError)
     }
 }
 
-/// Makes the next chunks, unless enough of the campaign waits already, or of all.
+/// Makes the next chunks, unless enough deliveries of the campaign, or of all campaigns, are queued.
 async fn step(
     shared: &PipelineContext,
     task: ProducerTask,
@@ -151,21 +150,21 @@ async fn step(
     shared.store.expand(task, how).await.map(Some)
 }
 
-/// Returns the size of the next chunks and their number, after so many devices: a small audience is cut into small chunks, lest one
-/// of them be a large part of it, and the chunks of a large one soon have their full size.
+/// Returns the size of the next chunks and their number, after `devices` devices. A small audience gets small chunks, so that none is a
+/// large part of it. The chunks of a large audience soon reach the full size.
 fn chunks(config: &PipelineConfig, provider: ProviderKind, devices: usize) -> (usize, usize) {
     let most = config.chunk_max_devices;
     let size = match provider {
-        // Nothing is given to our own devices before it is settled: a crash leaves none of it in doubt.
+        // Deliveries to our own devices are settled before they are handed over, so a crash leaves none of them in doubt.
         ProviderKind::Gateway => most,
         _ => (devices / CHUNK_PART).clamp(CHUNK_MIN_DEVICES.min(most), most),
     };
-    // No more devices in one transaction than in one of full chunks.
+    // A transaction has no more devices than one of full chunks.
     let whole = config.expand_max_chunks * most / size;
     (size, if size == most { whole } else { whole.min(CHUNK_PART) })
 }
 
-/// Waits while the lane rests, for some time: nothing of it can progress, whatever others settle.
+/// Waits for a limited time while the lane rests, because none of its deliveries can progress.
 async fn wait_while_resting(shared: &PipelineContext, task: ProducerTask) {
     for _ in 0..RESTING_MAX_PAUSES {
         if shared.providers.parking((task.app, task.provider)).is_none() {
@@ -179,7 +178,7 @@ async fn wait_while_resting(shared: &PipelineContext, task: ProducerTask) {
 }
 
 async fn wait_for_progress(shared: &PipelineContext, progress: Notified<'_>) {
-    // `progress` was made before the look and hears what comes during this pause, too.
+    // `progress` was created before the books were read and also receives notifications during this pause.
     tokio::time::sleep(BREATH).await;
     tokio::select! {
         () = shared.stop.cancelled() => {}
@@ -192,7 +191,7 @@ async fn wait_for_progress(shared: &PipelineContext, progress: Notified<'_>) {
 mod tests {
     use super::*;
 
-    /// Expands an audience without an end; returns the sizes of its chunks, up to one that is full.
+    /// Expands an endless audience. Returns the sizes of its chunks up to the first full one.
     fn sizes(config: &PipelineConfig) -> Vec<usize> {
         let (mut devices, mut sizes) = (0, Vec::new());
         while sizes.last() != Some(&config.chunk_max_devices) {

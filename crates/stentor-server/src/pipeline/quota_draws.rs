@@ -1,4 +1,4 @@
-//! Draws from quotas that all nodes share: at most once a second, and at once when nothing was drawn for so long.
+//! Draws from quotas that all nodes share: at most once a second per node, and at once if the last draw was longer ago.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,22 @@ use super::shared::PipelineContext;
 
 /// Time between two draws of a node.
 const DRAW_INTERVAL: Duration = Duration::from_secs(1);
-/// Time after a draw that gave nothing. Nodes that begin together, as word of a campaign makes them, would draw in step and find each time
-/// what the first of them left; a part of a second that is no simple fraction leads to every place between the others' draws.
+/// Time after a draw that gave nothing. Nodes that start together, for example when a campaign is announced, would otherwise draw in step,
+/// and each would find only the tokens that the first left. A fraction of a second that is not simple moves their draws through all
+/// offsets.
 const EMPTY_INTERVAL: Duration = Duration::from_millis(1_382);
 
-/// Draws whenever something is missing, until told to stop.
+/// Draws whenever tokens are missing, until the pipeline stops.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while shared.stop.run_until_cancelled(shared.wakeups.quotas.notified()).await.is_some() {
         let began = Instant::now();
-        // Claims are gathered after the wake-up: whoever misses something later leaves a permit for the next draw.
+        // Claims are collected after the wake-up; one that arises later leaves a permit for the next draw.
         let rest = interval(draw(&shared).await).saturating_sub(began.elapsed());
         let _ = shared.stop.run_until_cancelled(tokio::time::sleep(rest)).await;
     }
 }
 
-/// Returns how long after a draw the next one is made.
+/// Returns the time between a draw and the next one.
 const fn interval(drawn: Option<u64>) -> Duration {
     match drawn {
         Some(0) => EMPTY_INTERVAL,
@@ -32,7 +33,7 @@ const fn interval(drawn: Option<u64>) -> Duration {
     }
 }
 
-/// Draws what is missing; returns how much it got, if it asked.
+/// Draws the missing tokens. Returns their number, or `None` if there were no claims or the store failed.
 async fn draw(shared: &PipelineContext) -> Option<u64> {
     let claims = shared.providers.claims();
     if claims.is_empty() {
@@ -47,7 +48,7 @@ async fn draw(shared: &PipelineContext) -> Option<u64> {
     };
     let (now, drawn) = (shared.now(), counts.iter().sum());
     for (claim, count) in claims.iter().zip(counts) {
-        // Before the dispatcher is woken, which takes from it at once.
+        // Before the dispatcher is woken, which uses the tokens at once.
         shared.providers.add(claim, count, now);
         if count > 0 {
             let lane = Lane { provider: claim.provider, app: claim.app, class: claim.class };

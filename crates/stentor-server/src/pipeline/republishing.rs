@@ -1,4 +1,4 @@
-//! Publishing queued chunks again, page by page.
+//! Publication of queued chunks again, page by page.
 
 use stentor_core::chunk::Ticket;
 use stentor_core::id::ChunkId;
@@ -10,7 +10,7 @@ use super::shared::PipelineContext;
 /// Most tickets in one call of the store.
 pub(super) const PAGE_MAX_COUNT: usize = 1_000;
 
-/// Why a duty could not be done this time.
+/// The reason why a duty failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DutyError {
     #[error(transparent)]
@@ -19,7 +19,8 @@ pub(super) enum DutyError {
     Queue(#[from] QueueError),
 }
 
-/// Publishes every queued chunk after one under a ticket made of its own, if one is.
+/// Publishes the tickets of all queued chunks after the chunk `after`, as changed by `change`; chunks for which it returns `None` are
+/// skipped.
 pub(super) async fn publish_queued(
     shared: &PipelineContext,
     after: ChunkId,
@@ -28,7 +29,7 @@ pub(super) async fn publish_queued(
     publish_pages(shared, after, change, false).await
 }
 
-/// Publishes queued chunks as [`publish_queued`] does, in place of the tickets that the queue has of them.
+/// Publishes queued chunks as [`publish_queued`] does, and replaces the tickets that the queue already has.
 pub(super) async fn publish_anew(
     shared: &PipelineContext,
     change: impl Fn(Ticket) -> Option<Ticket>,
@@ -50,11 +51,11 @@ async fn publish_pages(
         if !tickets.is_empty() {
             if is_anew {
                 let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
-                // Of a chunk that the queue has, publishing changes nothing.
+                // Withdrawn first: publishing a chunk that is already queued has no effect.
                 shared.queue.withdraw(&chunks).await?;
             }
             shared.queue.publish(&tickets).await?;
-            // After they are in the queue: a dispatcher woken before would use up the hint for nothing.
+            // After they are in the queue: a dispatcher woken earlier would find nothing there and use up the hint.
             shared.due_index.note(&tickets);
         }
     }

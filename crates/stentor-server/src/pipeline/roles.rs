@@ -1,17 +1,17 @@
-//! What a node does: all of it, unless it is told.
+//! The roles of a node: all of them, unless some are configured.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// One part of what a server does.
+/// One role of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeRole {
     /// Serves the API.
     Api,
-    /// Begins what is due, fires schedules, and hands what devices sent to webhooks.
+    /// Begins due messages, fires schedules, and sends upstream messages to webhooks.
     Scheduler,
     /// Expands audiences.
     Producer,
@@ -22,10 +22,10 @@ pub enum NodeRole {
 }
 
 impl NodeRole {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 5] = [Self::Api, Self::Scheduler, Self::Producer, Self::Consumer, Self::Gateway];
 
-    /// Returns its name.
+    /// Returns the name of the role.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,19 +53,19 @@ impl fmt::Display for NodeRole {
     }
 }
 
-/// The roles of a node; none named means all.
+/// The roles of a node; an empty list means all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct NodeRoles(Vec<NodeRole>);
 
 impl NodeRoles {
-    /// Names them; none for all.
+    /// Creates a set of roles; an empty list means all.
     #[must_use]
     pub const fn of(named: Vec<NodeRole>) -> Self {
         Self(named)
     }
 
-    /// Returns whether the node has a role.
+    /// Returns true if the node has the role.
     #[must_use]
     pub fn has(&self, role: NodeRole) -> bool {
         self.0.is_empty() || self.0.contains(&role)
@@ -77,7 +77,7 @@ impl NodeRoles {
         NodeRole::ALL.into_iter().filter(|role| self.has(*role)).map(NodeRole::name).collect()
     }
 
-    /// Returns whether the node has all of them.
+    /// Returns true if the node has all roles.
     #[must_use]
     pub fn are_all(&self) -> bool {
         NodeRole::ALL.into_iter().all(|role| self.has(role))

@@ -1,4 +1,4 @@
-//! Fires schedules that are due and wakes the starter for campaigns that are, then sleeps until the next is due.
+//! The scheduler: fires due schedules, wakes the starter for due campaigns, and sleeps until the next due time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,19 @@ use super::shared::{PipelineContext, sleep_until};
 
 /// Most schedules in one call of the store.
 const DUE_MAX_COUNT: usize = 100;
-/// Most ticks of one schedule in one look; others wait for the end of the look.
+/// Most ticks of one schedule in one round; the rest follow in the next round.
 const TICKS_MAX_COUNT: usize = 4;
-/// Shortest sleep, so that what cannot be started does not spin.
+/// Shortest sleep, so that work that cannot be started causes no busy loop.
 const SLEEP_MIN: Duration = Duration::from_millis(10);
 /// Sleep after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks for what is due until told to stop.
+/// Runs rounds until the pipeline stops.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while !shared.stop.is_cancelled() {
         let found = look(&shared).await;
         if let Err(error) = &found {
-            tracing::warn!(%error, "looking for what is due failed");
+            tracing::warn!(%error, "firing the due schedules failed");
         }
         let wait = sleep(&shared, found.is_ok());
         tokio::select! {
@@ -38,22 +38,22 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
     }
 }
 
-/// Fires what is due; what has been due meanwhile begins, whatever becomes of that.
+/// Fires due schedules and wakes the starter, even if firing fails.
 async fn look(shared: &PipelineContext) -> Result<(), StoreError> {
     let fired = fire_all(shared, shared.now()).await;
-    // Also after a failure: messages for later that have become due need no schedule.
+    // Also after a failure: messages for later that are due do not depend on schedules.
     shared.wakeups.starter.notify_one();
     fired
 }
 
-/// Fires schedules side by side, so that they share commits.
+/// Fires schedules concurrently, so that they share commits.
 async fn fire_all(shared: &PipelineContext, now: Timestamp) -> Result<(), StoreError> {
     let due = shared.store.due_schedules(now, DUE_MAX_COUNT).await?;
     let firing = due.iter().map(|schedule| fire_or_log(shared, schedule, now));
     join_all(firing).await.into_iter().collect()
 }
 
-/// Fires a schedule; one that turns out to be damaged fires no more.
+/// Fires a schedule and quarantines it if it is damaged.
 async fn fire_or_log(
     shared: &PipelineContext,
     schedule: &Schedule,
@@ -80,7 +80,7 @@ async fn sleep(shared: &PipelineContext, well: bool) {
     }
 }
 
-/// Fires a schedule's ticks that have come, by its rule for those that were missed: a few of them, the next look goes on.
+/// Fires a schedule's due ticks by its rule for missed ticks. Fires a few at a time; the next round continues.
 async fn fire(shared: &PipelineContext, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
     let Some(first) = schedule.next_due else { return Ok(()) };
     let recurrence = &schedule.recurrence;
@@ -93,7 +93,7 @@ async fn fire(shared: &PipelineContext, schedule: &Schedule, now: Timestamp) -> 
         let next = due.fire.first().copied().or(due.next);
         shared.store.fire(&skip(next)).await?;
     }
-    // One after the other: each writes when the schedule is due next, and the last word must be the latest.
+    // Sequential: each write sets the next due time of the schedule, and the last one must set the latest.
     for (at, instant) in due.fire.iter().enumerate().take(TICKS_MAX_COUNT) {
         let next_due = due.fire.get(at + 1).copied().or(due.next);
         fire_one(shared, schedule, *instant, next_due).await?;
@@ -101,16 +101,16 @@ async fn fire(shared: &PipelineContext, schedule: &Schedule, now: Timestamp) -> 
     Ok(())
 }
 
-/// Returns the instant at which an occurrence is due: its tick, or for audiences a little later, always by the same.
+/// Returns the due time of an occurrence: its tick, or for audiences slightly later, by the same offset each time.
 fn start_of(schedule: &Schedule, tick: Timestamp, spread: Duration) -> Timestamp {
     let within = if schedule.recurrence.exact { Duration::ZERO } else { spread };
     calendar::off_the_minute(tick, schedule.spec.target.class(), within, schedule.id.raw())
 }
 
-/// Sends one occurrence; a target that is gone skips it.
+/// Sends one occurrence. If its target no longer exists, the tick is skipped.
 ///
-/// The message is due at its tick or shortly after, not at the time of the look: its ttl counts from there, so that a
-/// tick made up for long after may end expired.
+/// The message is due at its tick or shortly after, not at the time of the check. Its ttl counts from there, so a tick that is caught up
+/// late may end expired.
 async fn fire_one(
     shared: &PipelineContext,
     schedule: &Schedule,
@@ -130,7 +130,7 @@ async fn fire_one(
     match shared.store.fire(&occurrence).await {
         Err(StoreError::NotFound(what)) => {
             tracing::warn!(schedule = %schedule.id, what, "a schedule's target is gone; its tick is skipped");
-            // The tick is used up all the same, or it would be found due at every look.
+            // The tick is used up all the same; otherwise every round would find it due.
             shared.store.fire(&Occurrence { message: None, ..occurrence }).await?;
             Ok(())
         }

@@ -1,25 +1,25 @@
-//! The one function that decides what outcomes mean: for the delivery, the token, the lane and the campaign.
+//! The function that interprets outcomes: for the delivery, the token, the lane and the campaign.
 //!
 //! It is pure: the same chunk, outcomes, policy, jitter and instant give the same settlement.
 //!
-//! Choices worth knowing:
-//! - One answer speaks for its delivery; only the share of such answers speaks for the push service (`evidence`). While most
-//!   fare well, a rate limit, a 5xx or a refused credential is that delivery's own affair: it waits apart, counts
-//!   against `max_attempts`, and rests nobody else.
-//! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
-//!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
-//! - Where too little was seen to tell, the attempt is numbered, so that the next one is known as a repetition, and ends nothing.
-//! - Tokens that all belong to another sender, in each of the first answers of an audience, mean the credential, whatever it
-//!   was good for before: the lane rests, no delivery ends, no token is touched. While it rests the same is true of every
-//!   such answer, and one accepted message ends the suspicion. The first few of small chunks are asked again before they count.
-//! - Such a number lets no wait grow. So what a service could not take, without saying for how long, waits as long again as
-//!   its message is old, up to half a minute.
-//! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so
-//!   that a delivery is never called too late before it is. Only ttl 0, which means one attempt, ends at once.
-//! - A payload refused by each of the first ten answers, or of a whole smaller audience, ends the campaign at that provider
-//!   alone: what one push service does not take, another may.
-//! - Once an attempt may have reached a device unseen, every later record of that delivery is marked ambiguous.
-//! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the children few.
+//! Design decisions:
+//! - One answer concerns its delivery; only the share of such answers concerns the push service (`evidence`). While most deliveries
+//!   succeed, a rate limit, a 5xx or a refused credential counts for that delivery alone: it waits separately, counts against
+//!   `max_attempts`, and pauses no other delivery.
+//! - A refusal or deferral because of our credential or of the push service as a whole never ends a delivery and does not count against
+//!   `max_attempts`: the delivery continues in a child chunk that keeps its attempt number.
+//! - If too few answers are known, the attempt gets a number, so that the next one is known to be a retry, and ends nothing.
+//! - If every token among the first answers of an audience belongs to another sender, the cause is the credential, even if it was good
+//!   before. The lane rests, no delivery ends, no token is changed. While it rests, every such answer is treated the same way, and one
+//!   accepted message ends the suspicion. Such answers in small chunks are retried a few times before they count.
+//! - An attempt number that stays the same does not lengthen the wait. If a service could not take a delivery and named no retry time, the
+//!   delivery therefore waits as long again as its message is old, up to half a minute.
+//! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so that no delivery is
+//!   reported expired before it is. Only ttl 0, which means one attempt, ends at once.
+//! - A payload refused by each of the first ten answers, or by all of a smaller audience, ends the campaign at that provider alone, because
+//!   another push service may accept it.
+//! - Once an attempt may have reached a device without an answer, every later record of that delivery is marked ambiguous.
+//! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the number of children low.
 
 pub mod evidence;
 mod foreign;
@@ -42,50 +42,51 @@ use evidence::{ProviderStanding, TroubleSource};
 use foreign::{Foreign, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
-/// Wait asked for by a push service that throttles without saying for how long.
+/// Wait after a throttling response without a retry time.
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
-/// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
+/// Fewest refusals of a payload that end the campaign at a provider, so that a few chance refusals do not stop a large audience.
 const STOP_MIN_ANSWERS: u64 = 10;
-/// Longest wait that a service which is down for a delivery, and does not say for how long, causes by itself.
+/// Longest wait after an unavailable service without a retry time.
 const UNAVAILABLE_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Longest Retry-After that is believed.
+/// Longest Retry-After that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// Why a lane must rest.
+/// The reason why a lane must rest, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parking {
-    /// Not before; `None` means until the credential changes, or is tried again after a long while.
+    /// End of the rest; `None` means until the credential changes, or a probe succeeds after a long wait.
     pub until: Option<Timestamp>,
-    /// The cause, in the words of the ledger.
+    /// The cause, as a reason of the ledger.
     pub reason: Reason,
     /// A sentence for the operator.
     pub detail: String,
 }
 
-/// How many deliveries, of those that were not tried before, the push service answered, whatever it said, and how many it did not, asked or not.
+/// Numbers of deliveries answered by the push service, with any answer, and of deliveries not answered, whether they were sent or not.
+/// Failures of repeated attempts are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AnswerCounts {
     /// Attempts with an answer about the device or the message.
     pub answered: u32,
-    /// Attempts that met a service that is down, or silent.
+    /// Attempts without an answer, or with an unavailable service.
     pub unanswered: u32,
 }
 
-/// What one chunk's outcomes mean.
+/// The interpretation of one chunk's outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// For the store.
+    /// The settlement for the store.
     pub settlement: Settlement,
-    /// For the lane, when it must rest.
+    /// The rest of the lane, if it must rest.
     pub parking: Option<Parking>,
-    /// For the lane, to notice a service that is down.
+    /// The counts by which the lane's breaker notices a service that is down.
     pub health: AnswerCounts,
 }
 
-/// Decides what the outcomes of a leased chunk mean.
+/// Interprets the outcomes of a leased chunk.
 ///
-/// `outcomes` belong to the first positions with [`SendDecision::Send`], in order; the positions after them were withheld (the
-/// message was too late or the lane was closed) and are not attempts. `jitter` is a number in 0..1.
+/// `outcomes` belong to the first positions with [`SendDecision::Send`], in order. The positions after them were withheld, because the
+/// message was expired or the lane closed, and are not attempts. `jitter` is a number in 0..1.
 #[must_use]
 pub fn settle(
     chunk: &LeasedChunk,
@@ -95,11 +96,11 @@ pub fn settle(
     jitter: f64,
     now: Timestamp,
 ) -> Settled {
-    // From all outcomes at once: one refused token says nothing, and each position is judged by it.
+    // From all outcomes at once, because a single refused token proves nothing and the result applies to each position.
     let foreign = foreign(chunk, outcomes, standing);
     let context = SettleContext { chunk, policy, jitter, now, standing, foreign };
     let others = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Accepted));
-    // Before any position is judged: those withheld wait for as long as the lane rests.
+    // Before any position is judged, because withheld positions wait for as long as the lane rests.
     let parking = others.filter_map(|outcome| context.parking(outcome)).reduce(longer);
     let mut builder = SettlementBuilder {
         records: Vec::with_capacity(chunk.devices.len()),
@@ -131,42 +132,43 @@ pub fn settle(
     Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
 }
 
-/// Returns whether the troubles of a chunk say nothing about the push service, because its deliveries had them before; of a
-/// probe any answer is better than none.
+/// Returns true if failures of a chunk say nothing about the push service, because its deliveries failed before. A probe's failures always
+/// count.
 pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
     chunk.attempt > 1 && !is_probe
 }
 
-/// Returns whether anything of it may have reached the push service.
+/// Returns true if any of it may have reached the push service.
 pub(crate) const fn is_attempt(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Unsent { .. })
 }
 
-/// Returns whether an outcome speaks of our credential, or asks everybody to wait, if it speaks for the push service.
+/// Returns true if an outcome closes the lane, provided that it concerns the push service: a problem of our credential, or a request to
+/// wait.
 #[must_use]
 fn closes_lane(outcome: &Outcome) -> bool {
     parking(outcome, Timestamp::default()).is_some()
 }
 
-/// What decides about one position.
+/// The context for judging one position.
 struct SettleContext<'a> {
     chunk: &'a LeasedChunk,
     policy: &'a RetryPolicy,
     jitter: f64,
     now: Timestamp,
     standing: ProviderStanding,
-    /// What it means when every device belongs to another sender.
+    /// The meaning of answers that all tokens belong to another sender.
     foreign: Foreign,
 }
 
-/// What becomes of one position.
+/// The decision for one position.
 #[derive(Debug, Clone, Copy)]
 struct Decision {
     record: Record,
     again: Option<RetryKey>,
 }
 
-/// When a position is tried again: the key of its child chunk.
+/// The retry of a position: the key of its child chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RetryKey {
     due_at: Timestamp,
@@ -174,30 +176,30 @@ struct RetryKey {
     ambiguous: bool,
 }
 
-/// The intent to try again.
+/// The intention to retry.
 #[derive(Debug, Clone, Copy)]
 struct RetryIntent {
     reason: Reason,
     count: Count,
     floor: Option<Duration>,
-    /// Whether to wait as long again as the message is old.
+    /// True to wait as long again as the message is old.
     grows: bool,
     ambiguous: bool,
 }
 
-/// How an attempt counts.
+/// The way an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Count {
-    /// Not at all: it was not the delivery's affair.
+    /// Not counted: the cause was outside the delivery.
     Not,
-    /// As one that the next repeats.
+    /// Numbered, so that the next attempt is known to be a retry.
     Repeats,
-    /// As well against `max_attempts`.
+    /// Numbered, and counted against `max_attempts`.
     Limited,
 }
 
 impl SettleContext<'_> {
-    /// Returns whether, and for how long, an outcome closes the lane.
+    /// Returns the rest of the lane that an outcome causes, if any.
     fn parking(&self, outcome: &Outcome) -> Option<Parking> {
         if self.foreign == Foreign::Credential {
             let reason = Reason::SenderMismatch;
@@ -206,19 +208,20 @@ impl SettleContext<'_> {
         self.is_beyond_delivery(outcome).then(|| parking(outcome, self.now)).flatten()
     }
 
-    /// Returns whether an outcome speaks for the push service or the credential, and not for its delivery alone.
+    /// Returns true if an outcome concerns the push service or the credential, and not only its delivery.
     fn is_beyond_delivery(&self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Rejected { .. } | Outcome::Unavailable { scope: OutcomeScope::Credential, .. } => {
                 self.standing.credential_refused
             }
-            // Not sent because most answers asked to wait; or the quota that was exceeded is named as the sender's own.
+            // `Unsent`: held back because most answers requested a wait. `Throttled`: the push service names the exceeded quota as the
+            // sender's own.
             Outcome::Unsent { .. } | Outcome::Throttled { scope: OutcomeScope::Service, .. } => true,
             _ => self.standing.trouble == TroubleSource::Service,
         }
     }
 
-    /// Returns how an outcome that ends nothing is tried again.
+    /// Returns the retry of an outcome that ends nothing.
     fn intent(&self, outcome: &Outcome) -> RetryIntent {
         let intent = intent(outcome);
         match self.foreign {
@@ -271,7 +274,7 @@ impl SettleContext<'_> {
         }
         let floor = if intent.grows { self.age() } else { intent.floor };
         let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, floor));
-        // At its end at the latest: there it ends as expired, and is not called so any earlier.
+        // Due at its end at the latest: there it ends as expired, and not earlier.
         let due_at = self.now.plus(wait).min(message.expires_at());
         let attempt = self.chunk.attempt.saturating_add(u16::from(intent.count != Count::Not));
         Decision {
@@ -280,13 +283,13 @@ impl SettleContext<'_> {
         }
     }
 
-    /// Returns how old the message is, up to the longest wait that follows from it; `None` while that asks for no wait.
+    /// Returns the age of the message, up to the longest wait that follows from it; `None` while it is below the base wait.
     fn age(&self) -> Option<Duration> {
         let age = self.now.since(self.chunk.message.due_at).min(UNAVAILABLE_WAIT_MAX);
         (age >= self.policy.base).then_some(age)
     }
 
-    /// Decides about a position of which nothing was sent.
+    /// Decides about a position that was not sent.
     fn withheld(&self, parking: Option<&Parking>) -> Decision {
         if self.chunk.message.is_expired(self.now) {
             return self.end(DeliveryState::Expired, Reason::TtlPassed);
@@ -294,24 +297,24 @@ impl SettleContext<'_> {
         let reason = parking.map_or(Reason::None, |parking| parking.reason);
         let until = parking.and_then(|parking| parking.until).unwrap_or(self.now);
         let zero_ttl = self.chunk.message.spec.ttl.as_seconds() == 0;
-        // With ttl 0 it expires when it is due: bounded by that, it would come back at once.
+        // With ttl 0 the message expires at its due time; limited by that, it would come back at once.
         let due_at = if zero_ttl { until } else { until.min(self.chunk.message.expires_at()) };
         let again = RetryKey { due_at, attempt: self.chunk.attempt, ambiguous: self.chunk.ambiguous };
         Decision { again: Some(again), ..self.end(DeliveryState::Queued, reason) }
     }
 
-    /// Stops a campaign at a provider that refuses its payload for everybody asked so far.
+    /// Stops a campaign at a provider if every answer so far refused its payload.
     fn stop(&self, outcomes: &[Outcome]) -> Option<Stop> {
         let wide =
             self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == TrafficClass::Bulk;
         let first = refused_payload(outcomes.first()?)?;
         let all = outcomes.iter().all(|outcome| refused_payload(outcome).is_some());
         let enough = outcomes.len() as u64 >= self.answers_to_stop();
-        // One accepted anywhere shows that the payload can be taken.
+        // One accepted delivery proves that the payload is acceptable.
         if !wide || !all || !enough || self.chunk.tally.accepted > 0 {
             return None;
         }
-        // Only now, where the campaign stops: this is decided for each chunk that is settled.
+        // Built only if the campaign stops, because this check runs for each settled chunk.
         let detail = format!(
             "{} refuses this message for every one of the first {} devices ({first}) and has accepted it for none: \
              correct the content and send it again",
@@ -321,7 +324,7 @@ impl SettleContext<'_> {
         Some(Stop { reason: Reason::PayloadRefused, detail })
     }
 
-    /// Returns how many must refuse before the rest is not asked: a few, or all that can be asked of a smaller audience.
+    /// Returns the number of refusals that stop the campaign: a few, or all deliveries of a smaller audience.
     fn answers_to_stop(&self) -> u64 {
         let silent =
             self.chunk.decisions.iter().filter(|decision| **decision != SendDecision::Send).count() as u64;
@@ -329,7 +332,7 @@ impl SettleContext<'_> {
     }
 }
 
-/// Records, token changes and children in the making.
+/// Collects records, token changes and children.
 #[derive(Default)]
 struct SettlementBuilder {
     records: Vec<Record>,
@@ -351,7 +354,7 @@ fn child((again, positions): (RetryKey, Vec<u32>)) -> Child {
     Child { positions, due_at, attempt, ambiguous }
 }
 
-/// Returns how an outcome is tried again that speaks for the push service, if it can.
+/// Returns the retry of an outcome that concerns the push service.
 fn intent(outcome: &Outcome) -> RetryIntent {
     let intent = |reason, count, floor: Option<Duration>| RetryIntent {
         reason,
@@ -379,7 +382,7 @@ fn intent(outcome: &Outcome) -> RetryIntent {
     }
 }
 
-/// Returns whether, and for how long, an outcome closes the lane.
+/// Returns the rest of the lane that an outcome causes, if any.
 fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
     let rest = |wait: Duration| Some(now.plus(wait.min(RETRY_AFTER_MAX)));
     let (until, reason) = match *outcome {
@@ -407,7 +410,7 @@ fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
     Some(Parking { until, reason, detail: detail(reason) })
 }
 
-/// Returns why a lane rests, in a sentence.
+/// Describes the reason of a rest in a sentence.
 pub(crate) fn detail(reason: Reason) -> String {
     match reason {
         Reason::Throttled => "the push service asks to slow down",
@@ -426,7 +429,7 @@ pub(crate) fn detail(reason: Reason) -> String {
     .to_owned()
 }
 
-/// Keeps the parking that lasts longer; without an end is longest.
+/// Returns the parking that ends later; one without an end is the longest.
 fn longer(one: Parking, other: Parking) -> Parking {
     let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
     if end(&other) > end(&one) { other } else { one }
@@ -439,7 +442,7 @@ fn refused_payload(outcome: &Outcome) -> Option<Reason> {
     }
 }
 
-/// Counts the attempts that were answered and those that were not; what fails that is `repeated` tells nothing.
+/// Counts the attempts that were answered and those that were not. Failures of `repeated` attempts are not counted.
 pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> AnswerCounts {
     outcomes.iter().fold(AnswerCounts::default(), |mut health, outcome| {
         match outcome {

@@ -1,4 +1,4 @@
-//! Writes settlements: gathers all that wait into one transaction, then publishes children and takes tickets off.
+//! The settler: writes all waiting settlements in one transaction, then publishes their children and acknowledges their tickets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::settler_inbox::{Continuation, LeaseParts, SettlerWork};
 use super::shared::PipelineContext;
 use super::store_retry::{ChunkWrite, retry_until_written};
 
-/// Writes until told to stop and nothing is left.
+/// Writes until `stop` is cancelled and nothing is left.
 pub(crate) async fn run(
     shared: Arc<PipelineContext>,
     (class, mut works): (TrafficClass, mpsc::Receiver<SettlerWork>),
@@ -28,7 +28,7 @@ pub(crate) async fn run(
     let mut gathered = Vec::with_capacity(max);
     loop {
         let count = tokio::select! {
-            // What has come first: the stop only closes the way in, and what waits by then is still written.
+            // Received work first: the stop only closes the channel, and work that is already in it is still written.
             biased;
             count = works.recv_many(&mut gathered, max) => count,
             () = stop.cancelled(), if !works.is_closed() => {
@@ -61,30 +61,29 @@ async fn write(shared: &Arc<PipelineContext>, class: TrafficClass, works: impl I
         let mut late = Vec::new();
         let (tickets, is_certain) = settle(shared, settlements, &mut waiting, &mut late).await;
         late.into_iter().for_each(|one| put_off(shared, class, one, (&mut settled, &mut waiting)));
-        // Connected devices wait for it, and what they confirm must find a settled chunk: after the commit, before
-        // all else.
+        // Connected devices wait for it, and their confirmations must find a settled chunk. Hence directly after the commit.
         feed_devices(shared, &mut settled, is_certain);
         if class == TrafficClass::Bulk {
             shared.store_latency.note_settlement(began.elapsed());
         }
-        // Counted before they are published: an app that asks in between would find room that they are about to take.
+        // Counted before they are published; otherwise an app could get the room that they are about to take.
         shared.note_queued(&tickets);
         shared.publish(&tickets).await;
-        // After its children were published: a crash in between leaves a ticket that is void, the other order a chunk
-        // that only the janitor finds.
+        // After its children were published: a crash in between leaves a void ticket. In the other order it would leave a chunk that only
+        // the janitor finds.
         give_back(shared, settled).await;
     }
-    // Last: nobody waits for what goes back.
+    // Last, because no task waits for released chunks.
     release(shared, released).await;
-    // After everything: producers read the books, and dispatchers the budget, as this write leaves them.
+    // At the very end: producers read the books, and dispatchers the budget, as left by this write.
     shared.wakeups.progress.notify_waiters();
     shared.due_index.wake_all();
 }
 
-/// The delay of outcomes that could not be written while the rest could.
+/// Delay of settlements that could not be written while others could.
 const LATE_PAUSE: Duration = Duration::from_secs(5);
 
-/// Lets a settlement come again later, with all that it holds: others have their turn before it.
+/// Defers a settlement with all its resources, so that others go first.
 fn put_off(
     shared: &Arc<PipelineContext>,
     class: TrafficClass,
@@ -97,15 +96,15 @@ fn put_off(
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         tokio::time::sleep(LATE_PAUSE).await;
-        // After the end of the settler its lease runs out.
+        // If the settler has ended, the lease expires.
         let _ = shared.settlers.of(class).send(work).await;
     });
 }
 
-/// Who waits for the chunks in which something of these goes on.
+/// Tasks that wait for the child chunk with their awaited deliveries, by parent chunk.
 type AwaitedChunks = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 
-/// Writes settlements in one transaction, or each alone when that cannot be; returns the children, and whether all were written.
+/// Writes settlements in one transaction, or each alone if that fails. Returns the children, and true if all were written.
 async fn settle(
     shared: &PipelineContext,
     settlements: Vec<Settlement>,
@@ -115,13 +114,13 @@ async fn settle(
     let asked = settlements.len();
     let replies =
         retry_until_written(shared, settlements, Some(late), |some| shared.store.settle(some)).await;
-    // A reply that is missing was given up, and of a stale one somebody else decides: the ledger may say otherwise
-    // than what is told.
+    // A missing reply means that the chunk was given up, and a stale one that another holder of the lease settles it. In both cases the
+    // ledger may differ from these outcomes.
     let is_certain = replies.len() == asked && !replies.contains(&SettleReply::Stale);
     (replies.into_iter().flat_map(|reply| children(shared, reply, waiting)).collect(), is_certain)
 }
 
-/// Notifies whoever brings messages to connected devices what is on disk now.
+/// Notifies the feed of connected devices of the chunks that are on disk.
 fn feed_devices(shared: &PipelineContext, settled: &mut [(ChunkId, LeaseParts)], is_certain: bool) {
     for chunk in settled.iter_mut().filter_map(|(_, over)| over.settled_chunk.take()) {
         if let Some(feed) = &shared.settled_feed {
@@ -136,7 +135,7 @@ impl ChunkWrite for Settlement {
     }
 }
 
-/// A lease that is given back.
+/// A lease that is released.
 #[derive(Clone, Copy)]
 struct GivenBack(ChunkId, u32);
 
@@ -149,7 +148,7 @@ impl ChunkWrite for GivenBack {
 fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut AwaitedChunks) -> Vec<Ticket> {
     match reply {
         SettleReply::Settled { tickets, awaited } => {
-            // Kept before the parent's lease is let go; where nobody waits any more it runs out.
+            // Kept before the parent's lease is dropped. If no task waits any more, it expires.
             let continuation = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
             if let Some((awaited, tell)) = continuation {
                 let guard = shared.lease_table.keep(awaited.lease.chunk, awaited.lease.epoch, None);
@@ -175,7 +174,7 @@ async fn give_back(shared: &PipelineContext, settled: Vec<(ChunkId, LeaseParts)>
 }
 
 async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Timestamp, LeaseParts)>) {
-    // By due time: one call of store and queue gives back whatever is due at the same instant.
+    // Sorted by due time, because one call of the store and the queue releases all chunks of one due time.
     released.sort_by_key(|(_, _, due_at, _)| *due_at);
     while let Some(due_at) = released.last().map(|(_, _, due_at, _)| *due_at) {
         let start = released.partition_point(|(_, _, due, _)| *due < due_at);
@@ -186,7 +185,7 @@ async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Time
             shared.store.release(&some, due_at).await
         };
         let _ = retry_until_written(shared, chunks, None, give_back).await;
-        // The rows first: whoever takes the ticket must find a chunk that nobody holds.
+        // Rows first: the next holder of a ticket must find a chunk that is not leased.
         let leases = group.into_iter().filter_map(|(.., over)| over.lease).collect();
         shared.nack(leases, due_at).await;
     }

@@ -1,4 +1,4 @@
-//! The way to the settlers: what they are asked to write.
+//! The channels to the settlers, and the work sent through them.
 
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::ChunkId;
@@ -12,14 +12,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::budget::Reservation;
 use super::lease_table::LeaseGuard;
 
-/// The ways to the settlers: single messages have one of their own, so that they wait for no audience's commit.
+/// The channels to the settlers. Single messages have their own, so that they wait for no audience's commit.
 pub(crate) struct Settlers {
     urgent: mpsc::Sender<SettlerWork>,
     bulk: mpsc::Sender<SettlerWork>,
 }
 
 impl Settlers {
-    /// Returns the way to a class's settler.
+    /// Returns the channel to a class's settler.
     pub(crate) const fn of(&self, class: TrafficClass) -> &mpsc::Sender<SettlerWork> {
         match class {
             TrafficClass::Urgent => &self.urgent,
@@ -28,34 +28,34 @@ impl Settlers {
     }
 }
 
-/// Where settlements of each class come in.
+/// The receiving ends by class.
 pub(crate) type Inboxes = [(TrafficClass, mpsc::Receiver<SettlerWork>); 2];
 
-/// Makes the ways, each for up to `max` chunks that wait.
+/// Creates the channels, each for up to `max` waiting chunks.
 pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
     let ((urgent, urgently), (bulk, in_bulk)) = (mpsc::channel(max), mpsc::channel(max));
     (Settlers { urgent, bulk }, [(TrafficClass::Urgent, urgently), (TrafficClass::Bulk, in_bulk)])
 }
 
-/// What is over, and what it held.
+/// The resources of a finished chunk.
 pub(crate) struct LeaseParts {
-    /// Its ticket's lease; none of what is late of a chunk.
+    /// The lease of its ticket; `None` for the late part of a chunk.
     pub(crate) lease: Option<QueueLease>,
     /// Its share of the budget.
     pub(crate) hold: Reservation,
-    /// Keeps the lease from running out.
+    /// Keeps the lease from expiring.
     pub(crate) guard: LeaseGuard,
-    /// What connected devices are to be given once it is settled.
+    /// The part that connected devices receive once it is settled.
     pub(crate) settled_chunk: Option<SettledChunk>,
 }
 
-/// The chunk in which goes on what is awaited, and what keeps its lease from running out.
+/// The chunk in which awaited deliveries continue, and the guard of its lease.
 pub(crate) type Continuation = (Awaited, LeaseGuard);
 
-/// What the settler is asked to write.
+/// Work for a settler.
 pub(crate) enum SettlerWork {
-    /// A chunk was sent, or needed no sending; who waits is told of the chunk in which the awaited goes on.
+    /// A chunk was sent, or needed no sending. The sender passes the chunk in which awaited deliveries continue.
     Settle(Settlement, LeaseParts, Option<oneshot::Sender<Continuation>>),
-    /// A chunk of which not a byte was sent goes back.
+    /// A chunk was not sent at all and is released.
     Release(ChunkId, u32, Timestamp, LeaseParts),
 }

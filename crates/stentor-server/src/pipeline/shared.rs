@@ -1,4 +1,4 @@
-//! What all parts of the pipeline have in common.
+//! The state shared by all parts of the pipeline.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -35,10 +35,10 @@ use super::stats::DispatchMeter;
 use super::store_latency::StoreLatency;
 use super::supervisor::Supervisor;
 
-/// Most chunks of which it is remembered how often they could not be leased.
+/// Most chunks for which failed leases are counted.
 const REFUSED_MAX_COUNT: usize = 10_000;
 
-/// Everything that the tasks of one pipeline share.
+/// State shared by the tasks of one pipeline.
 pub(crate) struct PipelineContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) queue: Arc<dyn Queue>,
@@ -57,9 +57,9 @@ pub(crate) struct PipelineContext {
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
     pub(crate) settled_feed: Option<Arc<dyn SettledFeed>>,
-    /// Nothing is leased or expanded any more.
+    /// Cancelled when leasing and expanding end.
     pub(crate) stop: CancellationToken,
-    /// Batches are no longer waited for.
+    /// Cancelled when batches are no longer waited for.
     pub(crate) cut: CancellationToken,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) wakeups: Wakeups,
@@ -67,28 +67,28 @@ pub(crate) struct PipelineContext {
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
     admission: AdmissionControl,
     pub(crate) producers: AtomicUsize,
-    /// Credentials get their access tokens and connections, as they do once, at the start.
+    /// True while credentials get their access tokens and connections, which happens once at the start.
     pub(crate) getting_ready: AtomicBool,
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
     pub(crate) quarantined: AtomicU64,
-    /// Chunks that could not be leased while others could, with how often.
+    /// Chunks that could not be leased while others could, with the number of failures.
     refused: Mutex<HashMap<ChunkId, u32>>,
     pub(crate) recovery: Recovery,
-    /// Whether the clock jumped forward.
+    /// Detects a clock that jumped forward.
     clock_jumps: Mutex<ClockJumpDetector>,
 }
 
-/// What wakes the parts that sleep.
+/// Wake-ups of sleeping parts.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     /// A schedule, or a message for later, was accepted.
     pub(crate) scheduler: Notify,
-    /// Something for later is due.
+    /// A message for later is due.
     pub(crate) starter: Notify,
     /// A campaign may need producers.
     pub(crate) producers: Notify,
-    /// Something was settled.
+    /// A chunk was settled.
     pub(crate) progress: Notify,
     /// A lane waits for its share of a quota.
     pub(crate) quotas: Notify,
@@ -97,7 +97,7 @@ pub(crate) struct Wakeups {
 }
 
 impl PipelineContext {
-    /// Puts everything together; `known` is the instant of the last thing that the store knew before this start.
+    /// Builds the context; `known` is the last instant recorded in the store before this start.
     pub(crate) fn new(
         deps: Deps,
         config: PipelineConfig,
@@ -165,12 +165,12 @@ impl PipelineContext {
         self.clock.now()
     }
 
-    /// Returns whether the clock is believed enough to forget what is old by it.
+    /// Returns true if the clock is trusted enough to delete old records.
     pub(crate) fn may_forget(&self) -> bool {
         self.clock_jumps.lock().unwrap_or_else(PoisonError::into_inner).look(Instant::now(), self.now())
     }
 
-    /// Returns the terms under which chunks are leased now.
+    /// Returns the terms of a lease that is taken now.
     pub(crate) fn lease(&self, class: TrafficClass) -> LeaseTerms {
         let now = self.now();
         LeaseTerms {
@@ -181,10 +181,10 @@ impl PipelineContext {
         }
     }
 
-    /// Returns the part of its audiences that a lane may have unsettled.
+    /// Returns the most deliveries of its audiences that a lane may have unsettled.
     pub(crate) fn share(&self, lane: ProviderKey) -> u64 {
         let is_careful = self.budget.is_careful();
-        // A quota bounds what is in flight by itself, and is to be used whatever the latency.
+        // A quota limits the deliveries in flight by itself, and must be usable at any latency.
         match !is_careful && self.providers.has_quota(lane) {
             true => u64::MAX,
             false => self.audiences.share(lane, is_careful),
@@ -196,9 +196,10 @@ impl PipelineContext {
         self.meters.get(&kind).cloned().unwrap_or_default()
     }
 
-    /// Publishes tickets and wakes who serves them; what the queue refuses now is published again later.
+    /// Publishes tickets and wakes their dispatchers. Tickets that the queue refuses are published again later.
     pub(crate) async fn publish(&self, tickets: &[Ticket]) {
-        // Who sends finds them in the store; a queue of this node's own would keep them for nobody.
+        // Without the consumer role, a private queue would keep tickets that no dispatcher reads. The sending nodes find the chunks in the
+        // store.
         if tickets.is_empty() || !self.publishes() {
             return;
         }
@@ -206,18 +207,18 @@ impl PipelineContext {
             report_queue_failure(&error, "publishing failed; the janitor will publish again");
             self.wakeups.republish.notify_one();
         }
-        // After they are in the queue: a dispatcher that is woken before finds nothing there, and the hint is used
-        // up. Also after a failure, for some may be in.
+        // After they are in the queue: a dispatcher woken earlier would find nothing there and use up the hint. Also after a failure,
+        // because some may be in the queue.
         self.due_index.note(tickets);
     }
 
-    /// Returns whether tickets that it publishes are taken off again, here or elsewhere.
+    /// Returns true if published tickets are consumed, here or on another node.
     pub(crate) fn publishes(&self) -> bool {
         self.shares_queue || self.roles.has(NodeRole::Consumer)
     }
 
-    /// Publishes what waits again of chunks that were paused when they should have been leased: a campaign that was resumed
-    /// before their tickets were taken off had published them in vain.
+    /// Publishes waiting chunks that were paused when their lease was tried. If the campaign was resumed while their tickets were still in
+    /// the queue, publishing them then had no effect.
     pub(crate) async fn publish_resumed(&self, chunks: &[ChunkId]) {
         if chunks.is_empty() {
             return;
@@ -225,13 +226,13 @@ impl PipelineContext {
         match self.store.waiting(chunks).await {
             Ok(tickets) => self.publish(&tickets).await,
             Err(error) => {
-                tracing::warn!(%error, "paused chunks could not be looked at again; the janitor will publish again");
+                tracing::warn!(%error, "paused chunks could not be read again; the janitor will publish again");
                 self.wakeups.republish.notify_one();
             }
         }
     }
 
-    /// Takes tickets off the queue; a failure only leaves tickets that are found void later.
+    /// Removes tickets from the queue. After a failure they remain and are found void later.
     pub(crate) async fn ack(&self, leases: Vec<QueueLease>) {
         if leases.is_empty() {
             return;
@@ -242,7 +243,7 @@ impl PipelineContext {
         }
     }
 
-    /// Puts tickets back; a failure only makes them wait for their lease to run out.
+    /// Returns tickets to the queue. After a failure they wait for their lease to expire.
     pub(crate) async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) {
         if leases.is_empty() {
             return;
@@ -255,27 +256,27 @@ impl PipelineContext {
         lanes.into_iter().for_each(|lane| self.due_index.insert(lane, due_at));
     }
 
-    /// Quarantines a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
+    /// Quarantines a chunk that can neither be leased nor settled, so that it delays no other. Returns true if that was written.
     pub(crate) async fn quarantine(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
         match self.store.quarantine(chunk, epoch, self.now()).await {
             Ok(was_there) => {
                 tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
                 self.quarantined.fetch_add(u64::from(was_there), Ordering::Relaxed);
-                // After the write: a producer that waits for its books reads them now.
+                // After the write, so that a waiting producer reads the new books.
                 self.wakeups.progress.notify_waiters();
                 true
             }
             Err(error) => {
-                tracing::error!(%chunk, %why, %error, "a chunk cannot be worked on, nor be set aside");
+                tracing::error!(%chunk, %why, %error, "a chunk can be neither processed nor set aside");
                 false
             }
         }
     }
 
-    /// Notes that a chunk could not be leased though others can; returns how often that happened.
+    /// Records that a chunk could not be leased although others could. Returns the number of such failures.
     pub(crate) fn note_refused(&self, chunk: ChunkId) -> u32 {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        // Forgotten all at once: a chunk that is counted anew only takes a few more tries until it is given up.
+        // Cleared all at once: a chunk counted from zero again only takes a few more tries until it is given up.
         if refused.len() >= REFUSED_MAX_COUNT {
             refused.clear();
         }
@@ -284,18 +285,18 @@ impl PipelineContext {
         *tries
     }
 
-    /// Notes chunks on their way to the queue.
+    /// Counts chunks on their way to the queue.
     pub(crate) fn note_queued(&self, tickets: &[Ticket]) {
         self.admission.note(tickets);
     }
 
-    /// Returns whether an app may queue more of what can be sent, beside what is about to be accepted before it.
+    /// Returns true if an app may queue another message that can be sent, in addition to `before` messages about to be accepted.
     pub(crate) fn has_room(&self, app: AppId, before: u64) -> bool {
         let BacklogSize { of_all, of_app } = self.backlog.size(app);
         self.admission.is_open_to(app, BacklogSize { of_all: of_all + before, of_app: of_app + before })
     }
 
-    /// Lists those credentials of an app for which no more may wait.
+    /// Lists the credentials of an app that have reached their limit of waiting chunks.
     pub(crate) fn full_lanes(&self, app: AppId) -> Vec<FullLane> {
         let lanes = ProviderKind::ALL
             .iter()
@@ -308,20 +309,20 @@ impl PipelineContext {
             .collect()
     }
 
-    /// Returns whether more of an audience may be queued.
+    /// Returns true if more of an audience may be queued.
     pub(crate) fn may_expand(&self, key: ProviderKey) -> bool {
         self.has_room(key.0, 0) && self.admission.full_lane(key).is_none()
     }
 
-    /// Keeps what the queue holds, and reminds the dispatchers of it.
+    /// Stores the depths of the queue and passes them to admission control and the due index.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
         self.admission.count(&depths, self.providers.resting());
-        // After the counts: who is woken asks for room.
+        // After the counts, because woken producers query them.
         self.due_index.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }
 
-    /// Lists the lanes that rest though something of theirs is in the queue: it will do as their probe.
+    /// Lists the lanes that rest and have tickets in the queue, one of which can serve as the probe.
     pub(crate) fn resting_lanes(&self) -> HashSet<Lane> {
         let resting = self.providers.resting();
         let depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
@@ -336,7 +337,7 @@ pub(crate) async fn sleep_until(clock: &dyn Clock, instant: Timestamp, longest: 
     tokio::time::sleep(wait).await;
 }
 
-/// Notes a failure of the queue in the log, now and then: one cause makes every lane fail.
+/// Logs a failure of the queue, rate limited, because one cause makes every lane fail.
 pub(super) fn report_queue_failure(error: &QueueError, what: &str) {
     static QUEUE_TROUBLES: RepeatedWord = RepeatedWord::new();
     if let Some(kept_back) = QUEUE_TROUBLES.may_say(std::time::Instant::now()) {

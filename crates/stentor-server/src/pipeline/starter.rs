@@ -1,4 +1,4 @@
-//! Begins what is due, be it since it was accepted or by its time: in groups, each in one transaction.
+//! The starter: begins due messages, new ones and scheduled ones, in groups of one transaction each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::shared::PipelineContext;
 /// Pause after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Begins whatever arrives until told to stop.
+/// Begins due messages until the pipeline stops.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while !shared.stop.is_cancelled() {
         match start(&shared).await {
             Ok(true) => {
-                // Others have their turn between groups, also with an engine that never waits.
+                // Lets other tasks run between groups, also with an engine that never waits.
                 tokio::task::yield_now().await;
                 continue;
             }
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "what is due could not be begun");
+                tracing::warn!(%error, "the due messages could not be started");
                 let _ = shared.stop.run_until_cancelled(tokio::time::sleep(FAILURE_PAUSE)).await;
                 continue;
             }
@@ -34,18 +34,18 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
     }
 }
 
-/// Begins one group; returns whether there may be more.
+/// Begins one group. Returns true if there may be more.
 async fn start(shared: &PipelineContext) -> Result<bool, StoreError> {
     let turn = shared.backlog.turn(shared.now()).await;
     let mut started = shared.store.start_due(turn.batch, shared.config.chunk_max_devices, turn.by).await?;
     shared.backlog.note_started(&turn, &started);
-    // Accepted before the clock went back, they are due now and not when that time comes again.
+    // If the clock went back after they were accepted, they are due now and not at that later time.
     let now = shared.now();
     started.tickets.iter_mut().for_each(|ticket| ticket.due_at = ticket.due_at.min(now));
-    // Counted before they are published, or whoever asks in between finds their room free.
+    // Counted before they are published, so that a concurrent request does not find their room free.
     shared.note_queued(&started.tickets);
     shared.publish(&started.tickets).await;
-    // A message that begins without a ticket goes to a wider audience, and needs a producer.
+    // A message that begins without a ticket has a wider audience and needs a producer.
     if started.begun.len() > started.tickets.len() {
         shared.wakeups.producers.notify_one();
     }

@@ -1,4 +1,4 @@
-//! What the pipeline has done and is doing, as numbers for metrics and the operator.
+//! Statistics of the pipeline for metrics and the operator.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,47 +18,47 @@ use super::settle::is_attempt;
 use super::settle::kind::{OutcomeKind, kind_of};
 use super::supervisor::Failure;
 
-/// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is above.
+/// Upper bounds of the histograms' buckets, in seconds; one more bucket holds larger values.
 pub const BUCKETS_SECONDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0];
 
-/// A picture of the pipeline.
+/// A snapshot of the pipeline's statistics.
 #[derive(Debug, Clone, Default)]
 pub struct PipelineStats {
     /// One entry for each provider kind.
     pub providers: Vec<DispatchStats>,
-    /// What the queue held at the last look.
+    /// Contents of the queue at the last reading.
     pub depths: Vec<LaneDepth>,
     /// Producers at work.
     pub producers: usize,
     /// Deliveries leased and not settled on this node.
     pub unsettled_deliveries: u64,
-    /// Settlements that came after their lease was lost.
+    /// Settlements that arrived after their lease was lost.
     pub stale_settlements: u64,
     /// Calls of the store that failed and were tried again.
     pub store_retries: u64,
     /// Chunks given up since start because they could neither be leased nor settled.
     pub chunks_quarantined: u64,
-    /// What was found at start.
+    /// Unfinished work recovered at the start.
     pub recovery: Recovery,
-    /// Parts that failed; with one of them nothing is sent any more.
+    /// Failed parts. After a failure nothing more is sent.
     pub failures: Vec<Failure>,
 }
 
-/// A picture of one provider kind's dispatcher.
+/// A snapshot of one provider kind's dispatchers.
 #[derive(Debug, Clone)]
 pub struct DispatchStats {
-    /// The provider that these figures are about.
+    /// The provider kind.
     pub provider: ProviderKind,
     /// Consumers now.
     pub consumers: usize,
     /// Deliveries leased and not settled.
     pub unsettled_deliveries: u64,
-    /// Most deliveries of audiences it would have unsettled now.
+    /// Most deliveries of audiences that may be unsettled now.
     pub window_deliveries: u64,
-    /// What its providers are doing: connections, requests in flight, how often it was sent elsewhere.
+    /// Statistics of its providers: connections, requests in flight, drains, aborts and failed connects.
     pub wire: ProviderStats,
-    /// Lanes that rest, and why.
+    /// Lanes that rest, with the reasons.
     pub parked: Vec<ParkedStats>,
     /// Quotas in force.
     pub quotas: Vec<QuotaStats>,
@@ -75,11 +75,11 @@ pub struct DispatchStats {
 /// A lane that rests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedStats {
-    /// Whose lane.
+    /// The app of the lane.
     pub app: AppId,
-    /// Not before; `None` means until the credential changes or a slow probe passes.
+    /// End of the rest; `None` means until the credential changes or a slow probe succeeds.
     pub until: Option<Timestamp>,
-    /// The cause, in the words of the ledger.
+    /// The cause, as a reason of the ledger.
     pub reason: Reason,
     /// A sentence for the operator.
     pub detail: String,
@@ -88,33 +88,33 @@ pub struct ParkedStats {
 /// The quota of one credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaStats {
-    /// The app whose credential it is.
+    /// The app of the credential.
     pub app: AppId,
     /// Messages per minute.
     pub per_minute: u64,
-    /// Messages per minute that are allowed while it warms up.
+    /// Messages per minute allowed now, while the quota warms up.
     pub per_minute_now: u64,
-    /// Messages that may go at once.
+    /// Messages that may be sent at once.
     pub tokens: u64,
-    /// How long work has waited for it so far.
+    /// Total time for which work has waited for the quota.
     pub waited: Duration,
 }
 
-/// How often an outcome came.
+/// The number of times that an outcome occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeCount {
     /// Its kind.
     pub outcome: OutcomeKind,
-    /// The cause, in the words of the ledger.
+    /// The cause, as a reason of the ledger.
     pub reason: Reason,
-    /// How often it occurred.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// A histogram's picture.
+/// A snapshot of a histogram.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HistogramStats {
-    /// Counts by bucket, not cumulative; the last is what exceeds every bound of [`BUCKETS_SECONDS`].
+    /// Counts by bucket, not cumulative; the last one counts values above every bound of [`BUCKETS_SECONDS`].
     pub counts: Vec<u64>,
     /// Sum of all values, in seconds.
     pub sum_seconds: f64,
@@ -133,24 +133,24 @@ pub(crate) struct DispatchMeter {
 }
 
 impl DispatchMeter {
-    /// Notes the outcomes of a batch that took `took`.
+    /// Records the outcomes of a batch that took `took`.
     pub(crate) fn note_batch(&self, outcomes: &[Outcome], took: Duration) {
         let attempts = outcomes.iter().filter(|outcome| is_attempt(outcome)).count();
         self.attempts.fetch_add(attempts as u64, Ordering::Relaxed);
         self.batch_duration.add(took, 1);
         let mut counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most neighbours are alike: one look-up for a run of them.
+        // Neighbouring outcomes are mostly equal: one look-up serves a run of them.
         for run in outcomes.chunk_by(|a, b| a == b) {
             *counts.entry(kind_of(&run[0])).or_default() += run.len() as u64;
         }
     }
 
-    /// Notes deliveries accepted `after` their due time.
+    /// Records `count` deliveries accepted `after` their due time.
     pub(crate) fn note_accepted(&self, after: Duration, count: u64) {
         self.e2e_latency.add(after, count);
     }
 
-    /// Makes the picture, without what the lanes know.
+    /// Takes a snapshot, without the data of the lanes.
     pub(crate) fn picture(&self, provider: ProviderKind) -> DispatchStats {
         let counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut outcomes: Vec<_> = counts
@@ -178,7 +178,7 @@ impl DispatchMeter {
     }
 }
 
-/// Counts by size.
+/// A histogram of durations.
 #[derive(Default)]
 pub(crate) struct Histogram {
     counts: [AtomicU64; BUCKETS_SECONDS.len() + 1],
@@ -186,7 +186,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration so many times.
+    /// Adds a duration `count` times.
     pub(crate) fn add(&self, value: Duration, count: u64) {
         let seconds = value.as_secs_f64();
         let bucket = BUCKETS_SECONDS.partition_point(|bound| *bound < seconds);
@@ -195,7 +195,7 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Makes the picture.
+    /// Takes a snapshot.
     pub(crate) fn picture(&self) -> HistogramStats {
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         HistogramStats { counts, sum_seconds: self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6 }

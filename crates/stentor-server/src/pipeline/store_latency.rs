@@ -1,12 +1,12 @@
-//! How long the store takes, so that windows are wide enough to hide it.
+//! The latency of the store, so that windows are wide enough to hide it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A store that takes longer does not need more to do.
+/// The latency counts up to this value: a slower store gets no wider windows.
 const STORE_LATENCY_MAX_US: u64 = 100_000;
 
-/// How long the store takes for what a delivery waits for twice: its lease and its settlement.
+/// The store's mean times for the two calls that each delivery waits for: lease and settlement.
 #[derive(Default)]
 pub(crate) struct StoreLatency {
     lease_us: AtomicU64,
@@ -14,17 +14,17 @@ pub(crate) struct StoreLatency {
 }
 
 impl StoreLatency {
-    /// Notes how long a lease took.
+    /// Records the time of a lease.
     pub(crate) fn note_lease(&self, took: Duration) {
         smooth(&self.lease_us, took);
     }
 
-    /// Notes how long a settlement took.
+    /// Records the time of a settlement.
     pub(crate) fn note_settlement(&self, took: Duration) {
         smooth(&self.settle_us, took);
     }
 
-    /// Returns the time of a lease, of the settlement that is waited for, and of the one that follows it.
+    /// Returns the time of a lease and of two settlements: the one in progress and the next one.
     pub(crate) fn get(&self) -> Duration {
         let (lease, settle) = (self.lease_us.load(Ordering::Relaxed), self.settle_us.load(Ordering::Relaxed));
         Duration::from_micros((lease + 2 * settle).min(STORE_LATENCY_MAX_US))

@@ -1,5 +1,5 @@
-//! Repeats what the store could not write, for as long as nothing can be written; what alone cannot be written while the
-//! rest can is given up after a few tries, so that it holds up nothing else.
+//! Retries of writes to the store, for as long as nothing can be written. A chunk that fails while others can be written is given up after
+//! a few tries, so that it delays no other.
 
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -14,24 +14,24 @@ const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(5);
 /// Tries of a chunk that fail while others succeed, before it is given up.
 pub(super) const TRIES_MAX_COUNT: u32 = 5;
-/// Failures in a row after which a round counts as one in which nothing can be written.
+/// Failures in a row after which the store counts as unable to write in this round.
 pub(super) const FAILURES_MAX_COUNT: usize = 4;
 
-/// What is asked of the store about one chunk.
+/// A write concerning one chunk.
 pub(super) trait ChunkWrite: Clone {
-    /// Returns the lease under which the chunk is.
+    /// Returns the lease of the chunk.
     fn lease(&self) -> Lease;
 }
 
-/// What a retry needs of the pipeline.
+/// The parts of the pipeline that a retry needs.
 pub(super) trait RetryTerms {
-    /// Returns whether there is no time left.
+    /// Returns true if no time is left.
     fn is_over(&self) -> bool;
-    /// Returns whether the store can write anything now.
+    /// Returns true if the store can write now.
     async fn can_write(&self) -> bool;
-    /// Waits before the next round, or until there is no time left.
+    /// Waits before the next round, or until no time is left.
     async fn wait(&self, problem: &StoreError, wait: Duration);
-    /// Quarantines a chunk, with the reason.
+    /// Quarantines a chunk for the given reason.
     async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError);
 }
 
@@ -58,9 +58,9 @@ impl RetryTerms for PipelineContext {
     }
 }
 
-/// Asks the store until everything is written or given up, and gives the answers. What is refused for another reason than
-/// that the store is unavailable is given up at once; what is left when the time is over stays leased. Where there is a list for it,
-/// what the engine alone does not take while it takes the rest is put there after a few tries: others wait behind it.
+/// Calls the store until everything is written or given up, and returns the replies. An entry refused for a reason other than an
+/// unavailable store is given up at once. Entries left when the time is over stay leased. If `late` is given, an entry that the engine
+/// repeatedly refuses while it accepts the others is moved there, because others wait behind it.
 pub(super) async fn retry_until_written<A: ChunkWrite, T, F>(
     terms: &impl RetryTerms,
     asked: Vec<A>,
@@ -87,7 +87,7 @@ where
             left = untried;
             continue;
         }
-        // While nothing at all can be written, a failure says nothing of the one chunk that it hit.
+        // While nothing can be written, a failure is not caused by the chunk.
         let worked = worked || terms.can_write().await;
         left = untried;
         for (one, tries, unread) in failed {
@@ -109,9 +109,9 @@ where
     answers
 }
 
-/// What one round of single calls came to.
+/// The result of one round of single calls.
 struct Round<A> {
-    /// With how often each was refused for itself, and whether it was now.
+    /// Entries with their number of failures, and true if the store could not read them in this round.
     failed: Vec<(A, u32, bool)>,
     untried: Vec<(A, u32)>,
     worked: bool,
@@ -135,7 +135,7 @@ where
             untried.push((one, tries));
             continue;
         }
-        // Alone it was called already.
+        // A single entry was already called alone.
         let answer = match repeat.take() {
             Some(problem) => Err(problem),
             None => call(vec![one.clone()]).await,

@@ -1,7 +1,7 @@
-//! Watches the pipeline's parts: one that panics, or ends before it was told to, ends the whole pipeline.
+//! The supervisor of the pipeline's parts. A part that panics or ends unexpectedly ends the whole pipeline.
 //!
-//! What goes on without one of its parts only seems to work: without a settler every chunk would be sent again and again.
-//! A restart recovers by design, so the first failure stops the sending and asks for one.
+//! A pipeline without one of its parts would only seem to work: without a settler, for example, every chunk would be sent repeatedly. A
+//! restart recovers by design, so the first failure stops the sending and requests a restart.
 
 use std::any::Any;
 use std::future::Future;
@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 pub struct Failure {
     /// The part that ended.
     pub part: String,
-    /// How it ended: returned, failed or panicked.
+    /// The cause: it returned, failed or panicked.
     pub cause: String,
 }
 
-/// Knows which parts failed, and stops the others then.
+/// Records failed parts, and stops the others after a failure.
 pub(crate) struct Supervisor {
     failures: watch::Sender<Vec<Failure>>,
     stop: CancellationToken,
@@ -28,12 +28,12 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts without failures; the first will cancel both.
+    /// Creates a supervisor without failures; the first one cancels both tokens.
     pub(crate) fn new(stop: CancellationToken, cut: CancellationToken) -> Self {
         Self { failures: watch::Sender::default(), stop, cut }
     }
 
-    /// Does the work of a part that ends only once it is told to.
+    /// Runs a part that must not end before `stop` is cancelled.
     pub(crate) async fn lasting(
         &self,
         part: impl Into<String>,
@@ -47,14 +47,14 @@ impl Supervisor {
         }
     }
 
-    /// Does the work of a part that ends when its work is done.
+    /// Runs a part that ends when its work is done.
     pub(crate) async fn passing(&self, part: impl Into<String>, work: impl Future<Output = ()>) {
         if let Some(cause) = panic_of(work).await {
             self.fail(part.into(), cause);
         }
     }
 
-    /// Waits for the end of a part that nobody here drives, until told to stop; `end` gives how it came.
+    /// Waits for the end of a part that runs elsewhere, until `stop` is cancelled. `end` resolves to the cause.
     pub(crate) async fn guarding(
         &self,
         part: impl Into<String>,
@@ -66,7 +66,7 @@ impl Supervisor {
         }
     }
 
-    /// Lists what failed, the first first.
+    /// Lists the failures, the earliest first.
     pub(crate) fn failures(&self) -> Vec<Failure> {
         self.failures.borrow().clone()
     }
@@ -78,12 +78,12 @@ impl Supervisor {
         let first = found.ok().and_then(|failures| failures.first().cloned());
         match first {
             Some(failure) => failure,
-            // Its own sender cannot be gone.
+            // The sender lives as long as `self`.
             None => std::future::pending().await,
         }
     }
 
-    /// Notes it and stops the others; only then it is logged, for the log may be what failed.
+    /// Records a failure and stops the other parts. Logs it last, because the log itself may have failed.
     fn fail(&self, part: String, cause: String) {
         let failure = Failure { part: part.clone(), cause: cause.clone() };
         self.failures.send_modify(|failures| failures.push(failure));
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!((watch.failed().await, watch.failures()), (wanted.clone(), vec![wanted]));
     }
 
-    /// A log that breaks whoever writes to it.
+    /// A log writer that panics.
     struct BrokenLog;
 
     impl std::io::Write for BrokenLog {
@@ -141,7 +141,8 @@ mod tests {
     async fn a_failure_that_cannot_be_logged_is_noted_and_stops_the_others() {
         let watch = watch();
         let log = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(|| BrokenLog).finish());
-        // While there is but one, a neighbour that logs first asks its own thread, which has none, and silences the place for all.
+        // With a single dispatcher, a concurrent test that logs first would query its own thread, which has none, and disable the call site
+        // for all threads.
         let _second = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
         let _logging = tracing::dispatcher::set_default(&log);
         let dies = watch.passing("dispatcher of fcm", async { panic!("no luck") });

@@ -1,22 +1,21 @@
-//! How much of audiences a lane keeps unsettled: as little as keeps the push service busy.
+//! The window of a lane: the deliveries of audiences that it keeps unsettled, as few as keep the push service busy.
 //!
-//! A delivery is unsettled for a turnaround: the push service's shortest answer time lately, and the store's time for a
-//! lease and a settlement. What one turnaround brings at the best rate of the sender is out at least; the window is twice
-//! that and two chunks, so that it grows as long as growing brings more, and a crash behind a fast push service leaves
-//! few deliveries in doubt. Both numbers are the sender's own, from its congestion control: nothing is estimated twice.
-//! Where the sender has more in flight than that, the window is twice what is in flight: a rate is known late, and until
-//! then the sender alone says how much it needs.
+//! A delivery is unsettled for one turnaround: the push service's shortest recent answer time, plus the store's time for a lease and a
+//! settlement. At least the deliveries that the sender's best rate achieves in one turnaround are in flight. The window is twice that plus
+//! two chunks. It thus grows as long as growth increases the rate, and a crash with a fast push service leaves few deliveries in doubt.
+//! Both numbers come from the sender's congestion control, so that nothing is estimated twice. If the sender has more than that in flight,
+//! the window is twice the number in flight: a rate is known late, and until then only the sender knows its need.
 //!
-//! Behind a crash the window begins with one chunk and doubles each time that as much as it allows is settled: a process
-//! that dies again and again before it has settled anything puts few deliveries in doubt each time, and one that lives
-//! has its whole window back after a few turnarounds. How much all lanes together have in doubt then is bounded as well
-//! (`budget`), and so is the part of a small audience (`audiences`).
+//! After a crash the window begins with one chunk and doubles each time that a full window is settled. A process that crashes repeatedly
+//! before it settles anything thus puts few deliveries in doubt each time, and one that survives has its full window after a few
+//! turnarounds. The number that all lanes together have in doubt during this time is limited as well (`budget`), and so is the part of a
+//! small audience (`audiences`).
 
 use std::time::Duration;
 
-/// Shortest time between two looks at what is in flight.
+/// Shortest time between two measurements.
 pub(crate) const LOOK_MIN: Duration = Duration::from_millis(10);
-/// The window in turnarounds at the best rate.
+/// Size of the window, in turnarounds at the best rate.
 const GAIN: f64 = 2.0;
 
 /// The window of one lane, in deliveries.
@@ -26,26 +25,26 @@ pub(crate) struct LaneWindow {
     floor: u64,
     cap: u64,
     limit: u64,
-    /// What the limit is cut to for as long as it grows behind a crash.
+    /// Upper bound of the limit while the window grows after a crash.
     ceiling: u64,
-    /// What had been settled when the ceiling was last raised.
+    /// Number settled when the ceiling was last raised.
     raised_settled: u64,
     looked: Duration,
 }
 
 impl LaneWindow {
-    /// Starts at the floor, of which half comes on top of what the rate asks for; `now` is any running time.
+    /// Creates a window at its floor, half of which is added to the need by rate; `now` is any running time.
     pub(crate) fn new(floor: u64, cap: u64, now: Duration) -> Self {
         let floor = floor.min(cap);
         Self { spare: floor / 2, floor, cap, limit: floor, ceiling: u64::MAX, raised_settled: 0, looked: now }
     }
 
-    /// Starts with `first` instead, and grows by what is settled.
+    /// Starts with a ceiling of `first` instead, which grows with settled deliveries.
     pub(crate) fn behind_crash(self, first: u64) -> Self {
         Self { ceiling: first.max(1), ..self }
     }
 
-    /// Raises the ceiling by what is settled: `settled` counts from the start.
+    /// Raises the ceiling by settled deliveries; `settled` counts from the start.
     pub(crate) const fn raise(&mut self, settled: u64) {
         while self.ceiling < self.cap && settled - self.raised_settled >= self.ceiling {
             self.raised_settled += self.ceiling;
@@ -58,17 +57,17 @@ impl LaneWindow {
         if self.limit < self.ceiling { self.limit } else { self.ceiling }
     }
 
-    /// Returns whether it may grow.
+    /// Returns true if the window may grow.
     pub(crate) const fn may_grow(&self) -> bool {
         self.limit() < self.cap
     }
 
-    /// Returns whether it is time to look.
+    /// Returns true if a measurement is due.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         now.saturating_sub(self.looked) >= LOOK_MIN
     }
 
-    /// Fits the window to the sender: its best rate of answers a second, times the turnaround, or what it has in flight.
+    /// Fits the window to the sender: its best rate of answers per second times the turnaround, or its requests in flight.
     pub(crate) fn fit(&mut self, now: Duration, sender: Flow, turnaround: Duration) {
         let busy = sender.rate_per_second as f64 * turnaround.as_secs_f64();
         let wanted = (busy.max(sender.inflight as f64) * GAIN) as u64 + self.spare;
@@ -77,12 +76,12 @@ impl LaneWindow {
     }
 }
 
-/// What the sender says of itself.
+/// Figures reported by the sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Flow {
-    /// The best rate of answers lately, a second; zero before one is known.
+    /// The best recent rate of answers, per second; zero before one is known.
     pub(crate) rate_per_second: u64,
-    /// Requests written and not answered.
+    /// Requests sent and not answered.
     pub(crate) inflight: u64,
 }
 
@@ -124,7 +123,7 @@ mod tests {
         let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
         let mut limits = Vec::new();
         for settled in [0, 999, 1_000, 2_999, 3_000, 7_000] {
-            // The sender would have more.
+            // The sender alone would allow more.
             fit_to_much(&mut window, Duration::from_millis(settled));
             window.raise(settled);
             limits.push(window.limit());

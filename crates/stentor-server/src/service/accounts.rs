@@ -1,4 +1,4 @@
-//! Service accounts: how they are made, and the access tokens that they get for what they sign (RFC 7523).
+//! Service accounts: their creation, and the exchange of signed assertions for access tokens (RFC 7523).
 
 use std::time::Duration;
 
@@ -27,21 +27,21 @@ use crate::keys::{AccountKey, TOKEN_LIFE, TokenGrant, is_signed, key_id};
 const TOKEN_PATH: &str = "/token";
 /// Longest address of this server.
 const URL_MAX_BYTES: usize = 1_024;
-/// Longest assertion: Google's are below 1 KiB.
+/// Longest assertion; Google's are below 1 KiB.
 const ASSERTION_MAX_BYTES: usize = 8_192;
-/// By how much the clocks of an app server and of this one may differ.
+/// Tolerated difference between the clocks of an app server and of this one.
 const LEEWAY: Duration = Duration::from_secs(300);
-/// Longest time for which an assertion may be good.
+/// Longest lifetime of an assertion.
 const ASSERTION_LIFE_MAX: Duration = Duration::from_secs(3_600);
-/// What an app server does with its account: it sends, and it subscribes devices to topics.
+/// Default scopes of an account: an app server sends, and subscribes devices to topics.
 const USUAL_SCOPES: &[Scope] = &[Scope::Send, Scope::Register];
 
-/// Why an assertion gets no access token.
+/// The reason why an assertion gets no access token.
 #[derive(Debug)]
 pub(crate) enum AssertionRefusal {
-    /// The assertion does not hold; the text says why.
+    /// The assertion is invalid, for the given reason.
     Invalid(&'static str),
-    /// The server cannot tell now.
+    /// The server cannot check it now.
     Server(Problem),
 }
 
@@ -52,22 +52,23 @@ struct AssertionHead {
     kid: Option<String>,
 }
 
-/// What an assertion says. One for an access token and one for a device differ in whom they are for, and neither is taken for the other.
+/// The claims of an assertion. Assertions for an access token and for a device have different audiences, and neither is accepted in place
+/// of the other.
 #[derive(Deserialize)]
 pub(super) struct AccountAssertion {
     iss: String,
     aud: String,
     iat: i64,
     exp: i64,
-    /// The user whose device it vouches for.
+    /// The user of the device.
     #[serde(default)]
     pub(super) uid: Option<String>,
-    /// The other claims that it vouches for.
+    /// The other claims about the device.
     #[serde(default)]
     pub(super) claims: Option<DeviceVouchers>,
 }
 
-/// The claims of an app's backend about a device, beside its user.
+/// The claims of an app's backend about a device, besides its user.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DeviceVouchers {
@@ -75,7 +76,7 @@ pub(super) struct DeviceVouchers {
     pub(super) topics: Vec<String>,
 }
 
-/// An assertion taken apart, its signature not checked.
+/// A parsed assertion with an unverified signature.
 struct SignedAssertion<'a> {
     head: AssertionHead,
     claims: AccountAssertion,
@@ -94,7 +95,7 @@ impl Serve<CreateServiceAccount> for Service {
         let id = KeyId::from_raw(self.next_id(created_at));
         let author = Author::of(identity, from);
         let subject = AuditSubject::new(AuditAction::AccountCreate, app, id).with_detail(name.as_str());
-        // Permission is asked first: a pair of keys costs processor time.
+        // Permission is checked first, because generating a key pair costs processor time.
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         let (token_uri, scopes) = (token_uri(&url)?, scopes_of(&scopes)?);
         let AccountKey { private_pem, public } = new_key().await?;
@@ -126,22 +127,21 @@ impl Serve<DeleteServiceAccount> for Service {
         let subject = AuditSubject::new(AuditAction::AccountDelete, app, account);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         self.change(author, subject, Change::DeleteAccount(app, account)).await?;
-        // Its access tokens stand in no row: they end because the account is looked up anew and not found.
+        // Its access tokens are not stored. They become invalid because the account is looked up again and not found.
         self.keyring.forget_account(account);
         Ok(())
     }
 }
 
 impl Service {
-    /// Returns an access token for an assertion that an account has signed; `audiences` are those that it may name beside
-    /// its own.
+    /// Returns an access token for an assertion signed by an account. The assertion's audience is the account's own or one of `audiences`.
     pub(crate) async fn grant(
         &self,
         assertion: &str,
         audiences: &[&str],
     ) -> Result<String, AssertionRefusal> {
         let (account, claims) = self.signed_assertion(assertion).await?;
-        // A device has been given one that vouches for it: it must not become the account by that.
+        // The assertion of a device, which its backend gave to it, must not grant the account's own access.
         if claims.uid.is_some()
             || (claims.aud != account.token_uri && !audiences.contains(&claims.aud.as_str()))
         {
@@ -153,7 +153,7 @@ impl Service {
         Ok(self.keyring.access_token(grant))
     }
 
-    /// Returns the account that has signed an assertion of these audiences, and what it says, in its time.
+    /// Returns the account that signed an assertion for one of these audiences, and its claims, if the assertion is within its lifetime.
     pub(super) async fn vouched(
         &self,
         assertion: &str,
@@ -178,14 +178,14 @@ impl Service {
             }
             None => None,
         };
-        // The signature is checked before the times: who has no key is told nothing of the clock. One text for no such account and
-        // a wrong signature: who guesses names learns nothing.
+        // The signature is verified before the times, so that a caller without the key learns nothing about the clock. An unknown account
+        // and a wrong signature get the same text, so that guessing names reveals nothing.
         let account = account.filter(|account| assertion.is_of(account));
         let account = account.ok_or(AssertionRefusal::Invalid("Invalid JWT Signature."))?;
         Ok((account, assertion.claims))
     }
 
-    /// Finds out whose access token it is.
+    /// Resolves an access token to its identity.
     pub(super) async fn token_identity(&self, token: &str) -> ServiceResult<Identity> {
         let known = self.keyring.token_grant(token).filter(|grant| grant.expires_at > self.now());
         let grant = known.ok_or_else(ended)?;
@@ -208,7 +208,7 @@ impl<'a> SignedAssertion<'a> {
         Ok(Self { head, claims, signed, signature })
     }
 
-    /// Returns whether the account has signed it.
+    /// Returns true if the account signed it.
     fn is_of(&self, account: &IssuedAccount) -> bool {
         let key = &account.public_key;
         // The algorithm is fixed: an assertion that chooses its own could choose `none` (RFC 8725, section 3.1).
@@ -223,12 +223,12 @@ impl AccountAssertion {
     fn check_times(&self, now: Timestamp) -> Result<(), AssertionRefusal> {
         let (now, leeway) = (now.as_millis() / 1_000, LEEWAY.as_secs().cast_signed());
         let life = ASSERTION_LIFE_MAX.as_secs().cast_signed();
-        // Clocks of app servers differ, so that both ends of the time have their leeway.
+        // Clocks of app servers differ, so both limits have a tolerance.
         if self.iat > now + leeway {
             return Err(AssertionRefusal::Invalid("iat is in the future: check the clocks"));
         }
         if self.exp <= now - leeway {
-            return Err(AssertionRefusal::Invalid("the assertion has ended: check the clocks"));
+            return Err(AssertionRefusal::Invalid("the assertion has expired: check the clocks"));
         }
         if self.exp.saturating_sub(self.iat) > life {
             return Err(AssertionRefusal::Invalid("exp may be at most an hour after iat"));
@@ -241,9 +241,9 @@ fn part<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
 }
 
-/// Makes a key pair beside the threads that answer requests: looking for primes takes its time.
+/// Generates a key pair on a blocking thread, because finding primes takes time.
 async fn new_key() -> ServiceResult<AccountKey> {
-    // A thread that panicked is told as a failure of the server, as a key that could not be made is.
+    // A panicked thread is reported as an internal error, like a key that could not be generated.
     let made = tokio::task::spawn_blocking(AccountKey::generate).await.ok().flatten();
     made.ok_or_else(|| Problem::new(ErrorCode::Internal, "no key pair can be made"))
 }
@@ -267,7 +267,7 @@ fn token_uri(url: &str) -> ServiceResult<String> {
     Ok(format!("{origin}{TOKEN_PATH}"))
 }
 
-/// Returns the name under which an account signs; it has the form of an address, because that is expected there.
+/// Returns the name under which an account signs. It has the form of an email address, because clients expect one.
 fn email(id: KeyId, app: AppId) -> String {
     format!("{id}@{app}.stentor.invalid")
 }
@@ -276,7 +276,7 @@ fn account_named(email: &str) -> Option<KeyId> {
     email.split_once('@').and_then(|(id, _)| id.parse().ok())
 }
 
-/// Writes the file of an account as Google issues it.
+/// Writes the key file of an account in Google's format.
 fn file(account: &IssuedAccount, private_pem: &str) -> String {
     let origin = account.token_uri.trim_end_matches(TOKEN_PATH);
     let file = json!({
@@ -294,6 +294,6 @@ fn file(account: &IssuedAccount, private_pem: &str) -> String {
 }
 
 fn ended() -> Problem {
-    Problem::new(ErrorCode::Unauthorized, "the access token is not known or has ended")
+    Problem::new(ErrorCode::Unauthorized, "the access token is unknown or has expired")
         .with_hint("get a new one from the service account's token_uri")
 }

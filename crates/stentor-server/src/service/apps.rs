@@ -26,7 +26,7 @@ impl Serve<CreateApp> for Service {
         let author = Author::of(identity, from);
         let subject =
             AuditSubject::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
-        // The permission is asked before the change, so that a refusal leaves its entry and nothing else.
+        // Permission is checked before the change, so that a refusal leaves only its audit entry.
         self.permitted(&author, &subject, identity.allow::<CreateApp>()).await?;
         self.change(author, subject, Change::CreateApp(app.clone())).await?;
         Ok(app.into())
@@ -37,7 +37,7 @@ impl Serve<ListApps> for Service {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<AppList> {
         identity.allow::<ListApps>()?;
         let apps = match identity.app() {
-            // An app's own admin key sees its app and no other tenant's.
+            // The admin key of an app sees its own app and no other.
             Some(own) => vec![self.store.app(own).await?],
             None => self.store.apps().await?,
         };
@@ -63,9 +63,9 @@ impl Serve<DeleteApp> for Service {
         self.permitted(&author, &subject, identity.allow::<DeleteApp>()).await?;
         let change = Change::DeleteApp(app, precondition(condition, AppView::from));
         self.change(author, subject, change).await?;
-        // Memory follows the store: a removal that fails changes nothing here.
+        // Caches follow the store: a failed removal changes nothing here.
         self.keyring.forget_app(app);
-        // Devices of the app are connected still, and would go on reading.
+        // Connected devices of the app would otherwise continue to receive.
         self.pipeline.cut_off(app, None);
         for provider in self.credentials.forget_app(app) {
             self.pipeline.changed(app, provider);
@@ -99,7 +99,7 @@ impl Serve<CreateKey> for Service {
             hash: self.keyring.hash(secret.expose_secret()),
             created_at,
         };
-        // Its mark is set before the key is kept: a key that is found without one would be refused.
+        // The mark is set before the key is stored: a key found without a mark would be refused.
         self.keyring.expect(&key.hash);
         self.change(author, subject, Change::CreateKey(key.clone())).await?;
         Ok(NewKey::new(key, secret.expose_secret().to_owned()))
@@ -123,7 +123,7 @@ impl Serve<DeleteKey> for Service {
         let (author, subject) =
             (Author::of(identity, from), AuditSubject::new(AuditAction::KeyDelete, app, key));
         let app = self.administrated_by(&author, &subject, identity, app).await?;
-        // The store is first: forgotten before, the key could be looked up and remembered once more.
+        // The store first: if the cache were cleared before, a look-up could cache the key again.
         self.change(author, subject, Change::DeleteKey(app, key)).await?;
         self.keyring.forget_key(key);
         Ok(())
@@ -131,13 +131,13 @@ impl Serve<DeleteKey> for Service {
 }
 
 impl Service {
-    /// Checks that the caller may administrate the app, and that it exists.
+    /// Checks that the caller may administrate the app, and that the app exists.
     pub(super) async fn administrated(&self, identity: Identity, app: AppId) -> ServiceResult<AppId> {
         administrates(identity, app)?;
         Ok(self.store.app(app).await?.id)
     }
 
-    /// Checks the same of a change; a refusal leaves an entry in the audit trail.
+    /// Does the same for a change. A refusal leaves an entry in the audit trail.
     pub(super) async fn administrated_by(
         &self,
         author: &Author,
@@ -152,7 +152,7 @@ impl Service {
 
 fn administrates(identity: Identity, app: AppId) -> ServiceResult<()> {
     let caller: Caller = identity.on(app)?;
-    // Every operation on an app's keys and credentials asks the same of a key.
+    // All operations on an app's keys and credentials require the same scope.
     caller.allow::<ListKeys>()
 }
 

@@ -1,4 +1,4 @@
-//! The audit trail: every change names who asked for it, and is kept together with its entry.
+//! The audit trail: one entry per change with its author, stored in the same transaction.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,14 +15,14 @@ use crate::contract::audit::{AuditList, AuditQuery, EntryView};
 use crate::contract::table::ListAudit;
 use crate::contract::{Before, Serve};
 
-/// Time within which one refusal of a key is kept, and no other: refusals cost a caller nothing.
+/// Interval in which at most one refusal per key is recorded, because refusals cost a caller nothing.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
-/// Most keys whose last refusal is remembered.
+/// Most keys for which the last refusal is remembered.
 const REFUSED_KEYS_MAX_COUNT: usize = 4_096;
 /// Longest detail of an entry.
 const DETAIL_MAX_CHARS: usize = 200;
 
-/// Who asks for a change, and from where.
+/// The author of a change, and the origin of the request.
 #[derive(Debug, Clone)]
 pub(super) struct Author {
     actor: Actor,
@@ -31,23 +31,23 @@ pub(super) struct Author {
     origin: Origin,
 }
 
-/// What is to be changed.
+/// The subject of an audit entry.
 #[derive(Debug, Clone)]
 pub(super) struct AuditSubject {
     pub(super) action: AuditAction,
     pub(super) app: Option<AppId>,
-    /// Its id or name.
+    /// Id or name of the changed thing.
     pub(super) thing: String,
-    /// A few words more; no secret.
+    /// A short description; contains no secret.
     pub(super) detail: String,
 }
 
-/// When each key was refused last.
+/// Time of the last recorded refusal of each key.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<HashMap<KeyId, Instant>>);
 
 impl Author {
-    /// Names the author of a change of apps, keys and credentials.
+    /// Returns the author of a change of apps, keys and credentials.
     pub(super) fn of(identity: Identity, origin: Origin) -> Self {
         match identity {
             Identity::Root => Self { actor: Actor::Root, home: None, origin },
@@ -55,7 +55,7 @@ impl Author {
         }
     }
 
-    /// Names the author of a change within an app.
+    /// Returns the author of a change within an app.
     pub(super) fn for_caller(caller: Caller, origin: Origin) -> Self {
         match caller.key() {
             None => Self { actor: Actor::Root, home: None, origin },
@@ -65,12 +65,12 @@ impl Author {
 }
 
 impl AuditSubject {
-    /// Names a change of something in an app.
+    /// Describes a change of a thing in an app.
     pub(super) fn new(action: AuditAction, app: AppId, thing: impl ToString) -> Self {
         Self { action, app: Some(app), thing: thing.to_string(), detail: String::new() }
     }
 
-    /// Adds a few words; what a terminal would obey in them becomes a space.
+    /// Adds a short description; control characters become spaces, because a terminal could obey them.
     pub(super) fn with_detail(self, detail: &str) -> Self {
         let plain = detail.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
         Self { detail: plain.take(DETAIL_MAX_CHARS).collect(), ..self }
@@ -78,13 +78,13 @@ impl AuditSubject {
 }
 
 impl Refusals {
-    /// Returns whether a refusal of the key is to be kept now.
+    /// Returns true if a refusal of the key is to be recorded now.
     fn admit(&self, key: KeyId) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(&key).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {
             return false;
         }
-        // Full, it starts anew: at worst some refusals are kept once more within their second.
+        // Cleared when full: at worst some refusals are recorded once more within their second.
         if known.len() >= REFUSED_KEYS_MAX_COUNT {
             known.clear();
         }
@@ -124,7 +124,7 @@ impl Serve<ListAudit> for Service {
 }
 
 impl Service {
-    /// Makes a change and keeps its entry, both or neither.
+    /// Makes a change and records its entry in one transaction.
     pub(super) async fn change(
         &self,
         author: Author,
@@ -134,13 +134,13 @@ impl Service {
         Ok(self.store.change(change, Some(self.audit_entry(author, subject))).await?)
     }
 
-    /// Returns the entry of a change that its author may make.
+    /// Returns the entry of a permitted change.
     pub(super) fn audit_entry(&self, author: Author, subject: AuditSubject) -> NewAuditEntry {
         let note = self.audit_note(author, subject, false);
         NewAuditEntry { note, max_count: self.limits.audit_max_count }
     }
 
-    /// Passes an answer on about whether an author may do something; one that is refused leaves an entry.
+    /// Passes on the result of a permission check. A refusal leaves an entry in the audit trail.
     pub(super) async fn permitted<T>(
         &self,
         author: &Author,
@@ -152,7 +152,7 @@ impl Service {
         {
             let note = self.audit_note(author.clone(), subject.clone(), true);
             let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
-            // The answer is a refusal either way; a trail that cannot be written does not change it.
+            // The request is refused in any case, even if the trail cannot be written.
             if let Err(error) = self.store.note_refused(entry).await {
                 tracing::warn!(%error, ?key, "a refused change is not in the audit trail");
             }
@@ -162,7 +162,7 @@ impl Service {
 
     fn audit_note(&self, author: Author, subject: AuditSubject, refused: bool) -> AuditNote {
         let Author { actor, home, origin } = author;
-        // Under the app of the key that was refused: it must not crowd out what is told of another.
+        // Recorded under the app of the refused key, so that it displaces no entries of another app.
         let app = if refused { home } else { subject.app };
         AuditNote {
             at: self.now(),
@@ -178,7 +178,7 @@ impl Service {
     }
 }
 
-/// Returns that the store answered something else than was asked: a defect.
+/// Logs a defect: the store replied to a change with a reply of another kind.
 pub(super) fn unexpected() -> Problem {
     tracing::error!("the store answered a change with something else");
     Problem::new(super::ErrorCode::Internal, "the server failed at this request")

@@ -1,4 +1,4 @@
-//! Many things in one request: each is read, checked and kept by itself, and none waits for another's fault.
+//! Bulk requests: each item is parsed, checked and stored separately, and an invalid item affects no other.
 
 use futures_util::stream::{StreamExt as _, iter};
 use serde::de::DeserializeOwned;
@@ -23,9 +23,9 @@ use crate::contract::table::{RegisterDevices, SendMessages, SubscribeMany};
 use crate::contract::{Kept, Repeat, Repeatable, Serve, hash};
 use crate::decode::decode_value;
 
-/// Messages that are kept at once. Room in the queue is looked at before each, and those before it count.
+/// Messages stored at once. Each check for room in the queue includes the messages before it.
 const MESSAGES_AT_ONCE: usize = 128;
-/// Subscriptions that wait for the store at once; it commits what waits together.
+/// Subscriptions sent to the store concurrently, which commits them together.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
 
 impl Serve<RegisterDevices> for Service {
@@ -43,7 +43,7 @@ impl Serve<RegisterDevices> for Service {
         self.respell(caller.app(), &good).await?;
         let mut kept = self.register_each(caller.app(), &good).await?.into_iter();
         let results = read.into_iter().map(|one| {
-            // The store answers for the good ones, in order: each of them takes the next answer.
+            // The store replies to the valid items in order, so each of them takes the next reply.
             let answer = one.and_then(|_| kept.next().unwrap_or_else(no_answer));
             match answer {
                 Ok(Registered { device: id, created }) => {
@@ -89,11 +89,11 @@ impl Serve<SendMessages> for Service {
         check_count("messages", request.messages.len())?;
         let mut answers = Vec::with_capacity(request.messages.len());
         let asked: Vec<_> = request.messages.into_iter().enumerate().collect();
-        // A portion is kept before the next is checked, so that room in the queue is known again.
+        // Each portion is stored before the next is checked, so that the room in the queue is up to date.
         for portion in asked.chunks(MESSAGES_AT_ONCE) {
             answers.extend(self.send_portion(app, portion, repeat.as_ref()).await);
         }
-        // A request of which the server failed some part is not settled: its repeat goes on with the rest.
+        // If the server failed at some part, the results are not kept: a repeated request continues with the rest.
         let is_settled = answers.iter().all(|answer| !answer.as_ref().is_err_and(is_the_servers));
         let results = answers.into_iter().map(|answer| answer.unwrap_or_else(refused)).collect();
         let reply = SendResults { results };
@@ -105,8 +105,8 @@ impl Serve<SendMessages> for Service {
 }
 
 impl Service {
-    /// Registers devices; those that are refused are found by halving what the store refuses. What is not a device's fault
-    /// refuses all of them, or the rest when some are registered.
+    /// Registers devices. If the store refuses a batch, it is halved until the refused devices are found. An error that no device causes
+    /// fails the whole request, or the rest if some devices are already registered.
     async fn register_each(
         &self,
         app: AppId,
@@ -116,7 +116,7 @@ impl Service {
         let mut ranges: Vec<_> =
             Some(0..registrations.len()).into_iter().filter(|all| !all.is_empty()).collect();
         while let Some(range) = ranges.pop() {
-            // The store may take fewer than it is given (a transaction has a bound), and the rest comes next.
+            // The store may register fewer than given, because a transaction is limited; the rest follows.
             match self.store.register_some(app, &registrations[range.clone()], self.now()).await {
                 Ok(registered) => {
                     self.count_devices(created_and_updated(&registered));
@@ -130,14 +130,14 @@ impl Service {
                         continue;
                     }
                     let middle = range.start + range.len() / 2;
-                    // The first half is taken next, so that answers come in the order of the devices.
+                    // The first half is registered next, so that results are in the order of the devices.
                     ranges.extend([middle..range.end, range.start..middle]);
                 }
-                // Where nothing was registered the whole request may come again.
+                // If nothing was registered, the whole request can be repeated.
                 Err(error) if answers.is_empty() => return Err(error.into()),
                 Err(error) => {
                     let problem = Problem::from(error);
-                    // What was registered is told; the rest gets the failure, which a repeat heals.
+                    // Registered devices are reported. The rest gets the error, and a repeated request registers it.
                     answers.resize(registrations.len(), Err(problem));
                     return Ok(answers);
                 }
@@ -146,7 +146,7 @@ impl Service {
         Ok(answers)
     }
 
-    /// Makes one subscription; returns whether it is new.
+    /// Creates one subscription. Returns true if it is new.
     async fn subscribe_one(&self, app: AppId, given: Value) -> ServiceResult<bool> {
         let Subscription { device, topic } = item(given)?;
         let unknown = || Problem::not_found("device").at("device");
@@ -156,7 +156,7 @@ impl Service {
         if change.unknown() > 0 { Err(unknown()) } else { Ok(change.changed > 0) }
     }
 
-    /// Checks messages one by one and keeps those that may be kept; answer i belongs to message i.
+    /// Checks messages one by one and stores the valid ones. Result i belongs to message i.
     async fn send_portion(
         &self,
         app: AppId,
@@ -170,7 +170,7 @@ impl Service {
                 Ok(Composed::Message(message)) => {
                     let own = repeat.map(|repeat| of_one(repeat, *at, given)).transpose();
                     own.map(|own| {
-                        // Answers of kept messages come later and are put where these stand.
+                        // A placeholder: the results of stored messages are filled in below.
                         places.push(answers.len());
                         to_keep.push((message, own));
                         SendResult { accepted: None, checked: None, refused: None }
@@ -194,7 +194,7 @@ impl Service {
         self.composed(app, item::<MessageRequest>(given.clone())?, before).await
     }
 
-    /// Keeps the results of a request for its repeats.
+    /// Stores the results of a request for its repeats.
     async fn keep_results(
         &self,
         app: AppId,
@@ -214,7 +214,7 @@ fn registration(given: Value) -> ServiceResult<Registration> {
     Ok(item::<DeviceRequest>(given)?.checked()?)
 }
 
-/// Reads one of many.
+/// Parses one item.
 fn item<T: DeserializeOwned>(given: Value) -> ServiceResult<T> {
     match given {
         Value::Object(record) => decode_value(record),
@@ -222,17 +222,17 @@ fn item<T: DeserializeOwned>(given: Value) -> ServiceResult<T> {
     }
 }
 
-/// Returns what makes one of many messages harmless to repeat: a request that broke off after some of them were kept goes on
-/// with the rest when it comes again.
+/// Returns the idempotency data of one of many messages. If a request fails after some messages were stored, its repeat continues with the
+/// rest.
 fn of_one(Repeat { key, .. }: &Repeat, at: usize, given: &Value) -> ServiceResult<Repeat> {
     let operation = <SendMessages as crate::contract::Operation>::FACTS.name;
     let digest = hash([operation.as_bytes(), key.as_str().as_bytes(), &at.to_le_bytes()]);
     let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    // The prefix and the hash keep keys of single messages apart from those that callers choose.
+    // The prefix and the hash separate these keys from those that callers choose.
     Ok(Repeat::of(IdempotencyKey::new(format!("bulk:{text}"))?, operation, &usual_form(given)))
 }
 
-/// Returns whether a refusal says nothing of the request: when it comes again, the result may be another.
+/// Returns true if an error is not caused by the request, so that a repeat may succeed.
 fn is_the_servers(problem: &Problem) -> bool {
     matches!(problem.code, ErrorCode::Unavailable | ErrorCode::Internal)
 }

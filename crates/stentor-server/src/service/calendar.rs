@@ -1,4 +1,4 @@
-//! Time zones and instants as callers write them.
+//! Time zones and instants as written by callers.
 
 use stentor_core::error::Invalid;
 use stentor_core::name::TimeZoneName;
@@ -6,19 +6,19 @@ use stentor_core::time::Timestamp;
 
 use crate::pipeline::calendar;
 
-/// Returns whether the zone is in the time zone database.
+/// Returns true if the zone is in the time zone database.
 pub(super) fn known_zone(name: &TimeZoneName) -> bool {
     calendar::zone(name.as_str()).is_some()
 }
 
-/// Reads an RFC 3339 instant; one beyond the calendar is its end.
+/// Parses an RFC 3339 instant. One beyond the supported range becomes the end of that range.
 pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
     let wrong = || Invalid::new(field, "must be an RFC 3339 instant such as `2026-11-21T07:00:00Z`");
     let read = text.parse::<jiff::Timestamp>().ok().or_else(|| beyond(text)).ok_or_else(wrong)?;
     Ok(Timestamp::from_millis(read.as_millisecond()))
 }
 
-/// The last hours of the year 9999 are a date and a time, but no instant that jiff knows.
+/// The last hours of the year 9999 are valid date and time, but beyond the instants that jiff supports.
 fn beyond(text: &str) -> Option<jiff::Timestamp> {
     let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
     let civil = pieces.date().to_datetime(pieces.time()?);

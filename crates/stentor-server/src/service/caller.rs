@@ -1,4 +1,4 @@
-//! Whose key it is, and for which app it speaks.
+//! The identity of a key, and the app for which it acts.
 
 use stentor_core::id::AppId;
 
@@ -6,7 +6,7 @@ use super::{Caller, ErrorCode, Identity, Problem, Service, ServiceResult};
 use crate::keys::looks_like_token;
 
 impl Service {
-    /// Finds out whose key or access token it is.
+    /// Resolves a key or an access token to its identity.
     pub async fn identify(&self, secret: &str) -> ServiceResult<Identity> {
         if looks_like_token(secret) {
             return self.token_identity(secret).await;
@@ -14,13 +14,13 @@ impl Service {
         self.keyring.identify(self.store.as_ref(), secret).await
     }
 
-    /// Chooses the app: a key's own, or the one that the operator names.
+    /// Selects the app: a key's own, or the one that the operator names.
     pub async fn caller(&self, identity: Identity, named: Option<AppId>) -> ServiceResult<Caller> {
         match (identity, named) {
             (Identity::Key { app, .. }, None) => identity.on(app),
             (Identity::Key { .. }, Some(app)) => identity.on(app),
             (Identity::Root, Some(app)) => {
-                // The operator's key reaches every app, and one that does not exist must be refused here.
+                // The root key has access to every app, so an app that does not exist must be refused here.
                 self.known_app(app).await?;
                 identity.on(app)
             }

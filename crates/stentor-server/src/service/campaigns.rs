@@ -1,4 +1,4 @@
-//! Campaigns: their books, and what an owner does to them.
+//! Campaigns: their books, and the actions of callers on them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::contract::table::{
 };
 use crate::contract::{Before, Instant, Operation, Serve};
 
-/// Campaigns whose messages are read at once.
+/// Campaigns that are read at once together with their messages.
 const MESSAGES_AT_ONCE_MAX_COUNT: usize = 64;
 
 impl Serve<ShowCampaign> for Service {
@@ -43,14 +43,14 @@ impl Serve<ListCampaigns> for Service {
         caller.allow::<ListCampaigns>()?;
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
-            // With each comes its message, which may be long.
+            // Each campaign is read with its message, which may be long.
             let limit = limit.min(MESSAGES_AT_ONCE_MAX_COUNT);
             let found = self.store.campaigns(caller.app(), Page { after, limit }).await?;
             after = found.last().map_or(after, |last| last.id.raw());
             let names: Vec<_> = found.iter().map(|one| one.id.to_string()).collect();
             list.add(limit, names.into_iter().zip(self.summaries(caller.app(), found).await?));
         }
-        // What cannot be read is listed beside the others, with pages of its own, so that it hides nothing.
+        // Damaged campaigns are listed separately, with pages of their own, so that they hide no others.
         let damaged = self.store.broken_campaigns(caller.app(), page).await?;
         let (campaigns, next) = list.page();
         Ok(CampaignList { campaigns, damaged, next })
@@ -93,7 +93,7 @@ impl Serve<ResumeCampaign> for Service {
 }
 
 impl Service {
-    /// Adds to campaigns what they send, and their sums.
+    /// Adds messages and sums to campaigns.
     async fn summaries(&self, app: AppId, campaigns: Vec<Campaign>) -> ServiceResult<Vec<CampaignSummary>> {
         let ids: Vec<CampaignId> = campaigns.iter().map(|campaign| campaign.id).collect();
         let messages = self.store.messages(app, ids.iter().copied().map(MessageId::from).collect()).await?;
@@ -107,7 +107,7 @@ impl Service {
         Ok(campaigns.into_iter().map(summary).collect())
     }
 
-    /// Finds out why a campaign stands still, as a whole or at the providers where something of it is open.
+    /// Finds the reasons why a campaign waits, as a whole or at the providers with queued deliveries.
     async fn waits_of(&self, ledger: &Ledger) -> ServiceResult<Vec<WaitView>> {
         let campaign = &ledger.campaign;
         let whole = |reason, detail: &str, until| {
@@ -120,7 +120,7 @@ impl Service {
                 return Ok(whole(campaign.state.as_str(), detail, due_at));
             }
             CampaignState::Paused if campaign.ended_at.is_none() => {
-                let detail = "somebody has paused it: resume it, before its time to live is over";
+                let detail = "it is paused: resume it before its time to live is over";
                 return Ok(whole(campaign.state.as_str(), detail, None));
             }
             state if state.is_ended() => return Ok(Vec::new()),
@@ -133,7 +133,7 @@ impl Service {
         Ok(waits)
     }
 
-    /// Finds out why nothing is sent for an app through a provider.
+    /// Finds the reason why nothing is sent for an app through a provider.
     async fn wait_at(&self, app: AppId, provider: ProviderKind) -> ServiceResult<Option<WaitView>> {
         if let Some(parked) = self.resting(app, provider).await? {
             let ParkReason { reason, detail, until } = parked;
@@ -149,7 +149,7 @@ impl Service {
         }))
     }
 
-    /// Cancels, pauses or resumes, and returns the books after it.
+    /// Cancels, pauses or resumes a campaign, and returns its books.
     async fn act<O: Operation>(
         &self,
         (caller, from): (Caller, Origin),
@@ -163,30 +163,30 @@ impl Service {
         let (entry, store, pipeline) =
             (self.audit_entry(author, subject), self.store.clone(), self.pipeline.clone());
         let holding = async move {
-            // Before the transaction: what is settled while it runs must not reach a device that is connected.
+            // Before the transaction: deliveries settled while it runs must not reach connected devices.
             if action != CampaignAction::Resume {
                 pipeline.hold(app, id.into());
             }
             let changed = store.change(change, Some(entry)).await;
-            // What is canceled stays held back: nobody is to be given it any more.
+            // A canceled message stays held back, because no device may receive it any more.
             if action == CampaignAction::Resume || changed.is_err() {
                 pipeline.release(app, id.into());
             }
             changed
         };
-        // A task of its own: a caller that hangs up meanwhile would leave the message held back for good.
+        // In a task of its own: a caller that disconnects would otherwise leave the message held back for good.
         let Changed::Campaign(_, tickets) = tokio::spawn(holding).await.map_err(|_| unexpected())?? else {
             return Err(unexpected());
         };
-        // Chunks that may go on are named, so that no look at the store is needed to find them.
+        // The change returns the chunks that may continue, so the store need not be searched for them.
         self.pipeline.published(tickets);
-        // A resumed campaign may have producers to go on with, and a canceled one frees room for others.
+        // A resumed campaign may need producers, and a canceled one frees room for others.
         self.pipeline.wake();
         Serve::<ShowCampaign>::serve(self, caller, id, ()).await
     }
 }
 
-/// Reads a campaign's id; that of its message does as well.
+/// Parses the id of a campaign or of its message.
 fn campaign_of(text: &str) -> Option<CampaignId> {
     text.parse::<MessageId>().map(CampaignId::from).ok().or_else(|| text.parse().ok())
 }

@@ -1,4 +1,4 @@
-//! Content against the limits of every push service that it may reach.
+//! The check of content against the limits of each push service that a message may reach.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
@@ -11,15 +11,15 @@ use crate::contract::messages::DryRun;
 use crate::contract::table::PutCredential;
 
 impl Service {
-    /// Checks a message against every provider that it may reach, and gives those.
+    /// Checks a message against each provider that it may reach, and returns these providers.
     pub(super) async fn check_content(
         &self,
         app: AppId,
         spec: &MessageSpec,
     ) -> ServiceResult<Vec<ProviderKind>> {
         let providers = match self.providers_of(app, &spec.target) {
-            // Another server may have put one that is not heard of here yet. This app's alone are looked for: one without
-            // any must not have those of all opened with each of its messages.
+            // Another server may have put a credential that is not known here yet. Only this app's credentials are read; otherwise an app
+            // without any would cause all credentials to be decrypted with each of its messages.
             Err(_) if self.is_shared => {
                 self.find_credentials(app).await?;
                 self.providers_of(app, &spec.target)?
@@ -27,7 +27,7 @@ impl Service {
             providers => providers?,
         };
         match check_all(providers, spec) {
-            // Only for one named device the push service is known: elsewhere each that may be reached must take it.
+            // The push service is known only for a single named device. For other targets every possible one must accept the message.
             Err(problem) if matches!(spec.target, Target::Device(_)) => {
                 self.check_device_only(app, spec, problem).await
             }
@@ -35,7 +35,7 @@ impl Service {
         }
     }
 
-    /// Counts whom the message would reach now, and its bytes.
+    /// Counts the audience of a message at present, and its bytes.
     pub(super) async fn count(&self, message: &Message, providers: &[ProviderKind]) -> ServiceResult<DryRun> {
         let counts = self.store.count_audience(message.app, &message.spec.target).await?;
         let bytes =
@@ -57,7 +57,7 @@ impl Service {
         }
     }
 
-    /// What another push service would refuse does not matter to a device that it does not serve.
+    /// Limits of push services that do not serve the device are irrelevant to it.
     async fn check_device_only(
         &self,
         app: AppId,

@@ -25,34 +25,34 @@ use crate::contract::table::{CheckCredential, DeleteCredential, ListCredentials,
 use crate::decode::decode_with;
 use crate::pipeline::stats::QuotaStats;
 
-/// Why nothing is sent with a credential.
+/// The reason why nothing is sent with a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkReason {
-    /// In a word.
+    /// The reason as a code.
     pub reason: Reason,
-    /// In a sentence, for the operator.
+    /// A sentence for the operator.
     pub detail: String,
-    /// Not before this instant; `None` while no end is known.
+    /// End of the pause; `None` if it is not known.
     pub until: Option<Timestamp>,
 }
 
-/// Why a credential that was tried does not work.
+/// The result of a failed credential check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFailure {
-    /// The host that failed, as `host:port`, if any was asked.
+    /// The host that failed, as `host:port`, if one was contacted.
     pub host: Option<String>,
-    /// In a sentence, for the operator.
+    /// A sentence for the operator.
     pub cause: String,
 }
 
-/// Which app has credentials for which providers, in memory: every message asks.
+/// The providers for which each app has credentials, in memory because every message needs them.
 #[derive(Debug, Default)]
 pub(super) struct Kinds(RwLock<KnownKinds>);
 
 #[derive(Debug, Default)]
 struct KnownKinds {
     by_app: BTreeMap<AppId, Vec<ProviderKind>>,
-    /// Counts what was put and removed here.
+    /// Number of credentials put and removed here.
     changes: u64,
 }
 
@@ -70,7 +70,7 @@ impl Kinds {
 
     pub(super) fn forget_app(&self, app: AppId) -> Vec<ProviderKind> {
         let mut known = self.write();
-        // A list that is being read meanwhile is older than this, and must not be taken over.
+        // A list that is being read concurrently is outdated and must not replace this one.
         known.changes += 1;
         known.by_app.remove(&app).unwrap_or_default()
     }
@@ -79,7 +79,7 @@ impl Kinds {
         self.0.read().unwrap_or_else(PoisonError::into_inner).changes
     }
 
-    /// Knows these and no others, unless something was changed here since so many changes.
+    /// Replaces the contents, unless something was changed here since the counter was `changes`. Returns true if it did.
     fn replace(&self, credentials: &[Credential], changes: u64) -> bool {
         let mut known = self.write();
         if known.changes != changes {
@@ -129,19 +129,19 @@ impl Serve<PutCredential> for Service {
         let fields = decode_with(&stentor_providers::descriptor(provider).credential, &json)?;
         let secret = Value::Object(fields).to_string();
         let credential = Credential { app, provider, secret, updated_at: self.now() };
-        // A host that is an address in itself can be judged without a look-up; names are judged at each connection.
+        // A literal address can be checked without a look-up; names are checked at each connection.
         if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
             return Err(may_not_connect(host));
         }
         let author = Author::of(identity, from);
         let subject = AuditSubject::new(AuditAction::CredentialPut, app, provider);
         self.administrated_by(&author, &subject, identity, app).await?;
-        // The adapter reads its key, so that one that is none is refused now and not at the first message.
+        // The adapter parses the key, so that an invalid one is refused now and not at the first message.
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
         let _turn = self.check_vapid_key(&credential).await?;
         let subject = subject.with_detail(&in_words(&credential));
         self.change(author, subject, Change::PutCredential(credential)).await?;
-        // After the commit: whoever reads the credential because of these finds the new one.
+        // After the commit, so that a provider built because of it reads the new credential.
         self.credentials.add(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -155,7 +155,7 @@ impl Serve<ListCredentials> for Service {
         for provider in self.credentials.of_app(app) {
             match self.store.credential(app, provider).await {
                 Ok(credential) => credentials.push(self.view(&credential, &nodes).await?),
-                // Somebody has removed it since, perhaps at another server.
+                // Removed by another request, perhaps at another server.
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -172,7 +172,7 @@ impl Serve<CheckCredential> for Service {
         (): (),
     ) -> ServiceResult<CredentialCheck> {
         let app = self.administrated(identity, app).await?;
-        // One that is not there is told apart from one that does not work.
+        // A missing credential and one that does not work get different responses.
         self.store.credential(app, provider).await?;
         let tried = self.pipeline.check(app, provider).await;
         let (host, cause) = tried.err().map_or((None, None), |failure| (failure.host, Some(failure.cause)));
@@ -191,7 +191,7 @@ impl Serve<DeleteCredential> for Service {
         let subject = AuditSubject::new(AuditAction::CredentialDelete, app, provider);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         self.change(author, subject, Change::DeleteCredential(app, provider)).await?;
-        // After the commit, as above: asked earlier, a lane would be given the credential once more.
+        // After the commit, as above; otherwise a lane could read the credential once more.
         self.credentials.remove(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -199,15 +199,15 @@ impl Serve<DeleteCredential> for Service {
 }
 
 impl Service {
-    /// Lets a device register itself with a key that may do that, unless too many of the app do so at once.
+    /// Checks that a device may register itself with the caller's key, and that not too many devices of the app do so at once.
     pub(crate) async fn admit_device(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         caller.require_any(&[Scope::Join, Scope::Register])?;
-        // Counted before the first look at the store, which is what too many at once would wear out.
+        // Counted before the first access to the store, which this limit protects.
         self.count_join(caller.app())?;
         self.open_gateway(caller, origin).await
     }
 
-    /// Returns whether devices may still register with a key of an app that was good before.
+    /// Returns true if devices may still register with a key that an app used before.
     pub(crate) async fn may_join_still(&self, app: AppId, key: KeyId) -> ServiceResult<bool> {
         let scopes = match self.store.keys(app).await?.into_iter().find(|known| known.id == key) {
             Some(known) => Some(known.scopes),
@@ -220,13 +220,13 @@ impl Service {
         Ok(scopes.is_some_and(may))
     }
 
-    /// Counts a device that registers itself; refuses one that comes too soon after others of the app.
+    /// Counts a device that registers itself. Refuses it if too many others of the app did so just before.
     pub(crate) fn count_join(&self, app: AppId) -> ServiceResult<()> {
         let too_many = "too many devices of this app register at once";
         self.joins.take(app).map_err(|_| Problem::new(ErrorCode::RateLimited, too_many))
     }
 
-    /// Lets an app send through the gateway where one of these devices is reached by it: nothing of the app is needed for that.
+    /// Enables the gateway for an app if one of these devices uses it; the app needs no credential for that.
     pub(super) async fn open_gateway_for(
         &self,
         caller: Caller,
@@ -238,10 +238,10 @@ impl Service {
         }
     }
 
-    /// Lets an app send through the gateway, as soon as its first device is registered.
+    /// Enables the gateway for an app with the registration of its first device.
     async fn open_gateway(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         let (app, provider) = (caller.app(), ProviderKind::Gateway);
-        // Only the first device of an app costs a change; each later one finds it in memory.
+        // Only the first device of an app causes a change; for later ones the credential is known in memory.
         if self.credentials.of_app(app).contains(&provider) {
             return Ok(());
         }
@@ -249,13 +249,13 @@ impl Service {
         let subject =
             AuditSubject::new(AuditAction::CredentialPut, app, provider).with_detail(&in_words(&credential));
         self.change(Author::for_caller(caller, origin), subject, Change::PutCredential(credential)).await?;
-        // Also where another request did it just now: putting the same again changes nothing.
+        // Also if a concurrent request did it just now: putting the same credential again changes nothing.
         self.credentials.add(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
     }
 
-    /// Shows a credential, why it is parked, here or at another of the nodes that send with it, and how its quota stands.
+    /// Returns the view of a credential, with its quota and the reason of its pause on this or another node.
     async fn view(&self, credential: &Credential, nodes: &[NodeRecord]) -> ServiceResult<CredentialView> {
         let (app, provider) = (credential.app, credential.provider);
         let resting = self.pipeline.parked(app, provider).or_else(|| self.is_refused(credential));
@@ -275,7 +275,7 @@ impl Service {
         })
     }
 
-    /// Returns how a credential's quota stands: where all nodes share it, by what the store has of it.
+    /// Returns the state of a credential's quota; for a quota that all nodes share, by its level in the store.
     async fn quota_of(&self, credential: &Credential) -> ServiceResult<Option<QuotaStats>> {
         let (app, provider) = (credential.app, credential.provider);
         let level = self.store.quota_level(app, provider).await?;
@@ -286,14 +286,14 @@ impl Service {
         })
     }
 
-    /// Returns why a credential rests that was kept under other settings, before anything is sent with it.
+    /// Returns the reason why a credential stored under earlier settings cannot be used, before anything is sent with it.
     fn is_refused(&self, credential: &Credential) -> Option<ParkReason> {
         let host = crate::providers::refused_host(credential, &self.outbound)?;
         let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
         Some(ParkReason { reason: Reason::AddressRefused, detail, until: None })
     }
 
-    /// Returns why the lane of a credential rests, here or at another node.
+    /// Returns the reason why the lane of a credential rests, on this or another node.
     pub(super) async fn resting(
         &self,
         app: AppId,
@@ -308,13 +308,13 @@ impl Service {
         }
     }
 
-    /// Looks for credentials of an app that another server has put.
+    /// Reads credentials of an app that another server has put.
     pub(super) async fn find_credentials(&self, app: AppId) -> ServiceResult<()> {
         let known = self.credentials.of_app(app);
         for provider in ProviderKind::ALL.iter().copied().filter(|provider| !known.contains(provider)) {
             match self.store.credential(app, provider).await {
                 Ok(_) => self.credentials.add(app, provider),
-                // One that cannot be opened sends nothing either.
+                // A credential that cannot be decrypted cannot send either.
                 Err(StoreError::NotFound(_) | StoreError::Damaged(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -322,12 +322,12 @@ impl Service {
         Ok(())
     }
 
-    /// Looks at all credentials again, as after SIGHUP.
+    /// Reads all credentials again, for example after SIGHUP.
     pub async fn reload_credentials(&self) -> ServiceResult<usize> {
         loop {
             let before = self.credentials.changes();
             let credentials = self.store.credentials().await?;
-            // What was put or removed here meanwhile is newer than what was read.
+            // Changes made here during the reading are newer than its result.
             if self.credentials.replace(&credentials, before) {
                 return Ok(credentials.len());
             }
@@ -335,7 +335,7 @@ impl Service {
     }
 }
 
-/// Returns why a lane rests at one of the other nodes: of this one its pipeline knows more than its last report.
+/// Returns the reason why a lane rests on another node. This node's own report is skipped, because its pipeline is more up to date.
 fn parked_elsewhere(nodes: &[NodeRecord], app: AppId, provider: ProviderKind) -> Option<ParkReason> {
     let mut lanes = nodes.iter().filter(|node| !node.is_own).flat_map(|node| &node.parked);
     let lane = lanes.find(|lane| (lane.app, lane.provider) == (app, provider))?;
@@ -348,7 +348,7 @@ fn may_not_connect(host: RefusedHost) -> Problem {
     Problem { field: Some(host.field), ..problem }
 }
 
-/// Returns how an operator allows an address.
+/// Returns the setting by which the operator allows an address.
 fn allowing(host: &RefusedHost) -> String {
     let allowance = host.refused.allowance();
     format!(
@@ -356,7 +356,7 @@ fn allowing(host: &RefusedHost) -> String {
     )
 }
 
-/// Returns which credential it is and how much it may send; what could be a secret is left out, an endpoint too.
+/// Describes a credential and its quota for the audit trail, without anything that could be secret, such as an endpoint.
 fn in_words(credential: &Credential) -> String {
     let summary = summary(credential);
     let quota = summary.quota_per_minute.map_or("none".to_owned(), |quota| quota.to_string());
@@ -383,7 +383,7 @@ fn summary(credential: &Credential) -> CredentialSummary {
     }
 }
 
-/// Lists what its adapter shows of a credential, in the adapter's order.
+/// Lists the public fields of a credential, in the adapter's order.
 fn shown(credential: &Credential) -> Vec<(&'static str, String)> {
     stentor_providers::descriptor(credential.provider).credential.summary(&read(credential))
 }

@@ -1,4 +1,4 @@
-//! The deliveries of a message: what became of each device of its audience.
+//! The deliveries of a message: the state of each device of its audience.
 
 use stentor_core::delivery::ShownState;
 use stentor_core::id::{ChunkId, DeviceId, MessageId};
@@ -11,10 +11,10 @@ use crate::contract::{After, Serve};
 
 /// Chunks that are read at once.
 const CHUNKS_AT_ONCE_MAX_COUNT: usize = 16;
-/// Chunks that one request looks through; those who are meant may be few among many.
+/// Chunks that one request reads at most; matching deliveries may be rare.
 const CHUNKS_PER_REQUEST_MAX_COUNT: usize = 1_024;
 
-/// The first delivery to look at: its chunk, and its place in that.
+/// Position of the next delivery: its chunk, and its index in the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DeliveryPlace {
     chunk: ChunkId,
@@ -48,7 +48,7 @@ impl Serve<ListMessageDeliveries> for Service {
         DeliveryQuery { after, limit, state }: DeliveryQuery,
     ) -> ServiceResult<DeliveryList> {
         let limit = After { after: None, limit }.limit()?;
-        let wrong = || Problem::field("after", "is not what `next` gave");
+        let wrong = || Problem::field("after", "is not a value of `next`");
         let from = after.map(|text| DeliveryPlace::read(&text).ok_or_else(wrong)).transpose()?;
         caller.allow::<ListMessageDeliveries>()?;
         let mut page = DeliveryPage { limit, state, deliveries: Vec::new() };
@@ -70,7 +70,7 @@ impl Serve<ListMessageDeliveries> for Service {
     }
 }
 
-/// A page as it fills.
+/// A page being filled.
 struct DeliveryPage {
     limit: usize,
     state: Option<ShownState>,
@@ -78,7 +78,7 @@ struct DeliveryPage {
 }
 
 impl DeliveryPage {
-    /// Adds what is meant, beginning at a place; returns where to go on if the page is full before the end.
+    /// Adds matching deliveries from a position on. Returns the position of the next page if the page is full.
     fn add(&mut self, chunks: &[ChunkRecords], from: DeliveryPlace) -> Option<DeliveryPlace> {
         for chunk in chunks {
             let first = if chunk.chunk == from.chunk { from.place } else { 0 };

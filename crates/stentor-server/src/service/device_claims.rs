@@ -1,4 +1,4 @@
-//! Claims of a device that others could misuse, and the proof of its app's backend.
+//! Claims of a device that others could misuse, and the proof by its app's backend.
 
 use stentor_core::app::Scope;
 use stentor_core::name::{ExternalId, Tag, TopicName};
@@ -7,16 +7,16 @@ use super::accounts::{AccountAssertion, AssertionRefusal};
 use super::devices::tags_of;
 use super::{Caller, ErrorCode, Problem, Service, ServiceResult};
 
-/// Whom a voucher is for. The second is what app servers' libraries write into a custom token that they make with an account's file.
+/// Audiences of a proof. The second is written by the libraries of app servers into a custom token that they make with an account's file.
 const AUDIENCES: &[&str] = &[
     "stentor:device",
     "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit",
 ];
-/// The refusal of a claim without a proof.
+/// Hint for a claim without a proof.
 const HINT: &str = "have the app's backend sign a proof with its account (docs/gateway.md, Whose device it is), or register the \
     device by a key with the scope `register`";
 
-/// Whose device it is, how it is marked, and what it subscribes to: by these messages find it.
+/// The user, tags and topics of a device, by which messages find it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceClaims {
     pub(crate) user: Option<ExternalId>,
@@ -25,8 +25,8 @@ pub(crate) struct DeviceClaims {
 }
 
 impl Service {
-    /// Checks what a device claims when it registers; returns it with what its proof says beside. A key that may write devices says
-    /// what it likes; one that stands in an app on devices proves nothing, because everybody has it.
+    /// Checks the claims of a device that registers, and returns them together with the claims of its proof. A key with the scope
+    /// `register` needs no proof. A registration key that is part of an app proves nothing, because anyone can extract it.
     pub(crate) async fn proven_claims(
         &self,
         caller: Caller,
@@ -48,7 +48,7 @@ impl Service {
             AssertionRefusal::Invalid(why) => refused("proof", why),
             AssertionRefusal::Server(problem) => problem,
         })?;
-        // Who may not write devices cannot vouch for one either, and nobody vouches for another app's.
+        // An account without the scope to register devices cannot issue proofs, and no account can for devices of another app.
         if account.app != caller.app() || !account.scopes.allows(Scope::Register) {
             return Err(refused(
                 "proof",
@@ -70,13 +70,13 @@ impl DeviceClaims {
         })
     }
 
-    /// Refuses what nobody has vouched for.
+    /// Refuses claims without proof.
     fn check(&self, vouched: &Self) -> ServiceResult<()> {
         if self.user.is_some() && self.user != vouched.user {
-            return Err(refused("user", "a registration key does not prove whose device it is"));
+            return Err(refused("user", "a registration key does not prove the owner of a device"));
         }
         if self.tags.iter().any(|tag| !vouched.tags.contains(tag)) {
-            return Err(refused("tags", "a registration key does not prove how a device is marked"));
+            return Err(refused("tags", "a registration key does not prove the tags of a device"));
         }
         let is_open = |topic: &&TopicName| !topic.is_private() || vouched.topics.contains(topic);
         match self.topics.iter().find(|topic| !is_open(topic)) {

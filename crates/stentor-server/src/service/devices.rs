@@ -104,7 +104,7 @@ impl Serve<ReplaceDevice> for Service {
         caller.allow::<ReplaceDevice>()?;
         let registration = request.checked()?;
         let present = self.store.device(caller.app(), id).await?.registration;
-        // The push service of a device never changes: chunks name it by provider, and a token is one of its own.
+        // The push service of a device never changes: chunks refer to it by provider, and its token belongs to it.
         if (present.platform, present.provider) != (registration.platform, registration.provider) {
             let problem = format!("stays {} by {}", present.platform, present.provider);
             return Err(Problem::new(ErrorCode::Conflict, problem)
@@ -123,10 +123,10 @@ impl Serve<ReplaceDevice> for Service {
         let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
         if has_moved {
-            // Whoever came in with the former token must not go on reading.
+            // A client connected with the former token must not continue to receive.
             self.pipeline.cut_off(caller.app(), Some(id));
         }
-        // After the change, whose condition may fail; topics are only added, so that a repeat heals what broke off.
+        // After the change, because its condition may fail. Topics are only added, so a repeated request completes an interrupted one.
         for topic in &registration.topics {
             self.store.subscribe(caller.app(), topic, &[id]).await?;
         }
@@ -143,7 +143,7 @@ impl Serve<ChangeDevice> for Service {
     ) -> ServiceResult<DeviceView> {
         caller.allow::<ChangeDevice>()?;
         let mut patch = request.checked()?;
-        // What a token is follows from the push service of the device.
+        // The form of a token depends on the push service of the device.
         if let Some(token) = patch.token {
             let present = self.store.device(caller.app(), id).await?.registration;
             patch.token = Some(checked_token(present.provider, token)?);
@@ -152,7 +152,7 @@ impl Serve<ChangeDevice> for Service {
         let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
         if patch.token.is_some() {
-            // After the change: whoever comes in again with the former token is refused by then.
+            // After the change, so that a reconnection with the former token is refused.
             self.pipeline.cut_off(caller.app(), Some(id));
         }
         Ok(device.into())
@@ -169,7 +169,7 @@ impl Serve<RemoveDevice> for Service {
         caller.allow::<RemoveDevice>()?;
         let precondition = precondition(condition, DeviceView::from);
         self.store.remove_device_if(caller.app(), id, &precondition).await?;
-        // A lost device must not go on reading what was sent to it.
+        // A lost device must not continue to receive its messages.
         self.pipeline.cut_off(caller.app(), Some(id));
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Serve<ShowHistory> for Service {
     async fn serve(&self, caller: Caller, id: DeviceId, page: Before) -> ServiceResult<History> {
         let page = page.page(|text| text.parse().ok().map(MessageId::raw))?;
         caller.allow::<ShowHistory>()?;
-        // A device of another app and one that does not exist are refused alike.
+        // A device of another app is refused like one that does not exist.
         self.store.device(caller.app(), id).await?;
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
@@ -202,7 +202,7 @@ impl Serve<ListDeliveries> for Service {
         caller.allow::<ListDeliveries>()?;
         let attempts = self.store.delivery(caller.app(), message, device).await?;
         if attempts.is_empty() {
-            // A message that does not exist is told apart from a device that is not in its audience.
+            // A missing message and a device outside its audience get different responses.
             self.store.message(caller.app(), message).await?;
             return Err(
                 Problem::not_found("delivery").with_hint("the device is not in the message's audience")
@@ -213,25 +213,25 @@ impl Serve<ListDeliveries> for Service {
 }
 
 impl Service {
-    /// Counts devices made, and devices known before.
+    /// Counts new devices and known devices.
     pub(super) fn count_devices(&self, (created, updated): (u64, u64)) {
         ServiceCounters::add(&self.counters.devices_created, created);
         ServiceCounters::add(&self.counters.devices_updated, updated);
     }
 }
 
-/// Returns how many devices were made, and how many were known before.
+/// Returns the numbers of new and of known devices.
 pub(super) fn created_and_updated(replies: &[store::Registered]) -> (u64, u64) {
     let created = replies.iter().filter(|reply| reply.created).count() as u64;
     (created, replies.len() as u64 - created)
 }
 
-/// Reads a token of a push service, in the spelling in which it is kept.
+/// Parses a token of a push service, in its canonical spelling.
 pub(super) fn read_token(provider: ProviderKind, text: String) -> Result<PushToken, Invalid> {
     checked_token(provider, PushToken::new(text)?)
 }
 
-/// Checks what the push service takes: a longer token, or one of another form, would fail at every message instead.
+/// Checks a token against the rules of the push service. A longer one, or one of another form, would fail with every message.
 fn checked_token(provider: ProviderKind, token: PushToken) -> Result<PushToken, Invalid> {
     let adapter = stentor_providers::descriptor(provider);
     let max_bytes = adapter.token_max_bytes;
@@ -255,13 +255,13 @@ fn zone(name: String) -> Result<TimeZoneName, Invalid> {
     ))
 }
 
-/// Checks tags; the same set is always the same list.
+/// Parses tags, sorted and without duplicates.
 pub(super) fn tags_of(tags: Vec<String>) -> Result<Vec<Tag>, Invalid> {
     if tags.len() > limits::TAGS_PER_DEVICE_MAX_COUNT {
         return Err(Invalid::new("tags", format!("at most {}", limits::TAGS_PER_DEVICE_MAX_COUNT)));
     }
     let mut tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
-    // Sorted and without doubles, so that the same set is always the same list.
+    // Sorted and without duplicates, so that equal sets are equal lists.
     tags.sort();
     tags.dedup();
     Ok(tags)

@@ -27,7 +27,7 @@ impl MembersRequest {
         if users + devices == 0 {
             check_count("users and devices", 0)?;
         }
-        // One of both lists may be empty, which the check of one list alone would refuse.
+        // Either list may be empty, which `check_count` alone would refuse.
         check_count("users", users.max(1))?;
         check_count("devices", devices.max(1))?;
         let users = self.users.into_iter().map(Member::User);
@@ -85,7 +85,7 @@ impl Serve<RemoveGroup> for Service {
     }
 }
 
-/// A member as it takes room in a page.
+/// A member, as measured for the size of a page.
 #[derive(Serialize)]
 enum MemberView {
     User(String),
@@ -136,7 +136,7 @@ impl Serve<AddMembers> for Service {
 }
 
 impl Service {
-    /// Adds members to a group that may have at most so many, as who speaks for a server with such groups needs it.
+    /// Adds members to a group of at most `max_count` members, for fronts of servers with such groups.
     pub(crate) async fn add_within(
         &self,
         caller: Caller,
@@ -148,10 +148,10 @@ impl Service {
         self.join(caller, group, members, Some(max_count)).await
     }
 
-    /// Removes a group that has no members any more, as a server with such groups does.
+    /// Removes a group without members, for fronts of servers that do so.
     pub(crate) async fn remove_if_empty(&self, caller: Caller, group: &GroupName) -> ServiceResult<()> {
         caller.allow::<RemoveGroup>()?;
-        // Asked inside the transaction: whoever joins meanwhile must not be lost with the group.
+        // Checked inside the transaction, so that a concurrently added member is not lost with the group.
         let is_empty =
             Precondition::new(|present: Option<&Group>| present.is_some_and(|group| group.member_count == 0));
         match self.store.remove_group_if(caller.app(), group, &is_empty).await {

@@ -1,5 +1,4 @@
-//! Import: devices by the line, streamed; a bad line costs only itself, memory stays bounded, reading, parsing and
-//! writing overlap.
+//! Import of devices as a stream of lines. A bad line affects only itself, memory is bounded, and reading, parsing and writing overlap.
 
 mod batch;
 mod lines;
@@ -28,19 +27,19 @@ pub use parse::Format;
 use parse::Importer;
 pub use report::{ERRORS_MAX_COUNT, ImportProblem, ImportReport};
 
-/// Blocks that wait for being parsed.
+/// Blocks that wait for the parser.
 const BLOCKS_MAX_COUNT: usize = 2;
-/// Batches that wait for being written.
+/// Batches that wait for the writer.
 const BATCHES_MAX_COUNT: usize = 1;
 /// Batches at the store: one is written while the next is sorted.
 const AT_THE_STORE_MAX_COUNT: usize = 2;
 
-/// How to import.
+/// Options of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// What a line looks like.
+    /// Format of the lines.
     pub format: Format,
-    /// Check everything, keep nothing.
+    /// Checks everything and stores nothing.
     pub dry_run: bool,
 }
 
@@ -59,7 +58,7 @@ impl Serve<ImportDevices> for Service {
 }
 
 impl Service {
-    /// Registers every good line of the body and reports the bad ones.
+    /// Registers every valid line of the body and reports the invalid ones.
     pub async fn import<S, E>(
         &self,
         caller: Caller,
@@ -76,20 +75,20 @@ impl Service {
         let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);
         let importer = Importer::new(options.format);
         let batch_lines = self.limits.import_batch_max_lines;
-        // The three end each other: whoever fails drops its channel, and its neighbours stop when they find it closed.
+        // The three tasks end each other: one that fails drops its channel, and the others stop when they find it closed.
         let (read, parsed, written) = tokio::join!(
             lines::read(body, to_parse),
             parse_blocks(importer, batch_lines, blocks, to_write),
             self.write_batches(caller, options.dry_run, batches),
         );
-        // What was written comes first: its failure says how far the import came.
+        // The writer's failure comes first, because it reports how many lines were registered.
         let report = written?;
         read.and(parsed).map_err(|problem| broken_off(problem, &report))?;
         ServiceCounters::add(&self.counters.import_lines_failed, report.failed);
         Ok(report)
     }
 
-    /// Counts the imports that run.
+    /// Returns the number of running imports.
     #[must_use]
     pub fn imports_at_work(&self) -> usize {
         self.imports.taken()
@@ -111,13 +110,14 @@ impl Service {
         while !(is_over && at_the_store.is_empty()) {
             let has_room = !is_over && at_the_store.len() < AT_THE_STORE_MAX_COUNT;
             tokio::select! {
-                // What is written is noted before more is begun: a torn batch changes how the next one is written.
+                // Written batches are recorded before new ones begin: a batch that was only partly written affects the next one.
                 biased;
                 Some((batch, answer)) = at_the_store.next() => {
                     let was_torn = self.note(app, &batch, answer, &mut report).await?;
                     while was_torn && let Some((batch, answer)) = at_the_store.next().await {
                         self.note(app, &batch, answer, &mut report).await?;
-                        // The later of two lines for a token wins: what overtook a part of the torn is written again.
+                        // Of two lines for one token the later one wins, so a batch that overtook the rest of a partly written one is
+                        // written again.
                         let again = self.write_apart(app, &batch, 0, None, dry_run).await;
                         again.broken.map_or(Ok(()), |error| Err(interrupted(error, &report)))?;
                     }
@@ -134,12 +134,12 @@ impl Service {
                 },
             }
         }
-        // The store refuses after the parser has, so that their lines are mixed.
+        // The store refuses lines later than the parser, so the errors are out of order.
         report.errors.sort_by_key(|problem| problem.line);
         Ok(report)
     }
 
-    /// Registers the first of some registrations, as many as the store takes at once, or only sees whether they could be.
+    /// Registers as many of the first registrations as the store takes at once; in a dry run it only validates them.
     async fn write_first(
         &self,
         app: AppId,
@@ -154,7 +154,7 @@ impl Service {
         Ok(StoredLines { lines: registered.len(), counts: created_and_updated(&registered) })
     }
 
-    /// Notes what came of a batch; returns whether the store took only some of it at once.
+    /// Records the result of a batch. Returns true if the store did not take all of it at once.
     async fn note(
         &self,
         app: AppId,
@@ -180,8 +180,8 @@ impl Service {
         outcome.broken.map_or(Ok(was_torn), |error| Err(interrupted(error, report)))
     }
 
-    /// Registers a batch from one of its lines on; what the store refuses, or has refused, is halved until the refused lines
-    /// stand alone.
+    /// Registers a batch from one of its lines on. A range that the store refuses, or has refused, is halved until the refused lines are
+    /// found.
     async fn write_apart(
         &self,
         app: AppId,
@@ -191,7 +191,7 @@ impl Service {
         dry_run: bool,
     ) -> BatchOutcome {
         let mut outcome = BatchOutcome::default();
-        // A stack, of which the first half is on top: lines are registered in their order.
+        // A stack with the first half on top, so that lines are registered in order.
         let mut ranges: Vec<_> = Some(from..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
             let some = &batch.registrations[range.clone()];
@@ -220,11 +220,11 @@ impl Service {
     }
 }
 
-/// What the store took at once.
+/// The result of one call of the store.
 struct StoredLines {
-    /// The first lines, so many.
+    /// Number of lines taken, from the first on.
     lines: usize,
-    /// Devices made, and devices known before.
+    /// Numbers of new and of known devices.
     counts: (u64, u64),
 }
 
@@ -232,17 +232,17 @@ const fn sum(some: (u64, u64), more: (u64, u64)) -> (u64, u64) {
     (some.0 + more.0, some.1 + more.1)
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Default)]
 struct BatchOutcome {
-    /// Devices made, and devices known before.
+    /// Numbers of new and of known devices.
     counts: (u64, u64),
     refused: Vec<ImportProblem>,
-    /// What kept the rest from being written at all.
+    /// The error that prevented the rest from being written.
     broken: Option<StoreError>,
 }
 
-/// Checks a body that is there as a whole and keeps nothing, as a dry run does; each block ends where a line does.
+/// Checks a complete body and stores nothing, as a dry run does. Each block ends at the end of a line.
 pub fn examine<'a>(
     format: Format,
     blocks: impl IntoIterator<Item = &'a [u8]>,
@@ -256,7 +256,7 @@ pub fn examine<'a>(
     Ok(report)
 }
 
-/// Parses blocks away from the runtime's threads and gathers batches.
+/// Parses blocks on blocking threads and collects batches.
 async fn parse_blocks(
     mut importer: Importer,
     batch_lines: usize,
@@ -265,7 +265,7 @@ async fn parse_blocks(
 ) -> ServiceResult<()> {
     let mut batch = Parsed::default();
     while let Some(block) = blocks.recv().await {
-        // JSON of half a megabyte takes milliseconds, in which a thread of the runtime would answer nobody.
+        // Parsing half a megabyte of JSON takes milliseconds, during which a runtime thread would serve no other task.
         let work = tokio::task::spawn_blocking(move || {
             let parsed = importer.parse(&block);
             (importer, parsed)
@@ -276,7 +276,7 @@ async fn parse_blocks(
         batch.append(parsed?);
         while let Some(full) = batch.cut(batch_lines) {
             if batches.send(full).await.is_err() {
-                // The writer has failed, and its failure is what is told.
+                // The writer has failed, and its error is reported.
                 return Ok(());
             }
         }
@@ -296,7 +296,7 @@ fn interrupted(error: StoreError, report: &ImportReport) -> Problem {
         .with_hint(format!("{done} lines were registered before; importing all again is harmless"))
 }
 
-/// Returns what was kept before the rest of the body was not to be had.
+/// Adds the number of registered lines to the error that interrupted the body.
 fn broken_off(problem: Problem, report: &ImportReport) -> Problem {
     match report.created + report.updated {
         0 => problem,

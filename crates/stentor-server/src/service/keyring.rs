@@ -1,4 +1,4 @@
-//! Keys known to this process, so that a request costs no look-up in the store.
+//! A cache of keys, so that a request needs no look-up in the store.
 
 mod look_ups;
 mod marks;
@@ -16,10 +16,10 @@ use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
 use look_ups::LookUps;
 use marks::Marks;
 
-/// Most keys and apps kept in memory; when full, all are looked up anew.
+/// Most keys and apps in the cache; when it is full, it is cleared.
 const REMEMBERED_MAX_COUNT: usize = 65_536;
 
-/// The operator's key, the pepper, and what was looked up before.
+/// The root key, the pepper, and the cache.
 #[derive(Debug)]
 pub struct Keyring {
     pepper: Pepper,
@@ -27,7 +27,7 @@ pub struct Keyring {
     known: RwLock<Known>,
     keys: LookUps<KeyHash, Identity>,
     accounts: LookUps<KeyId, Option<IssuedAccount>>,
-    /// Of every key that may be in the store: what has no mark is unknown without a look-up.
+    /// Marks of all keys that may be in the store: a key without a mark is unknown without a look-up.
     marks: Marks,
 }
 
@@ -36,12 +36,12 @@ struct Known {
     keys: HashMap<KeyHash, Identity>,
     accounts: HashMap<KeyId, Identity>,
     apps: HashSet<AppId>,
-    /// Counts removals: a look-up that began before one is not remembered after it.
+    /// Number of removals: the result of a look-up that began before one is not cached.
     removals: u64,
 }
 
 impl Keyring {
-    /// Knows the operator's key and nobody else's yet.
+    /// Creates a keyring that knows only the root key.
     #[must_use]
     pub fn new(pepper: Pepper, root_secret: &str) -> Self {
         let root = pepper.hash(root_secret);
@@ -49,25 +49,25 @@ impl Keyring {
         Self { pepper, root, known, keys, accounts, marks }
     }
 
-    /// Reads which keys there are, so that one that does not exist costs no look-up.
+    /// Loads the hashes of all keys, so that an unknown key costs no look-up.
     pub(super) async fn learn(&self, store: &dyn Store) -> ServiceResult<()> {
         let hashes = store.key_hashes(marks::MAX_COUNT + 1).await?;
         self.marks.learn(&hashes);
         Ok(())
     }
 
-    /// Notes a key that is about to be kept in the store.
+    /// Marks a key that is about to be stored.
     pub(super) fn expect(&self, hash: &KeyHash) {
         self.marks.add(hash);
     }
 
-    /// Hashes a secret as this installation does.
+    /// Hashes a secret with the pepper of this installation.
     #[must_use]
     pub fn hash(&self, secret: &str) -> KeyHash {
         self.pepper.hash(secret)
     }
 
-    /// Finds out whose key it is, in memory first.
+    /// Resolves a key to its identity, from the cache or the store.
     pub async fn identify(&self, store: &dyn Store, secret: &str) -> ServiceResult<Identity> {
         if !looks_like_key(secret) {
             return Err(unknown_key());
@@ -76,7 +76,7 @@ impl Keyring {
         if same_hash(&hash, &self.root) {
             return Ok(Identity::Root);
         }
-        // Count and key are read under one lock: a removal between them would not be noticed.
+        // Counter and key are read under one lock; otherwise a removal in between would be missed.
         let (found, removals) = self.remembered(&hash);
         match found {
             Some(identity) => Ok(identity),
@@ -85,13 +85,13 @@ impl Keyring {
         }
     }
 
-    /// Returns whether the app is known to exist, and the count of removals to remember it with if it is found to.
+    /// Returns true if the app is known to exist, and the counter of removals for `remember_app`.
     pub fn knows_app(&self, app: AppId) -> (bool, u64) {
         let known = self.read();
         (known.apps.contains(&app), known.removals)
     }
 
-    /// Remembers that the app exists, unless something was removed since it was looked up.
+    /// Caches the existence of an app, unless something was removed since `removals` was read.
     pub fn remember_app(&self, app: AppId, removals: u64) {
         let mut known = self.write();
         if known.removals == removals {
@@ -100,15 +100,15 @@ impl Keyring {
         }
     }
 
-    /// Forgets a key that was removed.
+    /// Evicts a removed key.
     pub fn forget_key(&self, key: KeyId) {
         let mut known = self.write();
-        // Counted under the lock under which look-ups compare it, or one that began before would be kept.
+        // Incremented under the lock under which look-ups compare it; otherwise the result of an earlier look-up would be cached.
         known.removals += 1;
         known.keys.retain(|_, identity| !matches!(identity, Identity::Key { id, .. } if *id == key));
     }
 
-    /// Forgets an app that was removed, with its keys.
+    /// Evicts a removed app with its keys.
     pub fn forget_app(&self, gone: AppId) {
         let mut known = self.write();
         known.removals += 1;
@@ -117,37 +117,37 @@ impl Keyring {
         known.accounts.retain(|_, identity| identity.app() != Some(gone));
     }
 
-    /// Forgets all that was looked up.
+    /// Clears the cache.
     pub(super) fn forget_all(&self) {
         let mut known = self.write();
         known.removals += 1;
         known.clear();
     }
 
-    /// Forgets an account that was removed.
+    /// Evicts a removed account.
     pub(super) fn forget_account(&self, account: KeyId) {
         let mut known = self.write();
         known.removals += 1;
         known.accounts.remove(&account);
     }
 
-    /// Writes an access token.
+    /// Encodes an access token.
     pub(super) fn access_token(&self, grant: TokenGrant) -> String {
         self.pepper.access_token(grant)
     }
 
-    /// Reads an access token of this installation.
+    /// Decodes an access token of this installation.
     pub(super) fn token_grant(&self, token: &str) -> Option<TokenGrant> {
         self.pepper.token_grant(token)
     }
 
-    /// Finds an account in the store.
+    /// Reads an account from the store.
     pub(super) async fn account(&self, store: &dyn Store, id: KeyId) -> ServiceResult<Option<IssuedAccount>> {
         let removals = self.read().removals;
         self.accounts.once((id, removals), async { store.account(id).await.map_err(Problem::from) }).await
     }
 
-    /// Finds out what an account may do, in memory first.
+    /// Resolves an account to its identity, from the cache or the store.
     pub(super) async fn account_identity(
         &self,
         store: &dyn Store,
@@ -164,7 +164,7 @@ impl Keyring {
         let Some(account) = self.account(store, id).await? else { return Ok(None) };
         let identity = Identity::Key { id, app: account.app, scopes: account.scopes };
         let mut known = self.write();
-        // A removal since then may have been of this one.
+        // A removal since then may concern this account.
         if known.removals == removals {
             known.make_room();
             known.accounts.insert(id, identity);
@@ -180,7 +180,7 @@ impl Keyring {
         // The index holds hashes; they are compared once more in constant time.
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
         if found.is_none() {
-            // A key that is made later is marked anew.
+            // A key created later is marked again.
             self.marks.drop(&hash);
         }
         let identity = found.as_ref().and_then(identity_of).ok_or_else(unknown_key)?;
@@ -214,7 +214,7 @@ impl Known {
     }
 
     fn make_room(&mut self) {
-        // All at once: what is asked for is looked up again soon, and no order of use is to be kept.
+        // All at once: entries in use are soon looked up again, and no order of use has to be kept.
         if self.keys.len() + self.accounts.len() + self.apps.len() >= REMEMBERED_MAX_COUNT {
             self.clear();
         }

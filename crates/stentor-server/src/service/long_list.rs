@@ -1,21 +1,21 @@
-//! A page of a list on its way: it ends at its limit, or where a reply is as long as it may be. Rows are looked up in steps, so that
-//! no more of them are in memory than fit.
+//! A page of a list: it ends at its limit or at the size limit of a reply. Rows are read in steps, so that only as many are in memory as
+//! fit.
 
 use serde::Serialize;
 
 use crate::contract::{REPLY_MAX_BYTES, json_bytes};
 
-/// Rows of the first step: nobody knows yet how long they are.
+/// Rows of the first step, when their size is not known yet.
 const FIRST_ROWS_COUNT: usize = 64;
 
-/// Bytes of the rows of a page, as JSON writes them: the rest of a reply is for what stands around them, and for the tags of XML.
+/// Size limit of the rows of a page, in bytes of JSON. The rest of a reply is for the surrounding fields and for XML tags.
 const ROWS_MAX_BYTES: usize = REPLY_MAX_BYTES / 16 * 15;
 
-/// A page as it fills.
+/// A page being filled.
 pub(super) struct LongList<V> {
     limit: usize,
     items: Vec<V>,
-    /// How many names there are: several items may have one, and are not parted.
+    /// Number of distinct names: several items may share one and stay on one page.
     names: usize,
     last: Option<String>,
     bytes: usize,
@@ -24,12 +24,12 @@ pub(super) struct LongList<V> {
 }
 
 impl<V: Serialize> LongList<V> {
-    /// Has nothing yet of a page with a limit.
+    /// Creates an empty page with a limit.
     pub(super) const fn new(limit: usize) -> Self {
         Self { limit, items: Vec::new(), names: 0, last: None, bytes: 0, is_over: false, has_more: false }
     }
 
-    /// Returns how many rows are to be looked up next; `None` when the page is there.
+    /// Returns the number of rows to read next; `None` when the page is complete.
     pub(super) fn wanted(&self) -> Option<usize> {
         if self.is_over {
             return None;
@@ -43,7 +43,7 @@ impl<V: Serialize> LongList<V> {
         Some(fitting.clamp(1, left))
     }
 
-    /// Adds rows that were looked up, as many as were wanted or all that are left.
+    /// Adds rows: as many as were wanted, or all that are left.
     pub(super) fn add(&mut self, wanted: usize, rows: impl IntoIterator<Item = (String, V)>) {
         let before = self.names;
         for (name, item) in rows {
@@ -62,7 +62,7 @@ impl<V: Serialize> LongList<V> {
         self.is_over = self.has_more || self.names - before < wanted;
     }
 
-    /// Returns the page, and the name with which the next one goes on.
+    /// Returns the page, and the cursor of the next one.
     pub(super) fn page(self) -> (Vec<V>, Option<String>) {
         (self.items, self.last.filter(|_| self.has_more))
     }
@@ -72,7 +72,7 @@ impl<V: Serialize> LongList<V> {
 mod tests {
     use super::*;
 
-    /// Reads a page of rows of so many bytes each, of which there are so many; returns how many came, the largest step, and `next`.
+    /// Reads a page from `all` rows of `bytes` bytes each. Returns the number of rows, the largest step, and `next`.
     fn read(limit: usize, all: usize, bytes: usize) -> (usize, usize, Option<String>) {
         let (mut list, mut at, mut largest) = (LongList::new(limit), 0, 0);
         while let Some(wanted) = list.wanted() {

@@ -1,4 +1,4 @@
-//! Messages: checked against every push service they may reach, then kept, then answered.
+//! Messages: checked against each push service that they may reach, then stored, then answered.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::contract::{Kept, Repeat, Repeatable, Serve};
 use crate::pipeline::FullLane;
 use crate::pipeline::calendar::off_the_minute;
 
-/// Longest way into the future that a message may wait for its due time.
+/// Longest time ahead for the due time of a message.
 const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 impl TokenRequest {
@@ -57,8 +57,8 @@ impl TargetRequest {
     }
 }
 
-/// Reads a collapse key that every push service can be told: it becomes the value of a header (RFC 9113, 8.2.1). What was kept
-/// before there was this rule is read as ever.
+/// Parses a collapse key that every push service can carry as the value of a header (RFC 9113, 8.2.1). Keys stored before this rule existed
+/// are still read.
 fn transmittable(text: String) -> Result<CollapseKey, Invalid> {
     if text.starts_with(' ') || text.ends_with(' ') {
         return Err(Invalid::new(
@@ -70,7 +70,7 @@ fn transmittable(text: String) -> Result<CollapseKey, Invalid> {
 }
 
 impl MessageRequest {
-    /// Checks what no push service needs to be asked about; what it gives can be kept and read back.
+    /// Checks everything that does not depend on a push service. The result can be stored and read back.
     pub fn spec(self) -> Result<MessageSpec, Invalid> {
         let notification = self.notification.map(|given| Notification {
             title: given.title,
@@ -94,7 +94,7 @@ impl MessageRequest {
         if due > now.plus(SEND_AT_MAX) {
             return Err(Problem::new(ErrorCode::LimitReached, "must be at most 366 days ahead").at("send_at"));
         }
-        // An instant of the past is now: the time to live counts from the due time.
+        // A past instant counts as now, because the time to live counts from the due time.
         Ok(due.max(now))
     }
 }
@@ -118,16 +118,16 @@ impl Serve<SendMessage> for Service {
     }
 }
 
-/// A request that was checked.
+/// A checked request.
 pub(super) enum Composed {
-    /// A dry run: there is nothing to keep.
+    /// A dry run, of which nothing is stored.
     Checked(DryRun),
-    /// What may be kept.
+    /// A message that may be stored.
     Message(Message),
 }
 
 impl Service {
-    /// Checks a request, and that there is room for what it asks beside what is about to be kept before it.
+    /// Checks a request and that the queue has room for it. `before` messages are about to be stored first.
     pub(super) async fn composed(
         &self,
         app: AppId,
@@ -139,7 +139,7 @@ impl Service {
         let spec = request.spec()?;
         let providers = self.check_content(app, &spec).await?;
         let id = MessageId::from_raw(self.next_id(now));
-        // Only what may wait is spread, and only what is for later: who asks for now means now.
+        // Only messages for later that need not be exact are spread; a message for now is due now.
         let spread = if exact || due_at <= now { Duration::ZERO } else { self.limits.start_spread };
         let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
         let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
@@ -147,7 +147,7 @@ impl Service {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
             return Ok(Composed::Checked(report));
         }
-        // Last, because it may cost a look at the store; what is malformed is told first.
+        // Last, because it may read the store, and malformed requests are reported first.
         self.refuse_when_full(app, &message.spec.target, before).await?;
         Ok(Composed::Message(message))
     }
@@ -161,11 +161,11 @@ impl Serve<ShowMessage> for Service {
 }
 
 impl Service {
-    /// Refuses what would only wait longer and longer, before it costs a transaction.
+    /// Refuses messages that would only lengthen a full queue, before they cost a transaction.
     async fn refuse_when_full(&self, app: AppId, target: &Target, before: u64) -> ServiceResult<()> {
-        // Asked of memory, before anything is counted in the store.
+        // A check in memory, before anything is counted in the store.
         if !self.pipeline.has_room(app, before) {
-            let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
+            let detail = "this app has as many waiting deliveries as are allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
         }
         match self.full_lane_before(app, target).await? {
@@ -185,8 +185,8 @@ impl Service {
         Err(Problem { hint: hint.map(Into::into), ..problem })
     }
 
-    /// Finds what a message to named devices would have to wait behind without end. Audiences are expanded when there is
-    /// room, and keep nobody waiting at other push services.
+    /// Finds a full lane that would block a message to named devices. Audiences are expanded when there is room, and delay no messages at
+    /// other push services.
     async fn full_lane_before(&self, app: AppId, target: &Target) -> ServiceResult<Option<FullLane>> {
         let mut lanes = self.pipeline.full_lanes(app);
         if lanes.is_empty() || !target.is_direct() {
@@ -208,27 +208,27 @@ impl Service {
         self.keep_all(vec![(message, repeat)]).await.pop().unwrap_or_else(none)
     }
 
-    /// Keeps messages in as few commits as the store makes of them; reply i belongs to message i.
+    /// Stores messages in as few commits as the store allows. Reply i belongs to message i.
     pub(super) async fn keep_all(
         &self,
         messages: Vec<(Message, Option<Repeat>)>,
     ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
-        // Callers who wait are counted until they are answered: the starter gives way to them meanwhile.
+        // Callers that wait are counted until they are answered; the starter gives way to them.
         let guard = self.pipeline.accepting();
-        let told = messages.iter().map(|(message, _)| {
+        let replies = messages.iter().map(|(message, _)| {
             let is_due = message.due_at <= message.created_at;
             (reply_to(message), message.app, is_due.then_some(message.due_at))
         });
-        let told: Vec<_> = told.collect();
-        // The reply is fixed before the commit, because it is kept with the message for repeats.
-        let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
+        let replies: Vec<_> = replies.collect();
+        // The reply is fixed before the commit, because it is stored with the message for repeats.
+        let new = messages.into_iter().zip(&replies).map(|((message, repeat), (reply, ..))| {
             let idempotency = repeat.map(|repeat| to_keep(repeat, reply));
             NewMessage { message, idempotency }
         });
         let answers = self.store.accept(new.collect()).await;
-        let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
+        let noted = answers.into_iter().zip(replies).map(|(answer, (reply, app, due_at))| match answer {
             Ok(Idempotent::Done(())) => {
-                // What is due is counted as backlog and begun from there; what is due later is the scheduler's.
+                // A message that is due joins the backlog and is begun from there; a later one is left to the scheduler.
                 match due_at {
                     Some(due_at) => guard.accepted(app, due_at),
                     None => self.pipeline.wake(),
@@ -249,7 +249,7 @@ fn reply_to(message: &Message) -> MessageAccepted {
     MessageAccepted { id: message.id, campaign: message.id.into(), state: state.into() }
 }
 
-/// A target that does not exist is the request's fault, not the address's.
+/// Attributes a target that does not exist to the field `target` of the request, and not to the address.
 pub(super) fn target_problem(problem: Problem) -> Problem {
     if problem.code == ErrorCode::NotFound {
         return Problem { field: Some("target".into()), ..problem };

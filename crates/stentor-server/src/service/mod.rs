@@ -1,4 +1,4 @@
-//! What decides: authorization, idempotency, validation and limits, before anything is kept. Knows no HTTP.
+//! The services: authorization, idempotency, validation and limits, before anything is stored. Independent of HTTP.
 
 mod accounts;
 mod apps;
@@ -59,60 +59,60 @@ pub use import::{
 pub use keyring::Keyring;
 pub(crate) use webhooks::webhook_key;
 
-/// What a service tells the pipeline; it never waits for it.
+/// Non-blocking interface from services to the pipeline.
 pub trait PipelinePort: Send + Sync {
-    /// Chunks were kept and may be leased.
+    /// Publishes the tickets of stored chunks.
     fn published(&self, tickets: Vec<Ticket>);
 
-    /// There may be something new for scheduler and producers.
+    /// Wakes the scheduler and the producers.
     fn wake(&self);
 
-    /// A credential was put or removed.
+    /// Reports that a credential was put or removed.
     fn changed(&self, app: AppId, provider: ProviderKind);
 
-    /// A device that may be connected to the gateway was removed or has another token; all of the app's when `None`.
+    /// Disconnects a device from the gateway that was removed or has another token; all devices of the app for `None`.
     fn cut_off(&self, _app: AppId, _device: Option<DeviceId>) {}
 
-    /// A message is held back from devices that are connected: its campaign is about to be paused or canceled.
+    /// Holds a message back from connected devices, because its campaign is about to be paused or canceled.
     fn hold(&self, _app: AppId, _message: MessageId) {}
 
-    /// Devices may have a message if the ledger says so.
+    /// Lets devices receive a message again, as far as the ledger allows.
     fn release(&self, _app: AppId, _message: MessageId) {}
 
-    /// Counts a caller who waits for a message to be accepted, for as long as the guard lives.
+    /// Counts a caller that waits for a message to be accepted, while the guard lives.
     fn accepting(&self) -> AcceptGuard {
         Arc::<Backlog>::default().accepting()
     }
 
-    /// Returns whether an app may queue more messages, beside those that are about to be kept before them.
+    /// Returns true if an app may queue another message, in addition to `before` messages about to be stored.
     fn has_room(&self, _app: AppId, _before: u64) -> bool {
         true
     }
 
-    /// Lists those credentials of an app that rest, and for which no more may wait.
+    /// Lists the resting credentials of an app that have reached their limit of waiting chunks.
     fn full_lanes(&self, _app: AppId) -> Vec<FullLane> {
         Vec::new()
     }
 
-    /// Tries a credential without sending.
+    /// Checks a credential without sending.
     fn check(&self, _app: AppId, _provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// An app was deleted: nothing of it is remembered, and what is queued for it goes.
+    /// Removes all state of a deleted app and its queued work.
     fn forget_app(&self, _app: AppId) {}
 
-    /// Returns how a credential's quota stands, once it was used.
+    /// Returns the state of a credential's quota, once it was used.
     fn quota(&self, _app: AppId, _provider: ProviderKind) -> Option<QuotaStats> {
         None
     }
 
-    /// Returns how the quota of a credential stands that all nodes share: what it allows in a minute, and what the store has of it.
+    /// Returns the state of a quota that all nodes share, from its limit per minute and its level in the store.
     fn shared_quota(&self, _key: (AppId, ProviderKind), _shared: (u32, Level)) -> Option<QuotaStats> {
         None
     }
 
-    /// Returns why the lane of a credential is parked here, if it is.
+    /// Returns the reason why the lane of a credential is parked on this node, if it is.
     fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<ParkReason> {
         None
     }
@@ -121,9 +121,9 @@ pub trait PipelinePort: Send + Sync {
 /// Limits of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Most imports that run at once.
+    /// Most concurrent imports.
     pub imports_max_count: usize,
-    /// How much of the places that others leave one app may take.
+    /// Share of the free places for imports that one app may take, in percent.
     pub app_share_percent: usize,
     /// Most lines registered in one transaction.
     pub import_batch_max_lines: usize,
@@ -131,9 +131,9 @@ pub struct ServiceLimits {
     pub schedules_max_count: usize,
     /// Most entries of the audit trail of one kind in one app.
     pub audit_max_count: u64,
-    /// How fast devices of one app register themselves.
+    /// Rate at which devices of one app may register themselves.
     pub joins: ArrivalRate,
-    /// By how much audiences for later may start after a full minute.
+    /// Longest delay of audiences for later that are due on a full minute.
     pub start_spread: Duration,
 }
 
@@ -151,16 +151,16 @@ impl Default for ServiceLimits {
     }
 }
 
-/// How much the services did since start.
+/// Counters of the services since the start.
 #[derive(Debug, Default)]
 pub struct ServiceCounters {
-    /// Messages kept, answered with 202.
+    /// Messages stored and answered with 202.
     pub messages_accepted: AtomicU64,
     /// Messages refused because the queue was full.
     pub messages_refused: AtomicU64,
-    /// Requests answered again from their idempotency key.
+    /// Requests answered from their idempotency key.
     pub replayed: AtomicU64,
-    /// Devices made known.
+    /// New devices.
     pub devices_created: AtomicU64,
     /// Devices registered again.
     pub devices_updated: AtomicU64,
@@ -174,25 +174,25 @@ impl ServiceCounters {
     }
 }
 
-/// What the services stand on.
+/// The dependencies of the services.
 pub struct ServiceParts {
     /// The ledger.
     pub store: Arc<dyn Store>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Numbers for new things, shared with the pipeline.
+    /// Source of ids, shared with the pipeline.
     pub ids: Arc<IdSource>,
     /// The pipeline.
     pub pipeline: Arc<dyn PipelinePort>,
     /// Keys known to this process.
     pub keyring: Keyring,
-    /// The bounds of what may be asked.
+    /// Limits of the services.
     pub limits: ServiceLimits,
-    /// Where the server may connect.
+    /// Addresses to which the server may connect.
     pub outbound: OutboundPolicy,
-    /// Where it may post what devices send.
+    /// Addresses to which it may post upstream messages.
     pub webhook_policy: OutboundPolicy,
-    /// Whether other servers may change what is in the store.
+    /// True if other servers may change the store.
     pub is_shared: bool,
 }
 
@@ -211,17 +211,17 @@ pub struct Service {
     imports: Arc<Shares>,
     pending_schedules: schedules::PendingSchedules,
     joins: ArrivalLimiter<AppId>,
-    /// Held by whoever puts a key of Web Push.
+    /// Locked while a Web Push key is put.
     vapid_keys: tokio::sync::Mutex<()>,
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
-    /// Whether other servers may change what is in the store.
+    /// True if other servers may change the store.
     is_shared: bool,
 }
 
 impl Service {
-    /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
+    /// Loads the caches (hashes of keys, credentials by app) and opens the services.
     pub async fn open(parts: ServiceParts) -> ServiceResult<Self> {
         let ServiceParts {
             store,
@@ -235,7 +235,7 @@ impl Service {
             is_shared,
         } = parts;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
-        // Where others make keys, one that is not known here may exist all the same.
+        // If other servers create keys, a key that is not known here may still exist.
         if !is_shared {
             keyring.learn(store.as_ref()).await?;
         }
@@ -265,13 +265,13 @@ impl Service {
         })
     }
 
-    /// Returns what was done since start.
+    /// Returns the counters since the start.
     #[must_use]
     pub const fn counters(&self) -> &ServiceCounters {
         &self.counters
     }
 
-    /// Forgets what is remembered of keys and accounts: another server may have removed some.
+    /// Clears the cache of keys and accounts, because another server may have removed some.
     pub(crate) fn forget_keys(&self) {
         self.keyring.forget_all();
     }

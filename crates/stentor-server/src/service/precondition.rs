@@ -1,11 +1,11 @@
-//! Conditions of callers, as the store asks them inside the transaction of a change.
+//! Conditions of callers, evaluated by the store inside the transaction of a change.
 
 use serde::Serialize;
 use stentor_core::ports::store::Precondition;
 
 use crate::contract::{StateCondition, StateTag};
 
-/// Asks a condition of what is shown of the thing that the store has.
+/// Turns a caller's condition on the view of a thing into a precondition on the stored thing.
 pub(super) fn precondition<T, V>(condition: Option<StateCondition>, show: fn(T) -> V) -> Precondition<T>
 where
     T: Clone + 'static,
@@ -14,7 +14,7 @@ where
     let Some(condition) = condition else { return Precondition::none() };
     Precondition::new(move |present: Option<&T>| {
         let shown = present.map(|present| serde_json::to_vec(&show(present.clone()))).transpose();
-        // A thing that cannot be shown fulfils no condition, and nothing is changed.
+        // A thing that cannot be serialized fulfils no condition, and nothing is changed.
         shown.is_ok_and(|json| condition.holds(json.as_deref().map(StateTag::of).as_ref()))
     })
 }

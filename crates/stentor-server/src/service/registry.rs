@@ -1,4 +1,4 @@
-//! The registry: services that others publish and find.
+//! The registry: services that callers publish and find.
 
 use std::time::Duration;
 

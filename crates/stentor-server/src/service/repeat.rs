@@ -1,4 +1,4 @@
-//! Idempotency: the first reply is kept with what was done, and a repeat gets it again.
+//! Idempotency: the first reply is stored with the change, and a repeated request gets it again.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,16 +9,16 @@ use super::{ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::{Kept, Repeat};
 
 impl Service {
-    /// Looks for the first reply to a request, before anything is done.
+    /// Looks up the first reply to a request, before anything is done.
     pub(super) async fn replay<T: DeserializeOwned>(
         &self,
         app: AppId,
         repeat: Option<&Repeat>,
     ) -> ServiceResult<Option<Kept<T>>> {
-        // Only spares the work: that the first reply stays the only one is decided with the commit.
+        // Only an optimization: the commit ensures that there is a single reply.
         let Some(Repeat { key, request_hash, former_hash }) = repeat else { return Ok(None) };
         let mut found = self.store.replay(app, key, request_hash).await?;
-        // Earlier versions hashed method, path and body, and their replies are good until they are forgotten.
+        // Earlier versions hashed method, path and body; their replies are valid until they are deleted.
         if let (Some(Idempotent::KeyReused), Some(former)) = (&found, former_hash) {
             found = self.store.replay(app, key, former).await?;
         }
@@ -29,7 +29,7 @@ impl Service {
         }
     }
 
-    /// Reads a reply that was kept.
+    /// Decodes a stored reply.
     pub(super) fn replayed<T: DeserializeOwned>(&self, stored: StoredReply) -> ServiceResult<Kept<T>> {
         let reply = serde_json::from_str(&stored.record).map_err(|error| {
             tracing::error!(%error, "a kept reply cannot be read");
@@ -40,13 +40,13 @@ impl Service {
     }
 }
 
-/// Returns what is kept with the thing that was asked for, so that a repeat gets the same reply.
+/// Returns the reply to store with a change, so that a repeat gets the same one.
 pub(super) fn to_keep(repeat: Repeat, reply: &impl Serialize) -> IdempotentReply {
     let record = serde_json::to_string(reply).unwrap_or_default();
     IdempotentReply { key: repeat.key, request_hash: repeat.request_hash, reply: StoredReply { record } }
 }
 
-/// Refuses a key that was used for another request.
+/// The error for a key that was used with another request.
 pub(super) fn key_reused() -> Problem {
     Problem::new(ErrorCode::IdempotencyKeyReused, "the key was used before with another request")
 }

@@ -1,4 +1,4 @@
-//! Schedules: messages that are sent again and again.
+//! Schedules: recurring messages.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ use crate::contract::table::{
 use crate::contract::{After, Conditional, Kept, Operation, Repeatable, Serve};
 use crate::pipeline::calendar;
 
-/// How many coming occurrences are shown.
+/// Number of coming occurrences in a view.
 const UPCOMING_COUNT: usize = 5;
 
 impl Serve<CreateSchedule> for Service {
@@ -44,7 +44,7 @@ impl Serve<CreateSchedule> for Service {
         }
         let schedule = self.schedule_of(caller.app(), request)?;
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
-        // Held until the schedule is kept: the store counts it only then, and two at once would both find room.
+        // Held until the schedule is stored, because the store counts it only then; two concurrent requests could otherwise both find room.
         let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
@@ -96,7 +96,7 @@ impl Serve<RemoveSchedule> for Service {
         let subject = AuditSubject::new(AuditAction::ScheduleCancel, caller.app(), id);
         self.permitted(&author, &subject, caller.allow::<RemoveSchedule>()).await?;
         let change = match self.store.schedule(caller.app(), id).await {
-            // What cannot be read has no state that a condition could be asked of.
+            // A damaged schedule has no state for a condition.
             Err(StoreError::Damaged(_)) if condition.is_none() => {
                 Change::DeleteBrokenSchedule(caller.app(), id)
             }
@@ -144,7 +144,7 @@ impl Service {
         }
     }
 
-    /// Pauses, resumes, cancels or deletes; ticks of a pause are not made up for.
+    /// Pauses, resumes or cancels a schedule. Ticks missed during a pause are not caught up.
     async fn set_schedule<O: Operation>(
         &self,
         (caller, from): (Caller, Origin),
@@ -155,16 +155,16 @@ impl Service {
         let subject = AuditSubject::new(audited(state), caller.app(), id);
         self.permitted(&author, &subject, caller.allow::<O>()).await?;
         let present = self.shown(caller.app(), id).await?;
-        // Saying it again changes nothing, not even the next due time.
+        // A repeated call changes nothing, not even the next due time.
         if present.state == state {
             return Ok(view(present));
         }
-        // Ticks of the pause are over: the next one is counted from now.
+        // Ticks of the pause are skipped: the next one is counted from now.
         let next_due = match state {
             ScheduleState::Active => calendar::next_tick(&present.recurrence, self.now())?,
             _ => None,
         };
-        // Nothing would ever fire it, and as an active one it would count against the limit.
+        // It would never fire, and as an active one it would count against the limit.
         let state = if state == ScheduleState::Active && next_due.is_none() {
             ScheduleState::Finished
         } else {
@@ -178,12 +178,12 @@ impl Service {
         Ok(view(*schedule))
     }
 
-    /// Refuses one schedule more than an app may have; those that are being made at the same time count as made.
+    /// Refuses a schedule beyond the limit of an app. Schedules being created concurrently count.
     async fn refuse_too_many(&self, app: AppId) -> ServiceResult<PendingSchedule<'_>> {
         let made = self.pending_schedules.enter(app);
         let most = self.limits.schedules_max_count;
         let kept = self.store.count_schedules(app).await?;
-        // The count includes this one, so that the last place can be taken.
+        // `made.count` includes this one, so that the last place can be taken.
         if kept.saturating_add(made.count) <= most as u64 {
             return Ok(made);
         }
@@ -202,7 +202,7 @@ impl Service {
             exact: request.message.exact,
         };
         let next_due = calendar::next_tick(&recurrence, now)?;
-        // A schedule that never fires is a mistake better told than kept.
+        // A schedule that never fires is a mistake, and refused.
         if next_due.is_none() {
             return Err(without_occurrence(recurrence, now));
         }
@@ -220,7 +220,7 @@ impl Service {
     }
 }
 
-/// Shows a schedule with its next occurrences.
+/// Builds the view of a schedule with its next occurrences.
 fn view(schedule: Schedule) -> ScheduleView {
     let active = schedule.state == ScheduleState::Active;
     let upcoming = match schedule.next_due.filter(|_| active) {
@@ -233,15 +233,15 @@ fn view(schedule: Schedule) -> ScheduleView {
     ScheduleView::new(schedule, upcoming)
 }
 
-/// Counts the schedules that are being made, by app.
+/// Numbers of schedules being created, by app.
 #[derive(Debug, Default)]
 pub(super) struct PendingSchedules(Mutex<HashMap<AppId, u64>>);
 
-/// A schedule that is being made, for as long as it lives.
+/// A schedule being created; counted while it lives.
 struct PendingSchedule<'a> {
     counts: &'a PendingSchedules,
     app: AppId,
-    /// How many are being made, this one included.
+    /// Number of schedules being created, including this one.
     count: u64,
 }
 
@@ -260,7 +260,7 @@ impl PendingSchedules {
 
 impl Drop for PendingSchedule<'_> {
     fn drop(&mut self) {
-        // The count is taken back on every way out, a cancelled request's too.
+        // The count is decremented in every case, including a cancelled request.
         let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.app) {
             *count -= 1;
@@ -271,7 +271,7 @@ impl Drop for PendingSchedule<'_> {
     }
 }
 
-/// Returns what the caller asked for: resuming one without a further occurrence finishes it.
+/// Returns the action that the caller requested; resuming a schedule without further occurrences finishes it.
 const fn audited(state: ScheduleState) -> AuditAction {
     match state {
         ScheduleState::Active | ScheduleState::Finished => AuditAction::ScheduleResume,
@@ -292,9 +292,9 @@ fn named(subject: AuditSubject, schedule: &Schedule) -> AuditSubject {
     ))
 }
 
-/// Returns whether it is the pattern that never fires, or the end that comes before.
+/// Returns the error for a schedule without occurrences: the pattern never fires, or its end comes before.
 fn without_occurrence(mut recurrence: Recurrence, now: Timestamp) -> Problem {
-    // The same pattern without its end tells which of both is at fault.
+    // The same pattern without its end shows which of both is the cause.
     recurrence.until = None;
     match calendar::next_tick(&recurrence, now) {
         Ok(Some(_)) => {

@@ -1,4 +1,4 @@
-//! Push tokens, as those know devices who never asked for an id.
+//! Look-up of devices by push token, for callers that do not use device ids.
 
 use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, DeviceId};
@@ -8,8 +8,8 @@ use super::{Caller, Service, ServiceResult};
 use crate::contract::table::{SendMessage, ShowDevice};
 
 impl Service {
-    /// Finds the device that holds each token, at whichever push service. Those for which the app has a credential come first;
-    /// a device of another is found too, so that its token is not taken for one of nobody's.
+    /// Finds the device that holds each token, at any push service. Providers for which the app has a credential come first. The others are
+    /// searched too, so that their devices' tokens are not reported as unknown.
     pub(crate) async fn holders(
         &self,
         caller: Caller,
@@ -27,7 +27,7 @@ impl Service {
         Ok(found)
     }
 
-    /// Fills in the devices that hold what is not found yet at one push service, under either spelling.
+    /// Fills in the devices of one push service that hold the remaining tokens, in either spelling.
     async fn find_holders(
         &self,
         app: AppId,
@@ -65,8 +65,7 @@ impl Service {
         Ok(())
     }
 
-    /// Spells tokens anew that an earlier version kept in another spelling, so that registering one again makes no second device
-    /// of it.
+    /// Updates tokens that an earlier version stored in another spelling, so that registering a device again creates no second one.
     pub(super) async fn respell(&self, app: AppId, registrations: &[Registration]) -> ServiceResult<()> {
         for adapter in stentor_providers::all().filter(|adapter| adapter.token_ignores_case) {
             let told = registrations.iter().filter(|told| told.provider == adapter.kind);
@@ -82,7 +81,7 @@ impl Service {
                 let Some(device) = device else { continue };
                 let patch = DevicePatch { token: Some(token), ..DevicePatch::default() };
                 match self.store.update_device(app, device.id, &patch, self.now()).await {
-                    // Where both spellings have devices already, the one that is registered is used.
+                    // If both spellings already have devices, the one being registered is used.
                     Ok(_) | Err(StoreError::Conflict(_) | StoreError::NotFound(_)) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -91,7 +90,7 @@ impl Service {
         Ok(())
     }
 
-    /// Finds the devices of the gateway that once had these tokens and have others now.
+    /// Finds the gateway devices that formerly had these tokens and now have others.
     pub(crate) async fn successors(
         &self,
         caller: Caller,
@@ -111,14 +110,14 @@ impl Service {
 
     async fn open_device(&self, caller: Caller, device: DeviceId) -> ServiceResult<Option<Device>> {
         match self.store.device(caller.app(), device).await {
-            // One that is retired could not be reached by its new token either.
+            // A retired device could not be reached by its new token either.
             Ok(device) => Ok(Some(device).filter(|device| device.retired.is_none())),
             Err(StoreError::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Returns the token of a device; `None` when it is gone.
+    /// Returns the token of a device; `None` if the device does not exist.
     pub(crate) async fn token_of(&self, caller: Caller, device: DeviceId) -> ServiceResult<Option<String>> {
         caller.allow::<ShowDevice>()?;
         match self.store.device(caller.app(), device).await {

@@ -81,7 +81,7 @@ impl Serve<Unsubscribe> for Service {
 impl Serve<ListDeviceTopics> for Service {
     async fn serve(&self, caller: Caller, device: DeviceId, (): ()) -> ServiceResult<DeviceTopics> {
         caller.allow::<ListDeviceTopics>()?;
-        // A device of another app is not found, whatever topics it has.
+        // A device of another app counts as not found, even if it has topics.
         self.store.device(caller.app(), device).await?;
         let topics = self.store.topics_of(caller.app(), device).await?;
         Ok(DeviceTopics { topics: topics.into_iter().map(String::from).collect() })
@@ -116,7 +116,7 @@ impl Serve<UnsubscribeDevice> for Service {
     }
 }
 
-/// Refuses empty and too long lists.
+/// Rejects empty lists and lists that are too long.
 pub(super) fn check_count(field: &str, count: usize) -> ServiceResult<()> {
     if (1..=TARGET_DEVICES_MAX_COUNT).contains(&count) {
         return Ok(());

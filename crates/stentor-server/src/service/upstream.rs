@@ -1,4 +1,4 @@
-//! What devices send to their app: listed, acknowledged, and tried again when nobody took it over.
+//! Upstream messages: listed, acknowledged, and retried from the dead letters.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl Serve<RetryDeadLetters> for Service {
         caller.allow::<RetryDeadLetters>()?;
         let expires_at = self.now().plus(UPSTREAM_TTL_MAX);
         let changed = self.store.revive_upstream(caller.app(), &ids, expires_at).await?;
-        // Told at once: consumers look by themselves only now and then.
+        // Notified at once, because consumers poll only rarely.
         self.broker.arrived(caller.app());
         Ok(changed.into())
     }
@@ -87,13 +87,13 @@ impl Service {
         Ok(self.store.apps().await?.into_iter().map(|app| app.id).collect())
     }
 
-    /// Returns where whoever speaks for an app is handed what its devices send.
+    /// Returns the broker of upstream messages.
     #[must_use]
     pub const fn upstream_broker(&self) -> &Arc<UpstreamBroker> {
         &self.broker
     }
 
-    /// Begins to hand a caller what the devices of its app send.
+    /// Starts a consumer for the upstream messages of the caller's app.
     pub(crate) fn consume_upstream(&self, caller: Caller) -> ServiceResult<UpstreamConsumer> {
         caller.allow::<ListUpstream>()?;
         Ok(self.broker.consume(caller.app(), UPSTREAM_WINDOW_MAX_COUNT))

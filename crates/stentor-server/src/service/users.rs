@@ -1,4 +1,4 @@
-//! People of an app.
+//! Users of an app.
 
 use stentor_core::name::ExternalId;
 

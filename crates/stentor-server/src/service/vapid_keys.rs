@@ -1,4 +1,4 @@
-//! Keys of senders of Web Push: one app each, the first that names it or the one that proves it.
+//! VAPID keys of Web Push senders: each belongs to one app, the first one that names it or the one that proves it.
 
 use serde_json::Value;
 use stentor_core::app::Credential;
@@ -8,12 +8,13 @@ use tokio::sync::MutexGuard;
 
 use super::{ErrorCode, Problem, Service, ServiceResult};
 
-/// The proof by a key's holder that the key is an app's.
-const HINT: &str = "the holder of the key proves whose it is by vapid_proof, a token signed with it whose aud is the app's id";
+/// Hint about the proof that a key belongs to an app.
+const HINT: &str = "the holder of the key proves the ownership with vapid_proof, a token signed with the key, with the app's id as aud";
 
 impl Service {
-    /// Refuses a credential that names a key of another app's, whose subscribers would then be this app's. As long as what it returns is held,
-    /// nobody else names a key at this server: of two that name one at once the second finds the first.
+    /// Refuses a credential with a key of another app; the subscribers of that key would otherwise receive this app's messages. While the
+    /// returned guard is held, no other key is put at this server, so that of two concurrent requests the second one finds the first one's
+    /// key.
     pub(super) async fn check_vapid_key(
         &self,
         credential: &Credential,

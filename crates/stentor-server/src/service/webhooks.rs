@@ -1,4 +1,4 @@
-//! Webhooks of apps: where what devices send is posted to.
+//! Webhooks of apps, to which upstream messages are posted.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -22,13 +22,13 @@ use crate::contract::webhooks::{
     NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView, WEBHOOK_URL_MAX_BYTES,
 };
 
-/// Begins a secret, by which people and programs know it.
+/// Prefix of a secret, by which people and programs recognise it.
 const SECRET_MARK: &str = "whsec_";
-/// Bytes of a secret that is made.
+/// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
-/// Time that a secret holds after another was put in its place.
+/// Validity of a secret after its replacement.
 const FORMER_SECRET_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Bytes that a secret may have.
+/// Permitted number of bytes of a secret.
 const SECRET_BYTES_RANGE: std::ops::RangeInclusive<usize> = 24..=64;
 
 impl Serve<PutUpstreamWebhook> for Service {
@@ -42,21 +42,21 @@ impl Serve<PutUpstreamWebhook> for Service {
         let author = Author::of(identity, from);
         let subject = AuditSubject::new(AuditAction::WebhookPut, app, app).with_detail(&origin(&address));
         let app = self.administrated_by(&author, &subject, identity, app).await?;
-        // A name is looked up at each post; what is an address in itself can be refused at once.
+        // A name is resolved at each post; a literal address can be refused at once.
         self.check_webhook(&address)?;
         let is_given = secret.is_some();
         let secret = match secret {
             Some(secret) => checked(secret)?,
             None => format!("{SECRET_MARK}{}", STANDARD.encode(rand::random::<[u8; SECRET_BYTES]>())),
         };
-        // The secret before stays good for a day, so that the app can change both sides one after the other.
+        // The former secret stays valid for a day, so that the app can change both sides one after the other.
         let (updated_at, former) = (self.now(), self.former_secret(app, &secret).await?);
         let webhook = UpstreamWebhook { app, url, secret, updated_at, former };
         self.change(author, subject, Change::PutUpstreamWebhook(webhook.clone())).await?;
-        // A permit is kept: whoever reads the webhooks at this moment reads them once more.
+        // Leaves a permit: a task that is reading the webhooks at this moment reads them once more.
         self.webhooks_changed.notify_one();
         let UpstreamWebhook { url, secret, updated_at, .. } = webhook;
-        // What was given is known to who gave it, and is never shown again.
+        // A given secret is known to the caller and never shown again.
         Ok(NewUpstreamWebhook { url, updated_at: updated_at.into(), secret: (!is_given).then_some(secret) })
     }
 }
@@ -85,33 +85,33 @@ impl Service {
         self.store.upstream_webhooks().await
     }
 
-    /// Returns what is told when a webhook was put or removed.
+    /// Returns the notification of changed webhooks.
     pub(crate) const fn webhooks_changed(&self) -> &Notify {
         &self.webhooks_changed
     }
 
-    /// Returns where webhooks may be.
+    /// Returns the policy for the addresses of webhooks.
     pub(crate) const fn webhook_policy(&self) -> &OutboundPolicy {
         &self.webhook_policy
     }
 
-    /// Returns which secret of an app's webhook holds for some time beside a new one.
+    /// Returns the secret that stays valid for some time beside a new one.
     async fn former_secret(&self, app: AppId, new: &str) -> ServiceResult<Option<FormerSecret>> {
         let present = match self.store.upstream_webhook(app).await {
             Ok(present) => present,
-            // What cannot be opened signs nothing either.
+            // A webhook that cannot be decrypted cannot sign either.
             Err(StoreError::NotFound(_) | StoreError::Damaged(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let now = self.now();
-        // The same secret again is no change, and the one before it keeps its end.
+        // Putting the same secret again is no change, and the former one keeps its end.
         if present.secret == new {
             return Ok(present.former.filter(|former| now < former.until));
         }
         Ok(Some(FormerSecret { secret: present.secret, until: now.plus(FORMER_SECRET_TTL) }))
     }
 
-    /// Refuses an address of which the host says, without being looked up, that it may not be connected to.
+    /// Refuses an address with a literal host to which the server may not connect.
     fn check_webhook(&self, address: &Url) -> ServiceResult<()> {
         let host = address.host_str().unwrap_or_default();
         let Err(refused) = Outbound::new(self.webhook_policy.clone()).check_host(host) else { return Ok(()) };
@@ -128,7 +128,7 @@ fn address(url: &str) -> ServiceResult<Url> {
     if url.len() > WEBHOOK_URL_MAX_BYTES {
         return Err(wrong("is too long"));
     }
-    // Checked before it is read: the reader passes over spaces, tabs and slashes too many, and a person should see what is meant.
+    // Checked before it is parsed: the parser skips spaces, tabs and extra slashes, and the address should be readable as it is meant.
     if !is_spelled_out(url) {
         return Err(wrong("must be an address such as https://app.example.org/hook"));
     }
@@ -146,8 +146,8 @@ fn address(url: &str) -> ServiceResult<Url> {
     Ok(address)
 }
 
-/// Returns whether an address has all its parts in the letters that they may have (RFC 3986); a host is a name that ends like one, or an IP
-/// address. The description of the API says the same as a pattern, without IP addresses.
+/// Returns true if an address has all its parts in their permitted characters (RFC 3986). The host is an IP address or a name that ends
+/// like one. The description of the API states the same as a pattern, without IP addresses.
 fn is_spelled_out(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
         return false;
@@ -179,7 +179,7 @@ fn is_host(host: &str) -> bool {
     host.split('.').all(is_label) && last.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
-/// Returns what of an address may be told: not its path and query, which may hold a secret.
+/// Returns the part of an address that may be shown, without its path and query, which may hold a secret.
 fn origin(address: &Url) -> String {
     address.origin().ascii_serialization()
 }
@@ -192,7 +192,7 @@ fn checked(secret: String) -> ServiceResult<String> {
     Err(Problem::field("secret", "must be `whsec_` and 24 to 64 bytes in base64"))
 }
 
-/// Reads the bytes of a secret that requests are signed with.
+/// Decodes the bytes of the secret that signs requests.
 pub(crate) fn webhook_key(secret: &str) -> Option<Vec<u8>> {
     STANDARD.decode(secret.strip_prefix(SECRET_MARK)?).ok()
 }

@@ -1,4 +1,4 @@
-//! What the server is doing, as the contract shows it.
+//! The status of the server as defined by the contract.
 
 use super::ServerStatus;
 use crate::config::Config;
@@ -39,7 +39,7 @@ impl Serve<ListNodes> for ServerStatus {
 }
 
 impl ServerStatus {
-    /// Shows this server, where no other can be.
+    /// Returns this server as the only node.
     fn alone(&self) -> NodeView {
         let roles = &self.config.roles;
         let parked = self.pipeline.parked_lanes(usize::MAX);

@@ -1,4 +1,4 @@
-//! Places for calls of all apps: whoever answers late has its calls among its like, so that it takes no place of the others.
+//! Places for calls of all apps. Calls to slow receivers have places of their own, so that they take none from the others.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,34 +10,33 @@ use tokio::time::timeout;
 
 use super::handover::HandoverRefusal;
 
-/// The time after which a call counts as late.
+/// Duration from which a call counts as late.
 const QUICK_MAX: Duration = Duration::from_secs(1);
 
-/// Places for calls at once, of all apps.
+/// Places for concurrent calls, of all apps.
 pub(super) struct CallPlaces {
     quick: Semaphore,
     late: Semaphore,
 }
 
-/// Whether the calls of one app end in time, as far as is known.
+/// The pace of one app's calls: prompt or late, judged by the last call.
 #[derive(Debug, Default)]
 pub(super) struct CallPace(AtomicBool);
 
 impl CallPace {
-    /// Returns whether the last call took long.
+    /// Returns true if the last call was late.
     pub(super) fn is_late(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl CallPlaces {
-    /// Makes so many places for calls that end in time, and as many for the others.
+    /// Creates `count` places for prompt calls, and as many for late ones.
     pub(super) fn new(count: usize) -> Arc<Self> {
         Arc::new(Self { quick: Semaphore::new(count), late: Semaphore::new(count) })
     }
 
-    /// Makes a call once there is a place for it. One that takes long leaves its place to others; it goes on if there is one among those
-    /// that do.
+    /// Makes a call once a place is free. A call that becomes late gives up its place; it continues if a place for late calls is free.
     pub(super) async fn call(
         &self,
         pace: &CallPace,
@@ -55,7 +54,7 @@ impl CallPlaces {
             return call.await;
         }
         drop(place);
-        let all_taken = |_| HandoverRefusal::new("it takes long, and so do as many others as may at once");
+        let all_taken = |_| HandoverRefusal::new("it is slow, and as many slow calls run as are allowed at once");
         let _among_the_late = self.late.try_acquire().map_err(all_taken)?;
         call.await
     }

@@ -1,4 +1,4 @@
-//! The operator's command: a program that gets one message as JSON on its standard input.
+//! The operator's command: a program that receives one message as JSON on its standard input.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -10,18 +10,18 @@ use tokio::time::timeout;
 
 use super::handover::HandoverRefusal;
 
-/// A program and its arguments; no shell reads them.
+/// A program and its arguments; no shell interprets them.
 #[derive(Debug, Clone)]
 pub(super) struct OperatorCommand {
     program: String,
     arguments: Vec<String>,
-    /// All of its environment: secrets of the server may be in that of the server.
+    /// Its complete environment. The server's own is not inherited, because it may contain secrets.
     environment: Vec<(OsString, OsString)>,
     timeout: Duration,
 }
 
 impl OperatorCommand {
-    /// Takes the words of a command and its environment; none for no words.
+    /// Creates a command from its words and its environment; `None` without words.
     pub(super) fn new(
         words: &[String],
         environment: Vec<(OsString, OsString)>,
@@ -31,7 +31,7 @@ impl OperatorCommand {
         Some(Self { program: program.clone(), arguments: arguments.to_vec(), environment, timeout })
     }
 
-    /// Runs it with a message; it has taken the message over when it ends with 0 in time.
+    /// Runs it with a message. The message is handed over if the command exits with 0 in time.
     pub(super) async fn run(&self, body: String) -> Result<(), HandoverRefusal> {
         match timeout(self.timeout, self.status(body)).await {
             Err(_) => Err(HandoverRefusal::new(format!("the command ran longer than {:?}", self.timeout))),
@@ -49,12 +49,12 @@ impl OperatorCommand {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // One that runs too long ends with the call.
+            // A command that runs too long is killed with the call.
             .kill_on_drop(true)
             .spawn()?;
-        // Closed with this block: a program that reads to the end would wait for more.
+        // Closed at the end of this block, so that a program that reads to the end does not wait for more.
         if let Some(mut input) = child.stdin.take() {
-            // A program that does not read may still end well.
+            // A program that does not read may still succeed.
             let _unread = input.write_all(body.as_bytes()).await;
         }
         child.wait().await

@@ -1,4 +1,4 @@
-//! One message on its way to a webhook or to the operator's command, until it is taken over or given up.
+//! The handover of one message to a webhook or the operator's command, until it is accepted or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::webhook::Webhook;
 use crate::contract::Instant;
 use crate::contract::upstream::said;
 
-/// Why a message was not taken over.
+/// The reason why a message was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HandoverRefusal {
-    /// In a sentence without secrets.
+    /// A sentence without secrets.
     pub(super) reason: String,
-    /// How long it wants to be left alone.
+    /// The wait that the receiver requests.
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -29,23 +29,23 @@ impl HandoverRefusal {
     }
 }
 
-/// Whom an app's messages are handed to.
+/// The receiver of an app's messages.
 pub(super) enum HandoverTarget {
     Command(OperatorCommand),
     Webhook(Box<Webhook>),
 }
 
-/// How an app's messages are handed over.
+/// The settings of an app's handovers.
 pub(super) struct Handover {
     pub(super) target: HandoverTarget,
-    /// Calls at once, of all apps.
+    /// Places for concurrent calls, shared by all apps.
     pub(super) places: Arc<CallPlaces>,
     pub(super) pace: CallPace,
     pub(super) policy: RetryPolicy,
 }
 
 impl Handover {
-    /// Hands a message over once, and returns whether it has not expired; `attempt` counts from 1.
+    /// Hands a message over once. Returns false if it has expired; `attempt` counts from 1.
     pub(super) async fn call(
         &self,
         message: &UpstreamMessage,
@@ -54,7 +54,7 @@ impl Handover {
     ) -> Result<bool, HandoverRefusal> {
         let mut is_live = true;
         let call = async {
-            // Asked once there is a place: it may have expired while it waited for one.
+            // Checked once there is a place, because the message may have expired while it waited.
             is_live = message.expires_at > now();
             if !is_live {
                 return Ok(());
@@ -69,7 +69,7 @@ impl Handover {
         Ok(is_live)
     }
 
-    /// Returns how long to wait after an attempt that failed; none when there is no next one.
+    /// Returns the wait after a failed attempt; `None` if it was the last one.
     pub(super) fn pause(&self, attempt: u32, retry_after: Option<Duration>) -> Option<Duration> {
         let attempt = u16::try_from(attempt).unwrap_or(u16::MAX);
         let goes_on = attempt < self.policy.max_attempts;
@@ -77,7 +77,7 @@ impl Handover {
     }
 }
 
-/// Writes a message as command and webhook get it.
+/// Encodes a message for the command and the webhook.
 fn body(message: &UpstreamMessage, attempt: u32) -> String {
     let body = json!({
         "id": message.id,

@@ -1,4 +1,4 @@
-//! The webhook of an app: one message is one POST, signed as Standard Webhooks (standardwebhooks.com) has it.
+//! The webhook of an app: each message is one POST, signed according to Standard Webhooks (standardwebhooks.com).
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use stentor_providers::Outbound;
 use super::handover::HandoverRefusal;
 use crate::service::webhook_key;
 
-/// Most bytes of an answer that are read, so that its connection can be used again; nothing of them is looked at.
+/// Most bytes of a response that are read, so that its connection can be reused. Their content is ignored.
 const REPLY_MAX_BYTES: usize = 16_384;
-/// Longest wait that a webhook may ask for.
+/// Longest wait that a webhook may request.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
-/// Where the messages of one app are posted to.
+/// The receiver of one app's messages.
 pub(super) struct Webhook {
     client: reqwest::Client,
     url: Url,
@@ -30,15 +30,15 @@ pub(super) struct Webhook {
     outbound: Outbound,
 }
 
-/// What requests are signed with.
+/// The keys that sign requests.
 struct SigningKeys {
     key: hmac::Key,
-    /// What they are signed with as well, and until when.
+    /// The former key, which also signs requests until the given time.
     former: Option<(hmac::Key, Timestamp)>,
 }
 
 impl Webhook {
-    /// Makes it ready; connects to nothing. An error is a sentence without the address.
+    /// Creates a client without connecting. An error is a sentence without the address.
     pub(super) fn new(
         webhook: &UpstreamWebhook,
         outbound: &Outbound,
@@ -46,7 +46,7 @@ impl Webhook {
     ) -> Result<Self, String> {
         let url = Url::parse(&webhook.url).map_err(|_| "its address cannot be read")?;
         let keys = SigningKeys::of(webhook).ok_or("its secret cannot be read")?;
-        // Itself, not through a proxy, and not where it is sent on to: the policy is asked about each address.
+        // Without proxies and redirects, because the policy must check each address.
         let client = reqwest::Client::builder()
             .timeout(timeout)
             .redirect(Policy::none())
@@ -58,14 +58,14 @@ impl Webhook {
         Ok(Self { client, url, keys, outbound: outbound.clone() })
     }
 
-    /// Posts a message; the webhook has taken it over when it answers with 2xx in time.
+    /// Posts a message. It is handed over if the webhook answers with 2xx in time.
     pub(super) async fn post(
         &self,
         id: UpstreamId,
         body: String,
         now: Timestamp,
     ) -> Result<(), HandoverRefusal> {
-        // An address of IP is never looked up, and what is allowed may have changed since it was put.
+        // An IP address is never resolved, and the policy may have changed since the webhook was put.
         let host = self.url.host_str().unwrap_or_default();
         self.outbound.check_host(host).map_err(|refused| HandoverRefusal::new(refused.to_string()))?;
         let id = id.to_string();
@@ -84,7 +84,7 @@ impl Webhook {
 }
 
 impl SigningKeys {
-    /// Reads the secrets of a webhook.
+    /// Decodes the secrets of a webhook.
     fn of(webhook: &UpstreamWebhook) -> Option<Self> {
         let key = |secret: &str| Some(hmac::Key::new(hmac::HMAC_SHA256, &webhook_key(secret)?));
         let former = webhook.former.as_ref();
@@ -92,8 +92,8 @@ impl SigningKeys {
         Some(Self { key: key(&webhook.secret)?, former })
     }
 
-    /// Signs a message's id, the second and the body with each secret that holds, the newest first: a receiver takes a request of which
-    /// one signature fits.
+    /// Signs a message's id, the time in seconds and the body with each valid secret, the newest first. A receiver accepts a request if one
+    /// signature matches.
     fn sign(&self, id: &str, now: Timestamp, body: &str) -> String {
         let former = self.former.as_ref().filter(|(_, until)| now < *until).map(|(key, _)| key);
         let signed = format!("{id}.{}.{body}", seconds(now));
@@ -110,7 +110,7 @@ const fn seconds(now: Timestamp) -> i64 {
     now.as_millis() / 1_000
 }
 
-/// Returns what of an answer counts: its status, and when to come again.
+/// Evaluates a response: its status, and the requested wait.
 async fn judge(mut response: Response) -> Result<(), HandoverRefusal> {
     let status = response.status();
     let retry_after =
@@ -125,19 +125,19 @@ async fn judge(mut response: Response) -> Result<(), HandoverRefusal> {
     if status.is_success() {
         return Ok(());
     }
-    let more = if status.is_redirection() { ", and nobody is followed elsewhere" } else { "" };
+    let more = if status.is_redirection() { ", and redirects are not followed" } else { "" };
     let refusal = HandoverRefusal::new(format!("the webhook answered {}{more}", status.as_u16()));
     let waits = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let retry_after = retry_after.filter(|_| waits).map(Duration::from_secs);
     Err(HandoverRefusal { retry_after: retry_after.map(|wait| wait.min(RETRY_AFTER_MAX)), ..refusal })
 }
 
-/// Returns what went wrong without the address, a part of which may be a secret.
+/// Describes an error without the address, a part of which may be a secret.
 fn failure_of(error: &reqwest::Error) -> String {
     let what = match error {
         error if error.is_timeout() => "the webhook did not answer in time",
         error if error.is_connect() => "the webhook cannot be reached",
-        _ => "the webhook cannot be asked",
+        _ => "the request to the webhook failed",
     };
     let mut deepest: Option<&dyn Error> = error.source();
     while let Some(below) = deepest.and_then(Error::source) {

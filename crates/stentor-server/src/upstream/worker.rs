@@ -1,4 +1,4 @@
-//! The worker of one app: it claims messages and has each handed over, a few at a time. What is refused rests apart from what comes.
+//! The worker of one app: claims messages and hands them over, a few at a time. Refused messages wait separately from new ones.
 
 mod resting;
 
@@ -18,41 +18,41 @@ use super::handover::{Handover, HandoverRefusal};
 use crate::service::Service;
 use resting::{RestingMessage, RestingMessages};
 
-/// Calls of one app at once.
+/// Concurrent calls of one app.
 const APP_CALLS_MAX_COUNT: usize = 4;
-/// Calls for messages of one device at once: another device's are made beside them.
+/// Concurrent calls for messages of one device, so that calls for other devices run beside them.
 const DEVICE_CALLS_MAX_COUNT: usize = 2;
-/// Wait before the store is asked again that could not answer.
+/// Wait after the store could not answer.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
-/// What became of a message.
+/// The result of a handover.
 enum HandOver {
     TakenOver,
     GivenUp(String),
-    /// It is refused, for the how manieth time.
+    /// Refused, with the number of the attempt.
     Refused(u32, HandoverRefusal),
 }
 
-/// A message that is to be handed over, for the how manieth time.
+/// A message to be handed over, with the number of its attempt.
 struct ReadyMessage {
     message: UpstreamMessage,
     attempt: u32,
 }
 
-/// What the calls of one app share.
+/// State shared by the calls of one app.
 struct AppCalls {
     service: Arc<Service>,
     handover: Handover,
 }
 
-/// An app's messages on their way to whoever takes them over.
+/// Hands an app's messages over.
 pub(super) struct UpstreamWorker {
     consumer: UpstreamConsumer,
     calls: Arc<AppCalls>,
     ready: VecDeque<ReadyMessage>,
     resting: RestingMessages,
     under_way: JoinSet<(UpstreamMessage, HandOver)>,
-    /// Calls under way for the messages of a device.
+    /// Running calls by device.
     busy: HashMap<DeviceId, usize>,
 }
 
@@ -69,11 +69,11 @@ impl UpstreamWorker {
         }
     }
 
-    /// Works until it is dropped.
+    /// Runs until it is dropped.
     pub(super) async fn run(mut self) {
         loop {
             if let Err(error) = self.step().await {
-                tracing::warn!(%error, app = %self.consumer.app(), "what devices sent cannot be read or settled");
+                tracing::warn!(%error, app = %self.consumer.app(), "the messages of devices cannot be read or settled");
                 sleep(STORE_RETRY).await;
             }
         }
@@ -81,18 +81,18 @@ impl UpstreamWorker {
 
     async fn step(&mut self) -> Result<(), StoreError> {
         self.begin_calls();
-        // What rests takes no place of the window: as much of it as the window has is made ready at once.
+        // Resting messages do not count in the window; at most a window of them is made ready at a time.
         let next_due = self.resting.next_due().filter(|_| self.ready.len() < UPSTREAM_WINDOW_MAX_COUNT);
         tokio::select! {
             Some(ended) = self.under_way.join_next() => match ended {
                 Ok((message, ending)) => self.end(message, ending).await,
-                // Its message is held until the worker ends, and comes again then.
+                // The call panicked. Its message stays claimed until the worker ends, and is delivered again then.
                 Err(_) => Ok(()),
             },
             () = until(next_due) => self.wake().await,
             found = self.consumer.next() => {
                 let found = found?.into_iter().map(|message| {
-                    // One that was tried too often by consumers who did not settle it still gets a call of its own.
+                    // A message that other consumers tried too often without settling it still gets one call.
                     let most = u32::from(self.calls.handover.policy.max_attempts.saturating_sub(1));
                     let attempt = message.attempts.min(most).saturating_add(1);
                     ReadyMessage { message, attempt }
@@ -103,7 +103,7 @@ impl UpstreamWorker {
         }
     }
 
-    /// Begins calls as far as there are places, of no device so many that others wait for it.
+    /// Starts calls while places are free. The number per device is limited, so that other devices do not wait for it.
     fn begin_calls(&mut self) {
         let most = if self.calls.handover.pace.is_late() { 1 } else { APP_CALLS_MAX_COUNT };
         while self.under_way.len() < most {
@@ -128,7 +128,7 @@ impl UpstreamWorker {
             HandOver::Refused(attempt, refusal) => self.rest(&message, *attempt, refusal).await,
         };
         if settled.is_err() {
-            // It ends again, after the pause.
+            // Repeated after the pause.
             self.under_way.spawn(async { (message, ending) });
             return settled;
         }
@@ -164,7 +164,7 @@ impl UpstreamWorker {
         Ok(())
     }
 
-    /// Makes a message ready whose pause is over.
+    /// Makes the first resting message ready again, or a dead letter if it has expired.
     async fn wake(&mut self) -> Result<(), StoreError> {
         let Some(RestingMessage { id, attempt, expires_at }) = self.resting.first() else { return Ok(()) };
         if expires_at <= self.calls.service.now() {
@@ -173,13 +173,13 @@ impl UpstreamWorker {
             self.consumer.note_attempt(id).await?;
             self.ready.push_back(ReadyMessage { message, attempt: attempt.saturating_add(1) });
         }
-        // Only now: where the store cannot tell, it is asked again.
+        // Removed only now, so that it is tried again if the store fails.
         self.resting.remove_first();
         Ok(())
     }
 }
 
-const EXPIRED: &str = "it expired before anybody took it over";
+const EXPIRED: &str = "it expired before a consumer took it over";
 
 async fn until(due: Option<Instant>) {
     match due {

@@ -1,4 +1,4 @@
-//! What lies in the data directory: for its owner alone, and secrets sealed.
+//! Files of the data directory: accessible to the owner only, with sealed secrets.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn wider(folder: &Path) -> Vec<(String, u32)> {
     modes(folder).into_iter().filter(|(_, mode)| *mode != 0o600).collect()
 }
 
-/// Lets a server work in a directory that is not there yet.
+/// Runs a server in a directory that does not exist yet.
 async fn worked(data: PathBuf) {
     let app = stentor_node::build(config(&data, Engine::Sqlite)).await.expect("the server starts");
     assert_eq!((mode(&data), wider(&data)), (0o700, Vec::new()), "while it runs");
@@ -66,7 +66,7 @@ async fn what_an_earlier_version_left_open_to_others_is_narrowed_at_start() {
     worked(data.clone()).await;
 }
 
-/// Puts an APNs credential and gives the secret line of its key.
+/// Puts an APNs credential and returns the secret line of its key.
 async fn put_apns(server: &Server, tenant: &Tenant) -> String {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
     let body =

@@ -1,4 +1,4 @@
-//! The audit trail: who changed what, readable by the operator alone.
+//! The audit trail: the authors of changes, readable by the operator only.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use stentor_server::config::Engine;
 
 use crate::harness::{Reading, Server, Tenant, durable_server, server, server_on, server_with};
 
-/// What changes something and leaves no entry: devices, people, groups and topics, and what is sent to them.
+/// Changes without an audit entry: devices, users, groups and topics, and messages to them.
 const NOT_AUDITED: &[&str] = &[
     "/v1/devices",
     "/v1/users",
@@ -20,7 +20,7 @@ const NOT_AUDITED: &[&str] = &[
     "/v1/upstream",
 ];
 
-/// What is asked with `POST` and changes nothing.
+/// A `POST` request that changes nothing.
 const CHANGES_NOTHING: &str = "POST /v1/apps/{app}/credentials/{provider}/check";
 
 async fn trail(server: &Server, query: &str) -> Vec<Value> {
@@ -50,7 +50,7 @@ async fn webhook(server: &Server, tenant: &Tenant) -> [String; 2] {
     ["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/upstream-webhook"))
 }
 
-/// Puts a credential of each push service; returns the routes that were asked.
+/// Puts a credential of each push service; returns the requested routes.
 async fn credentials(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let mut asked = BTreeSet::new();
     let rsa = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key").serialize_pem();
@@ -74,7 +74,7 @@ async fn credentials(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     asked
 }
 
-/// Does everything that is audited once; returns the routes that were asked.
+/// Performs every audited change once; returns the requested routes.
 async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let device = server.device(tenant, "a-token-that-is-secret").await;
     let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
@@ -180,7 +180,7 @@ async fn every_change_is_told(engine: Engine) {
     {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
-    // One operation serves the credentials of all kinds: what holds for the others holds for this one.
+    // One operation serves the credentials of all push services, so that the others stand for this one.
     asked.extend(["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/credentials/gateway")));
     let contract = include_str!("../contract/routes.txt").lines().map(str::to_owned);
     let changing = contract.filter(|route| !route.is_empty() && !route.starts_with("GET "));

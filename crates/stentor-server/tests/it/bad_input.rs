@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::harness::{Reading, Server, server, server_with};
 
-/// A body, the code it is refused with, and the field that is named.
+/// A body, the code with which it is refused, and the named field.
 type Case = (&'static str, &'static str, Option<&'static str>);
 
 const MESSAGES: &[Case] = &[
@@ -191,14 +191,14 @@ async fn a_body_over_the_limit_is_refused() {
     assert_eq!(request.body(stream).read().await.refusal().1, "payload_too_large");
 }
 
-/// Writes a request as one that looks at the answer only when it has written all of it; returns what it gets to read.
+/// Sends a request and reads the response only after all of it is written, like a simple client; returns the response.
 async fn write_all_and_read(server: &Server, head: &str, body: &str) -> String {
     let address = server.url.strip_prefix("http://").expect("plain");
     let mut stream = TcpStream::connect(address).await.expect("connected");
     stream.write_all(head.as_bytes()).await.expect("written");
     for half in [&body[..body.len() / 2], &body[body.len() / 2..]] {
         stream.write_all(half.as_bytes()).await.expect("taken");
-        // Whoever answers and closes before the rest has come does it now, and what is written after that is reset.
+        // A server that responds and closes early does it during this pause; the next write is then reset.
         let _nothing_comes = timeout(Duration::from_millis(200), stream.readable()).await;
     }
     let mut reply = Vec::new();
@@ -220,7 +220,7 @@ async fn who_still_writes_a_body_that_is_too_large_gets_to_read_that_it_is() {
         let reply = write_all_and_read(&server, &format!("{head}{more}\r\n\r\n"), body).await;
         assert!(reply.starts_with("HTTP/1.1 413 ") && reply.contains("payload_too_large"), "{reply}");
     }
-    // Far too much is refused at once, and so is what waits for a word.
+    // A body far above the limit is refused at once, and so is one that waits for `100 Continue`.
     for more in ["content-length: 900000", "content-length: 300000\r\nexpect: 100-continue"] {
         let reply = write_all_and_read(&server, &format!("{head}{more}\r\n\r\n"), "").await;
         assert!(reply.starts_with("HTTP/1.1 413 "), "{more}: {reply}");

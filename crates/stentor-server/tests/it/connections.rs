@@ -1,4 +1,4 @@
-//! How many connections there may be, and how long without a request.
+//! Limits on the number of connections, and on their idle time.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use tokio::net::TcpStream;
 use crate::harness::{Read, Reading, Server, server_with};
 use crate::limits::{Unfinished, metric, until};
 
-/// What an HTTP/2 client says first: the preface and empty SETTINGS.
+/// The first bytes of an HTTP/2 client: the preface and empty SETTINGS.
 const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0abcdefgh";
 
-/// Opens an HTTP/2 connection and asks for nothing.
+/// Opens an HTTP/2 connection and sends no request.
 async fn silent(server: &Server) -> TcpStream {
     let address = server.url.strip_prefix("http://").expect("plain").to_owned();
     let mut stream = TcpStream::connect(address).await.expect("connected");
@@ -23,7 +23,7 @@ async fn silent(server: &Server) -> TcpStream {
     stream
 }
 
-/// Goes on asking whether the server lives, until it has closed the connection.
+/// Sends pings until the server has closed the connection.
 async fn ping_until_closed(mut stream: TcpStream) {
     let mut bytes = [0; 1_024];
     while stream.write_all(PING).await.is_ok() {
@@ -33,7 +33,7 @@ async fn ping_until_closed(mut stream: TcpStream) {
     }
 }
 
-/// Asks over a connection of its own.
+/// Sends a request over a connection of its own.
 async fn ask(server: &Server, client: ClientBuilder) -> Result<Read, reqwest::Error> {
     let client = client.no_proxy().pool_max_idle_per_host(0).build().expect("a client");
     let response = client.get(format!("{}/healthz", server.url)).send().await?;
@@ -49,14 +49,14 @@ async fn an_http2_connection_that_asks_for_nothing_is_closed_whatever_pings_it_s
     until(&server, "stentor_connections_open", 1).await;
 }
 
-/// Writes one byte after the other of a head that never ends; returns how long that was borne.
+/// Sends an endless request head byte by byte; returns the time until the server closed the connection.
 async fn dribbled(server: &Server, begin: &[u8], more: &[u8]) -> Duration {
     let address = server.url.strip_prefix("http://").expect("plain").to_owned();
     let mut stream = TcpStream::connect(address).await.expect("connected");
     stream.write_all(begin).await.expect("written");
     let (began, mut said) = (Instant::now(), [0; 1_024]);
     for byte in more.iter().cycle() {
-        // The pace of it: what the server says meanwhile is waited for, and its end among it.
+        // The pace of sending; the server's data is read during it, and its end noticed.
         let read = tokio::time::timeout(Duration::from_millis(50), stream.read(&mut said)).await;
         let has_ended = matches!(read, Ok(Ok(0) | Err(_)));
         if has_ended || stream.write_all(&[*byte]).await.is_err() {

@@ -9,7 +9,7 @@ use stentor_server::face::rest::address_of;
 
 use crate::harness::{Reading, server};
 
-/// Finds how the REST face asks an operation.
+/// Returns the method and path of an operation in REST.
 fn address(facts: &Facts) -> (Method, String) {
     let address = address_of(facts.name);
     let (method, path) = address.split_once(' ').expect("an operation of this face");
@@ -37,7 +37,7 @@ fn filled(path: &str, app: &str) -> String {
     path
 }
 
-/// Writes a record that the operation takes, if it takes one.
+/// Returns a valid record of the operation, if it takes one.
 fn record(name: &str) -> Option<Value> {
     let message = json!({"target": "everyone", "data": {"k": "v"}});
     match name {

@@ -22,13 +22,13 @@ async fn server() -> Server {
     .await
 }
 
-/// Connects to the port whose address the server wrote down.
+/// Connects to the port whose address the server has written to a file.
 async fn connect(server: &Server, file: &str) -> TcpStream {
     let address = std::fs::read_to_string(server.folder.path().join(file)).expect("the address is told");
     TcpStream::connect(address.trim()).await.expect("connected")
 }
 
-/// Reads until what came has a text in it.
+/// Reads until the received bytes contain a text.
 async fn read_until(stream: &mut TcpStream, text: &str) -> Vec<u8> {
     let mut got = Vec::new();
     let reading = async {
@@ -45,7 +45,7 @@ async fn read_until(stream: &mut TcpStream, text: &str) -> Vec<u8> {
     got
 }
 
-/// Writes a packet of MQTT 3.1.1 (OASIS standard, 2.2): what it is, how long the rest is, the rest.
+/// Encodes a packet of MQTT 3.1.1 (OASIS standard, 2.2): the fixed header, the remaining length, the rest.
 fn packet(first: u8, rest: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     let mut left = rest.len();
@@ -142,7 +142,7 @@ async fn one_address_checks_in_so_often_and_then_waits() {
         request.body(Vec::new()).read().await
     };
     let mut refused = None;
-    // The fourth is refused unless a second passes in between; the tenth is, whatever the machine is busy with.
+    // The fourth is refused unless a second passes in between; the tenth is refused however busy the machine is.
     for _ in 0..10 {
         let read = check_in("192.0.2.1").await;
         if read.status != 200 {
@@ -154,7 +154,7 @@ async fn one_address_checks_in_so_often_and_then_waits() {
     assert_eq!(check_in("192.0.2.2").await.status, 200, "another address has checked in never before");
 }
 
-/// Checks a program in; returns how it logs in.
+/// Checks a program in; returns its login.
 async fn checked_in(server: &Server) -> String {
     let answer = server.open(Method::POST, "/checkin").body(Vec::new()).send().await.expect("an answer");
     let bytes = answer.bytes().await.expect("read");
@@ -229,7 +229,7 @@ async fn what_comes_before_logins_is_bounded_and_devices_get_in() {
     let mut open = 0;
     for stream in &mut held {
         let mut piece = [0; 64];
-        // Closed at once where there is no room for what it sent; the others wait for the rest.
+        // The server closes a connection at once if there is no room for its bytes; the others wait for the rest.
         let read = timeout(Duration::from_millis(5), stream.read(&mut piece)).await;
         open += usize::from(read.is_err());
     }

@@ -1,5 +1,5 @@
-//! Every way into the server over HTTP, tried by whoever means ill: with no key, with what an app gives everybody, with a key and as a
-//! device; with bodies that do not come, in every form in which they can fail to.
+//! Attacks on every HTTP route: without a key, with an app's public credentials, with a key and as a device, with bodies that do not
+//! arrive, in every form of that.
 
 mod attempts;
 mod victim;
@@ -17,15 +17,15 @@ use crate::limits::{Unfinished, metric, until};
 use attempts::{Attempt, Credential, Ending};
 use victim::Victim;
 
-/// Longest time until a connection has ended whose body does not come: the deadline of a second, and what a busy machine needs.
+/// Longest time until a connection with a missing body has ended: the deadline of a second, and a margin for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Connections at once.
 const AT_ONCE: usize = 400;
-/// Between the beginnings of two attempts: all that began at once would end at once, and a burst of a second's work is no limit of the server.
+/// Time between the starts of two attempts. Attempts that start together would end together, and such a burst is no limit of the server.
 const PACE: Duration = Duration::from_millis(2);
 /// A wait that a busy machine causes by itself.
 const STALL: Duration = Duration::from_millis(200);
-/// What a route may be asked with, where it does not say so.
+/// Methods to try on a route that does not list its own.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 async fn hasty_server() -> Server {
@@ -54,7 +54,7 @@ fn named(path: &str) -> String {
     named
 }
 
-/// Asks which methods a path knows.
+/// Returns the methods of a path.
 async fn methods(server: &Server, path: &str) -> Vec<String> {
     let read = server.open(Method::TRACE, path).read().await;
     let known = read.headers.get("allow").map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -63,7 +63,7 @@ async fn methods(server: &Server, path: &str) -> Vec<String> {
     known.into_iter().filter(|method| method != "HEAD" && method != "TRACE").collect()
 }
 
-/// Returns what a device proves itself with.
+/// Registers a device; returns its credentials.
 async fn device(server: &Server, key: &str) -> (String, String) {
     let read = server.with_key(key, Method::POST, "/gateway/v1/devices").json(&json!({})).read().await;
     assert_eq!(read.status, 201, "{read:?}");
@@ -86,7 +86,7 @@ async fn attempts(server: &Server) -> Vec<Attempt> {
         for method in methods(server, &path).await {
             for credential in &credentials {
                 let ends_device = credential.is_device() && path.starts_with("/gateway/v1/device");
-                // What a device asks so that it is not known any more would make the rest mean nothing.
+                // Requests that unregister the device would make the other attempts meaningless.
                 if !ends_device {
                     attempts.extend(Attempt::all(&method, &path, credential, point.rule));
                 }

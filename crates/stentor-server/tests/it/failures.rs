@@ -1,4 +1,4 @@
-//! What goes wrong inside, as a caller and an operator see it.
+//! Internal failures, as a caller and an operator see them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use stentor_server::clock::SystemClock;
 use crate::harness::{Reading, Server, Tenant, server_over};
 use crate::trap::Trap;
 
-/// Asks until something is so.
+/// Polls until a condition holds.
 async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !so().await {
@@ -80,11 +80,11 @@ async fn a_queue_that_takes_nothing_makes_the_server_unready_until_it_does_again
         (told.status, told.text("status"), told.text("store"), told.text("queue"), told.text("pipeline"));
     assert_eq!(words, (503, "unavailable".into(), "ok".into(), "unavailable".into(), "ok".into()));
     trap.be_full(false);
-    // A look at the parts does for a moment.
+    // Inspecting the parts takes a moment.
     until("a ready server", async || !unready(&server).await).await;
 }
 
-/// A clock that breaks when it is told to: the next who asks the time panics.
+/// A clock that can be broken: the next reader of the time panics.
 #[derive(Default)]
 struct BrokenClock(AtomicBool);
 
@@ -117,7 +117,7 @@ async fn looking_on_a_hundred_times_asks_the_queue_a_few_times() {
         assert_eq!(server.open(Method::GET, "/readyz").read().await.status, 200);
         assert_eq!(server.open(Method::GET, "/metrics").read().await.status, 200);
     }
-    // The pipeline looks by itself four times a second at most, lookers-on cause one look a second at most.
+    // The pipeline itself queries the queue at most four times a second; watchers cause at most one query a second.
     let allowed = 2 + 5 * (began.elapsed().as_secs() as usize + 1);
     let asked = trap.count("depths") - before;
     assert!(asked <= allowed && asked < 200, "{asked} times, {allowed} are allowed");

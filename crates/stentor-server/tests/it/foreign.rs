@@ -1,4 +1,4 @@
-//! Servers of others that tests start for themselves: their files lie in a temporary directory, and they end with the value.
+//! Third-party servers that tests start: their files are in a temporary directory, and they end when the value is dropped.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Where Debian puts PostgreSQL's programs of each major version.
+/// The folder of Debian with PostgreSQL's programs by major version.
 const POSTGRES_PROGRAMS: &str = "/usr/lib/postgresql";
-/// The user that PostgreSQL runs as where we are root: it refuses root.
+/// The user for PostgreSQL if the tests run as root, which it refuses.
 const POSTGRES_USER: &str = "postgres";
 const START: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -24,7 +24,7 @@ pub(crate) struct ForeignServer {
 }
 
 impl ForeignServer {
-    /// Returns where it is.
+    /// Returns its address.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -32,7 +32,7 @@ impl ForeignServer {
 
 impl Drop for ForeignServer {
     fn drop(&mut self) {
-        // Asked first: what has children of its own ends them.
+        // A request first: a server with child processes ends them itself.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let asked = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && asked.elapsed() < START {
@@ -100,7 +100,7 @@ fn as_user(program: &Path, is_root: bool) -> Command {
     command
 }
 
-/// Returns an address of this machine on which nobody listens now.
+/// Returns a free address of this machine.
 fn free_address() -> SocketAddr {
     TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("an address")
 }

@@ -1,4 +1,4 @@
-//! Fronts: APIs of others, asked as their clients ask.
+//! Fronts: third-party APIs, called as their clients call them.
 
 mod ccs;
 pub(crate) mod fcm_v1;

@@ -1,4 +1,4 @@
-//! Devices of the gateway over HTTP: they register themselves, get what is sent to them, confirm it, and send upstream.
+//! Devices of the gateway over HTTP: they register themselves, receive messages, confirm them, and send upstream messages.
 
 mod audiences;
 mod claims;
@@ -62,12 +62,12 @@ struct Events {
 impl Events {
     async fn of(request: RequestBuilder) -> Self {
         let mut response = request.send().await.expect("a stream");
-        // At once, so that whoever waits for the first bytes knows that it is open.
+        // At once, so that a client that waits for the first bytes knows that the stream is open.
         assert_eq!(response.chunk().await.expect("open").as_deref(), Some(&b": open\n\n"[..]));
         Self { response, text: String::new(), last_id: String::new() }
     }
 
-    /// Waits for the next message; returns its id and what it says.
+    /// Waits for the next message; returns its id and content.
     async fn next(&mut self) -> (String, Value) {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {

@@ -1,5 +1,5 @@
-//! What is given is taken as its specification says, at each way in: in either case, with a null, with a number of any size; and what
-//! no push service could be told is refused before it is kept.
+//! Values are accepted as their specification allows, through each interface: in either case, with a null, with a number of any size.
+//! Values that no push service could carry are refused before they are stored.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::harness::{Read, Reading, Server, Tenant, server, server_on_store};
 
 const SMALL: &str = "ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01ab01";
 
-/// Makes an app that could send to Apple's devices, at an address where nobody is.
+/// Creates an app with a credential for APNs at an address without a server.
 async fn apns_sender(server: &Server) -> Tenant {
     let tenant = server.tenant().await;
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();

@@ -1,4 +1,4 @@
-//! A server on a free port, and a caller who knows its keys.
+//! A server on a free port, and a caller with its keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Server {
         self.folder
     }
 
-    /// Waits until the server ends without being told to.
+    /// Waits until the server ends without a request to stop.
     pub(crate) async fn ended_by_itself(&mut self) -> Result<(), AppError> {
         (&mut self.task).await.expect("the server ends")
     }
@@ -208,7 +208,7 @@ impl Server {
         self.client.request(method, format!("{}{path}", self.url))
     }
 
-    /// Asks for something and expects 200.
+    /// Sends a GET request and expects 200.
     pub(crate) async fn get(&self, tenant: &Tenant, path: &str) -> Value {
         let read = self.send(tenant, Method::GET, path).read().await;
         assert_eq!(read.status, 200, "{path}: {read:?}");

@@ -18,7 +18,7 @@ use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
 use crate::harness::{Reading, Tenant, durable_server, server};
 
-/// When earlier versions wrote.
+/// Time of the writes by earlier versions.
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 /// The text of a reply as versions before the contract kept it with a schedule.
 const SCHEDULE_REPLY: &str = concat!(
@@ -180,7 +180,7 @@ async fn a_request_that_differs_in_any_field_is_another_one() {
     }
 }
 
-/// What versions before the contract kept with what was asked for: a hash over method, path and body, and the reply's text.
+/// Returns the stored reply of a version before the contract: a hash over method, path and body, and the reply's text.
 fn kept_before(path: &str, body: &str, record: String) -> IdempotentReply {
     let mut hasher = blake3::Hasher::new();
     for part in ["POST", path, body] {
@@ -199,7 +199,7 @@ async fn store_with(folder: &std::path::Path, app: AppId) -> SqliteStore {
     store
 }
 
-/// Keeps a message as versions before the contract did.
+/// Stores a message as versions before the contract did.
 async fn keep_as_before(folder: &std::path::Path, app: AppId, body: &str) -> String {
     let id = MessageId::from_raw(1 << 40);
     let content = Content { data: [("k".to_owned(), "v".to_owned())].into(), ..Content::default() };
@@ -235,7 +235,7 @@ async fn a_reply_that_an_older_version_kept_is_given_again() {
     assert_eq!(other.refusal().1, "idempotency_key_reused");
 }
 
-/// Keeps a schedule as versions before the contract did.
+/// Stores a schedule as versions before the contract did.
 async fn keep_schedule_as_before(folder: &std::path::Path, app: AppId, body: &str) {
     let content = Content { data: [("k".to_owned(), "v".to_owned())].into(), ..Content::default() };
     let target = Target::Topic(TopicName::new("news").expect("fits"));

@@ -218,8 +218,8 @@ async fn an_empty_body_is_an_import_of_nothing() {
     assert_eq!(import(&server, &tenant, "", NDJSON, "").await["lines"], 0);
 }
 
-/// The first batch takes long to write and is refused at its end; the second is parsed meanwhile and waits at the store, so
-/// that it is written before what is left of the first.
+/// The first batch takes long to write and is refused at its end. The second is parsed during that time and waits at the store, so that it
+/// is written before the rest of the first.
 #[tokio::test]
 async fn the_later_of_two_lines_for_a_token_wins_though_its_batch_overtakes_a_refused_one() {
     let server = server_on(Engine::Sqlite, |config| config.api.import_batch_max_lines = 500).await;

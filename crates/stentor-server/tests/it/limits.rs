@@ -1,4 +1,4 @@
-//! What one app, one address or one slow caller may take of what belongs to all.
+//! Limits of one app, one address or one slow caller on shared resources.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use crate::harness::{Read, Reading, Server, Tenant, server, server_with};
 
-/// A request whose body has begun and does not end before the test says so.
+/// A request with a body that has begun and ends only when the test ends it.
 pub(crate) struct Unfinished {
-    /// Dropping it breaks nothing off: it ends the body.
+    /// Dropping it ends the body, and does not abort the request.
     body: mpsc::Sender<Vec<u8>>,
     pub(crate) answer: JoinHandle<Read>,
 }
@@ -27,7 +27,7 @@ impl Unfinished {
         Self { body: to_body, answer }
     }
 
-    /// Ends the body and gives the answer.
+    /// Ends the body and returns the response.
     pub(crate) async fn end(self) -> Read {
         drop(self.body);
         self.answer.await.expect("answered")

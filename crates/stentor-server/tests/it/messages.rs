@@ -22,7 +22,7 @@ async fn every_message_of_many_callers_reaches_its_device() {
     let device = server.device(&tenant, "t0").await;
     let body = json!({"target": {"device": device}, "notification": {"title": "Hi"}});
     let ask = || server.send(&tenant, Method::POST, "/v1/messages").json(&body).read();
-    // Far more callers at once than the few whose messages begin at once.
+    // Far more concurrent callers than messages that can begin at once.
     let sent = futures_util::future::join_all((0..200).map(|_| ask())).await;
     for one in sent {
         assert_eq!(one.status, 202, "{:?}", one.body);

@@ -1,4 +1,4 @@
-//! The reference describes what is served, and is served without any other server.
+//! The reference describes the API as it is served, and needs no other server.
 
 use std::collections::BTreeSet;
 
@@ -144,7 +144,7 @@ fn every_answer_is_described_and_the_document_says_where_the_server_is() {
     assert_eq!(document["tags"][0]["name"], "messages", "a reader begins with what the server is for");
 }
 
-/// Generators put these words before names, or leave capitals and marks out: what is one name then is one type.
+/// Client generators put these words before names, or drop capitals and punctuation. Names that become equal then would become one type.
 #[test]
 fn no_two_names_of_the_document_become_one_in_a_client() {
     let document = document();
@@ -172,7 +172,7 @@ fn no_two_names_of_the_document_become_one_in_a_client() {
     }
 }
 
-/// The requests that the page shows, in an order in which each finds what it is about.
+/// The requests shown on the page, in an order in which each finds the objects that it needs.
 const SHOWN: [(&str, &str); 17] = [
     ("PUT", "/v1/apps/{app}/credentials/null"),
     ("PUT", "/v1/apps/{app}/credentials/gateway"),
@@ -213,7 +213,7 @@ async fn the_examples_of_the_document_are_requests_that_the_server_takes() {
             true => server.root(method_sent, &filled),
             false => server.send(&tenant, method_sent, &filled),
         };
-        // The device of an example is nobody's: the one that was registered stands in its place.
+        // The device id of an example does not exist; it is replaced by the registered one.
         let text = body.to_string().replace("dev_01kb2d3v00000", &device);
         let request = if body.is_null() {
             request

@@ -1,4 +1,4 @@
-//! What an operator does: apps, keys, credentials, health, drain.
+//! Tasks of an operator: apps, keys, credentials, health, drain.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ async fn a_credential_is_listed_without_its_secret() {
     assert_eq!(server.get(&tenant, &path).await["credentials"], json!([]));
 }
 
-/// Writes a credential as the body of a request: JSON has it alone, the others in their record.
+/// Encodes a credential as the body of a request: alone in JSON, inside its record in other formats.
 fn written(credential: &Value, format: &str) -> Vec<u8> {
     let record = json!({"credential": credential});
     match format {

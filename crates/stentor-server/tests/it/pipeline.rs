@@ -85,7 +85,7 @@ struct House {
     /// Other apps with push services of their own.
     neighbours: Vec<(AppId, Arc<Stub>)>,
     quota: Option<u32>,
-    /// Where quotas survive a crash.
+    /// The folder in which quotas survive a crash.
     folder: tempfile::TempDir,
     instance: u64,
     pipeline: Option<Pipeline>,
@@ -196,7 +196,7 @@ impl House {
         id
     }
 
-    /// Accepts a message and tells nobody.
+    /// Accepts a message without notifying the pipeline.
     async fn accept(&self, spec: MessageSpec) -> MessageId {
         self.accept_in(APP, spec).await
     }
@@ -210,7 +210,7 @@ impl House {
         id
     }
 
-    /// Begins what is due, and tells nobody; returns the chunks.
+    /// Begins due messages without notifying the pipeline; returns their chunks.
     async fn begin(&self) -> Vec<Ticket> {
         self.store.start_due(100, 100, self.clock.now()).await.expect("begun").tickets
     }

@@ -44,7 +44,7 @@ async fn a_request_id_is_taken_over_when_it_is_harmless_and_made_otherwise() {
     }
 }
 
-/// Collects what is logged.
+/// Collects the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -59,7 +59,7 @@ impl Write for Log {
     }
 }
 
-/// Asks for what there is not, under names that are the caller's own text, and for what there is.
+/// Requests missing things, under names chosen by the caller, and existing ones.
 async fn ask_oddly(server: &Server, tenant: &Tenant) {
     let method = Method::from_bytes(b"HUSH-METHOD").expect("a method");
     server.send(tenant, method, "/v1/messages").read().await;
@@ -86,7 +86,7 @@ async fn neither_keys_nor_tokens_nor_bodies_are_logged() {
     let levels = Targets::new().with_default(Level::TRACE).with_targets(libraries);
     let lines = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
     let subscriber = tracing_subscriber::registry().with(levels).with(lines);
-    // For all threads: a subscriber of one thread alone would miss what others have seen first.
+    // For all threads: a subscriber of one thread would miss callsites that other threads have registered first.
     tracing::subscriber::set_global_default(subscriber).expect("no other test sets one");
     let server =
         server_with(|config| config.api.socket_listen = Some("127.0.0.1:0".parse().expect("an address")))

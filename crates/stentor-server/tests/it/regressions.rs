@@ -1,5 +1,5 @@
-//! What broke other push servers, against this one and the emulators, over real TLS: the numbers are those of the
-//! invariants in docs/invariants.md.
+//! Failures of other push servers, tried on this one with the emulators, over real TLS. The numbers refer to the invariants in
+//! docs/invariants.md.
 
 mod few;
 mod mutation;
@@ -20,7 +20,7 @@ use stentor_emulators::policy::{AnswerLatency, Script, ScriptedAnswer, ServiceEr
 use crate::harness::{Reading, server, server_with};
 use rig::{Scene, apns_token, fcm_token};
 
-/// A way that carries the quota of these tests, 1,000 pushes a second of about 200 bytes, and little more.
+/// Bandwidth for the quota of these tests, 1,000 pushes a second of about 200 bytes, with a small margin.
 const NARROW_BYTES_PER_SECOND: u64 = 250_000;
 
 /// A policy that answers every token alike.
@@ -51,7 +51,7 @@ async fn r6_a_push_service_that_asks_to_wait_gets_one_probe_a_window_and_then_ev
     let second = scene.send(json!("everyone")).await;
     scene.until_attempts(together + 3).await;
     let (elapsed, attempts) = (began.elapsed(), scene.attempts());
-    // The first window began with the first refusal, somewhat before the lane was seen parked.
+    // The first window began with the first refusal, somewhat before the test saw the lane parked.
     assert!(elapsed >= 2 * window, "3 probes in {elapsed:?}");
     assert_eq!(attempts, together + 3, "{together} together, then one at a time, whatever else is sent");
     scene.fcm.set_policy(Policy::default()).expect("a policy");
@@ -76,7 +76,7 @@ async fn r6_what_is_handed_over_and_not_yet_sent_stays_here_when_a_push_service_
     let campaign = scene.send(json!("everyone")).await;
     scene.until_attempts(1).await;
     scene.until_parked().await;
-    // As many as silence lets start, for nothing was answered before the first refusal.
+    // As many as slow start allows, because no request was answered before the first refusal.
     let most = stentor_providers::Limits::default().slow_start_inflight_requests as u64;
     assert!(scene.attempts() <= most + 2, "{} of 20000, {most} were in flight", scene.attempts());
     scene.fcm.set_policy(Policy::default()).expect("a policy");
@@ -171,15 +171,14 @@ async fn r10_a_full_queue_refuses_with_a_reason_and_a_time_and_goes_on_when_it_e
     assert_eq!(again.status, 202, "{again:?}");
 }
 
-/// How long 5,000 devices took until the last was decided on, which the emulator does when a request arrives: from what
-/// certainly came before the first request, and from what came after it, so that a busy machine cannot look like a broken
-/// quota.
+/// Time until the emulator had decided on the last of 5,000 devices, which it does when a request arrives. Measured from an instant
+/// certainly before the first request, and from one after it, so that a busy machine cannot look like a broken quota.
 struct Paced {
     since_asked: Duration,
     since_first: Duration,
 }
 
-/// Sends to 5,000 devices at 1,000 a second behind a latency, and behind a narrow way if it is narrow.
+/// Sends to 5,000 devices at 1,000 a second behind a latency, and behind limited bandwidth if one is given.
 async fn paced(latency_ms: u64, bytes_per_second: Option<u64>) -> Paced {
     let server = server_with(|config| config.pipeline.quota_ramp_ms = 0).await;
     let latency = AnswerLatency::Fixed { ms: latency_ms as f64 };
@@ -201,10 +200,10 @@ async fn paced(latency_ms: u64, bytes_per_second: Option<u64>) -> Paced {
     paced
 }
 
-/// Checks that the quota was used and never exceeded. Others may take the processors away once or twice, not three times.
+/// Checks that the quota was used and never exceeded. Other processes may take the processors once or twice, but not three times.
 async fn keeps_pace(latency_ms: u64, bytes_per_second: Option<u64>) {
     let at_nine_tenths = Duration::from_millis(5_000 * 10 / 9);
-    // What may go at once is a chunk; the other four thousand are the quota's.
+    // The initial burst is a chunk; the quota paces the other four thousand.
     let at_all = Duration::from_millis(3_900);
     let mut tries_ms = Vec::new();
     while tries_ms.len() < 3 {
@@ -220,7 +219,7 @@ async fn keeps_pace(latency_ms: u64, bytes_per_second: Option<u64>) {
 
 #[tokio::test]
 async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than_all() {
-    // One after the other: together they would ask this machine for four times the quota.
+    // Sequentially: together they would need four times the quota from this machine.
     for latency_ms in [0, 50, 200, 1_000] {
         keeps_pace(latency_ms, None).await;
     }

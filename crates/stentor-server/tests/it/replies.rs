@@ -1,4 +1,4 @@
-//! Replies are bounded in bytes, however much is asked for in one request, and what is not read counts for whoever asked.
+//! Replies are bounded in bytes, for requests of any size, and unread replies count towards the limits of the caller.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use stentor_wire::{DocumentLimits, Value as WireValue};
 use crate::harness::{Reading, Server, Tenant, durable_server, server};
 use crate::limits::{metric, until};
 
-/// Where a page ends, and with it nearly everything else.
+/// Size limit of a page and of nearly every other reply.
 const REPLY_MAX_BYTES: usize = 1_024 * 1_024;
 
 /// Makes schedules of 60 KB.

@@ -1,4 +1,4 @@
-//! What one app leaves waiting is its own affair.
+//! The waiting messages of one app do not affect others.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -20,7 +20,7 @@ pub(crate) async fn stranded(server: &Server, tenant: &Tenant) -> Value {
     json!({"device": server.post(tenant, "/v1/devices", body).await["id"]})
 }
 
-/// Sends until the refusal names the push service; counts what was kept until then.
+/// Sends until the refusal names the push service; returns the number of messages accepted until then.
 pub(crate) async fn fill(server: &Server, tenant: &Tenant, target: &Value) -> (u64, Read) {
     let mut kept = 0;
     for _ in 0..10_000 {

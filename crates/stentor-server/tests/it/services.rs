@@ -1,4 +1,4 @@
-//! The registry: services are published, found, and gone when their time is over.
+//! The registry: services are published, found, and removed after their expiry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

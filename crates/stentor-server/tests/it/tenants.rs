@@ -1,11 +1,11 @@
-//! Nobody sees what is another's, and no secret is seen by anybody.
+//! Apps cannot see each other's data, and secrets are never shown.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Reading, Server, Tenant, server};
 
-/// Puts an FCM credential whose endpoint nobody listens at.
+/// Puts an FCM credential with an endpoint without a listener.
 pub(crate) async fn put_fcm(server: &Server, tenant: &Tenant) {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key");
     let body = json!({"service_account": {"type": "service_account", "project_id": "project-1", "private_key_id": "k1",
@@ -17,7 +17,7 @@ pub(crate) async fn put_fcm(server: &Server, tenant: &Tenant) {
     assert_eq!(put.status, 204, "{put:?}");
 }
 
-/// Every route that takes an id or a name, with those of the owner.
+/// Every route that takes an id or a name, filled with the owner's.
 fn routes([app, key, device, message, campaign, schedule]: &[String; 6]) -> Vec<(Method, String)> {
     vec![
         (Method::GET, format!("/v1/devices/{device}")),

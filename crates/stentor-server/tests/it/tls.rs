@@ -28,12 +28,12 @@ impl Made {
     }
 }
 
-/// Begins a client that trusts these certificates and no others.
+/// Begins a client that trusts only these certificates.
 fn trusting<'a>(made: impl IntoIterator<Item = &'a Made>) -> ClientBuilder {
     Client::builder().no_proxy().tls_certs_only(made.into_iter().map(Made::trusted))
 }
 
-/// Starts a server with a certificate, asked by a client that trusts all that are given.
+/// Starts a server with the first certificate, and a client that trusts all of them.
 async fn server(all: &[Made]) -> Server {
     let mut server = server_with(|config| {
         config.api.tls_cert_file = config.data_dir.join("cert.pem");
@@ -49,7 +49,7 @@ async fn server(all: &[Made]) -> Server {
     server
 }
 
-/// Whether a new connection is shown this certificate.
+/// Returns true if a new connection gets this certificate.
 async fn shows(server: &Server, made: &Made) -> bool {
     let client = trusting([made]).build().expect("a client");
     client.get(format!("{}/healthz", server.url)).send().await.is_ok()
@@ -105,7 +105,7 @@ async fn a_bad_pair_is_refused_at_a_signal_and_the_former_stays_in_use() {
     assert!(!shows(&server, &all[0]).await, "the former is not shown any more");
 }
 
-/// What goes on while certificates change: kept connections and fresh ones.
+/// Load during the changes of certificates: kept connections and fresh ones.
 struct Load {
     over: Arc<AtomicBool>,
     asked: Arc<AtomicU64>,
@@ -133,7 +133,7 @@ impl Load {
         Self { over, asked, workers: workers.into() }
     }
 
-    /// Waits until so many more requests were begun.
+    /// Waits until this number of further requests have begun.
     async fn goes_on(&self, count: u64) {
         let from = self.asked.load(Ordering::Relaxed);
         while self.asked.load(Ordering::Relaxed) < from + count {

@@ -52,12 +52,12 @@ impl Trap {
         self.hangs.send_replace(call);
     }
 
-    /// Lets the thread behind the queue die, as far as can be told from outside.
+    /// Simulates the death of the thread behind the queue, as seen from outside.
     pub(crate) fn lose_its_thread(&self) {
         self.ends.send_replace(true);
     }
 
-    /// Lets it keep nothing more, or everything again.
+    /// Lets the queue refuse new entries, or accept them again.
     pub(crate) fn be_full(&self, full: bool) {
         self.full.store(full, Ordering::SeqCst);
     }

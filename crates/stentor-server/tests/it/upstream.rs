@@ -1,4 +1,4 @@
-//! What devices send to their app: listed, streamed, acknowledged, and tried again.
+//! Upstream messages of devices: listed, streamed, acknowledged, and retried.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use stentor_storage::sqlite::SqliteStore;
 
 use crate::harness::{Reading, Server, Tenant, server_on_store};
 
-/// A server whose devices are played by its store.
+/// A server with devices simulated in its store.
 pub(crate) struct Devices {
     pub(crate) server: Server,
     pub(crate) tenant: Tenant,
@@ -33,14 +33,14 @@ impl Devices {
         Self { server, tenant, store }
     }
 
-    /// Keeps a message of a device, as the gateway does; its number is its key.
+    /// Stores a message of a device, as the gateway does; its number is its key.
     pub(crate) async fn says(&self, number: u64) -> UpstreamId {
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_millis();
         let now = Timestamp::from_millis(i64::try_from(millis).expect("a time"));
         let message = UpstreamMessage {
             id: UpstreamId::from_raw(number),
             app: self.tenant.id.parse().expect("an id"),
-            // Of one device only so many may wait.
+            // The number of waiting messages of one device is limited.
             device: DeviceId::from_raw(1 + number / 90),
             kind: UpstreamKind::Message,
             key: number.to_string(),
@@ -78,7 +78,7 @@ struct Events {
 }
 
 impl Events {
-    /// Reads so many events; none comes unless it does within ten seconds.
+    /// Reads this number of events; fails if the next one does not come within ten seconds.
     async fn take(&mut self, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
         while found.len() < count {
@@ -178,7 +178,7 @@ fn shell(script: String) -> Vec<String> {
     vec!["/bin/sh".to_owned(), "-c".to_owned(), script]
 }
 
-/// Waits until what is asked at an address fits.
+/// Polls a path until its response fits.
 pub(crate) async fn eventually(devices: &Devices, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let patience = std::time::Instant::now() + Duration::from_secs(30);
     loop {

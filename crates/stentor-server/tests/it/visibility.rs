@@ -1,4 +1,4 @@
-//! What can be seen from outside: dead tokens, deliveries, why a campaign stands still, metrics, pages for people.
+//! Visibility from outside: dead tokens, deliveries, the reason why a campaign stands still, metrics, pages for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::harness::{Reading, Server, Tenant, server};
 /// Devices of an audience large enough for its lane to be parked when none is reached.
 const MANY: usize = 30;
 
-/// Asks until something is there.
+/// Polls until a value is found.
 async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
@@ -25,13 +25,13 @@ async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// Returns an address at which nobody listens.
+/// Returns an address without a listener.
 fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").to_string()
 }
 
-/// Makes an app whose credential for APNs leads to an address.
+/// Creates an app with an APNs credential for this endpoint.
 async fn sender_to(server: &Server, address: &str) -> Tenant {
     let tenant = server.tenant().await;
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
@@ -43,7 +43,7 @@ async fn sender_to(server: &Server, address: &str) -> Tenant {
     tenant
 }
 
-/// Sends to many devices of which none can be reached; returns the campaign.
+/// Sends to many unreachable devices; returns the campaign.
 async fn send_to_nobody(server: &Server, tenant: &Tenant) -> String {
     let device = |number: usize| json!({"platform": "apple", "token": format!("{number:064x}")});
     let devices: Vec<_> = (1..=MANY).map(device).collect();
@@ -244,8 +244,8 @@ async fn metrics_come_in_the_format_that_is_asked_for_and_are_well_formed() {
     assert!(open.contains("# TYPE stentor_requests counter\n"), "{open}");
 }
 
-/// Checks what `promtool check metrics` checks, as far as it can apply: families are whole and told once, counters are called so, and
-/// buckets add up.
+/// Checks the rules of `promtool check metrics`, as far as they apply: families are contiguous and described once, counters are named as
+/// such, and buckets add up.
 fn well_formed(text: &str) {
     let (mut kinds, mut helps, mut samples) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     let mut buckets: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -321,7 +321,7 @@ async fn the_reference_begins_with_messages_and_its_examples_can_be_sent_as_they
     let group = server.send(&tenant, Method::PUT, "/v1/groups/team").read().await;
     assert_eq!(group.status, 200, "{group:?}");
     let mut sent = 0;
-    // In an order in which each finds what it needs.
+    // In an order in which each finds the objects that it needs.
     for path in [
         "/v1/apps",
         "/v1/apps/{app}/keys",

@@ -73,7 +73,7 @@ impl Browser {
         serde_json::from_slice(&payload).expect("JSON")
     }
 
-    /// Returns the name that it is given after hello.
+    /// Sends hello; returns the agent id of the reply.
     async fn greet(&mut self, agent: Option<&str>) -> String {
         self.say(json!({"messageType": "hello", "use_webpush": true, "broadcasts": {}, "uaid": agent})).await;
         let heard = self.hear().await;
@@ -98,7 +98,7 @@ impl Browser {
     }
 }
 
-/// Makes an app that anybody may register devices of.
+/// Creates an app with open registration.
 async fn open_app(server: &Server) -> Tenant {
     let tenant = server.tenant().await;
     let path = format!("/v1/apps/{}/credentials/gateway", tenant.id);
@@ -121,7 +121,7 @@ fn header(response: &Response, name: &str) -> String {
     response.headers()[name].to_str().expect("text").to_owned()
 }
 
-/// Comes back as the same agent and hears what waited: what is pushed while nobody is there is found in the ledger.
+/// Reconnects as the same agent. Messages pushed in its absence are found in the ledger.
 async fn returned(server: &Server, app: &str, agent: &str) -> Browser {
     let mut browser = Browser::connect(server, app).await;
     assert_eq!(browser.greet(Some(agent)).await, agent);
@@ -153,7 +153,7 @@ async fn a_push_waits_for_its_browser_and_comes_as_it_was_sealed_until_it_is_ack
     assert_eq!(again.hear().await, json!({}));
 }
 
-/// Hears the notification, coming back while the push is still on its way through the pipeline.
+/// Waits for the notification; reconnects while the push is still in the pipeline.
 async fn settled_notification(server: &Server, app: &str, agent: &str, browser: &mut Browser) -> Value {
     for _ in 0..200 {
         let next = tokio::time::timeout(Duration::from_millis(100), browser.hear()).await;
@@ -423,11 +423,11 @@ async fn a_key_of_senders_is_one_apps_and_its_holder_says_whose() {
             claim["vapid_proof"] = json!(sender.token(&app.id, 3_600));
             claim
         };
-        // Whoever comes first has it, and keeps it when he puts it again.
+        // The first app to claim the key holds it, also when it puts the key again.
         assert_eq!(put_key(&server, &thief, claim.clone()).await.0, 204);
         assert_eq!(put_key(&server, &thief, claim.clone()).await.0, 204);
         assert_eq!(put_key(&server, &owner, claim.clone()).await, (409, "conflict".to_owned()));
-        // Until its holder shows it. What he has signed for himself, or for a push service, is of no use to others.
+        // Until another app proves to hold it. The holder's signatures for its own app, or for a push service, are of no use to other apps.
         for stolen in
             [proven(&owner), json!({"vapid_key": sender.key(), "vapid_proof": sender.token(&server.url, 60)})]
         {

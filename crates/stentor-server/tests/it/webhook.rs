@@ -1,4 +1,4 @@
-//! The webhook of an app: what devices send is posted to it, signed, and again until it is taken over.
+//! The webhook of an app: upstream messages are posted to it, signed, and retried until they are taken over.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ use crate::upstream::Devices;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One request as it came.
+/// One received request.
 #[derive(Debug, Clone)]
 struct Posted {
     headers: HeaderMap,
     body: String,
 }
 
-/// A receiver that answers as it is told, the last answer again and again.
+/// A receiver with scripted responses; the last one is repeated.
 #[derive(Clone)]
 struct Receiver {
     url: String,
@@ -55,7 +55,7 @@ impl Receiver {
         (status, [("location", elsewhere), ("retry-after", "0")], "x".repeat(100_000)).into_response()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until this number of requests has arrived.
     async fn posted(&self, count: usize) -> Vec<Posted> {
         let patience = Instant::now() + PATIENCE;
         loop {
@@ -78,12 +78,12 @@ impl Posted {
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    /// Returns whether it is signed with a secret.
+    /// Returns true if it is signed with a secret.
     fn is_signed(&self, secret: &str) -> bool {
         self.is_signed_with(&[secret])
     }
 
-    /// Returns whether it is signed with these secrets, in this order, and no others.
+    /// Returns true if it is signed with exactly these secrets, in this order.
     fn is_signed_with(&self, secrets: &[&str]) -> bool {
         let signatures: Vec<String> = secrets.iter().map(|secret| self.signature(secret)).collect();
         self.header("webhook-signature") == signatures.join(" ")
@@ -103,7 +103,7 @@ async fn put(devices: &Devices, body: Value) -> Read {
     devices.server.send(&devices.tenant, Method::PUT, &path).json(&body).read().await
 }
 
-/// Waits until nothing waits.
+/// Waits until no message is waiting.
 async fn nothing_waits(devices: &Devices) {
     let empty = |found: &Value| found["messages"].as_array().is_some_and(Vec::is_empty);
     crate::upstream::eventually(devices, "/v1/upstream/messages", empty).await;
@@ -155,7 +155,7 @@ async fn what_a_webhook_refuses_too_often_is_a_dead_letter_and_another_webhook_g
     nothing_waits(&devices).await;
 }
 
-/// Has the device say something until it is posted with these signatures: a webhook that was put is in use a moment later.
+/// Lets the device send messages until one is posted with these signatures: a new webhook is in use a moment later.
 async fn until_signed(devices: &Devices, receiver: &Receiver, secrets: &[&str]) {
     let patience = Instant::now() + PATIENCE;
     for number in receiver.posted(0).await.len() as u64 + 1.. {
@@ -177,7 +177,7 @@ async fn the_former_secret_holds_beside_a_new_one_until_the_webhook_is_deleted()
     until_signed(&devices, &receiver, &[&first]).await;
     let second = put(&devices, json!({"url": receiver.url})).await.text("secret");
     until_signed(&devices, &receiver, &[&second, &first]).await;
-    // Who asks again with the same secret takes nothing from the former one.
+    // Another put with the same secret does not end the former one.
     put(&devices, json!({"url": format!("{}&again=1", receiver.url), "secret": second})).await;
     until_signed(&devices, &receiver, &[&second, &first]).await;
     let path = format!("/v1/apps/{}/upstream-webhook", devices.tenant.id);
@@ -229,7 +229,7 @@ async fn an_address_that_cannot_be_posted_to_is_refused_and_the_operator_may_for
     assert_eq!(put(&usual, json!({"url": "http://10.1.2.3/hook"})).await.status, 200);
 }
 
-/// Opens a receiver that refuses what one of these devices sent, and counts what it takes over.
+/// Opens a receiver that refuses the messages of these devices, and counts the messages that it takes over.
 async fn refusing(refused: Vec<String>) -> (String, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));

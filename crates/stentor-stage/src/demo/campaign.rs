@@ -1,4 +1,4 @@
-//! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
+//! Sends one campaign to everyone and follows it to its end, with kills on the way if configured.
 
 use super::kills::{KillSchedule, KillTarget, Kills};
 use super::options::{DemoOptions, SECONDS_PER_KILL};
@@ -17,40 +17,40 @@ use std::time::{Duration, Instant};
 
 /// Seldom, where nothing is timed by it: each look costs the server that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// When kills have to be timed, or when the whole campaign lasts a second.
+/// The polling interval when kills have to be timed, or when the whole campaign lasts a second.
 const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
+/// The polling interval with kills to be timed in a campaign of a second: two thousand deliveries end in that interval.
 const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
+/// The durations of emulator pauses: one beyond a sender's patience with a silent connection, and one within it.
 const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
 
-/// How the campaign went.
+/// The result of a campaign.
 pub struct CampaignResult {
     /// The books at the end.
     pub ledger: CampaignLedger,
-    /// Whether the books balanced whenever they were looked at.
+    /// True if the books balanced at every reading.
     pub always_balanced: bool,
-    /// From the 202 to the ledger that says that everything is settled.
+    /// The time from the 202 to the ledger that reports everything as settled.
     pub wall_seconds: f64,
-    /// What the servers' processes used in that time.
+    /// The processor time of the servers' processes in that time.
     pub cpu_seconds: f64,
     /// The same for each server that is looked at alone.
     pub nodes: Vec<NodeFigures>,
-    /// What the servers behind its store and queue used in that time.
+    /// The processor time of the servers behind its store and queue in that time.
     pub engine_seconds: EngineSeconds,
     /// The most memory that the servers had resident until then.
     pub peak_rss_bytes: u64,
-    /// What was killed, stopped and troubled, and how often.
+    /// The number of kills, pauses and troubles that happened.
     pub done: Kills,
-    /// What the server was asked meanwhile.
+    /// The check of the messages sent to the server during its trouble.
     pub acceptance: AcceptanceCheck,
-    /// Deliveries without a final state when it was over, or given up.
+    /// Deliveries without a final state when the campaign was over, or given up.
     pub stuck: u64,
 }
 
 impl CampaignResult {
-    /// Returns whether the books balanced at every reading, by their own word and by our sum.
+    /// Returns true if the books balanced at every reading, by the server's report and by our own sum.
     pub fn is_balanced(&self) -> bool {
         self.always_balanced && self.ledger.balanced && self.ledger.sums_up()
     }
@@ -105,7 +105,7 @@ pub(super) async fn run(
     })
 }
 
-/// Returns what each server used since these looks; what they count only where none was killed.
+/// Returns the usage of each server since the earlier readings; attempts only if no server was killed.
 async fn figures(
     stage: &mut Stage,
     before: &[ResourceUsage],
@@ -113,7 +113,7 @@ async fn figures(
 ) -> anyhow::Result<Vec<NodeFigures>> {
     let mut figures = Vec::new();
     for (server, before) in stage.servers().zip(before) {
-        // Before it is asked anything: that costs it as well.
+        // Read before the metrics are requested, because that request costs processor time as well.
         let usage = server.usage();
         let attempts = if counts { Some(nodes::attempts(server).await?) } else { None };
         let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;

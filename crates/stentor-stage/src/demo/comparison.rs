@@ -1,8 +1,8 @@
-//! Compares the ledger with what the emulators counted, token by token.
+//! Compares the ledger with the counts of the emulators, token by token.
 //!
-//! Every token is looked up in the counts. Where a count says "accepted once" and nothing else is odd, the ledger is
-//! asked about some of the devices only: if it calls accepted nobody whom the emulators never accepted, and as many as
-//! the emulators accepted, then both speak of the same devices. It is asked about every other device.
+//! Every token is looked up in the counts. Where a count says "accepted once" and nothing else is odd, the ledger is queried for a sample
+//! of the devices only: if none that it calls accepted was never accepted by the emulators, and the number of accepted devices is the same,
+//! then both mean the same devices. For every other device it is queried.
 
 use super::histories::{self, DeliveryHistory};
 use crate::client::ApiClient;
@@ -15,33 +15,33 @@ use std::collections::{HashMap, HashSet};
 use stentor_emulators::{Counts, ObserverFile};
 
 const MAX_EXAMPLES: usize = 5;
-/// So many devices are asked about though nothing is odd about them.
+/// The number of devices that are queried although nothing is odd about them.
 const SAMPLE: u64 = 1000;
-/// When the sums differ every accepted device is asked about, up to this many.
+/// If the sums differ, every accepted device is queried, up to this number.
 const MAX_SUSPECTS: usize = 200_000;
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// Devices accepted in the ledger and never seen, seen and not in the books, or without a final state.
     pub lost: u64,
-    /// Devices about which ledger and emulators say different things otherwise.
+    /// Devices with any other contradiction between ledger and emulators.
     pub disagreeing: u64,
     /// Pushes that an emulator accepted beyond the first of each token.
     pub duplicates: u64,
     /// Devices with such pushes that the ledger does not mark as ambiguous.
     pub unmarked_duplicates: u64,
-    /// Duplicates at devices of which the ledger says that so many attempts were never answered.
+    /// Duplicates of a device, up to the number of its attempts that the ledger calls unanswered.
     pub unanswered_duplicates: u64,
-    /// Devices that the ledger was asked about one by one.
+    /// Devices that were queried one by one.
     pub asked: u64,
-    /// What each emulator counted.
+    /// The counts of each emulator.
     pub counted: HashMap<Half, EmulatorCounts>,
-    /// Some of what differs.
+    /// Some of the differences.
     pub examples: Vec<String>,
 }
 
-/// What one emulator counted.
+/// The counts of one emulator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmulatorCounts {
     /// Requests that carried a token.
@@ -62,17 +62,17 @@ pub struct EmulatorCounts {
     pub overflow: u64,
 }
 
-/// What is compared.
+/// The inputs of the comparison.
 pub struct ComparedCampaign<'a> {
-    /// What the emulators answered by.
+    /// The response policy of the emulators.
     pub policy: AnswerPolicy,
-    /// Both of them, whose counts are final.
+    /// Both emulators, with final counts.
     pub emulators: &'a Emulators,
-    /// Asks the server.
+    /// The client of the server.
     pub client: &'a ApiClient,
     /// The devices of the campaign.
     pub population: DevicePopulation,
-    /// Devices that got other messages meanwhile.
+    /// Devices that received other messages during the campaign.
     pub others: DevicePopulation,
     /// The books of the campaign.
     pub ledger: &'a CampaignLedger,
@@ -105,7 +105,7 @@ pub async fn run(compared: ComparedCampaign<'_>, reporter: &dyn Reporter) -> any
     Ok(comparison)
 }
 
-/// Some devices, evenly from the whole population.
+/// Returns some devices, evenly spread over the whole population.
 fn sample(population: DevicePopulation) -> impl Iterator<Item = PopulationMember> {
     // An odd step meets both halves.
     let step = (population.devices() / SAMPLE) | 1;
@@ -130,7 +130,7 @@ impl ObserverFiles {
     }
 }
 
-/// Looks every token up; returns the sums and the devices that the ledger has to be asked about.
+/// Looks every token up. Returns the sums and the devices to be queried in the ledger.
 fn survey(population: DevicePopulation, books: &ObserverFiles) -> (Comparison, HashSet<PopulationMember>) {
     let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
     let mut known: HashMap<Half, u64> = HashMap::new();
@@ -164,7 +164,7 @@ impl EmulatorCounts {
 }
 
 impl Comparison {
-    /// Judges one device by what its token is, what the emulator counted and what the ledger answered.
+    /// Judges one device by its token, the emulator's counts and the ledger's history.
     fn judge(
         &mut self,
         member: PopulationMember,
@@ -190,7 +190,7 @@ impl Comparison {
         }
     }
 
-    /// Adds what the sums say beyond the devices that were asked about.
+    /// Adds the differences of the sums beyond the devices that were queried.
     fn settle_sums(&mut self, population: DevicePopulation, ledger: &CampaignLedger, accepted: u64) {
         let explained = self.lost + self.disagreeing;
         let unexplained = accepted.abs_diff(ledger.totals.accepted).saturating_sub(explained);
@@ -202,16 +202,16 @@ impl Comparison {
     }
 }
 
-/// What ledger and emulator say of one device, put side by side.
+/// The comparison of ledger and emulator for one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeviceFinding {
-    /// Both say the same.
+    /// Both agree.
     Agree,
     /// It is lost.
     Lost,
-    /// Both say different things.
+    /// Both contradict each other.
     Disagree,
-    /// It got the message more than once, and the ledger does not say that this may be.
+    /// The device received the message more than once, and the ledger does not mark that as possible.
     Unmarked,
 }
 

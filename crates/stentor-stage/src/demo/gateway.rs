@@ -1,5 +1,5 @@
-//! One campaign to devices of our own gateway: they register themselves, are connected over MQTT while the server is killed, and tell
-//! at the end what each of them got.
+//! One campaign to devices of our own gateway. They register themselves, are connected over MQTT while the server is killed, and report at
+//! the end the messages that each of them received.
 
 mod campaign;
 mod comparison;
@@ -22,26 +22,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Where the server chooses a port by itself; a device has to find it again after a kill.
+/// The address with which the server chooses a port by itself; a device has to find it again after a kill.
 const ANY_PORT: &str = "127.0.0.1:0";
 
-/// Receipts that come in a second where there are kills: fewer than any machine takes, so that none is late when the next is due.
+/// The rate of receipts in campaigns with kills: below the rate that any machine takes, so that none is late when the next is due.
 const RECEIPTS_PER_SECOND: f64 = 8_000.0;
 
-/// A campaign over our own gateway, and what happens to it.
+/// A campaign over our own gateway, with its kills.
 #[derive(Clone, Debug)]
 pub struct GatewayDemoOptions {
     /// The devices that are connected.
     pub devices: u64,
-    /// How often the server is killed.
+    /// The number of kills of the server.
     pub kills: u32,
-    /// What moments follow from.
+    /// The seed of the moments.
     pub seed: u64,
-    /// Where everything is kept; without it in a directory that goes with the demo.
+    /// The directory of all files; if absent, a directory that is removed with the demo.
     pub keep: Option<PathBuf>,
-    /// How long a device takes to confirm a message, on average; without it long enough for all kills.
+    /// The mean time until a device confirms a message; if absent, long enough for all kills.
     pub latency: Option<Duration>,
-    /// When to stop although receipts are missing: after so long without a change.
+    /// The time without a change after which the campaign is given up although receipts are missing.
     pub give_up_after: Duration,
 }
 
@@ -58,13 +58,13 @@ impl GatewayDemoOptions {
     }
 }
 
-/// What a campaign needs.
+/// The processes of a gateway campaign.
 struct GatewayStage {
     server: Server,
     client: ApiClient,
     join_client: ApiClient,
     mqtt: SocketAddr,
-    // Gone after the server, whose files are in it.
+    // Dropped after the server, because it holds the server's files.
     _directory: StageDirectory,
 }
 
@@ -144,7 +144,7 @@ impl GatewayStage {
         let mut server = Server::start_with(directory.path(), Some(settings(ANY_PORT)), Vec::new()).await?;
         let told = std::fs::read_to_string(data_dir(directory.path()).join("mqtt.addr"));
         let told = told.context("the server does not tell where it listens for MQTT")?;
-        // The same port after each kill: no device asks anybody where the server is now.
+        // The same port after each kill: devices do not look up the server's address again.
         server.restart_with(&settings(told.trim()), None).await?;
         let root = server.client()?;
         let app = cell(&root.post("/v1/apps", &json!({"name": "demo"})).await?["id"]);
@@ -168,7 +168,7 @@ impl GatewayStage {
     }
 }
 
-/// Devices register as fast as they can: what is to be shown comes after that.
+/// The settings of the server. Devices may register as fast as they can, because the measurement begins after that.
 fn settings(mqtt_listen: &str, devices: u64) -> String {
     format!("[gateway]\nmqtt_listen = \"{mqtt_listen}\"\nregistrations_burst_max_count = {devices}\n")
 }

@@ -13,18 +13,18 @@ const DEVICES_PER_PAGE: u64 = 1000;
 /// Enough to hide the way of each; the campaign is over, so nothing is measured beside them.
 const REQUESTS_AT_ONCE: usize = 16;
 
-/// What the ledger says of one delivery, its attempts summed up.
+/// The ledger's history of one delivery, with its attempts summed up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeliveryHistory {
     /// Its final state; `None` when it has none.
     pub state: Option<String>,
-    /// Whether any attempt is marked ambiguous.
+    /// True if any attempt is marked ambiguous.
     pub ambiguous: bool,
-    /// How many attempts were written and never answered.
+    /// The number of attempts that were written and never answered.
     pub unanswered: u32,
 }
 
-/// Reads what became of a message at these devices; devices that the API does not list have none.
+/// Fetches the histories of a message at these devices. Devices that the API does not list have none.
 pub(super) async fn fetch(
     client: &ApiClient,
     population: DevicePopulation,
@@ -50,7 +50,7 @@ pub(super) async fn fetch(
     Ok(histories)
 }
 
-/// Reads what became of a message at one device.
+/// Fetches the history of a message at one device.
 pub(super) async fn fetch_one(
     client: &ApiClient,
     message: &str,
@@ -60,7 +60,7 @@ pub(super) async fn fetch_one(
     Ok(summed_up(&client.get(&path).await?))
 }
 
-/// Finds the ids of devices by listing them all: only the server knows which id it gave to which token.
+/// Finds the ids of devices by listing them all, because only the server knows the id of each token.
 async fn find_ids(
     client: &ApiClient,
     population: DevicePopulation,

@@ -1,5 +1,5 @@
-//! When is killed, and who: moments spread over the campaign, each drawn by chance around its share, and each while
-//! deliveries are on their way.
+//! The schedule of kills: moments spread over the campaign, each drawn at random around its share, and each while deliveries are on their
+//! way. Each kill has a target.
 
 use crate::ledger::LedgerTotals;
 use rand::rngs::StdRng;
@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::time::{Duration, Instant};
 
-/// Who is killed.
+/// The target of a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KillTarget {
     /// The server.
@@ -16,12 +16,12 @@ pub(super) enum KillTarget {
     Emulator,
     /// Both emulators: they are not killed but stop for a while.
     Stalled,
-    /// The server, which is not killed: what is below it is in trouble.
+    /// The server, which is not killed: the layer below it is in trouble.
     Troubled,
 }
 
 impl KillTarget {
-    /// Returns in a word what was done to it.
+    /// Returns the participle for reports.
     pub(super) const fn participle(self) -> &'static str {
         match self {
             Self::Server | Self::Emulator => "killed",
@@ -31,16 +31,16 @@ impl KillTarget {
     }
 }
 
-/// How many kills hit the server, and how many the emulators.
+/// The numbers of kills by target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kills {
-    /// How often the server is killed.
+    /// The number of kills of the server.
     pub server: u32,
-    /// How often an emulator is killed.
+    /// The number of kills of an emulator.
     pub emulators: u32,
-    /// How often the emulators stop for a while.
+    /// The number of pauses of the emulators.
     pub stalls: u32,
-    /// How often what is below the server is in trouble.
+    /// The number of troubles below the server.
     pub troubles: u32,
 }
 
@@ -57,8 +57,8 @@ struct ScheduledKill {
     target: KillTarget,
     /// The share of the campaign that is done when it is due.
     share: f64,
-    /// It is due as well when nothing was seen to move for so long: small campaigns move in few steps.
-    /// Not before anything has ended at all.
+    /// The kill is due as well after this time without progress, because small campaigns move in few steps. Not before the first delivery
+    /// has ended.
     impatient_after: Duration,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct KillSchedule {
 }
 
 impl KillSchedule {
-    /// Plans so many kills of each.
+    /// Plans these kills.
     pub(super) fn new(kills: Kills, seconds_per_kill: f64, seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
         let mut targets = vec![KillTarget::Server; kills.server as usize];
@@ -95,18 +95,18 @@ impl KillSchedule {
         Self { next: scheduled.next(), scheduled, done: 0, moved_at: Instant::now() }
     }
 
-    /// Returns whether kills are still to come.
+    /// Returns true if kills are still to come.
     pub(super) fn is_pending(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Looks at a campaign to so many devices and returns who is to be killed now, if anybody: nobody before the first
-    /// delivery has ended, and nobody while none is leased.
+    /// Returns the target to kill now, if a kill is due in a campaign to `devices` devices. None is due before the first delivery has
+    /// ended, or while no delivery is leased.
     pub(super) fn due(&mut self, totals: &LedgerTotals, devices: u64) -> Option<KillTarget> {
         self.due_at(totals.ended(), totals.sending, devices)
     }
 
-    /// The same where so many deliveries are `done` and so many on their way.
+    /// The same, given the numbers of deliveries that are done and on their way.
     pub(super) fn due_at(&mut self, done: u64, on_the_way: u64, devices: u64) -> Option<KillTarget> {
         if done != self.done {
             self.done = done;
@@ -122,7 +122,7 @@ impl KillSchedule {
         Some(kill.target)
     }
 
-    /// Begins to wait anew, after whoever was killed is back.
+    /// Restarts the wait after the killed process is back.
     pub(super) fn is_back(&mut self) {
         self.moved_at = Instant::now();
     }

@@ -1,4 +1,4 @@
-//! What a demo is asked for: a stage, a campaign through it, and what happens meanwhile.
+//! The options of a demo: a stage, a campaign through it, and its disturbances.
 
 use super::kills::Kills;
 use crate::devices::DevicePopulation;
@@ -9,42 +9,42 @@ use crate::troubles::{self, Trouble};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long the campaign should last at least, for every kill, so that all of them fall into it.
+/// The minimum duration of the campaign per kill, so that all kills fall into it.
 pub(super) const SECONDS_PER_KILL: f64 = 0.5;
 /// The same for every trouble, which lasts a few seconds itself.
 const SECONDS_PER_TROUBLE: f64 = 4.0;
-/// What a server has in flight: a part of a small audience, and no more of a large one than the sender begins with. Behind a crash
-/// it is less, and the campaign would last needlessly long with answers that leave it time without one.
+/// The number of requests in flight: a part of a small audience, and for a large one no more than the sender begins with. After a crash it
+/// is smaller; the larger number would give a latency at which the campaign lasts needlessly long.
 const INFLIGHT_PART: f64 = 16.0;
 const INFLIGHT_MAX_REQUESTS: f64 = 8_192.0;
 const CAREFUL_PART: f64 = 100.0;
 const CAREFUL_MAX_REQUESTS: f64 = 2_000.0;
 /// The smallest chunk of each push service.
 const INFLIGHT_MIN_REQUESTS: f64 = 50.0;
-/// Answers that take longer would be taken for lost.
+/// Responses that take longer would be treated as lost.
 const MAX_LATENCY_MS: f64 = 1000.0 * SECONDS_PER_KILL;
 
-/// The campaign that is to be sent, and what happens to it.
+/// The campaign to be sent, with its disturbances.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
-    /// What it is sent through.
+    /// The stage that it is sent through.
     pub stage: StageOptions,
-    /// What is killed, stopped and troubled on the way, and how often.
+    /// The numbers of kills, pauses and troubles on the way.
     pub kills: Kills,
-    /// When to stop although deliveries are open: after so long without a change.
+    /// The time without a change after which the campaign is given up although deliveries are open.
     pub give_up_after: Duration,
 }
 
 impl DemoOptions {
-    /// A campaign through this stage, with these kills; where no latency is asked for it is one at which the campaign lasts
-    /// long enough for all of them.
+    /// A campaign through this stage, with these kills. If no latency is given, it is chosen so that the campaign lasts long enough for all
+    /// of them.
     pub fn new(mut stage: StageOptions, mut kills: Kills, give_up_after: Duration) -> Self {
         kills.troubles = if stage.trouble.is_some() { troubles::TIMES } else { 0 };
         stage.latency_ms = stage.latency_ms.or_else(|| latency_for(kills, stage.devices));
         Self { stage, kills, give_up_after }
     }
 
-    /// A campaign through sinks, without kills: what the pipeline alone can do.
+    /// A campaign through sinks, without kills: the speed of the pipeline alone.
     pub fn through_sinks(
         devices: u64,
         latency_ms: Option<f64>,
@@ -55,7 +55,7 @@ impl DemoOptions {
         Self::new(stage, Kills::default(), Duration::from_secs(60))
     }
 
-    /// A campaign through emulators in which all that can be killed is, so often each, and emulators stop as often.
+    /// A campaign through emulators with this number of kills of the server, of kills of emulators, and of pauses of the emulators.
     pub fn under_fire(devices: u64, kills: u32, seed: u64) -> Self {
         Self::through_emulators(
             devices,
@@ -65,13 +65,13 @@ impl DemoOptions {
         )
     }
 
-    /// A campaign through sinks that answer at once, while the server is killed so often.
+    /// A campaign through sinks that answer at once, with this number of kills of the server.
     pub fn killed_at_full_speed(devices: u64, kills: u32, seed: u64) -> Self {
         let stage = StageOptions { latency_ms: Some(0.0), seed, ..StageOptions::with_sinks(devices) };
         Self::new(stage, Kills { server: kills, ..Kills::default() }, Duration::from_secs(60))
     }
 
-    /// A campaign through emulators while a trouble comes again and again below the server, which nobody kills.
+    /// A campaign through emulators with a repeated trouble below the server, and without kills.
     pub fn in_trouble(devices: u64, trouble: Trouble, seed: u64) -> Self {
         Self::through_emulators(devices, Kills::default(), seed, Some(trouble))
     }
@@ -88,7 +88,7 @@ impl DemoOptions {
     }
 }
 
-/// Returns a latency at which a campaign lasts long enough for so many kills, if there are any.
+/// Returns a latency at which a campaign lasts long enough for these kills, if there are any.
 fn latency_for(kills: Kills, devices: u64) -> Option<f64> {
     let (part, most) = match kills.server {
         0 => (INFLIGHT_PART, INFLIGHT_MAX_REQUESTS),

@@ -1,9 +1,9 @@
-//! Whether the proof holds: a function of what was found, with a sentence for each thing that does not.
+//! The verdict on the proof: a function of the findings, with a sentence for each violation.
 
 use super::comparison::Comparison;
 use crate::ledger::LedgerTotals;
 
-/// What was found, as plain values.
+/// The findings, as plain values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProofFacts {
     /// The devices that were imported.
@@ -14,7 +14,7 @@ pub(super) struct ProofFacts {
     pub totals: LedgerTotals,
     /// The state of the campaign.
     pub state: String,
-    /// Whether the books balanced at every reading.
+    /// True if the books balanced at every reading.
     pub balanced: bool,
     /// Deliveries without a final state.
     pub stuck: u64,
@@ -36,24 +36,24 @@ pub(super) struct ProofFacts {
     pub attempts: u64,
     /// Attempts that the emulators counted.
     pub emulator_attempts: u64,
-    /// Kills of the server that were asked for, and that happened.
+    /// Kills of the server, planned and done.
     pub kills: [u32; 2],
-    /// Kills of emulators that were asked for, and that happened.
+    /// Kills of emulators, planned and done.
     pub emulator_kills: [u32; 2],
-    /// How often what is below the server was to be in trouble, and was.
+    /// Troubles below the server, planned and done.
     pub troubles: [u32; 2],
-    /// Whether push services may have refused attempts without counting them, as they do with those of a wrong date.
+    /// True if push services may have refused attempts without counting them, as they do with those of a wrong date.
     pub has_wrong_dates: bool,
     /// Over our own gateway: the deliveries that the devices have confirmed, which must be all.
     pub delivered: Option<u64>,
     /// Over our own gateway: devices that had the message at a kill and whose receipt may not have been on disk.
     pub unconfirmed_at_kills: Option<u64>,
-    /// What was wrong with the answers that the server gave in its trouble.
+    /// Violations in the responses that the server gave in its trouble.
     pub acceptance: Vec<String>,
 }
 
 impl ProofFacts {
-    /// Takes over what the comparison found.
+    /// Copies the results of the comparison.
     pub(super) fn compare(&mut self, comparison: &Comparison) {
         self.lost = comparison.lost;
         self.disagreeing = comparison.disagreeing;
@@ -63,8 +63,8 @@ impl ProofFacts {
         self.emulator_attempts = comparison.counted.values().map(|counted| counted.attempts).sum();
     }
 
-    /// The duplicates that there may be: the ledger's bound, and what killed emulators took with them unanswered. Our own devices get
-    /// again what the ledger did not know to be delivered.
+    /// Returns the maximum number of duplicates: the ledger's bound, and the unanswered requests of killed emulators. Our own devices
+    /// receive messages again that the ledger did not know to be delivered.
     pub(super) fn allowed_duplicates(&self) -> u64 {
         if let Some(unconfirmed) = self.unconfirmed_at_kills {
             return unconfirmed;
@@ -73,7 +73,7 @@ impl ProofFacts {
         self.duplicate_bound + if killed { self.unanswered_duplicates } else { 0 }
     }
 
-    /// Returns what does not hold; nothing when the proof holds.
+    /// Returns the violations; none if the proof holds.
     pub(super) fn broken(&self) -> Vec<String> {
         let checks = self.of_the_books().into_iter().chain(self.of_the_tokens()).chain(self.of_the_kills());
         let broken = checks.filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence);

@@ -1,4 +1,4 @@
-//! What the demo says at its end: counted numbers only, and whether the proof holds.
+//! The report of the demo at its end: counted numbers only, and the verdict on the proof.
 
 use super::campaign::CampaignResult;
 use super::comparison::{Comparison, EmulatorCounts};
@@ -15,7 +15,7 @@ use crate::troubles::Trouble;
 use serde_json::{Value, json};
 use stentor_machine::emulation::NOT_TIMED;
 
-/// Fields that are times, what rests on times, or memory, which is the emulator's where there is one.
+/// Fields that hold times, values that rest on times, or memory; on an emulated processor the memory is that of the emulator.
 const TIMED: [&str; 14] = [
     "wall_seconds",
     "pushes_per_second",
@@ -33,23 +33,23 @@ const TIMED: [&str; 14] = [
     "processor_seconds_per_million_pushes",
 ];
 
-/// What was found, before it is judged.
+/// The findings, before they are judged.
 pub struct DemoFindings {
-    /// How many devices there were.
+    /// The number of devices.
     pub devices: u64,
-    /// How the campaign went.
+    /// The result of the campaign.
     pub run: CampaignResult,
-    /// What the comparison with the ledger found.
+    /// The result of the comparison with the ledger.
     pub comparison: Comparison,
-    /// What the server's processes used.
+    /// The usage of the server's processes.
     pub usage: ResourceUsage,
-    /// How the import went.
+    /// The cost of the import.
     pub import: ImportCost,
     /// The limits in force.
     pub limits: Value,
 }
 
-/// What was done to a cluster while its campaign ran.
+/// The faults injected into a cluster while its campaign ran.
 pub struct ClusterFacts {
     /// Faults that were planned, and that were done.
     pub faults: [u32; 2],
@@ -57,14 +57,14 @@ pub struct ClusterFacts {
     pub unanswered: u32,
     /// Servers, of which each fault may stop all.
     pub nodes: u32,
-    /// What else does not hold.
+    /// Further violations.
     pub broken: Vec<String>,
 }
 
-/// How it went with devices of our own gateway.
+/// The figures of devices of our own gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct GatewayFigures {
-    /// How many were connected at once, at most.
+    /// The maximum number of devices connected at once.
     pub connected_max: u64,
     /// Connections that let a device in.
     pub connections: u64,
@@ -72,33 +72,33 @@ pub struct GatewayFigures {
     pub receptions: u64,
 }
 
-/// How the import went.
+/// The cost of the import.
 pub struct ImportCost {
-    /// How long it took.
+    /// The duration of the import.
     pub seconds: f64,
-    /// What the server used for it, when it was a process of its own.
+    /// The server's usage for it, if the import was a process of its own.
     pub usage: Option<ResourceUsage>,
 }
 
 /// Everything that was found.
 pub struct DemoReport {
-    /// How many devices there were.
+    /// The number of devices.
     pub devices: u64,
-    /// How the campaign went.
+    /// The result of the campaign.
     pub run: CampaignResult,
-    /// What the comparison of ledger and emulators found.
+    /// The result of the comparison of ledger and emulators.
     pub comparison: Comparison,
-    /// What the server's processes used.
+    /// The usage of the server's processes.
     pub usage: ResourceUsage,
-    /// How the import went.
+    /// The cost of the import.
     pub import: ImportCost,
     /// The limits in force.
     pub limits: Value,
-    /// How many duplicates the ledger says there may be.
+    /// The maximum number of duplicates.
     pub allowed_duplicates: u64,
-    /// What does not hold, a sentence each.
+    /// The violations, a sentence each.
     pub broken: Vec<String>,
-    /// How it went with devices of our own gateway; `None` for a campaign through push services.
+    /// The figures of devices of our own gateway; `None` for a campaign through push services.
     pub gateway: Option<GatewayFigures>,
 }
 
@@ -109,7 +109,7 @@ impl DemoReport {
         let (planned, done) = (options.kills, run.done);
         let facts = ProofFacts {
             kills: [planned.server, done.server],
-            // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
+            // An emulator that pauses beyond all timeouts leaves as much in doubt as a killed one.
             emulator_kills: [planned.emulators + planned.stalls, done.emulators + done.stalls],
             troubles: [planned.troubles, done.troubles],
             has_wrong_dates: trouble == Some(Trouble::ClockJump),
@@ -132,8 +132,8 @@ impl DemoReport {
         Self::judged(findings, &facts, None)
     }
 
-    /// Draws the conclusions of a campaign over our own gateway in which the server was to be killed so often; `unconfirmed` counts the
-    /// devices that had the message at a kill, and whose receipt may not have been on disk.
+    /// Draws the conclusions of a campaign over our own gateway with a planned number of kills of the server. `unconfirmed` counts the
+    /// devices that had the message at a kill, without a receipt that is certain to be on disk.
     pub(super) fn of_gateway(
         kills: u32,
         unconfirmed: u64,
@@ -144,7 +144,7 @@ impl DemoReport {
             kills: [kills, findings.run.done.server],
             delivered: Some(findings.run.ledger.totals.delivered),
             unconfirmed_at_kills: Some(unconfirmed),
-            // Nobody else counts attempts here: the gateway itself is the push service.
+            // There is no second count of attempts: the gateway itself is the push service.
             emulator_attempts: findings.run.ledger.attempts,
             ..facts_of(&findings)
         };
@@ -157,7 +157,7 @@ impl DemoReport {
         Self { devices, run, comparison, usage, import, limits, allowed_duplicates, broken, gateway }
     }
 
-    /// Returns whether the proof holds.
+    /// Returns true if the proof holds.
     pub fn holds(&self) -> bool {
         self.broken.is_empty()
     }
@@ -256,7 +256,7 @@ impl DemoReport {
         }
     }
 
-    /// Returns the bound that duplicates must not exceed, beside what killed emulators leave unanswered.
+    /// Returns the bound of duplicates, without the unanswered requests of killed emulators.
     fn duplicate_bound(&self) -> u64 {
         match self.gateway {
             Some(_) => self.allowed_duplicates,
@@ -278,7 +278,7 @@ impl DemoReport {
         })
     }
 
-    /// Returns what the emulator of a half counted.
+    /// Returns the counts of the emulator of a half.
     pub fn counted(&self, half: Half) -> EmulatorCounts {
         self.comparison.counted.get(&half).copied().unwrap_or_default()
     }
@@ -296,7 +296,7 @@ fn node_object(figures: &NodeFigures) -> Value {
     json!({"server_cpu_seconds": rounded(*cpu_seconds), "campaign_peak_rss_bytes": peak_rss_bytes, "attempts": attempts})
 }
 
-/// Returns what is read the same way from every campaign.
+/// Returns the facts that are read the same way from every campaign.
 fn facts_of(DemoFindings { devices, run, comparison, limits, .. }: &DemoFindings) -> ProofFacts {
     let mut facts = ProofFacts {
         devices: *devices,

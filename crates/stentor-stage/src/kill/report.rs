@@ -1,4 +1,4 @@
-//! What the phases of a kill suite came to, side by side and together.
+//! The results of the phases of a kill suite, side by side and together.
 
 use crate::demo::{DemoReport, rounded};
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ pub struct PhaseReport {
     pub ended: Result<Box<DemoReport>, String>,
 }
 
-/// What is known so far.
+/// The results so far.
 #[derive(Default)]
 pub struct KillReport {
     phases: Vec<PhaseReport>,
@@ -40,7 +40,7 @@ pub struct KillReport {
 }
 
 impl KillReport {
-    /// Notes a phase that came to its end, or broke off.
+    /// Adds a phase that was completed or broken off.
     pub fn note(&mut self, phase: &'static str, report: anyhow::Result<DemoReport>) {
         let (mut object, ended) = match report {
             Ok(report) => (report.object(), Ok(Box::new(report))),
@@ -53,12 +53,12 @@ impl KillReport {
         self.phases.push(PhaseReport { phase, object, ended });
     }
 
-    /// Notes a phase that cannot be made here.
+    /// Adds a phase that cannot be run here.
     pub fn skip(&mut self, phase: &str, reason: String) {
         self.skipped.push(json!({"what": phase, "reason": reason}));
     }
 
-    /// Returns whether there were phases, and all proofs hold.
+    /// Returns true if there were phases, and all proofs hold.
     pub fn holds(&self) -> bool {
         !self.phases.is_empty() && self.all(|phase| phase["ok"] == true)
     }
@@ -85,22 +85,22 @@ impl KillReport {
         &self.phases
     }
 
-    /// The phases that could not be made, each with `what` and `reason`.
+    /// The phases that were skipped, each with `what` and `reason`.
     pub fn skipped(&self) -> &[Value] {
         &self.skipped
     }
 
-    /// Returns how many duplicates the ledgers of all phases allow for.
+    /// Returns the maximum number of duplicates by the ledgers of all phases.
     pub fn ledger_duplicate_bound(&self) -> u64 {
         self.sum(BOUND)
     }
 
-    /// Returns whether the books of all phases balanced.
+    /// Returns true if the books of all phases balanced.
     pub fn is_balanced(&self) -> bool {
         self.all(|phase| phase["ledger_balanced"] == true)
     }
 
-    /// What is said of all phases; nothing is known where there was none.
+    /// Returns the value for all phases, or null if there was no phase.
     fn known(&self, value: impl Into<Value>) -> Value {
         if self.phases.is_empty() { Value::Null } else { value.into() }
     }
@@ -116,8 +116,8 @@ impl KillReport {
         self.phases.iter().all(|phase| holds(&phase.object))
     }
 
-    /// Returns how many duplicates there may be, by the rule of each phase: what its ledger allows for, and where emulators were
-    /// killed those whose first request was taken and never answered.
+    /// Returns the maximum number of duplicates, by the rule of each phase: the bound of its ledger, and in phases with killed emulators
+    /// the duplicates that follow an accepted but unanswered request.
     pub fn duplicate_bound(&self) -> u64 {
         self.ledger_duplicate_bound()
             + self.sum_where("unanswered_duplicates", |phase| phase["emulator_kills"].as_u64() > Some(0))

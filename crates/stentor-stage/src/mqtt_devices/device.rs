@@ -16,23 +16,23 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long a connection and the answer to its login may take.
+/// The timeout of a connection and of the response to its login.
 const LOGIN_LIMIT: Duration = Duration::from_secs(30);
 /// First and longest wait before a device tries again; each wait is drawn between half of it and all of it.
 const BACKOFF: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(4);
-/// How long a device that left its place to another stays away.
+/// The absence of a device that left its place to another.
 const ABSENCE: Duration = Duration::from_secs(3);
-/// How often a device that has its messages looks whether another wants its place.
+/// The interval at which a device that has its messages checks if another waits for its place.
 const PLACE_LOOK: Duration = Duration::from_secs(1);
 /// Devices that share a source address: one address has 28,000 ports, and those of closed connections stay taken for a minute.
 const DEVICES_PER_ADDRESS: usize = 4_000;
-/// What is read at once; it lies on the stack, so that an idle device holds no buffer.
+/// The size of a read. Its buffer lies on the stack, so that an idle device holds none.
 const READ_BYTES: usize = 2_048;
 /// All messages of the device.
 const MAILBOX: &str = "messages/#";
 
-/// What all devices share.
+/// The state shared by all devices.
 pub(super) struct MqttDeviceParts {
     pub(super) server: SocketAddr,
     /// A message is confirmed at some moment within this time.
@@ -55,20 +55,20 @@ pub(super) struct MqttDevice {
 struct MqttConnection {
     stream: TcpStream,
     read: Vec<u8>,
-    /// What came through this connection.
+    /// The ids of the messages received through this connection.
     seen: HashSet<String>,
-    /// What is to be confirmed, and when.
+    /// Messages to be confirmed, with the instant of each confirmation.
     due: VecDeque<(Instant, u16)>,
 }
 
-/// What a device has to know of what the server says.
+/// A packet of the server, as far as a device distinguishes them.
 enum ServerPacket {
     Admitted,
     Message { packet_id: Option<u16>, payload: Vec<u8> },
     Other,
 }
 
-/// The part of a message's content that says which one it is.
+/// The message id in a message's content.
 #[derive(Deserialize)]
 struct MessageContent {
     id: String,
@@ -80,7 +80,7 @@ impl MqttDevice {
         Self { shared, number, registered, chance, has_got_any: false }
     }
 
-    /// Connects again and again, for as long as anybody lets it.
+    /// Connects, and reconnects after every loss of the connection, until its task is dropped.
     pub(super) async fn run(mut self) {
         let mut backoff = BACKOFF;
         loop {
@@ -125,7 +125,7 @@ impl MqttDevice {
         Ok(stream)
     }
 
-    /// Takes messages and confirms them until the connection is lost, or left to another device.
+    /// Receives messages and confirms them until the connection is lost, or left to another device.
     async fn serve(&mut self, mut connection: MqttConnection) {
         loop {
             match connection.packet() {
@@ -166,7 +166,7 @@ impl MqttDevice {
                 }
             };
         }
-        // Whoever has got nothing stays until it has; whoever has, also through an earlier connection, may leave.
+        // A device without any message stays until it has one. A device that has one, also through an earlier connection, may leave.
         if !self.shared.places.are_scarce || !self.has_got_any {
             return connection.fill().await;
         }
@@ -197,7 +197,7 @@ impl MqttConnection {
     }
 
     fn packet(&mut self) -> Result<Option<ServerPacket>, &'static str> {
-        let heard = packets::read(&self.read, 0).map_err(|_| "what came is no packet of MQTT")?;
+        let heard = packets::read(&self.read, 0).map_err(|_| "the received bytes are no packet of MQTT")?;
         let Some((heard, end)) = heard else { return Ok(None) };
         let packet = match heard {
             ReceivedPacket::LoginAnswer(0) => ServerPacket::Admitted,

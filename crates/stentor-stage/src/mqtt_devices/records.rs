@@ -1,17 +1,17 @@
-//! What each device got, as the device saw it.
+//! The messages that each device received, as the device saw them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What one device got.
+/// The messages that one device received.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceRecord {
-    /// How often it got each message, by the message's id.
+    /// The number of receptions of each message, by the message's id.
     receptions: HashMap<String, u32>,
-    /// How often a message came twice through one connection.
+    /// The number of repeated messages within one connection.
     pub repeats_within_connection: u32,
-    /// What it could not understand.
+    /// The input that it could not parse.
     pub faults: Vec<&'static str>,
     /// Connections that let it in.
     pub connections: u32,
@@ -19,30 +19,30 @@ pub struct DeviceRecord {
 }
 
 impl DeviceRecord {
-    /// Returns how often it got a message.
+    /// Returns the number of receptions of a message.
     pub fn receptions(&self, message: &str) -> u32 {
         self.receptions.get(message).copied().unwrap_or(0)
     }
 
-    /// Returns how often it got anything.
+    /// Returns the number of receptions of all messages.
     pub fn all_receptions(&self) -> u64 {
         self.receptions.values().map(|count| u64::from(*count)).sum()
     }
 
-    /// Returns the record of a device that got these messages so often.
+    /// Returns the record of a device with these numbers of receptions.
     #[cfg(test)]
     pub fn of(messages: &[(&str, u32)]) -> Self {
         let receptions = messages.iter().map(|(id, count)| ((*id).to_owned(), *count)).collect();
         Self { receptions, ..Self::default() }
     }
 
-    /// Returns how many messages it got, each counted once.
+    /// Returns the number of different messages.
     pub fn messages(&self) -> usize {
         self.receptions.len()
     }
 }
 
-/// What all devices got so far, and how many are connected.
+/// The records of all devices so far, and the number of connected ones.
 #[derive(Debug)]
 pub(super) struct DeviceRecords {
     devices: Vec<Mutex<DeviceRecord>>,
@@ -59,7 +59,7 @@ impl DeviceRecords {
         Self { devices, connected: zero(), connected_max: zero(), having: zero(), confirmed: zero() }
     }
 
-    /// Notes a message, and whether it came through the same connection before.
+    /// Records a message. `is_repeated_here` is true if it came through the same connection before.
     pub(super) fn note_message(&self, device: usize, message: &str, is_repeated_here: bool) {
         let mut record = self.lock(device);
         if record.receptions.is_empty() {
@@ -88,32 +88,32 @@ impl DeviceRecords {
         self.connected.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns how many devices are connected.
+    /// Returns the number of connected devices.
     pub(super) fn connected(&self) -> u64 {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// Returns how many were connected at most.
+    /// Returns the maximum number of connected devices so far.
     pub(super) fn connected_max(&self) -> u64 {
         self.connected_max.load(Ordering::Relaxed)
     }
 
-    /// Returns how many devices have got anything.
+    /// Returns the number of devices that have received a message.
     pub(super) fn having(&self) -> u64 {
         self.having.load(Ordering::Relaxed)
     }
 
-    /// Returns how many devices have confirmed anything.
+    /// Returns the number of devices that have confirmed a message.
     pub(super) fn confirmed(&self) -> u64 {
         self.confirmed.load(Ordering::Relaxed)
     }
 
-    /// Returns how many devices there are.
+    /// Returns the number of devices.
     pub(super) const fn count(&self) -> usize {
         self.devices.len()
     }
 
-    /// Copies what every device got.
+    /// Copies the records of all devices.
     pub(super) fn all(&self) -> Vec<DeviceRecord> {
         (0..self.devices.len()).map(|device| self.lock(device).clone()).collect()
     }

@@ -21,7 +21,7 @@ pub struct RegisteredDevice {
     pub secret: String,
 }
 
-/// Registers so many devices through a client with a key for that; returns them and how long that took.
+/// Registers devices through a client with a key for that. Returns them and the time taken.
 pub async fn register(
     client: &ApiClient,
     devices: u64,

@@ -1,4 +1,4 @@
-//! Messages that a server is asked to keep while it is in trouble: what it says must be true.
+//! Messages that are sent to a server in trouble: its responses must be true.
 
 use crate::client::{ApiClient, segment};
 use crate::failure::CommandFailure;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(20);
 const SECONDS_PER_DAY: i64 = 86_400;
-/// A clock counts as shifted when it is as near as this to where it should be.
+/// The tolerance within which a clock counts as shifted, in seconds.
 const NEAR_SECONDS: i64 = 60;
 
-/// What was asked, and what was answered.
+/// The messages sent, with the server's responses.
 #[derive(Debug, Default)]
 pub struct AcceptanceCheck {
     /// Campaigns that were answered with 202.
@@ -30,24 +30,24 @@ pub struct AcceptanceCheck {
 }
 
 impl AcceptanceCheck {
-    /// How many messages were kept, as the server says.
+    /// The number of messages that were accepted, as the server reports.
     pub fn kept(&self) -> u64 {
         self.kept.len() as u64
     }
 
-    /// How many were refused with 503.
+    /// The number of messages that were refused with 503.
     pub fn refused(&self) -> u64 {
         self.refused.values().sum()
     }
 
-    /// Notes messages that were kept, as the server says, when nothing could be.
+    /// Adds messages that the server reported as accepted when nothing could be stored.
     pub const fn note_lies(&mut self, count: u64) {
         self.lies += count;
     }
 
-    /// Asks once; a 202, or a 503 with a code, is an answer, and everything else is strange.
+    /// Sends one message. A 202, or a 503 with a code, is expected; every other response is strange. Returns true for a 202.
     pub async fn ask(&mut self, client: &ApiClient) -> anyhow::Result<bool> {
-        // Nobody has this topic, so the proof of the campaign beside it stays as it is.
+        // No device has this topic, so the proof of the campaign beside it stays as it is.
         let body = json!({"target": {"condition": "'nobody' in topics"}, "data": {"kind": "inquiry"}});
         let (status, said) = client.offer("/v1/messages", &body).await?;
         let is_kept = status == StatusCode::ACCEPTED;
@@ -62,7 +62,7 @@ impl AcceptanceCheck {
         Ok(is_kept)
     }
 
-    /// Asks until a message is kept.
+    /// Sends messages until one is accepted.
     pub async fn until_kept(&mut self, client: &ApiClient, limit: Duration) -> anyhow::Result<()> {
         let began = Instant::now();
         while !self.ask(client).await? {
@@ -73,7 +73,7 @@ impl AcceptanceCheck {
         Ok(())
     }
 
-    /// Asks until a message was made at a time so far from the true one.
+    /// Sends messages until one was created at this offset from the true time.
     pub async fn until_it_is(
         &mut self,
         offset_seconds: i64,
@@ -121,7 +121,7 @@ impl AcceptanceCheck {
         }
     }
 
-    /// Returns what must not be; `refuses` when the trouble leaves nothing but to refuse.
+    /// Returns the violations. `refuses` is true if the server could do nothing but refuse in its trouble.
     pub fn broken(&self, refuses: bool) -> Vec<String> {
         let mut broken = Vec::new();
         if let Some(first) = self.strange.first() {
@@ -157,7 +157,7 @@ fn second_of_day(instant: &Value) -> Option<i64> {
     Some(next()? * 3_600 + next()? * 60 + next()?)
 }
 
-/// How far apart, whatever the day is.
+/// Returns the distance between two times of day, regardless of the day.
 fn off_by(seconds: i64) -> i64 {
     let seconds = seconds.rem_euclid(SECONDS_PER_DAY);
     seconds.min(SECONDS_PER_DAY - seconds)

@@ -1,10 +1,10 @@
-//! A clock that can be shifted: libfaketime stands between the server and the time of day; spans stay true.
+//! A clock that can be shifted: libfaketime changes the server's time of day, but not the length of time spans.
 
 use anyhow::Context;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Where the clock stands, one after the other, beside the true time.
+/// The offsets of the clock from the true time, one after the other.
 pub(super) const JUMPS_SECONDS: [i64; 3] = [3_600, -3_600, 0];
 
 const LIBRARY: &str = "libfaketimeMT.so.1";
@@ -39,7 +39,7 @@ pub struct ShiftedClock {
 }
 
 impl ShiftedClock {
-    /// Sets it up so that it is right at first; what it shows is kept in a file.
+    /// Sets the clock up with the right time at first. Its offset is kept in a file.
     pub fn set_up(offset: &Path) -> anyhow::Result<Self> {
         let library = library().context("libfaketime is missing")?;
         let clock = Self { library, offset: offset.to_owned() };
@@ -47,21 +47,21 @@ impl ShiftedClock {
         Ok(clock)
     }
 
-    /// What a server's environment must hold to look at this clock.
+    /// The environment variables that make a server use this clock.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         vec![
             ("LD_PRELOAD", self.library.clone().into()),
             ("FAKETIME_TIMESTAMP_FILE", self.offset.clone().into()),
             // The file is read again each second: a clock shifts without a restart.
             ("FAKETIME_CACHE_DURATION", "1".into()),
-            // As when a time service sets the clock: timers run on.
+            // As when a time service sets the clock: timers are unaffected.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
             ("FAKETIME_NO_CACHE", "0".into()),
             ("NO_FAKE_STAT", "1".into()),
         ]
     }
 
-    /// Shifts it by so much from the true time.
+    /// Sets the offset from the true time.
     pub fn shift(&self, offset_seconds: i64) -> anyhow::Result<()> {
         crate::files::publish(&self.offset, &format!("{offset_seconds:+}s\n"))
     }

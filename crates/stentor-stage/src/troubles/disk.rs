@@ -1,4 +1,4 @@
-//! A file system of its own for the data directory, so small that it can be filled.
+//! A separate file system for the data directory, small enough to be filled.
 
 use crate::reporter::Reporter;
 use anyhow::Context;
@@ -36,17 +36,17 @@ pub fn obstacle(reporter: &Arc<dyn Reporter>) -> Option<String> {
 /// A mounted tmpfs; unmounted when dropped.
 pub struct SmallDisk {
     at: PathBuf,
-    /// Whom to tell when it stays mounted.
+    /// Receives a line when the disk stays mounted.
     reporter: Arc<dyn Reporter>,
 }
 
 impl SmallDisk {
-    /// Mounts it on a directory, which is made if need be, with room for so many devices.
+    /// Mounts the disk on a directory, which is created if necessary, with room for a number of devices.
     pub(super) fn mount(at: &Path, devices: u64, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
         Self::mount_bytes(at, BASE_BYTES + devices * BYTES_PER_DEVICE, reporter)
     }
 
-    /// Mounts it on a directory, which is made if need be, with so much room.
+    /// Mounts the disk on a directory, which is created if necessary, with this size.
     pub fn mount_bytes(at: &Path, bytes: u64, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(at).with_context(|| format!("{} cannot be made", at.display()))?;
         let size = format!("size={bytes},mode=0700");
@@ -54,7 +54,7 @@ impl SmallDisk {
         Ok(Self { at: at.to_owned(), reporter: reporter.clone() })
     }
 
-    /// Takes all the room that is left.
+    /// Fills the remaining space.
     pub fn fill(&self) -> anyhow::Result<()> {
         let ballast = File::options().create(true).append(true).open(self.ballast());
         let mut ballast = match ballast {
@@ -81,14 +81,14 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Whoever still has a file open keeps it until the end; the directory is free at once.
+        // Processes with an open file keep it until they end; the directory is free at once.
         if let Err(error) = run(Command::new("umount").arg("--lazy").arg(&self.at)) {
             self.reporter.line(&format!("{} is still mounted: {error:#}", self.at.display()));
         }
     }
 }
 
-/// Writes a block; returns whether there was room for it.
+/// Writes a block. Returns true if there was room for it.
 fn write(ballast: &mut File, block: &[u8]) -> anyhow::Result<bool> {
     match ballast.write_all(block) {
         Ok(()) => Ok(true),

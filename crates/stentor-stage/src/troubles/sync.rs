@@ -58,12 +58,12 @@ impl SyncFailures {
         Ok(Self { tracer, reader: Some(reader), failed, gone })
     }
 
-    /// Returns whether a sync has failed yet.
+    /// Returns true if a sync has failed yet.
     pub(super) fn has_failed_one(&self) -> bool {
         self.failed.load(Ordering::Relaxed) > 0
     }
 
-    /// Lets the process go on as it was; fails when no sync was made to fail.
+    /// Detaches from the process, which continues normally. Fails if no sync has failed.
     pub(super) fn detach(&mut self) -> anyhow::Result<()> {
         // Before it is ended here, which makes it gone as well. Relaxed: the reader is joined before the count is judged.
         let was_gone = self.gone.load(Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl SyncFailures {
 
     fn end(&mut self) -> anyhow::Result<()> {
         if let Some(pid) = Pid::from_raw(self.tracer.id().cast_signed()) {
-            // At this signal it lets go of whom it traces; it may have ended already.
+            // At this signal the tracer detaches from its processes. It may have ended already.
             let _ = kill_process(pid, Signal::INT);
         }
         // The tracer first: its end closes the pipe, which ends the reader.

@@ -5,14 +5,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// What may wait; lines beyond are lost.
+/// Size of the buffer; lines beyond it are lost.
 const WAITING_MAX_BYTES: usize = 1024 * 1024;
-/// How long after a failure it is tried again although nothing new was logged.
+/// Time after a failure until a new attempt, even if nothing new was logged.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How long a file that does not want to wait for its reader is left alone.
+/// Pause before the next write to a non-blocking file that is not ready.
 const NOT_NOW_PAUSE: Duration = Duration::from_millis(20);
 
-/// Takes lines without ever waiting for those who write or read them.
+/// A buffer for lines that never blocks their writers or readers.
 pub(super) struct LogBuffer {
     state: Mutex<LogState>,
     changed: Condvar,
@@ -22,16 +22,16 @@ pub(super) struct LogBuffer {
 struct LogState {
     bytes: Vec<u8>,
     is_writing: bool,
-    /// Lines lost of which the log does not tell yet.
+    /// Lost lines that the log does not report yet.
     lost_lines: u64,
-    /// Who is making a notice of lost lines, and the notice: it must not be lost among those.
+    /// The thread that writes a notice of lost lines, and the notice itself, which must not be lost like other lines.
     notifier: Option<ThreadId>,
     notice: Vec<u8>,
 }
 
 impl LogBuffer {
-    /// Starts the thread that writes. It calls `tell` with the number of lines lost since it last did, once it may be
-    /// possible to write again; what `tell` puts is written before all else.
+    /// Starts the thread that writes. It calls `tell` with the number of lines lost since the last call, once writing may be possible
+    /// again. Lines that `tell` puts are written before all others.
     pub(super) fn start(
         file: impl Write + Send + 'static,
         tell: impl Fn(u64) + Send + 'static,
@@ -43,10 +43,10 @@ impl LogBuffer {
         Ok(buffer)
     }
 
-    /// Takes one line, or counts it as lost where there is no room.
+    /// Puts one line, or counts it as lost if there is no room.
     pub(super) fn put(&self, line: &[u8]) {
         let mut state = self.lock();
-        // Told through the log itself, by the thread that writes: among the other lines the notice could be lost like them.
+        // The notice comes through the log itself, from the writing thread; among the other lines it could be lost like them.
         if state.notifier.is_some_and(|notifier| notifier == std::thread::current().id()) {
             state.notice.extend_from_slice(line);
             return;
@@ -56,13 +56,13 @@ impl LogBuffer {
             return;
         }
         state.bytes.extend_from_slice(line);
-        // Free before anybody is woken, who would else wake only to wait for the lock. No wake-up is lost: whoever waits has
-        // looked under this lock.
+        // Unlocked before the notification, because a woken thread would only wait for the lock. No wake-up is lost: a waiting thread has
+        // checked the state under this lock.
         drop(state);
         self.changed.notify_all();
     }
 
-    /// Waits until all lines are written or lost, for so long at most.
+    /// Waits until all lines are written or lost, at most for the given time.
     pub(super) fn wait(&self, longest: Duration) {
         let begun = Instant::now();
         let mut state = self.lock();
@@ -82,7 +82,7 @@ impl LogBuffer {
         }
     }
 
-    /// Waits for lines, or for the time to tell of lost ones; gives both.
+    /// Waits for lines, or for the time to report lost ones; returns both.
     fn take(&self) -> (Vec<u8>, u64) {
         let mut state = self.lock();
         while state.bytes.is_empty() {
@@ -97,14 +97,14 @@ impl LogBuffer {
                 break;
             }
         }
-        // Under the lock under which the lines are taken: between the two `wait` would see neither and believe all written.
+        // Under the same lock as the lines: otherwise `wait` could see neither and consider everything written.
         state.is_writing = true;
         (std::mem::take(&mut state.bytes), state.lost_lines)
     }
 
     fn notice(&self, lost_lines: u64, tell: &impl Fn(u64)) -> Vec<u8> {
         self.lock().notifier = Some(std::thread::current().id());
-        // Without the lock, which `put` takes when the line of this comes back.
+        // Without the lock, which `put` takes when the notice comes back through the log.
         tell(lost_lines);
         let mut state = self.lock();
         state.notifier = None;
@@ -114,7 +114,7 @@ impl LogBuffer {
     fn note_written(&self, lost_lines: u64, told_lines: u64) {
         let mut state = self.lock();
         state.lost_lines = state.lost_lines + lost_lines - told_lines;
-        // In one step with the count: whoever waited for the end of the writing reads what was lost in it.
+        // Together with the count: a thread that waited for the end of the write then reads its losses.
         state.is_writing = false;
         drop(state);
         self.changed.notify_all();
@@ -125,7 +125,7 @@ impl LogBuffer {
     }
 }
 
-/// What is written on, and whether its last line broke off.
+/// The file of the log, and whether its last line is incomplete.
 struct LogFile<W> {
     file: W,
     is_torn: bool,
@@ -142,7 +142,7 @@ impl<W: Write> LogFile<W> {
         rest
     }
 
-    /// Returns whether all was written.
+    /// Returns true if everything was written.
     fn write_on(&mut self, rest: &mut &[u8]) -> bool {
         while !rest.is_empty() {
             match self.file.write(rest) {

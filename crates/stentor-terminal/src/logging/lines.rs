@@ -1,6 +1,7 @@
-//! What a line may be: whoever chose a value in it, it makes no other line and no other field, moves no cursor, and has an end.
+//! Limits on log lines: a value cannot create another line or field, cannot move the cursor, and has a bounded length, even if an attacker
+//! chose it.
 //!
-//! Callers need not think of it: values go through [`BoundedFields`], and whole lines through [`safe_line`].
+//! Callers need not care: values go through [`BoundedFields`], and whole lines through [`safe_line`].
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Write as _};
@@ -11,13 +12,13 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
-/// Largest value of a field; what is behind is counted.
+/// Largest value of a field; the rest is counted.
 pub(super) const FIELD_MAX_BYTES: usize = 4 * 1_024;
 /// Largest line; the fields of a line of JSON are cut until it fits, a line of text is cut at its end.
 pub(super) const LINE_MAX_BYTES: usize = 32 * 1_024;
-/// The rest of each text in a line of JSON that was too large.
+/// Length to which each text in an oversized line of JSON is cut.
 const CUT_TEXT_MAX_BYTES: usize = 512;
-/// Texts of which something is left there.
+/// Most texts of which such a part is kept.
 const CUT_TEXTS_MAX_COUNT: usize = 32;
 
 /// The format of lines.
@@ -48,7 +49,7 @@ struct FieldVisitor<'writer> {
 
 impl Visit for FieldVisitor<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Where a line comes from a library of another kind; the line says it already.
+        // Fields of a line from the `log` crate; the line has them already.
         if self.result.is_err() || field.name().starts_with("log.") {
             return;
         }
@@ -72,7 +73,7 @@ impl FieldVisitor<'_> {
     }
 }
 
-/// The beginning of a text, and how much of it is left out.
+/// The beginning of a text, and the length of the omitted rest.
 #[derive(Default)]
 struct BoundedText {
     text: String,
@@ -89,18 +90,18 @@ impl fmt::Write for BoundedText {
     }
 }
 
-/// Returns as much of a text as fits.
+/// Returns the longest beginning of a text that fits.
 fn beginning(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
 }
 
-/// Returns whether a letter moves a cursor, ends a line, or changes how others are shown.
+/// Returns true if a character moves the cursor, ends a line, or changes the display of others.
 const fn is_unsafe(letter: char) -> bool {
     matches!(letter, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Returns whether a value needs no marks to be told from what stands around it.
+/// Returns true if a value can be distinguished from its surroundings without quotes.
 fn is_word(text: &str) -> bool {
     let is_part = |letter: char| {
         !is_unsafe(letter) && !letter.is_whitespace() && !matches!(letter, '"' | '=' | '{' | '}')
@@ -108,7 +109,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_part)
 }
 
-/// Returns whether a value has its marks already, as every text has that is written for programmers.
+/// Returns true if a value is already quoted, like every text in debug format.
 fn is_quoted(text: &str) -> bool {
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
     let mut is_escaped = false;
@@ -130,14 +131,14 @@ fn escaped(text: &str, kind: LineKind) -> Cow<'_, str> {
         match kind {
             _ if !is_unsafe(letter) => out.push(letter),
             LineKind::Text => out.extend(letter.escape_debug()),
-            // All of them have four digits; outside of texts there are none.
+            // All of them fit four digits; outside of strings there are none.
             LineKind::Json => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
         }
     }
     out.into()
 }
 
-/// Returns a line, which ends with its only line feed, as it may be written.
+/// Returns a line in a form that is safe to write. Its only line feed is the last character.
 pub(super) fn safe_line(line: &[u8], kind: LineKind) -> Cow<'_, [u8]> {
     let Ok(text) = std::str::from_utf8(line) else {
         return safe_line(String::from_utf8_lossy(line).as_bytes(), kind).into_owned().into();

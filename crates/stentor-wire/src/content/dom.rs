@@ -1,4 +1,4 @@
-//! Content from XML by way of a tree: everything is in memory before the first value is taken out.
+//! Content from XML by way of a tree: the whole document is in memory before the first value is extracted.
 
 use super::pull::{decimal, parsed};
 use super::{Content, Item, POINT_FIELD_NAMES, Point, names};
@@ -11,7 +11,7 @@ pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError>
     content(&parse(bytes, limits)?)
 }
 
-/// Takes content out of its element.
+/// Extracts content from its element.
 pub fn content(root: &Element) -> Result<Content, WireError> {
     Ok(match root.name.as_str() {
         names::PAYLOAD => Content::Payload(leaf(root)?),
@@ -45,7 +45,7 @@ fn point(point: &Element) -> Result<Point, WireError> {
     Ok(Point::of(fields(point, POINT_FIELD_NAMES)?))
 }
 
-/// Takes the texts of elements with these names in this order, and no others.
+/// Extracts the texts of elements with exactly these names in this order.
 fn fields<const N: usize>(outside: &Element, names: [&str; N]) -> Result<[String; N], WireError> {
     let elements = inside(outside)?;
     if let Some(extra) = elements.get(N) {
@@ -62,7 +62,7 @@ fn fields<const N: usize>(outside: &Element, names: [&str; N]) -> Result<[String
     Ok(texts)
 }
 
-/// Lists the elements inside; text beside them may be white space only.
+/// Returns the child elements; text between them must be white space.
 fn inside(outside: &Element) -> Result<Vec<&Element>, WireError> {
     only_space(&outside.text())?;
     Ok(outside.elements().collect())

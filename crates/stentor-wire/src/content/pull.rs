@@ -1,4 +1,4 @@
-//! Content from XML by pulling: each function reads one element and knows what comes next.
+//! Content from the pull reader of XML: each function reads one element and knows the next.
 
 use super::{Content, Item, POINT_FIELD_NAMES, Point, names};
 use crate::xml::decode;
@@ -16,7 +16,7 @@ pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError>
     Ok(content)
 }
 
-/// Reads the rest of an element of content, whose start was read.
+/// Reads the rest of a content element after its start.
 pub(crate) fn element(name: &str, pull: &mut Pull) -> Result<Content, WireError> {
     Ok(match name {
         names::PAYLOAD => Content::Payload(pull.text()?.into_owned()),
@@ -70,12 +70,12 @@ fn number(pull: &mut Pull) -> Result<i64, WireError> {
     parsed(&pull.text()?)
 }
 
-/// Reads a number, around which white space may stand.
+/// Parses a number, possibly surrounded by white space.
 pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, WireError> {
     text.trim().parse().map_err(|_| WireError::number(text))
 }
 
-/// Reads a number with a fraction; it must be finite.
+/// Parses a number with a fraction, which must be finite.
 pub(super) fn decimal(text: &str) -> Result<f64, WireError> {
     let number: f64 = parsed(text)?;
     if number.is_finite() { Ok(number) } else { Err(WireError::number(text)) }

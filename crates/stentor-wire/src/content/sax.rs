@@ -1,4 +1,4 @@
-//! Content from XML by being called: what was read so far decides what may come.
+//! Content from the push reader of XML: a state machine decides which elements may follow.
 
 use super::pull::{decimal, parsed};
 use super::{Content, Item, POINT_FIELD_NAMES, Point, names};
@@ -17,7 +17,7 @@ pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError>
     assembly.content.ok_or_else(|| WireError::missing("content"))
 }
 
-/// What was read so far.
+/// The content read so far.
 #[derive(Default)]
 struct Assembly {
     content: Option<Content>,
@@ -25,7 +25,7 @@ struct Assembly {
     depth: usize,
     /// Text of the innermost element.
     text: String,
-    /// Fields of the present entry.
+    /// Fields of the current entry.
     fields: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ fn empty(name: &str) -> Result<Content, WireError> {
 }
 
 impl Content {
-    /// Returns the name of the element that may start at a depth, after so many fields of the present entry.
+    /// Returns the name of the element that may start at a depth, after a number of fields of the current entry.
     fn wanted(&self, depth: usize, fields: usize) -> Option<&'static str> {
         match (self, depth) {
             (Self::Numbers(_), 1) => Some(names::NUMBERS.1),
@@ -93,7 +93,7 @@ impl Content {
         }
     }
 
-    /// Adds an entry of which the text or the fields are known.
+    /// Adds an entry with its text or its fields.
     fn entry(&mut self, text: String, fields: Vec<String>) -> Result<(), WireError> {
         match self {
             Self::Payload(_) => {}

@@ -13,7 +13,7 @@ impl Content {
         Ok(writer.finish())
     }
 
-    /// Writes it as an element; with a namespace, all of it is in that one.
+    /// Writes it as an element; a namespace applies to all of it.
     pub(crate) fn write(&self, writer: &mut Writer, namespace: Option<&str>) -> Result<(), WireError> {
         writer.open(self.root_name())?;
         if let Some(namespace) = namespace {
@@ -43,7 +43,7 @@ impl Content {
         }
     }
 
-    /// Makes it a tree.
+    /// Converts it to a tree.
     #[must_use]
     pub fn to_element(&self, namespace: Option<&str>) -> Element {
         let element = |name: &str| Element { namespace: namespace.map(str::to_owned), ..Element::new(name) };

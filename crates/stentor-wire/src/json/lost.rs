@@ -1,21 +1,20 @@
-//! Numbers that a reader of JSON would round: whole ones that fit no 64 bits, and fractions of more digits than a double tells
-//! apart.
+//! Numbers that a JSON reader would round: integers that do not fit 64 bits, and fractions with more digits than a double can distinguish.
 
 use std::borrow::Cow;
 
-/// Digits that every number of 64 bits can have.
+/// Digits that always fit 64 bits.
 const SAFE_DIGITS: usize = 18;
-/// Digits that name any double (IEEE 754): many writers give all of them, whether they are needed or not.
+/// Digits that identify any double (IEEE 754); many writers print all of them even if fewer suffice.
 const DOUBLE_DIGITS: usize = 17;
 
-/// A number that cannot be kept to its last digit.
+/// A number that would lose digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostNumber {
     /// Its path, such as `apns.payload.a[0]`.
     pub path: String,
 }
 
-/// Finds the first number of a document that would be rounded. What is no JSON has none.
+/// Finds the first number of a document that would be rounded. Text that is not JSON contains none.
 #[must_use]
 pub fn lost_number(document: &[u8]) -> Option<LostNumber> {
     let mut at = 0;
@@ -35,7 +34,7 @@ pub fn lost_number(document: &[u8]) -> Option<LostNumber> {
     None
 }
 
-/// Writes the numbers that are values of the object `name` as texts, digit for digit: `1.10` there is no `1.1`.
+/// Converts the numbers among the values of the object `name` to texts, digit for digit, so that `1.10` does not become `1.1`.
 #[must_use]
 pub fn numbers_as_texts<'a>(document: &'a [u8], name: &str) -> Cow<'a, [u8]> {
     let (mut place, mut at, mut taken, mut written) = (DocumentPosition::default(), 0, 0, Vec::new());
@@ -73,8 +72,8 @@ fn is_lost(number: &[u8]) -> bool {
     if given.len() <= DOUBLE_DIGITS {
         return false;
     }
-    let kept = text.parse::<f64>().ok().filter(|number| number.is_finite());
-    kept.is_some_and(|number| decimal(&format!("{number:e}")) != Some((given, power)))
+    let parsed = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    parsed.is_some_and(|number| decimal(&format!("{number:e}")) != Some((given, power)))
 }
 
 /// Returns the digits of a number without zeros at either end, and the power of ten of the last one.
@@ -94,7 +93,7 @@ fn end_of_number(document: &[u8], from: usize) -> usize {
     from + document[from..].iter().take_while(|byte| is_part(byte)).count()
 }
 
-/// Returns the place behind a text that begins at a quotation mark.
+/// Returns the position after a string that begins at a quotation mark.
 fn end_of_text(document: &[u8], from: usize) -> usize {
     let mut at = from + 1;
     while at < document.len() {
@@ -107,7 +106,7 @@ fn end_of_text(document: &[u8], from: usize) -> usize {
     document.len()
 }
 
-/// One level of a document: the name or the place that is being read.
+/// One level of a document: the name or index being read.
 enum PathLevel {
     Object(String),
     Array(usize),
@@ -121,7 +120,7 @@ struct DocumentPosition {
 }
 
 impl DocumentPosition {
-    /// Goes by what stands at `at`; returns the place behind it.
+    /// Advances over the token at `at`; returns the position after it.
     fn step(&mut self, document: &[u8], at: usize) -> usize {
         match document[at] {
             b'{' => self.levels.push(PathLevel::Object(String::new())),
@@ -153,7 +152,7 @@ impl DocumentPosition {
     }
 }
 
-/// Returns where a value stands.
+/// Returns the path of a value.
 fn path_to(document: &[u8], value: usize) -> String {
     let (mut place, mut at) = (DocumentPosition::default(), 0);
     while at < value {

@@ -1,4 +1,4 @@
-//! The check-in, by which a program gets its android id.
+//! The check-in, through which a program gets its android id.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use prost::Message;
 use super::message;
 use crate::WireError;
 
-/// What a program tells when it checks in; its secret is not shown.
+/// The check-in request of a program; its secret is not shown.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct McsCheckinRequest {
-    /// The android id that it was given before; none or 0 at the first time.
+    /// The android id of an earlier check-in; none or 0 at the first one.
     #[prost(int64, optional, tag = "2")]
     pub android_id: Option<i64>,
-    /// The security token that belongs to it.
+    /// The security token of that id.
     #[prost(fixed64, optional, tag = "13")]
     pub security_token: Option<u64>,
     /// The version of the protocol: 3.
@@ -28,7 +28,7 @@ impl fmt::Debug for McsCheckinRequest {
     }
 }
 
-/// What it is told; the secret is not shown.
+/// The reply to a check-in; the secret is not shown.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct McsCheckinReply {
@@ -41,7 +41,7 @@ pub struct McsCheckinReply {
     /// The android id.
     #[prost(fixed64, optional, tag = "7")]
     pub android_id: Option<u64>,
-    /// What proves it.
+    /// The secret of that id.
     #[prost(fixed64, optional, tag = "8")]
     pub security_token: Option<u64>,
     /// Version of the settings.
@@ -56,12 +56,12 @@ impl fmt::Debug for McsCheckinReply {
 }
 
 impl McsCheckinRequest {
-    /// Reads one.
+    /// Parses a request.
     pub fn read(bytes: &[u8]) -> Result<Self, WireError> {
         message(bytes)
     }
 
-    /// Writes it.
+    /// Encodes the request.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         self.encode_to_vec()
@@ -69,12 +69,12 @@ impl McsCheckinRequest {
 }
 
 impl McsCheckinReply {
-    /// Reads one.
+    /// Parses a reply.
     pub fn read(bytes: &[u8]) -> Result<Self, WireError> {
         message(bytes)
     }
 
-    /// Writes it.
+    /// Encodes the reply.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         self.encode_to_vec()

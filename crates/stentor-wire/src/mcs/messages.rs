@@ -1,4 +1,4 @@
-//! The messages inside of stanzas. A field that `mcs.proto` requires is written even where it is empty.
+//! The messages inside stanzas. A field that `mcs.proto` requires is written even if it is empty.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use prost::Message;
 /// A heartbeat, or the answer to one.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsHeartbeat {
-    /// Number of this stanza; nobody sends it any more, both sides count.
+    /// Number of this stanza; obsolete, because both sides count.
     #[prost(int32, optional, tag = "1")]
     pub stream_id: Option<i32>,
     /// The last stanza that its writer has received.
@@ -18,13 +18,13 @@ pub struct McsHeartbeat {
     pub status: Option<i64>,
 }
 
-/// What is wrong with a request.
+/// The error of a request.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsErrorInfo {
-    /// A number as HTTP has them.
+    /// A number like those of HTTP.
     #[prost(int32, required, tag = "1")]
     pub code: i32,
-    /// In words.
+    /// The description.
     #[prost(string, optional, tag = "2")]
     pub message: Option<String>,
     /// Its kind.
@@ -43,27 +43,27 @@ pub struct McsSetting {
     pub value: String,
 }
 
-/// How heartbeats went so far, and how often the device wants them.
+/// Statistics of heartbeats so far, and the interval that the device wants.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsHeartbeatStat {
     /// The address of the device.
     #[prost(string, required, tag = "1")]
     pub ip: String,
-    /// Whether the last connection ended because one was not answered.
+    /// True if the last connection ended because of an unanswered heartbeat.
     #[prost(bool, required, tag = "2")]
     pub timeout: bool,
-    /// Time between two, in milliseconds.
+    /// Interval, in milliseconds.
     #[prost(int32, required, tag = "3")]
     pub interval_ms: i32,
 }
 
-/// How often the server wants heartbeats.
+/// The interval of heartbeats that the server wants.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsHeartbeatConfig {
-    /// Whether the device is to tell how they went.
+    /// True if the device should report statistics of heartbeats.
     #[prost(bool, optional, tag = "1")]
     pub upload_stat: Option<bool>,
-    /// Time between two, in milliseconds.
+    /// Interval, in milliseconds.
     #[prost(int32, optional, tag = "3")]
     pub interval_ms: Option<i32>,
 }
@@ -90,16 +90,16 @@ pub struct McsLoginRequest {
     /// `android-` and the android id in hexadecimal.
     #[prost(string, optional, tag = "6")]
     pub device_id: Option<String>,
-    /// What the client wants set.
+    /// Settings that the client requests.
     #[prost(message, repeated, tag = "8")]
     pub settings: Vec<McsSetting>,
-    /// Messages that were received through an earlier connection.
+    /// Messages received through an earlier connection.
     #[prost(string, repeated, tag = "10")]
     pub received_persistent_ids: Vec<String>,
-    /// Whether the server may choose how often heartbeats come.
+    /// True if the server may choose the interval of heartbeats.
     #[prost(bool, optional, tag = "12")]
     pub adaptive_heartbeat: Option<bool>,
-    /// How often the device wants heartbeats.
+    /// Statistics and wanted interval of heartbeats.
     #[prost(message, optional, tag = "13")]
     pub heartbeat_stat: Option<McsHeartbeatStat>,
     /// Always true.
@@ -108,7 +108,7 @@ pub struct McsLoginRequest {
     /// 2: by android id.
     #[prost(int32, optional, tag = "16")]
     pub auth_service: Option<i32>,
-    /// 1: a network without wires.
+    /// 1: a wireless network.
     #[prost(int32, optional, tag = "17")]
     pub network_type: Option<i32>,
 }
@@ -129,10 +129,10 @@ pub struct McsLoginReply {
     /// As the request had it.
     #[prost(string, required, tag = "1")]
     pub id: String,
-    /// Set when the device may not come in.
+    /// Set if the login is refused.
     #[prost(message, optional, tag = "3")]
     pub error: Option<McsErrorInfo>,
-    /// What the server wants set.
+    /// Settings that the server requests.
     #[prost(message, repeated, tag = "4")]
     pub settings: Vec<McsSetting>,
     /// Number of this stanza.
@@ -141,7 +141,7 @@ pub struct McsLoginReply {
     /// The last stanza that the server has received, 1.
     #[prost(int32, optional, tag = "6")]
     pub last_stream_id_received: Option<i32>,
-    /// How often the server wants heartbeats.
+    /// The interval of heartbeats that the server wants.
     #[prost(message, optional, tag = "7")]
     pub heartbeat_config: Option<McsHeartbeatConfig>,
     /// The server's time, in milliseconds since 1970.
@@ -153,21 +153,21 @@ pub struct McsLoginReply {
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct McsClose {}
 
-/// What ends a stream.
+/// The error that ends a stream.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsStreamError {
-    /// A word for it, as XMPP has them.
+    /// An error condition like those of XMPP.
     #[prost(string, required, tag = "1")]
     pub kind: String,
-    /// In words.
+    /// The description.
     #[prost(string, optional, tag = "2")]
     pub text: Option<String>,
 }
 
-/// Carried by an [`McsIq`].
+/// An extension carried by an [`McsIq`].
 #[derive(Clone, PartialEq, Message)]
 pub struct McsExtension {
-    /// Which one it is.
+    /// Its number.
     #[prost(int32, required, tag = "1")]
     pub id: i32,
     /// Its message.
@@ -175,19 +175,19 @@ pub struct McsExtension {
     pub data: Vec<u8>,
 }
 
-/// A question or an answer.
+/// A query or its response.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsIq {
     /// 0 get, 1 set, 2 result, 3 error.
     #[prost(int32, required, tag = "2")]
     pub kind: i32,
-    /// Its id, mostly empty.
+    /// Its id, usually empty.
     #[prost(string, required, tag = "3")]
     pub id: String,
-    /// What it carries.
+    /// Its extension.
     #[prost(message, optional, tag = "7")]
     pub extension: Option<McsExtension>,
-    /// Set on what is to be kept until it is acknowledged.
+    /// Set if it must be stored until it is acknowledged.
     #[prost(string, optional, tag = "8")]
     pub persistent_id: Option<String>,
     /// Number of this stanza.
@@ -215,13 +215,13 @@ pub struct McsAppData {
 /// A message, in either direction.
 #[derive(Clone, PartialEq, Message)]
 pub struct McsData {
-    /// The writer's name for it.
+    /// The writer's id of the message.
     #[prost(string, optional, tag = "2")]
     pub id: Option<String>,
-    /// Who sends it: a sender's number or key.
+    /// The sender: a number or a key.
     #[prost(string, required, tag = "3")]
     pub from: String,
-    /// Whom it is for.
+    /// The recipient.
     #[prost(string, optional, tag = "4")]
     pub to: Option<String>,
     /// The program on the device.
@@ -233,7 +233,7 @@ pub struct McsData {
     /// Its data.
     #[prost(message, repeated, tag = "7")]
     pub app_data: Vec<McsAppData>,
-    /// What it is acknowledged by.
+    /// The id for the acknowledgement.
     #[prost(string, optional, tag = "9")]
     pub persistent_id: Option<String>,
     /// Number of this stanza.
@@ -242,24 +242,24 @@ pub struct McsData {
     /// The last stanza that its writer has received.
     #[prost(int32, optional, tag = "11")]
     pub last_stream_id_received: Option<i32>,
-    /// How long it may wait, in seconds.
+    /// TTL, in seconds.
     #[prost(int32, optional, tag = "17")]
     pub ttl: Option<i32>,
-    /// When it was sent: by a server in milliseconds since 1970.
+    /// Time of sending: by a server in milliseconds since 1970.
     #[prost(int64, optional, tag = "18")]
     pub sent: Option<i64>,
-    /// How long it has waited on the device, in seconds.
+    /// Time spent waiting on the device, in seconds.
     #[prost(int32, optional, tag = "19")]
     pub queued: Option<i32>,
-    /// Bytes that only the program can read.
+    /// Bytes that only the program can interpret.
     #[prost(bytes = "vec", optional, tag = "21")]
     pub raw_data: Option<Vec<u8>>,
-    /// Whether it is to be acknowledged at once.
+    /// True if it must be acknowledged at once.
     #[prost(bool, optional, tag = "24")]
     pub immediate_ack: Option<bool>,
 }
 
-/// How far its writer has received, in the stanza around it.
+/// Acknowledges stanzas up to the number in the stanza around it.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct McsStreamAck {}
 

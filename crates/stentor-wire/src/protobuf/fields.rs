@@ -1,17 +1,17 @@
-//! Protocol Buffers field by field, for those whose schema is known only when they run.
+//! Protocol Buffers field by field, for schemas known only at run time.
 
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
 use crate::WireError;
 
-/// How the bytes of a value are laid out.
+/// The wire type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireValue {
-    /// A whole number in as few bytes as it needs.
+    /// An integer of variable length.
     Varint,
     /// Eight bytes.
     Fixed64,
-    /// A length, and so many bytes.
+    /// A length, followed by as many bytes.
     Delimited,
     /// Four bytes.
     Fixed32,
@@ -38,25 +38,25 @@ impl WireValue {
     }
 }
 
-/// Reads the number of the next field, and how its value is laid out; groups are refused.
+/// Reads the number and the wire type of the next field; groups are refused.
 pub fn read_key(bytes: &mut &[u8]) -> Result<(u32, WireValue), WireError> {
     let (number, wire) = decode_key(bytes).map_err(malformed)?;
     Ok((number, WireValue::of(wire).ok_or(WireError::Forbidden("groups"))?))
 }
 
-/// Reads a whole number.
+/// Reads an integer.
 pub fn read_varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
     decode_varint(bytes).map_err(malformed)
 }
 
-/// Reads a number with a fraction.
+/// Reads a double.
 pub fn read_double(bytes: &mut &[u8]) -> Result<f64, WireError> {
     let (number, rest) = bytes.split_first_chunk().ok_or_else(broken_off)?;
     *bytes = rest;
     Ok(f64::from_le_bytes(*number))
 }
 
-/// Reads a length, and returns so many bytes.
+/// Reads a length, and returns the bytes after it.
 pub fn read_delimited<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], WireError> {
     let length = usize::try_from(read_varint(bytes)?).map_err(|_| broken_off())?;
     let (inner, rest) = bytes.split_at_checked(length).ok_or_else(broken_off)?;
@@ -64,7 +64,7 @@ pub fn read_delimited<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], WireError> {
     Ok(inner)
 }
 
-/// Passes over a value.
+/// Skips a value.
 pub fn skip(wire: WireValue, bytes: &mut &[u8]) -> Result<(), WireError> {
     let fixed = match wire {
         WireValue::Varint => return read_varint(bytes).map(drop),
@@ -76,7 +76,7 @@ pub fn skip(wire: WireValue, bytes: &mut &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Writes the number of a field, and how its value is laid out.
+/// Writes the number and the wire type of a field.
 pub fn put_key(number: u32, wire: WireValue, out: &mut Vec<u8>) {
     encode_key(number, wire.as_prost(), out);
 }

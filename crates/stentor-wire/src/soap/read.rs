@@ -1,4 +1,4 @@
-//! From documents to envelopes.
+//! Reading of envelopes.
 
 use super::{Envelope, HeaderBlock, NAMESPACE_11, NAMESPACE_12, SoapBody, SoapFault, SoapFaultCode, Version};
 use crate::xml::dom::{Element, parse};
@@ -55,7 +55,7 @@ fn blocks(
     header.elements().map(block).collect()
 }
 
-/// Returns whether the last receiver is meant, or the next, which is the same when nobody stands between.
+/// Returns true if the header block is for the final receiver, or for the next, which is the same without intermediaries.
 fn is_for_us(element: &Element, version: Version) -> bool {
     let attribute = match version {
         Version::V11 => "actor",

@@ -1,4 +1,4 @@
-//! From envelopes to documents.
+//! Writing of envelopes.
 
 use super::{Envelope, HeaderBlock, SoapBody, SoapFault, Version};
 use crate::WireError;
@@ -31,7 +31,7 @@ fn header(writer: &mut Writer, block: &HeaderBlock) -> Result<(), WireError> {
     if !block.must_understand {
         return element.write(writer, None);
     }
-    // The flag belongs to the envelope's vocabulary, whose prefix is ours.
+    // The flag belongs to the namespace of the envelope, with our prefix.
     let mut marked = element.clone();
     marked.attributes.insert(
         0,

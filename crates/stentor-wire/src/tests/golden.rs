@@ -1,4 +1,4 @@
-//! The bytes themselves: what other programs have to understand does not change by accident.
+//! Golden bytes: the format that other programs must understand does not change by accident.
 
 use super::*;
 use crate::xmlrpc::{Call, RpcFault};

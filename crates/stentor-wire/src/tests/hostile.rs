@@ -1,4 +1,4 @@
-//! Documents that mean harm, and documents that mean nothing.
+//! Hostile and meaningless documents.
 
 use super::*;
 

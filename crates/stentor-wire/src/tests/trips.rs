@@ -1,4 +1,4 @@
-//! What is written is read back as it was.
+//! Round trips: values are read back as they were written.
 
 use super::*;
 use crate::xmlrpc::{Call, RpcFault};

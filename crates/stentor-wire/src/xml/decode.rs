@@ -4,7 +4,7 @@ use super::is_allowed;
 use crate::{DocumentLimits, WireError};
 use std::borrow::Cow;
 
-/// An encoding is declared within so many bytes, or not at all.
+/// Bytes within which an encoding must be declared.
 const DECLARATION_MAX_BYTES: usize = 200;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -13,7 +13,7 @@ enum Encoding {
     Latin1,
 }
 
-/// Decodes a document: UTF-8, ASCII or Latin-1, by what its XML declaration says. Checks its size and its characters.
+/// Decodes a document as UTF-8, ASCII or Latin-1, according to its XML declaration. Checks its size and its characters.
 pub fn decode<'a>(bytes: &'a [u8], limits: &DocumentLimits) -> Result<Cow<'a, str>, WireError> {
     limits.check_size(bytes.len())?;
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
@@ -24,7 +24,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &DocumentLimits) -> Result<Cow<'a, st
             Cow::Borrowed(text.map_err(|error| WireError::Malformed(format!("not UTF-8: {error}")))?)
         }
     };
-    // Nearly every document is ASCII, of which this looks at many bytes at once.
+    // Nearly every document is ASCII, for which this checks many bytes at once.
     if text.bytes().all(is_plain) {
         return Ok(text);
     }
@@ -34,7 +34,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &DocumentLimits) -> Result<Cow<'a, st
     }
 }
 
-/// Returns whether a byte is a character of ASCII that is allowed everywhere.
+/// Returns true if a byte is an ASCII character that is allowed everywhere.
 const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }

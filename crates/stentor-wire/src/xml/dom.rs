@@ -1,13 +1,13 @@
-//! Reading into a tree, and writing one.
+//! Documents as trees, read and written.
 
 use super::sax::{self, Handler};
 use super::{Attribute, Tag, Writer, find};
 use crate::{DocumentLimits, WireError};
 
-/// The namespace of `xml:lang` and its like, whose prefix is never declared and cannot be another (Namespaces in XML 1.0, section 3).
+/// The namespace of `xml:lang` and its like; its prefix is never declared and cannot be another (Namespaces in XML 1.0, section 3).
 const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// An element with everything in it.
+/// An element with its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Element {
     /// The namespace, if there is one.
@@ -16,7 +16,7 @@ pub struct Element {
     pub name: String,
     /// The attributes, without declarations of namespaces.
     pub attributes: Vec<Attribute>,
-    /// What is inside, in order.
+    /// Its content, in order.
     pub children: Vec<Node>,
 }
 
@@ -25,7 +25,7 @@ pub struct Element {
 pub enum Node {
     /// An element.
     Element(Element),
-    /// Text; two pieces of text are never neighbours.
+    /// Text; two pieces of text are never adjacent.
     Text(String),
 }
 
@@ -37,13 +37,13 @@ pub fn parse(bytes: &[u8], limits: &DocumentLimits) -> Result<Element, WireError
 }
 
 impl Element {
-    /// Makes an element without a namespace.
+    /// Creates an element without a namespace.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Makes an element of a namespace.
+    /// Creates an element of a namespace.
     #[must_use]
     pub fn of(namespace: &str, name: &str) -> Self {
         Self { namespace: Some(namespace.to_owned()), ..Self::new(name) }
@@ -70,7 +70,7 @@ impl Element {
         self
     }
 
-    /// Returns whether it is this element of this namespace.
+    /// Returns true if it is this element of this namespace.
     #[must_use]
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         self.namespace.as_deref() == Some(namespace) && self.name == name
@@ -84,7 +84,7 @@ impl Element {
         })
     }
 
-    /// Returns the first element inside with a name, in whatever namespace.
+    /// Returns the first child element with a name, in any namespace.
     #[must_use]
     pub fn element(&self, name: &str) -> Option<&Self> {
         self.elements().find(|element| element.name == name)
@@ -102,7 +102,7 @@ impl Element {
         find(&self.attributes, Some(namespace), name)
     }
 
-    /// Joins the text that stands directly inside.
+    /// Concatenates the direct text content.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.children.iter().map(|node| match node {
@@ -119,7 +119,7 @@ impl Element {
         Ok(writer.finish())
     }
 
-    /// Writes it inside an element whose namespace is the default one.
+    /// Writes it inside an element with the default namespace `outside`.
     pub(crate) fn write(&self, writer: &mut Writer, outside: Option<&str>) -> Result<(), WireError> {
         let namespace = self.namespace.as_deref();
         let inside = if namespace == Some(XML_NAMESPACE) {
@@ -163,7 +163,7 @@ impl Element {
     }
 }
 
-/// Builds the tree; open elements wait on a stack.
+/// Builds the tree, with a stack of open elements.
 #[derive(Default)]
 struct Builder {
     open: Vec<Element>,

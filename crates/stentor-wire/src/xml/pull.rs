@@ -1,4 +1,4 @@
-//! Reading on demand: the caller asks for the next token.
+//! A pull reader: the caller requests the next token.
 
 use super::{Attribute, Tag, is_allowed};
 use crate::limits::Budget;
@@ -10,11 +10,11 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::name::ResolveResult;
 use std::borrow::Cow;
 
-/// Longest namespace: each element in it is told it anew, so that a long one would cost its length again and again.
+/// Longest namespace. It is copied for each element in it, so that a long one would be expensive.
 const NAMESPACE_MAX_BYTES: usize = 500;
-/// Longest reference that a writer needs for one byte of a namespace: `&quot;`.
+/// Longest escape of one byte of a namespace: `&quot;`.
 const ESCAPED_MAX_BYTES: usize = 6;
-/// The namespace of declarations, in which nothing else may be (Namespaces in XML 1.0, section 3).
+/// The namespace of declarations; it must contain nothing else (Namespaces in XML 1.0, section 3).
 const DECLARATIONS: &str = "http://www.w3.org/2000/xmlns/";
 
 /// A part of a document.
@@ -22,9 +22,9 @@ const DECLARATIONS: &str = "http://www.w3.org/2000/xmlns/";
 pub enum Token<'a> {
     /// An element starts.
     Start(Tag<'a>),
-    /// A piece of text; neighbouring pieces belong together.
+    /// A piece of text; adjacent pieces belong together.
     Text(Cow<'a, str>),
-    /// The present element ends.
+    /// The current element ends.
     End,
     /// The document ends.
     Eof,
@@ -49,7 +49,7 @@ impl<'a> Pull<'a> {
         Self { reader, limits: *limits, budget: limits.budget(), has_root: false }
     }
 
-    /// Reads the next token; comments and processing instructions are passed over.
+    /// Reads the next token; skips comments and processing instructions.
     pub fn token(&mut self) -> Result<Token<'a>, WireError> {
         loop {
             let event = self.reader.read_event().map_err(|error| WireError::Malformed(error.to_string()))?;
@@ -59,8 +59,8 @@ impl<'a> Pull<'a> {
         }
     }
 
-    /// Goes to the next child of the present element and gives its tag; `None` when the present element ends. Text other
-    /// than white space is refused.
+    /// Goes to the next child of the current element and returns its tag; `None` at the end of the current element. Text other than white
+    /// space is refused.
     pub fn child(&mut self) -> Result<Option<Tag<'a>>, WireError> {
         loop {
             match self.token()? {
@@ -72,13 +72,13 @@ impl<'a> Pull<'a> {
         }
     }
 
-    /// Goes to the next child, which must be there and have this name.
+    /// Goes to the next child, which must exist and have this name.
     pub fn named_child(&mut self, name: &str) -> Result<Tag<'a>, WireError> {
         let tag = self.child()?.ok_or_else(|| WireError::missing(name))?;
         if tag.name == name { Ok(tag) } else { Err(WireError::unexpected(&tag.name, name)) }
     }
 
-    /// Reads the text of the present element, and its end; elements within are refused.
+    /// Reads the text of the current element, and its end; child elements are refused.
     pub fn text(&mut self) -> Result<Cow<'a, str>, WireError> {
         let mut all = Cow::Borrowed("");
         loop {
@@ -92,7 +92,7 @@ impl<'a> Pull<'a> {
         }
     }
 
-    /// Passes over the rest of the present element, and its end.
+    /// Skips the rest of the current element, and its end.
     pub fn skip(&mut self) -> Result<(), WireError> {
         let outside = self.budget.depth().saturating_sub(1);
         while self.budget.depth() > outside {
@@ -101,7 +101,7 @@ impl<'a> Pull<'a> {
         Ok(())
     }
 
-    /// Reads the end of the present element; more children are refused.
+    /// Reads the end of the current element; further children are refused.
     pub fn close(&mut self) -> Result<(), WireError> {
         match self.child()? {
             None => Ok(()),
@@ -109,7 +109,7 @@ impl<'a> Pull<'a> {
         }
     }
 
-    /// Reads to the end of the document, where nothing but white space may be left.
+    /// Reads to the end of the document; only white space is allowed.
     pub fn finish(&mut self) -> Result<(), WireError> {
         loop {
             match self.token()? {
@@ -165,7 +165,7 @@ impl<'a> Pull<'a> {
 
     fn attributes(&self, start: &BytesStart<'a>) -> Result<Vec<Attribute>, WireError> {
         let mut attributes: Vec<Attribute> = Vec::new();
-        // Duplicates are looked for below, where the count is already limited: the reader compares all with all.
+        // Duplicates are detected below, within the limited count: the reader's own check compares all with all.
         for (count, attribute) in start.attributes().with_checks(false).enumerate() {
             let attribute = attribute.map_err(|error| WireError::Malformed(error.to_string()))?;
             if count >= self.limits.attributes_max {
@@ -183,7 +183,7 @@ impl<'a> Pull<'a> {
             let value = value.map_err(|error| WireError::Malformed(error.to_string()))?.into_owned();
             only_allowed(&value)?;
             if attributes.iter().any(|other| other.name == name && other.namespace == namespace) {
-                return Err(WireError::Malformed(format!("the attribute {name:.40} is there twice")));
+                return Err(WireError::Malformed(format!("the attribute {name:.40} occurs twice")));
             }
             attributes.push(Attribute { namespace, name, value });
         }
@@ -204,7 +204,7 @@ fn bound(resolved: ResolveResult) -> Result<Option<String>, WireError> {
     }
 }
 
-/// Returns what stands behind the prefix, where no second colon may be (Namespaces in XML 1.0, section 4).
+/// Returns the local name, which must not contain another colon (Namespaces in XML 1.0, section 4).
 fn without_colon(local: &str) -> Result<String, WireError> {
     if local.contains(':') {
         Err(WireError::Malformed(format!("the name {local:.40} has more than one colon")))
@@ -213,9 +213,9 @@ fn without_colon(local: &str) -> Result<String, WireError> {
     }
 }
 
-/// Reads the value of a declaration, which the tokenizer leaves as it was written.
+/// Unescapes the value of a declaration, which the tokenizer leaves raw.
 fn unescaped(namespace: &str) -> Result<String, WireError> {
-    // As written it may be longer: every writer may escape any letter, and ours makes six bytes of some.
+    // The escaped form may be longer: a writer may escape any character, and ours makes six bytes of some.
     within(namespace, NAMESPACE_MAX_BYTES * ESCAPED_MAX_BYTES)?;
     let spaced = namespace.replace(['\t', '\n', '\r'], " ");
     let text = unescape(&spaced).map_err(|error| WireError::Malformed(error.to_string()))?;

@@ -1,16 +1,16 @@
-//! Reading by being called: a handler gets every start, text and end.
+//! A push reader: calls a handler for every start, text and end.
 
 use super::pull::{Pull, Token};
 use super::{Tag, decode};
 use crate::{DocumentLimits, WireError};
 
-/// What is called while a document is read; an error ends the reading.
+/// The callbacks of a reader; an error ends the reading.
 pub trait Handler {
     /// An element starts.
     fn start(&mut self, tag: &Tag) -> Result<(), WireError>;
-    /// A piece of text of the present element; neighbouring pieces belong together.
+    /// A piece of text of the current element; adjacent pieces belong together.
     fn text(&mut self, text: &str) -> Result<(), WireError>;
-    /// The present element ends.
+    /// The current element ends.
     fn end(&mut self) -> Result<(), WireError>;
 }
 

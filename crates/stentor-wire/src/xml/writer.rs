@@ -1,4 +1,4 @@
-//! Writing XML that every reader gets back unchanged.
+//! A writer of XML that every reader reads back unchanged.
 
 use super::is_allowed;
 use crate::WireError;
@@ -10,7 +10,7 @@ const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 #[derive(Debug, Default)]
 pub struct Writer {
     text: String,
-    /// Where in the text the names of open elements are.
+    /// Ranges of the text with the names of open elements.
     open: Vec<Range<usize>>,
     /// The start tag still lacks its `>`.
     in_tag: bool,
@@ -55,7 +55,7 @@ impl Writer {
         self.escaped(text, false)
     }
 
-    /// Adds markup of ours that is complete in itself.
+    /// Adds complete markup of our own, unescaped.
     pub(crate) fn verbatim(&mut self, markup: &'static str) {
         self.end_tag();
         self.text.push_str(markup);
@@ -82,7 +82,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends what is open and gives the bytes.
+    /// Ends the open elements and returns the bytes.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         while !self.open.is_empty() {
@@ -98,10 +98,10 @@ impl Writer {
         }
     }
 
-    /// Escapes what would not come back: markup, and the line ends and tabs that readers change.
+    /// Escapes characters that would not survive: markup, and the line ends and tabs that readers change.
     fn escaped(&mut self, text: &str, in_attribute: bool) -> Result<(), WireError> {
         let mut rest = text;
-        // Most texts need nothing, and are copied as they are.
+        // Most texts need no escapes, and are copied unchanged.
         while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
             let (before, after) = rest.split_at(at);
             self.text.push_str(before);
@@ -129,12 +129,12 @@ impl Writer {
     }
 }
 
-/// Returns whether a byte is a character of ASCII that stands for itself everywhere.
+/// Returns true if a byte is an ASCII character that never needs an escape.
 const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>' | b'"')
 }
 
-/// Names of ours are letters, digits and `_ - . :`; others that XML would allow are not needed.
+/// Fails unless a name consists of letters, digits and `_ - . :`. Other characters that XML allows are not needed.
 fn check_name(name: &str) -> Result<(), WireError> {
     let mut letters = name.chars();
     let first = letters.next().is_some_and(|first| first.is_alphabetic() || first == '_');

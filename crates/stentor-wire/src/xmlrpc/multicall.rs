@@ -3,7 +3,7 @@
 use super::{Call, RpcFault, RpcOutcome};
 use crate::{Value, WireError};
 
-/// Its name.
+/// The name of the method.
 pub const MULTICALL: &str = "system.multicall";
 
 /// Packs calls into one.
@@ -18,8 +18,8 @@ pub fn multicall(calls: &[Call]) -> Call {
     Call { method: MULTICALL.into(), params: vec![Value::List(packed.collect())] }
 }
 
-/// Unpacks the calls of one. A multicall within a multicall is refused with a fault of its own, as are entries that are no
-/// calls: the others are made all the same.
+/// Unpacks the calls. A multicall within a multicall gets a fault of its own, and so does an entry that is no call; the others are still
+/// made.
 pub fn calls_of_multicall(call: &Call) -> Result<Vec<Result<Call, RpcFault>>, WireError> {
     let [Value::List(packed)] = &call.params[..] else {
         return Err(WireError::Unexpected("one array of calls is wanted".into()));
@@ -38,7 +38,7 @@ pub fn calls_of_multicall(call: &Call) -> Result<Vec<Result<Call, RpcFault>>, Wi
     Ok(packed.iter().map(unpack).collect())
 }
 
-/// Packs outcomes into one answer: each value in an array of one, each fault as it is.
+/// Packs outcomes into one response: each value in an array of one element, each fault unchanged.
 #[must_use]
 pub fn multicall_result(outcomes: Vec<RpcOutcome>) -> Value {
     let pack = |outcome: RpcOutcome| match outcome {
@@ -48,7 +48,7 @@ pub fn multicall_result(outcomes: Vec<RpcOutcome>) -> Value {
     Value::List(outcomes.into_iter().map(pack).collect())
 }
 
-/// Unpacks the outcomes of an answer.
+/// Unpacks the outcomes of a response.
 pub fn results_of_multicall(answer: &Value) -> Result<Vec<RpcOutcome>, WireError> {
     let Value::List(packed) = answer else { return Err(WireError::missing("an array of results")) };
     let unpack = |one: &Value| match one {

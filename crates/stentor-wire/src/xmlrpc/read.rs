@@ -1,4 +1,4 @@
-//! From documents to calls and answers.
+//! Reading of calls and responses.
 
 use super::{Call, RpcFault, RpcOutcome};
 use crate::xml::decode;
@@ -34,7 +34,7 @@ pub fn read_call(bytes: &[u8], limits: &DocumentLimits) -> Result<Call, WireErro
     Ok(Call { method, params })
 }
 
-/// Reads what came of a call.
+/// Reads the outcome of a call.
 pub fn read_response(bytes: &[u8], limits: &DocumentLimits) -> Result<RpcOutcome, WireError> {
     let text = decode(bytes, limits)?;
     let mut pull = Pull::new(&text, limits);
@@ -58,7 +58,7 @@ pub fn read_response(bytes: &[u8], limits: &DocumentLimits) -> Result<RpcOutcome
     Ok(outcome)
 }
 
-/// Reads the one value inside the present element, and that element's end.
+/// Reads the single value inside the current element, and that element's end.
 fn wrapped_value(pull: &mut Pull) -> Result<Value, WireError> {
     pull.named_child("value")?;
     let value = value(pull)?;
@@ -66,7 +66,7 @@ fn wrapped_value(pull: &mut Pull) -> Result<Value, WireError> {
     Ok(value)
 }
 
-/// Reads the rest of a `value`, whose start was read: typed, or text without a type.
+/// Reads the rest of a `value` after its start: typed, or text without a type.
 fn value(pull: &mut Pull) -> Result<Value, WireError> {
     let mut text = Cow::Borrowed("");
     loop {
@@ -141,7 +141,7 @@ fn record(pull: &mut Pull) -> Result<Value, WireError> {
     Ok(Value::Record(fields))
 }
 
-/// Reads bytes from text; white space between the letters is common.
+/// Decodes bytes from base64; white space between the characters is common.
 fn bytes(text: &str) -> Result<Vec<u8>, WireError> {
     let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     STANDARD.decode(letters).map_err(|error| WireError::Malformed(format!("base64: {error}")))

@@ -1,4 +1,4 @@
-//! From calls and answers to documents.
+//! Writing of calls and responses.
 
 use super::{Call, RpcOutcome};
 use crate::xml::Writer;
@@ -16,7 +16,7 @@ pub fn write_call(call: &Call) -> Result<Vec<u8>, WireError> {
     Ok(writer.finish())
 }
 
-/// Writes what came of a call.
+/// Writes the outcome of a call.
 pub fn write_response(outcome: &RpcOutcome) -> Result<Vec<u8>, WireError> {
     let mut writer = Writer::document();
     writer.open("methodResponse")?;
@@ -49,7 +49,7 @@ fn write_value(writer: &mut Writer, value: &Value) -> Result<(), WireError> {
             let name = if i32::try_from(*number).is_ok() { "int" } else { "i8" };
             writer.leaf(name, &number.to_string())?;
         }
-        // Rust writes no exponents, and XML-RPC knows none.
+        // Rust prints no exponents, and XML-RPC has none.
         Value::Double(number) if number.is_finite() => writer.leaf("double", &number.to_string())?,
         Value::Double(_) => return Err(WireError::Unrepresentable("an infinite number")),
         Value::Text(text) => writer.leaf("string", text)?,
@@ -77,7 +77,7 @@ fn write_value(writer: &mut Writer, value: &Value) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Writes bytes as text.
+/// Encodes bytes as base64.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

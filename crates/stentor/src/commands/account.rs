@@ -1,4 +1,4 @@
-//! `stentor app service-account`: accounts that get access tokens for what they sign, as app servers' libraries expect it.
+//! `stentor app service-account`: accounts that exchange signed assertions for access tokens, as libraries of app servers expect it.
 
 use crate::client::{ApiClient, segment};
 use crate::output::{Output, cell, listing};
@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
-    /// Make a service account; its file with the private key is shown only now
+    /// Create a service account; its file with the private key is shown only now
     #[command(
         after_help = "Example:\n  stentor app service-account create --url https://push.example.org --out account.json"
     )]
     Create {
-        /// What it is for
+        /// The name of the account, for example its purpose
         #[arg(long, default_value = "app server")]
         name: String,
-        /// Where app servers reach this server; the server of this command when not given
+        /// The URL of this server for app servers; by default the server of this command
         #[arg(long, value_name = "URL")]
         url: Option<String>,
-        /// What it may do (send, register); both when not given
+        /// A scope of the account (send, register); both by default
         #[arg(long = "scope", value_enum, ignore_case = true)]
         scopes: Vec<ScopeName>,
-        /// A new file to write it into, readable by its owner alone; standard output when not given
+        /// A new file for it, readable by its owner only; standard output by default
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -41,21 +41,21 @@ pub(crate) enum AccountCommand {
     },
 }
 
-/// What a key may do.
+/// A scope of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ScopeName {
     /// Send messages
     Send,
     /// Register devices
     Register,
-    /// Look after the app itself
+    /// Manage the app itself
     Admin,
-    /// Register devices of the gateway as themselves: a key that may stand in an app on devices
+    /// Register devices of the gateway as themselves: a key with this scope may be shipped inside an app
     Join,
 }
 
 impl ScopeName {
-    /// Returns its word in the API.
+    /// Returns its name in the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Send => "send",
@@ -67,7 +67,7 @@ impl ScopeName {
 }
 
 impl AccountCommand {
-    /// Runs the command; `server` is where this command finds the server.
+    /// Runs the command; `server` is the URL used by this command.
     pub(crate) async fn run(
         self,
         client: &ApiClient,
@@ -103,7 +103,7 @@ impl AccountCommand {
     }
 }
 
-/// Writes a file that nobody else may read; what is there already is not touched.
+/// Writes a new file that only its owner may read; an existing file is not changed.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = file.and_then(|mut file| writeln!(file, "{text}"));

@@ -9,7 +9,7 @@ use crate::output::{Output, cell, facts, listing};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-/// Make and look after apps, their API keys and their credentials
+/// Create and manage apps, their API keys and their credentials
 #[derive(Debug, Args)]
 pub(crate) struct AppArgs {
     #[command(flatten)]
@@ -20,12 +20,12 @@ pub(crate) struct AppArgs {
 
 #[derive(Debug, Subcommand)]
 enum AppCommand {
-    /// Make an app and its first key
+    /// Create an app and its first key
     #[command(after_help = "Example:\n  stentor app create my-app")]
     Create {
         /// The app's name
         name: String,
-        /// Make no key
+        /// Create no key
         #[arg(long)]
         no_key: bool,
     },
@@ -42,29 +42,29 @@ enum AppCommand {
         #[arg(long, required = true)]
         yes: bool,
     },
-    /// Make, list and delete API keys
+    /// Create, list and delete API keys
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Make, list and delete service accounts, for app servers that speak a push service's own API
+    /// Create, list and delete service accounts, for app servers that use a push service's own API
     #[command(subcommand)]
     ServiceAccount(AccountCommand),
     /// Set, list and delete credentials for push services
     #[command(subcommand)]
     Credential(CredentialCommand),
-    /// Set, show and delete the webhook that messages of devices are posted to
+    /// Set, show and delete the webhook to which messages of devices are posted
     #[command(subcommand)]
     Webhook(WebhookCommand),
 }
 
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
-    /// Make a key; its secret is shown only now
+    /// Create a key; its secret is shown only now
     #[command(after_help = "Example:\n  stentor app key create --name backend --scope send --scope register")]
     Create {
-        /// What it is for
+        /// The name of the key, for example its purpose
         #[arg(long, default_value = "key")]
         name: String,
-        /// What it may do; everything when not given
+        /// A scope of the key; all scopes by default
         #[arg(long = "scope", value_enum, ignore_case = true)]
         scopes: Vec<ScopeName>,
     },

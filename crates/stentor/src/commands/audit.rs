@@ -1,10 +1,10 @@
-//! `stentor audit`: who changed what.
+//! `stentor audit`: the audit trail.
 
 use crate::connection::ConnectionArgs;
 use crate::output::{Output, listing};
 use clap::{Args, Subcommand};
 
-/// Show who changed what, when and from where
+/// Show changes with their author, time and address
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ Needs the root key. --app shows the changes in one app.")]
         /// Only this action, such as key.create
         #[arg(long)]
         action: Option<String>,
-        /// Only what was changed since this instant (RFC 3339)
+        /// Only changes since this instant (RFC 3339)
         #[arg(long, value_name = "INSTANT")]
         since: Option<String>,
         /// The most entries to show

@@ -1,4 +1,4 @@
-//! `stentor campaign`: watch and steer the sending of messages.
+//! `stentor campaign`: watch and control campaigns.
 
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// For the eye: four looks in a second are smooth, and cost the server nothing that shows.
+/// Interval of polling: four updates a second look smooth, and the load on the server is negligible.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Watch and steer campaigns
+/// Watch and control campaigns
 #[derive(Debug, Args)]
 pub(crate) struct CampaignArgs {
     #[command(flatten)]
@@ -33,7 +33,7 @@ Examples:
     Progress {
         /// The campaign, or its message
         campaign: String,
-        /// Show the books as they are now and do not wait
+        /// Show the current books and do not wait
         #[arg(long)]
         once: bool,
     },
@@ -47,19 +47,19 @@ Examples:
         #[arg(long)]
         before: Option<String>,
     },
-    /// Hold a campaign; what is in flight finishes
+    /// Pause a campaign; messages in flight finish
     #[command(after_help = "Example:\n  stentor campaign pause cmp_…")]
     Pause {
         /// The campaign
         campaign: String,
     },
-    /// Let a paused campaign go on
+    /// Resume a paused campaign
     #[command(after_help = "Example:\n  stentor campaign resume cmp_…")]
     Resume {
         /// The campaign
         campaign: String,
     },
-    /// End a campaign for good; what is in flight finishes
+    /// Cancel a campaign permanently; messages in flight finish
     #[command(after_help = "Example:\n  stentor campaign cancel cmp_…")]
     Cancel {
         /// The campaign
@@ -95,7 +95,7 @@ async fn list(client: &ApiClient, limit: u32, before: Option<String>, output: Ou
     output.result(&page, || paged(campaigns(&page["campaigns"]), &page, "--before"))
 }
 
-/// Lists campaigns with whom they are for, and how far they are.
+/// Lists campaigns with their targets and their progress.
 fn campaigns(list: &Value) -> String {
     let rows = list.as_array().into_iter().flatten().map(|one| {
         let totals = &one["totals"];
@@ -131,8 +131,7 @@ async fn steer(client: &ApiClient, campaign: &str, action: &str, output: Output)
     output.result(&ledger, || format!("{campaign} is {}", cell(&ledger["state"])))
 }
 
-/// Shows a campaign's progress until it has ended, then its books; fails when the books do not balance or
-/// something is still open in them.
+/// Shows a campaign's progress until it has ended, then its books. Fails if the books do not balance or deliveries are still open.
 pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
     let (mut progress, mut told) = (None, Vec::new());
     loop {
@@ -143,7 +142,7 @@ pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -
         if ledger.is_ended() {
             return close(&said, &ledger, output);
         }
-        // Told once: when it goes on may be put off again and again.
+        // Shown once: the time of the continuation may be postponed repeatedly.
         let causes = ledger.waits.iter().map(|wait| (wait.provider.clone(), wait.detail.clone()));
         let causes: Vec<_> = causes.collect();
         if causes != told && !causes.is_empty() {

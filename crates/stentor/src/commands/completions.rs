@@ -1,4 +1,4 @@
-//! `stentor completions`: what a shell needs to complete our commands.
+//! `stentor completions`: shell completions for the commands.
 
 use clap::Args;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `stentor config`: the configuration file and what is in force.
+//! `stentor config`: the configuration file and the effective settings.
 
 use crate::failure::CommandFailure;
 use crate::logging;
@@ -27,14 +27,14 @@ enum ConfigCommand {
         /// The file; without it only the environment is checked
         file: Option<PathBuf>,
     },
-    /// Show every setting in force and where its value comes from
+    /// Show every effective setting and the origin of its value
     #[command(after_help = "\
 Examples:
   stentor config explain stentor.toml
   stentor config explain log.level
   stentor config explain stentor.toml pipeline")]
     Explain {
-        /// The file, and the settings or sections of which all is told; without any, every setting in a line
+        /// The file, and the settings or sections to explain in full; without any, one line for every setting
         #[arg(value_name = "FILE|SETTING")]
         about: Vec<String>,
     },
@@ -55,7 +55,7 @@ impl ConfigArgs {
     }
 }
 
-/// Prints every setting in a line, or all of those that are named.
+/// Prints one line for every setting, or the named settings in full.
 fn explain(about: &[String], output: Output) -> anyhow::Result<()> {
     let known = config::explain(None).map_err(refused)?;
     let (settings, files): (Vec<&String>, Vec<&String>) =
@@ -85,7 +85,7 @@ fn explain(about: &[String], output: Output) -> anyhow::Result<()> {
     })
 }
 
-/// Returns whether a word names a setting, or its section.
+/// Returns true if a word names a setting, or its section.
 fn is_named(setting: &config::Explained, word: &str) -> bool {
     setting.key == word || setting.key.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -106,7 +106,7 @@ fn refused(error: config::ConfigError) -> anyhow::Error {
     CommandFailure::usage(format!("the configuration cannot be used: {error}")).into()
 }
 
-/// Begins to log as the configuration says.
+/// Starts the log as configured.
 pub(super) fn start_log(config: &config::Config) -> anyhow::Result<()> {
     let json = config.log.format == config::LogFormat::Json;
     logging::start(&config.log.level, json).context("the log cannot be started")

@@ -1,4 +1,4 @@
-//! The contract: which operations there are, through which faces, and their descriptions.
+//! The contract: its operations, the faces that carry them, and their descriptions.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ impl Contract {
     }
 }
 
-/// Prints the operations with those of some faces that carry them; fails when one of these lacks an operation.
+/// Prints the operations with the faces that carry them. Fails if one of the given faces lacks an operation.
 fn list(faces: &[Face], output: Output) -> anyhow::Result<()> {
     let missing: Vec<_> = OPERATIONS.iter().flat_map(|facts| missing(faces, facts)).collect();
     let operations: Vec<Value> = OPERATIONS.iter().map(|facts| operation(faces, facts)).collect();
@@ -71,7 +71,7 @@ fn operation(faces: &[Face], facts: &Facts) -> Value {
     })
 }
 
-/// Describes an operation in pieces; a face whose format knows no streams need not carry it.
+/// Describes an operation as a stream; a face with a format that has no streams need not carry it.
 fn stream(faces: &[Face], facts: &StreamFacts) -> Value {
     json!({
         "stream": facts.name,

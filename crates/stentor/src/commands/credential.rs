@@ -1,4 +1,4 @@
-//! `stentor app credential`: the keys to the push services, asked for as their adapters describe them.
+//! `stentor app credential`: credentials for the push services, with the options that their adapters describe.
 
 mod given;
 
@@ -19,7 +19,7 @@ pub(super) enum CredentialCommand {
     /// List the credentials, without their secrets
     #[command(after_help = "Example:\n  stentor app credential list")]
     List,
-    /// Try the credential for one push service without sending: get an access token, connect, check the certificate
+    /// Test the credential for one push service without sending: get an access token, connect, check the certificate
     #[command(after_help = "Example:\n  stentor app credential check --provider fcm")]
     Check {
         /// The push service
@@ -70,12 +70,12 @@ impl CredentialCommand {
     }
 }
 
-/// Has the server try a credential.
+/// Tests a credential on the server.
 pub(super) async fn check(client: &ApiClient, app: &str, provider: &str) -> anyhow::Result<Value> {
     client.act(&format!("/v1/apps/{}/credentials/{provider}/check", segment(app))).await
 }
 
-/// Describes what a trial came to.
+/// Describes the result of a test.
 fn tried_text(tried: &Value) -> String {
     match tried["works"].as_bool() {
         Some(true) => "it works".to_owned(),
@@ -83,7 +83,7 @@ fn tried_text(tried: &Value) -> String {
     }
 }
 
-/// Reads the name of a push service.
+/// Parses the name of a push service.
 fn provider() -> impl TypedValueParser<Value = &'static Descriptor> {
     let names = stentor_providers::all()
         .map(|adapter| PossibleValue::new(adapter.kind.as_str()).help(capitalized(adapter.title)));

@@ -1,4 +1,4 @@
-//! `stentor demo`: the main job, with real processes, and a proof at its end.
+//! `stentor demo`: a complete campaign with real processes, and a proof at its end.
 
 use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
@@ -18,10 +18,10 @@ use stentor_stage::stage::{PushServices, StageOptions};
 use stentor_terminal::demo_report::describe;
 use stentor_terminal::store_name::StoreName;
 
-/// How often an emulator is killed where the server is not.
+/// Number of emulator kills if the server is not killed.
 const EMULATOR_KILLS: u32 = 3;
 
-/// Devices without --devices, through push services and over our own gateway.
+/// Default number of devices, through push services and over our own gateway.
 const DEVICES: u64 = 1_000_000;
 const GATEWAY_DEVICES: u64 = 10_000;
 
@@ -36,55 +36,55 @@ Examples:
   stentor demo --gateway --devices 20000 --kills 5
 
 Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
-of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
-lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.
+of their own. Exits 0 only if ledger and emulators agree about every token, each delivery is accepted or rejected and none
+is lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.
 
-With --gateway the devices are connected to the server itself, over MQTT, and confirm what they get while the server is
-killed. Exits 0 only if every device got the message, the ledger counts each as delivered, and what came twice came
-through another connection and was not yet confirmed in the ledger when the server was killed.")]
+With --gateway the devices connect to the server itself, over MQTT, and confirm messages while the server is killed.
+Exits 0 only if every device got the message, the ledger counts each as delivered, and each duplicate came through
+another connection and was not yet confirmed in the ledger when the server was killed.")]
 pub(crate) struct DemoArgs {
-    /// How many devices: half Android through FCM, half Apple through APNs [default: 1000000; 10000 with --gateway]
+    /// Number of devices: half Android through FCM, half Apple through APNs [default: 1000000; 10000 with --gateway]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
     devices: Option<u64>,
     /// Connect the devices to the server's own gateway instead of sending through push services
     #[arg(long, conflicts_with_all = ["kill_emulators", "policy", "sinks"])]
     gateway: bool,
-    /// How often the server is killed (kill -9) while the campaign runs
+    /// Number of kills (kill -9) of the server while the campaign runs
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
     kills: u32,
-    /// Kill the emulators as often too; three times without --kills
+    /// Kill the emulators as often as the server; three times without --kills
     #[arg(long)]
     kill_emulators: bool,
     /// Keep all files in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Makes tokens, answers and the times of kills repeatable
+    /// Seed that makes tokens, responses and the times of kills repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// What the emulators answer
+    /// The responses of the emulators
     #[arg(long, value_enum, default_value_t = PolicyName::Realistic)]
     policy: PolicyName,
-    /// How long every answer takes, in milliseconds, or a device's receipt on average; with --kills the default leaves time for them
+    /// Response time in milliseconds, or the mean delay of a device's receipt; with --kills the default leaves time for them
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
-    /// Where the server keeps everything: in its file, or in a PostgreSQL server that is started for the demo
+    /// The store of the server: its file, or a PostgreSQL server started for the demo
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite, conflicts_with = "gateway")]
     store: StoreName,
-    /// Where it has the chunks that wait: sqlite, memory, postgres (with --store postgres), nats (a server that is started for the
-    /// demo) or the URL of a nats-server
+    /// The queue of waiting chunks: sqlite, memory, postgres (with --store postgres), nats (a server started for the demo) or the URL of a
+    /// nats-server
     #[arg(long, default_value = "sqlite", value_name = "QUEUE", conflicts_with = "gateway")]
     queue: StageQueue,
-    /// Use sinks instead of emulators; a sink answers every push with success, and only counts
+    /// Use sinks instead of emulators; a sink responds to every push with success, and only counts
     #[arg(long, conflicts_with = "policy")]
     sinks: bool,
-    /// Stop when no delivery changed for this long
+    /// Stop if no delivery changed for this time
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PolicyName {
-    /// A few dead tokens, a few passing errors
+    /// A few dead tokens, a few temporary errors
     Realistic,
     /// Success, always
     AcceptAll,
@@ -100,7 +100,7 @@ impl From<PolicyName> for AnswerPolicy {
 }
 
 impl DemoArgs {
-    /// Runs the demo; the exit code says whether the proof holds.
+    /// Runs the demo; the exit code is 0 if the proof holds.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let reporter = on_the_terminal();

@@ -1,4 +1,4 @@
-//! `stentor device`: register, import, look up.
+//! `stentor device`: registration, import, queries, and this machine as a device.
 
 use crate::client::{ApiClient, read_key, segment};
 use crate::connection::ConnectionArgs;
@@ -21,7 +21,7 @@ use tokio_util::io::ReaderStream;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Register devices and look after them
+/// Register and manage devices
 #[derive(Debug, Args)]
 pub(crate) struct DeviceArgs {
     #[command(flatten)]
@@ -32,12 +32,12 @@ pub(crate) struct DeviceArgs {
 
 #[derive(Debug, Subcommand)]
 enum DeviceCommand {
-    /// Register one device; doing it again changes nothing
+    /// Register one device; repeating it changes nothing
     #[command(
         after_help = "Example:\n  stentor device register --platform android --token \"$TOKEN\" --topic news"
     )]
     Register(RegistrationArgs),
-    /// Import devices from NDJSON or CSV; running it again is harmless
+    /// Import devices from NDJSON or CSV; repeating it is harmless
     #[command(after_help = "\
 Examples:
   stentor device import devices.ndjson
@@ -64,7 +64,7 @@ Examples:
   stentor device list --provider fcm --limit 20
   stentor device list --state retired")]
     List(DeviceListArgs),
-    /// Show what was sent to a device and what became of it
+    /// Show the messages to a device and their outcomes
     #[command(after_help = "Example:\n  stentor device deliveries dev_…")]
     Deliveries {
         /// The device
@@ -76,7 +76,7 @@ Examples:
         #[arg(long)]
         before: Option<String>,
     },
-    /// Be a device of the gateway: register this machine, show its messages or hand them to a command
+    /// Run as a device of the gateway: register this machine, show its messages or pass them to a command
     #[command(after_help = "\
 Examples:
   stentor device run --server https://push.example.org --key \"$JOIN_KEY\" --topic news
@@ -100,16 +100,16 @@ A message is confirmed when it was shown and the command ended with 0.")]
 /// One registration.
 #[derive(Debug, Args)]
 struct RegistrationArgs {
-    /// The device's system
+    /// The platform of the device
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS))]
     platform: String,
     /// The push token
     #[arg(long)]
     token: String,
-    /// The push service; the platform's usual one when not given
+    /// The push service; by default the usual one of the platform
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS))]
     provider: Option<String>,
-    /// Whose device it is (your own id of the user)
+    /// The user of the device (your own id)
     #[arg(long)]
     user: Option<String>,
     /// The user's language
@@ -126,38 +126,38 @@ struct RegistrationArgs {
     topics: Vec<String>,
 }
 
-/// What this machine is as a device.
+/// Options of this machine as a device.
 #[derive(Debug, Args)]
 struct DeviceRunArgs {
-    /// The folder in which it remembers who it is
+    /// The folder of the device's state
     #[arg(long, env = "STENTOR_DEVICE_DIR", default_value = "stentor-device", value_name = "DIR")]
     folder: PathBuf,
-    /// Whose device it is (your own id of the user), told when it registers
+    /// The user of the device (your own id), sent at registration
     #[arg(long)]
     user: Option<String>,
-    /// What the app's backend has signed, by which it vouches for user, tags and private topics
+    /// A token signed by the app's backend, which vouches for user, tags and private topics
     #[arg(long, env = "STENTOR_DEVICE_PROOF", value_name = "JWT")]
     proof: Option<String>,
-    /// A tag, told when it registers; may be repeated
+    /// A tag, sent at registration; may be repeated
     #[arg(long = "tag")]
     tags: Vec<String>,
-    /// A topic to subscribe to when it registers; may be repeated
+    /// A topic to subscribe to at registration; may be repeated
     #[arg(long = "topic")]
     topics: Vec<String>,
-    /// Tell the server keys of this machine: messages are sealed for them, by the app where it wants to, else by the server
+    /// Send encryption keys of this machine to the server: messages are encrypted for them, by the app if it does so, otherwise by the
+    /// server
     #[arg(long)]
     encrypt: bool,
-    /// A command of the shell that gets each message as JSON on its standard input
+    /// A shell command that gets each message as JSON on its standard input
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
-    /// A variable that the command gets of this program's environment, beside PATH, HOME, LANG and others that hold no secrets; may be
-    /// repeated
+    /// An environment variable that the command inherits, in addition to PATH, HOME, LANG and others without secrets; may be repeated
     #[arg(long, value_name = "NAME", requires = "exec")]
     exec_env: Vec<String>,
-    /// Print notifications even where a desktop could show them
+    /// Print notifications even if a desktop could show them
     #[arg(long)]
     no_desktop: bool,
-    /// End after so many messages
+    /// End after this number of messages
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
@@ -165,16 +165,16 @@ struct DeviceRunArgs {
 /// A message of this machine.
 #[derive(Debug, Args)]
 struct DeviceSendArgs {
-    /// The folder in which this machine remembers who it is
+    /// The folder of the device's state
     #[arg(long, env = "STENTOR_DEVICE_DIR", default_value = "stentor-device", value_name = "DIR")]
     folder: PathBuf,
-    /// What it says: NAME=VALUE, or NAME alone for an empty value
+    /// The content: NAME=VALUE, or NAME alone for an empty value
     #[arg(required = true, value_name = "NAME=VALUE")]
     data: Vec<String>,
-    /// How long it may wait for the app
+    /// The longest time to wait for the app
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
-    /// Its name: sent twice under the same one it is the same message
+    /// The message's key: a message sent twice under the same key is the same message
     #[arg(long, value_name = "NAME")]
     id: Option<String>,
 }
@@ -184,7 +184,7 @@ struct DeviceSendArgs {
 struct DeviceImportArgs {
     /// The file; `-` reads standard input
     file: PathBuf,
-    /// The format; by the file's name when not given
+    /// The format; by default from the file's name
     #[arg(long, value_enum, ignore_case = true)]
     format: Option<FormatName>,
     /// Check every line and register nothing
@@ -192,7 +192,7 @@ struct DeviceImportArgs {
     dry_run: bool,
 }
 
-/// What an import file looks like.
+/// The format of an import file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormatName {
     /// One JSON object per line
@@ -210,16 +210,16 @@ struct DeviceListArgs {
     /// Continue after the previous page; the value is its `next`
     #[arg(long)]
     after: Option<String>,
-    /// Only of this push service
+    /// Only devices of this push service
     #[arg(long)]
     provider: Option<String>,
-    /// Only of this user
+    /// Only devices of this user
     #[arg(long)]
     user: Option<String>,
-    /// Only with this tag
+    /// Only devices with this tag
     #[arg(long)]
     tag: Option<String>,
-    /// Only in this state; `retired` are those whose tokens are dead
+    /// Only devices in this state; `retired` means a dead token
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::DEVICE_STATES))]
     state: Option<String>,
 }
@@ -366,7 +366,7 @@ impl DeviceListArgs {
     }
 }
 
-/// Lists devices of which some are retired, with when and why.
+/// Lists devices with the time and reason of their retirement, for lists that include retired ones.
 fn with_reasons(devices: &Value) -> String {
     let rows = devices.as_array().into_iter().flatten().map(|one| {
         let [id, provider, hint, user, state] =
@@ -431,7 +431,7 @@ fn counted(reader: impl tokio::io::AsyncRead + Send + 'static, counter: &Arc<Ato
     use futures_util::TryStreamExt;
     let counter = Arc::clone(counter);
     let count = move |bytes: &bytes::Bytes| {
-        // A number for the progress only: no other memory is read by it.
+        // `Relaxed`: the count is for the progress only, and no other memory depends on it.
         counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     };
     Body::wrap_stream(ReaderStream::with_capacity(reader, 64 * 1024).inspect_ok(count))

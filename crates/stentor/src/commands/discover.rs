@@ -1,4 +1,4 @@
-//! `stentor discover`: which servers there are, and what each says of itself.
+//! `stentor discover`: finds servers and shows their self-descriptions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const DOCUMENT_MAX_BYTES: usize = 64 * 1024;
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const SEARCH_MAX_SECONDS: u64 = 600;
 
-/// Find servers on the local network, or read what one says of itself; no key is needed
+/// Find servers on the local network, or show the self-description of one; no key is needed
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,25 +27,25 @@ Examples:
   stentor discover --fingerprint kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
   stentor discover --ca ca.pem                      # servers with certificates of an authority of your own
 
-Each service document is read in its signed form and its signature is checked; what does not hold is told and left out. The
-signature tells that it is the same server as before, not who runs it: keep the fingerprint.")]
+Each service document is read in its signed form and its signature is checked. A document with a wrong signature is reported
+and left out. The signature proves that the server is the same as before, not who runs it: keep the fingerprint.")]
 pub(crate) struct DiscoverArgs {
-    /// Ask this server instead of the network
+    /// Query this server instead of the network
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// How long to look, in seconds
+    /// Duration of the search, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=SEARCH_MAX_SECONDS))]
     timeout: u64,
-    /// Only the server whose key has this thumbprint
+    /// Only the server with this thumbprint of its key
     #[arg(long, value_name = "FINGERPRINT")]
     fingerprint: Option<String>,
-    /// A PEM file with the authorities that servers with TLS must be certified by, in place of those of the system
+    /// A PEM file with the authorities that are trusted for servers with TLS, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 
 impl DiscoverArgs {
-    /// Finds them; fails when there is none.
+    /// Finds servers; fails if there is none.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let http = self.http()?;
         let mut servers = Vec::new();
@@ -72,7 +72,7 @@ impl DiscoverArgs {
         Ok(http.tls_certs_only(authorities).build()?)
     }
 
-    /// Lists addresses, each with the fingerprint that its document must have.
+    /// Lists addresses, each with the expected fingerprint of its document.
     async fn candidates(&self) -> anyhow::Result<Vec<(String, Option<String>)>> {
         if let Some(url) = &self.url {
             return Ok(vec![(url.trim_end_matches('/').to_owned(), self.fingerprint.clone())]);
@@ -115,7 +115,7 @@ async fn text_of(mut response: Response) -> anyhow::Result<String> {
     String::from_utf8(text).context("the document is no text")
 }
 
-/// Returns a face with its whole address: a path belongs to the URL, a port to its host.
+/// Returns a face with its complete address: a path is relative to the URL, a port to its host.
 fn face_at(url: &str, face: &Value) -> Option<Value> {
     let address = match face["port"].as_u64() {
         Some(port) => {

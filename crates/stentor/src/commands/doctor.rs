@@ -1,4 +1,4 @@
-//! `stentor doctor`: looks at everything that a server needs and says what to do about it.
+//! `stentor doctor`: checks everything that a server needs and gives advice.
 
 mod checks;
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_node::Depth;
 
-/// Check database, queue, credentials, clock, file limits and free disk, and say what to do
+/// Check database, queue, credentials, clock, file limits and free disk, and give advice
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,8 +19,8 @@ Examples:
   stentor doctor --data-dir /var/lib/stentor --server http://127.0.0.1:8686
   stentor doctor --deep
 
-Reads every page of the database and the queue, also while a server uses them. It writes nothing and blocks nobody, but the
-write-ahead log grows while it reads. It does not see a changed value in a page that is otherwise valid.
+Reads every page of the database and the queue, also while a server uses them. It writes nothing and blocks no other process, but
+the write-ahead log grows while it reads. It does not detect a changed value in a page that is otherwise valid.
 
 Exits 0 when nothing is broken; warnings do not count as broken.")]
 pub(crate) struct DoctorArgs {
@@ -29,10 +29,10 @@ pub(crate) struct DoctorArgs {
     /// Also compare every index with its table; takes several times as long
     #[arg(long)]
     deep: bool,
-    /// The server's configuration file; it may name the file of the key that seals credentials
+    /// The server's configuration file; it may name the file with the sealing key of credentials
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
-    /// Where a nats-server tells of itself (its http port), to see whether it keeps what it acknowledges
+    /// The monitoring URL of a nats-server (its http port), to check whether acknowledged data is on its disk
     #[arg(long, value_name = "URL")]
     nats_monitor: Option<String>,
 }

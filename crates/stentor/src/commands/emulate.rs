@@ -1,4 +1,4 @@
-//! `stentor emulate`: the other side of a push service, on this machine.
+//! `stentor emulate`: emulators of push services on this machine.
 
 mod devices;
 mod options;
@@ -19,7 +19,7 @@ use stentor_emulators::{
     Policy, VendorOptions,
 };
 
-/// Run an emulator of a push service until it is asked to end
+/// Run an emulator of a push service until it is terminated
 #[derive(Debug, Args)]
 pub(crate) struct EmulateArgs {
     #[command(subcommand)]
@@ -61,7 +61,7 @@ Examples:
 App servers log in with any sender id and key, unless the settings file names some.
 --streams is how many messages a connection may have without an answer")]
     Ccs(CcsArgs),
-    /// A sink for either service: answers 200 to everything, to measure a sender
+    /// A sink for either service: responds with 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
   stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
@@ -69,7 +69,7 @@ Examples:
     Sink(sink::SinkOptions),
 }
 
-/// How the emulator of FCM is started.
+/// Options of the emulator of FCM.
 #[derive(Debug, Args)]
 struct FcmArgs {
     #[command(flatten)]
@@ -78,25 +78,25 @@ struct FcmArgs {
     devices: DeviceOptions,
 }
 
-/// How the emulator of GCM is started.
+/// Options of the emulator of GCM.
 #[derive(Debug, Args)]
 struct GcmArgs {
     #[command(flatten)]
     emulator: EmulatorOptions,
-    /// Charge so many bytes for each message beside its data's keys and values
+    /// Charge this number of bytes for each message in addition to its data's keys and values
     #[arg(long, value_name = "N")]
     data_overhead_bytes: Option<usize>,
 }
 
-/// How the emulator of CCS is started.
+/// Options of the emulator of CCS.
 #[derive(Debug, Args)]
 struct CcsArgs {
     #[command(flatten)]
     emulator: EmulatorOptions,
-    /// Which generation of the service it is
+    /// The generation of the service
     #[arg(long, value_enum)]
     generation: Option<CcsGenerationName>,
-    /// Charge so many bytes for each message beside its data's keys and values
+    /// Charge this number of bytes for each message in addition to its data's keys and values
     #[arg(long, value_name = "N")]
     data_overhead_bytes: Option<usize>,
 }
@@ -109,33 +109,33 @@ enum CcsGenerationName {
     Fcm,
 }
 
-/// How an emulator is started.
+/// Options of an emulator.
 #[derive(Debug, Args)]
 struct EmulatorOptions {
-    /// Where to listen; port 0 takes any free port
+    /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Where to listen for control and test devices, in plain HTTP
+    /// The address for control and test devices, in plain HTTP
     #[arg(long, value_name = "ADDRESS")]
     control: Option<SocketAddr>,
-    /// What to answer: a JSON object, or a file that holds one
+    /// The policy of responses: a JSON object, or a file with one
     #[arg(long, value_name = "FILE|JSON")]
     policy: Option<String>,
-    /// The file in which every token is counted; it stays when the emulator ends
+    /// The file with a counter for every token; it stays when the emulator ends
     #[arg(long, value_name = "FILE")]
     observer: Option<PathBuf>,
-    /// How many different tokens can be counted
+    /// Capacity for different tokens
     #[arg(long, value_name = "N")]
     capacity_tokens: Option<u64>,
     #[command(flatten)]
     tls: TlsOptions,
-    /// Makes random choices repeatable
+    /// Seed that makes random choices repeatable
     #[arg(long)]
     seed: Option<u64>,
-    /// How many requests a client may have open on one connection
+    /// Most open requests of a client on one connection
     #[arg(long, value_name = "N")]
     streams: Option<u32>,
-    /// Means nothing: scripts from when there were two engines may name one
+    /// Ignored: scripts written when there were two engines may name one
     #[arg(long, value_enum, hide = true)]
     engine: Option<EngineName>,
     #[command(flatten)]
@@ -255,7 +255,7 @@ impl EmulatorOptions {
         Ok(())
     }
 
-    /// Serves FCM before a gateway, whose devices get what is accepted.
+    /// Serves FCM with a gateway that delivers the accepted messages to its devices.
     async fn serve_before(
         &self,
         mut gateway: DeviceGateway,

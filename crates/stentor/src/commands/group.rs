@@ -7,7 +7,7 @@ use crate::output::{Output, cell, facts, listing, paged, table};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-/// Look after groups and their members
+/// Manage groups and their members
 #[derive(Debug, Args)]
 pub(crate) struct GroupArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ enum GroupCommand {
         /// The group
         group: String,
     },
-    /// Make a group; harmless when it exists
+    /// Create a group; harmless if it exists
     #[command(after_help = "Example:\n  stentor group create team")]
     Create {
         /// The group
@@ -48,7 +48,7 @@ enum GroupCommand {
     /// Add users and devices to a group
     #[command(after_help = "Example:\n  stentor group add team --user u1 --user u2 --device dev_…")]
     Add(MemberArgs),
-    /// Take users and devices out of a group
+    /// Remove users and devices from a group
     #[command(after_help = "Example:\n  stentor group remove team --user u1")]
     Remove(MemberArgs),
     /// Delete a group; its members stay
@@ -108,7 +108,7 @@ impl GroupArgs {
 impl MemberArgs {
     async fn change(self, client: &ApiClient, action: &str, output: Output) -> anyhow::Result<()> {
         if self.users.is_empty() && self.devices.is_empty() {
-            return Err(CommandFailure::usage("say who: --user or --device").into());
+            return Err(CommandFailure::usage("name the members: --user or --device").into());
         }
         let body = json!({"users": self.users, "devices": self.devices});
         let reply = client.post(&format!("{}/{action}", path(&self.group)), &body).await?;

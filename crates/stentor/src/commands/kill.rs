@@ -1,4 +1,4 @@
-//! `stentor kill`: campaigns while everything is killed and troubled that can be, and a proof at the end of each.
+//! `stentor kill`: campaigns under kills and injected faults, with a proof at the end of each.
 
 use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, line};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use stentor_stage::kill::{self, KillOptions, KillPhase, KillReport, PhaseReport};
 use stentor_terminal::demo_report::describe as describe_campaign;
 
-/// Kill processes, fill the disk, fail its syncs and turn the clock while campaigns run, and prove that nothing was lost
+/// Kill processes, fill the disk, fail its syncs and shift the clock while campaigns run, and prove that nothing was lost
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,23 +29,23 @@ Each phase is a campaign of its own, with the proof of `stentor demo --kills`:
                how many deliveries a crash leaves in doubt when no push service is slow
   disk-full    the data directory is a tmpfs of its own that is filled while the campaign runs (needs root)
   fsync-error  strace makes every sync of the running server fail for a while (needs strace)
-  clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
-  gateway      the server is killed K times while at most 20,000 devices of its own gateway are connected and confirm what
-               they get; the proof is that of `stentor demo --gateway`
-The three phases of trouble kill nothing and have at most 20,000 devices. Meanwhile messages are sent to the server: it must
-keep each one that it accepts, and may refuse the others with 503. A phase that this machine cannot run is skipped with its
-reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
+  clock-jump   the server's clock jumps an hour ahead, an hour behind, and back (needs libfaketime)
+  gateway      the server is killed K times while at most 20,000 devices of its own gateway are connected and confirm their
+               messages; the proof is that of `stentor demo --gateway`
+The phases disk-full, fsync-error and clock-jump kill nothing and have at most 20,000 devices. During them messages are sent to
+the server: it must keep each message that it accepts, and may refuse the others with 503. A phase that this machine cannot run
+is skipped with its reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
 pub(crate) struct KillArgs {
-    /// How many devices: half through FCM, half through APNs
+    /// Number of devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
     devices: u64,
-    /// How often the server is killed, an emulator is killed, and both emulators are stopped
+    /// Number of kills of the server, of kills of an emulator, and of pauses of both emulators
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=300))]
     kills: u32,
     /// Only these phases
     #[arg(long, value_delimiter = ',', value_name = "PHASE", value_parser = one_of(&KillPhase::ALL, KillPhase::word, KillPhase::meaning))]
     only: Vec<KillPhase>,
-    /// Makes tokens, answers and the times of kills repeatable
+    /// Seed that makes tokens, responses and the times of kills repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
     /// Also write the report to this file
@@ -54,7 +54,7 @@ pub(crate) struct KillArgs {
 }
 
 impl KillArgs {
-    /// Runs it; the exit code says whether the proofs hold.
+    /// Runs it; the exit code is 0 if the proofs hold.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         crate::process::raise_file_limit();
@@ -67,7 +67,7 @@ impl KillArgs {
         };
         let object = report.object(self.seed);
         let written = self.out.as_deref().map(|path| write(path, &object)).transpose();
-        // What was found is told first: it may have taken hours.
+        // The results are shown before an error of the file: they may have taken hours.
         output.result(&object, || describe(&report))?;
         if let Some(path) = written?.filter(|_| !output.is_json()) {
             line(&format!("\nreport: {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! `stentor lab`: starts the laboratory, a program of its own beside this one.
+//! `stentor lab`: starts the laboratory, a separate program beside this one.
 
 use crate::failure::CommandFailure;
 use anyhow::Context;
@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use stentor_stage::programs::Program;
 
-/// Measure: the sender, the pipeline, and published studies
+/// Measure the sender, the pipeline, and published studies
 #[derive(Debug, Args)]
 #[command(
     disable_help_flag = true,
@@ -24,17 +24,17 @@ pub(crate) struct LabArgs {
 }
 
 impl LabArgs {
-    /// Returns the words of a command that this program has itself, which had its name below `lab` before.
+    /// Returns the words of a command that this program has itself, but that was below `lab` before.
     pub(crate) fn own(&self) -> Option<&[OsString]> {
         self.words.first().is_some_and(|word| word == "kill").then_some(&self.words)
     }
 
-    /// Whether the words for the laboratory ask for JSON.
+    /// Returns true if the words for the laboratory request JSON.
     pub(crate) fn asks_for_json(&self) -> bool {
         self.words.iter().any(|word| word == "--json")
     }
 
-    /// Becomes the laboratory; returns only where that fails.
+    /// Replaces this process by the laboratory; returns only on failure.
     pub(crate) fn exec(&self, json: bool) -> anyhow::Error {
         let program = match Program::Laboratory.find() {
             Ok(program) => program,
@@ -46,7 +46,7 @@ impl LabArgs {
     }
 }
 
-/// Asks the laboratory for the list of its commands. Without a laboratory there are none.
+/// Queries the laboratory for the list of its commands. Without a laboratory the list is empty.
 pub(super) fn commands() -> anyhow::Result<Vec<Value>> {
     let Ok(program) = Program::Laboratory.find() else { return Ok(Vec::new()) };
     let output = Command::new(program).args(["--json", "commands"]).output();

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_server::words;
 
-/// Send messages and look after them
+/// Send and manage messages
 #[derive(Debug, Args)]
 pub(crate) struct MessageArgs {
     #[command(flatten)]
@@ -41,7 +41,7 @@ Examples:
         /// The message
         message: String,
     },
-    /// List the devices of a message's audience and what became of each
+    /// List the devices of a message's audience with the outcome for each
     #[command(after_help = "\
 Examples:
   stentor message deliveries msg_… --state rejected
@@ -49,7 +49,7 @@ Examples:
     Deliveries {
         /// The message
         message: String,
-        /// Only in this state
+        /// Only deliveries in this state
         #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::DELIVERY_STATES))]
         state: Option<String>,
         /// The most deliveries to show
@@ -84,7 +84,7 @@ struct SendArgs {
     /// Validate, count the audience, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Makes this command safe to repeat
+    /// The idempotency key, which makes this command safe to repeat
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Watch until the last delivery has ended
@@ -92,7 +92,7 @@ struct SendArgs {
     watch: bool,
 }
 
-/// Whom a message is for and what it says.
+/// The target and the content of a message.
 #[derive(Debug, Args)]
 pub(super) struct ContentArgs {
     #[command(flatten)]
@@ -100,22 +100,22 @@ pub(super) struct ContentArgs {
     /// Start exactly on time; otherwise messages due on a full minute start some seconds later
     #[arg(long)]
     exact: bool,
-    /// The title that people see
+    /// The visible title
     #[arg(long)]
     title: Option<String>,
-    /// The text that people see
+    /// The visible text
     #[arg(long)]
     body: Option<String>,
-    /// An image that people see
+    /// The URL of a visible image
     #[arg(long, value_name = "URL")]
     image: Option<String>,
     /// Data for the app; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     data: Vec<(String, String)>,
-    /// How urgent it is
+    /// The urgency
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PRIORITIES))]
     priority: Option<String>,
-    /// How long it may wait, in seconds
+    /// The longest waiting time, in seconds
     #[arg(long, value_name = "SECONDS")]
     ttl_seconds: Option<u64>,
     /// A newer message with the same key replaces an older one that is still waiting
@@ -128,7 +128,7 @@ pub(super) struct ContentArgs {
     file: Option<PathBuf>,
 }
 
-/// Whom a message is for.
+/// The target of a message.
 #[derive(Debug, Args)]
 #[group(required = false, multiple = true)]
 struct TargetArgs {
@@ -138,10 +138,10 @@ struct TargetArgs {
     /// To a push token; needs --platform
     #[arg(long, value_name = "TOKEN", requires = "platform")]
     token: Option<String>,
-    /// The system of the token's device
+    /// The platform of the token's device
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS), requires = "token")]
     platform: Option<String>,
-    /// The push service of the token; the platform's usual one when not given
+    /// The push service of the token; by default the usual one of the platform
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS), requires = "token")]
     provider: Option<String>,
     /// To all devices of a user
@@ -153,7 +153,7 @@ struct TargetArgs {
     /// To all devices that subscribe to a topic
     #[arg(long)]
     topic: Option<String>,
-    /// To all devices whose topics fulfil a condition
+    /// To all devices with topics that satisfy a condition
     #[arg(long)]
     condition: Option<String>,
     /// To every device of the app
@@ -233,7 +233,7 @@ impl ContentArgs {
             return Ok(request);
         }
         let sentence =
-            "say whom it is for: --device, --token, --user, --group, --topic, --condition or --everyone";
+            "name the target: --device, --token, --user, --group, --topic, --condition or --everyone";
         Err(CommandFailure::usage(sentence).into())
     }
 

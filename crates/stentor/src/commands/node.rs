@@ -5,7 +5,7 @@ use crate::output::{Output, cell, listing, table};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-/// Show the servers that use the store together
+/// Show the servers that share the store
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
     #[command(flatten)]
@@ -16,7 +16,7 @@ pub(crate) struct NodeArgs {
 
 #[derive(Debug, Subcommand)]
 enum NodeCommand {
-    /// List the servers with their roles and versions, and what rests at each
+    /// List the servers with their roles, versions and parked lanes
     #[command(after_help = "\
 Examples:
   stentor node list
@@ -36,7 +36,7 @@ impl NodeArgs {
     }
 }
 
-/// Lays out the servers, and below them the lanes that rest.
+/// Formats the servers, and below them the parked lanes.
 fn shown(nodes: &Value) -> String {
     let fields = ["instance", "host", "roles", "version", "schema_version", "silent_ms", "fires", "answers"];
     let servers = listing(nodes, fields);

@@ -1,4 +1,4 @@
-//! `stentor schedule`: messages that recur.
+//! `stentor schedule`: recurring messages.
 
 use super::message::ContentArgs;
 use crate::client::{ApiClient, segment};
@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stentor_server::words;
 
-/// Send messages again and again
+/// Send recurring messages
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArgs {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(crate) struct ScheduleArgs {
 
 #[derive(Debug, Subcommand)]
 enum ScheduleCommand {
-    /// Make a schedule
+    /// Create a schedule
     #[command(after_help = "\
 Example:
   stentor schedule create --cron \"0 9 * * 1-5\" --time-zone Europe/Rome --topic news --title \"Good morning\"")]
@@ -28,7 +28,7 @@ Example:
     /// List the schedules
     #[command(after_help = "Example:\n  stentor schedule list")]
     List,
-    /// Show one schedule and its next instants
+    /// Show one schedule and its next occurrences
     #[command(after_help = "Example:\n  stentor schedule show sch_…")]
     Show {
         /// The schedule
@@ -46,7 +46,7 @@ Example:
         /// The schedule
         schedule: String,
     },
-    /// End a schedule for good
+    /// Cancel a schedule permanently
     #[command(after_help = "Example:\n  stentor schedule cancel sch_…")]
     Cancel {
         /// The schedule
@@ -54,22 +54,22 @@ Example:
     },
 }
 
-/// A schedule to be made.
+/// A new schedule.
 #[derive(Debug, Args)]
 struct CreateArgs {
     /// The app's name
     #[arg(long)]
     name: Option<String>,
-    /// When: minute, hour, day of month, month, day of week
+    /// The cron pattern: minute, hour, day of month, month, day of week
     #[arg(long, value_name = "CRON")]
     cron: String,
-    /// Whose clock the cron line means
+    /// The time zone of the cron pattern
     #[arg(long, default_value = "UTC", value_name = "ZONE")]
     time_zone: String,
     /// The instant after which it ends (RFC 3339)
     #[arg(long, value_name = "INSTANT")]
     until: Option<String>,
-    /// What happens to instants that passed while the server was down
+    /// The treatment of occurrences missed while the server was down
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::CATCH_UPS))]
     catch_up: Option<String>,
     #[command(flatten)]

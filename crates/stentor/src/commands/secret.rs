@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use stentor_node::{Rotation, Sealing, rotate};
 
-/// Look after the key that seals credentials at rest
+/// Manage the key that seals credentials at rest
 #[derive(Debug, Args)]
 pub(crate) struct SecretArgs {
     #[command(flatten)]
@@ -18,7 +18,7 @@ pub(crate) struct SecretArgs {
 
 #[derive(Debug, Subcommand)]
 enum SecretCommand {
-    /// Show which keys seal the credentials, and whether they are available
+    /// Show the keys that seal the credentials, and their availability
     #[command(after_help = "\
 Examples:
   stentor secret show
@@ -38,10 +38,10 @@ STENTOR__SECRETS__KEY, write a new key before the old one and start the server."
     Rotate,
 }
 
-/// Where the data and the key are.
+/// The locations of the data and the key.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SealingKeyArgs {
-    /// The server's configuration file, which may say where the key is
+    /// The server's configuration file, which may name the file of the key
     #[arg(long, global = true, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
     /// The data directory; overrides the configuration

@@ -30,18 +30,17 @@ pub(crate) struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
-    /// Where the data lives
+    /// The data directory
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Where to listen; port 0 takes any free port and writes it to listen.addr in the data directory
+    /// The address to listen on; port 0 selects a free port and writes it to listen.addr in the data directory
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Where to listen for the raw socket, which is off otherwise; port 0 takes any free port and writes it to socket.addr in
-    /// the data directory
+    /// The address of the raw socket, which is off by default; port 0 selects a free port and writes it to socket.addr in the data
+    /// directory
     #[arg(long, value_name = "ADDRESS")]
     socket_listen: Option<SocketAddr>,
-    /// What this server does, where several share a PostgreSQL database: api, scheduler, producer, consumer, gateway; all of it
-    /// when none is named
+    /// The roles of this server if several share a PostgreSQL database: api, scheduler, producer, consumer, gateway; all by default
     #[arg(long = "role", value_name = "ROLE", value_delimiter = ',')]
     roles: Vec<NodeRole>,
     /// Allow credentials to use addresses in this network: one like 10.1.0.0/16, `loopback` or `private`; adds to
@@ -56,7 +55,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Serves until asked to end.
+    /// Serves until the process receives a signal to end.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         if self.end_with_parent {
             process::end_with_parent();
@@ -82,7 +81,7 @@ impl ServeArgs {
         }
         let _announcement = self.announce.then(|| announced(&server)).flatten();
         if let Err(error) = output.result(&facts, || describe(&facts)) {
-            // A full disk under standard output is no reason not to serve.
+            // A full disk behind standard output must not prevent serving.
             note(&format!("stentor: standard output cannot be written: {error}"));
         }
         server
@@ -114,7 +113,7 @@ impl ServeArgs {
     }
 }
 
-/// Announces the server; one that cannot be announced serves all the same.
+/// Announces the server; a failure does not prevent serving.
 fn announced(server: &app::BuiltServer) -> Option<Announcement> {
     let announcement = server.announce();
     announcement.inspect_err(|error| note(&format!("stentor: the server is not announced: {error}"))).ok()
@@ -125,7 +124,7 @@ fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            // A reload that is already waiting will see this one's changes too.
+            // A pending reload will include this one's changes.
             let _ = sender.try_send(());
         }
     });

@@ -1,4 +1,4 @@
-//! `stentor store`: backups of what a server keeps, copies into another engine, and steps of the schema.
+//! `stentor store`: backups of a server's data, copies into another engine, and steps of the schema.
 
 mod copying;
 mod migration;
@@ -15,10 +15,10 @@ use stentor_node::{BackupManifest, Depth, Sealing, back_up, check_backup, restor
 use stentor_server::app::AppError;
 use stentor_server::config::Config;
 
-/// How often a running backup is looked at.
+/// Interval of polling a running backup.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Back up what a server keeps, put it back, or move it into another engine
+/// Back up a server's data, restore it, or move it into another engine
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
@@ -34,7 +34,7 @@ Examples:
   stentor store backup /backups/2026-11-25 --config stentor.toml --json
 
 Copies the database and key.pepper, and writes backup.json with their sizes and BLAKE3 hashes last: a folder without it is no
-backup. Nobody waits for a backup, but the write-ahead log of a running server grows until it has ended, and the disk needs room for a copy.
+backup. A backup blocks no request, but the write-ahead log of a running server grows until it has ended, and the disk needs room for a copy.
 The key that seals credentials is not copied: keep it apart (docs/operations.md).")]
     Backup {
         /// The folder, new or empty
@@ -42,7 +42,7 @@ The key that seals credentials is not copied: keep it apart (docs/operations.md)
         #[command(flatten)]
         place: DataArgs,
     },
-    /// Compare a backup with its hashes and read its database through
+    /// Compare a backup with its hashes and read its whole database
     #[command(after_help = "\
 Examples:
   stentor store check /backups/2026-11-25
@@ -56,13 +56,14 @@ Exits 1 when anything is missing, different or damaged.")]
         #[arg(long)]
         deep: bool,
     },
-    /// Check a backup and put it into a data directory that has no database; the server must be stopped
+    /// Check a backup and restore it into a data directory without a database; the server must be stopped
     #[command(after_help = "\
 Example:
   stentor store restore /backups/2026-11-25 --data-dir /var/lib/stentor
 
-What was waiting or being sent when the backup was made is sent again by the next start: devices may get it twice, and what was
-accepted later is not known. Put the key that seals credentials back as well, or set the credentials again.")]
+After the next start the server sends all deliveries again that were queued or being sent at the time of the backup, so devices may get
+them twice. The restored server does not know messages that were accepted after the backup. Put the key that seals credentials back as
+well, or set the credentials again.")]
     Restore {
         /// The folder of the backup
         folder: PathBuf,
@@ -73,7 +74,7 @@ accepted later is not known. Put the key that seals credentials back as well, or
     Migrate(migration::MigrateArgs),
 }
 
-/// Where a server keeps its data.
+/// The location of a server's data.
 #[derive(Debug, Args)]
 struct DataArgs {
     /// The server's configuration file
@@ -125,7 +126,7 @@ impl StoreArgs {
     }
 }
 
-/// Makes a backup and shows how much of it is written.
+/// Makes a backup and shows its progress.
 async fn with_progress(config: Config, folder: PathBuf) -> anyhow::Result<BackupManifest> {
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     let copy = store_file(&folder);

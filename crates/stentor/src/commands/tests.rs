@@ -31,13 +31,13 @@ fn every_example_can_be_pasted_into_an_interactive_shell() {
     walk(&tree(), "", &mut |path, command| {
         let shown = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         for example in shown.lines().filter(|line| line.starts_with("  ") && line.contains("stentor ")) {
-            // Between double quotes it would be taken for a word of the history.
+            // Between double quotes an exclamation mark would trigger history expansion.
             let outside_single = example.split('\'').step_by(2).collect::<String>();
             let is_history = outside_single.contains('!')
                 || example.split('"').skip(1).step_by(2).any(|text| text.contains('!'));
             assert!(!is_history, "{path}: {example}");
             let read = std::process::Command::new("bash").args(["-n", "-c", example]).output();
-            // Without a bash there is nothing to ask.
+            // Without a bash the check is skipped.
             assert!(read.as_ref().map_or(true, |read| read.status.success()), "{path}: {example}: {read:?}");
             checked += 1;
         }

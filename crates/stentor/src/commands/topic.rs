@@ -6,10 +6,10 @@ use crate::output::{Output, cell, facts, listing};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-/// The most that the API takes at once.
+/// Most devices that the API accepts in one request.
 const DEVICES_PER_REQUEST: usize = 1000;
 
-/// Look after topics and their subscriptions
+/// Manage topics and their subscriptions
 #[derive(Debug, Args)]
 pub(crate) struct TopicArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ enum TopicCommand {
         /// The topic
         topic: String,
     },
-    /// Subscribe devices; a topic begins with its first subscription
+    /// Subscribe devices; a topic is created with its first subscription
     #[command(after_help = "Example:\n  stentor topic subscribe news dev_… dev_…")]
     Subscribe {
         /// The topic

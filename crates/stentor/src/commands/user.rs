@@ -6,7 +6,7 @@ use crate::output::{Output, facts, listing, paged};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-/// Look after users, known by the app's own ids
+/// Manage users, known by the app's own ids
 #[derive(Debug, Args)]
 pub(crate) struct UserArgs {
     #[command(flatten)]
@@ -33,13 +33,13 @@ enum UserCommand {
         /// The user
         user: String,
     },
-    /// Make a user known; registering a device with a user does the same
+    /// Create a user; registering a device with a user does the same
     #[command(after_help = "Example:\n  stentor user create u1")]
     Create {
         /// The user
         user: String,
     },
-    /// Forget a user; the devices stay, without owner
+    /// Delete a user; their devices stay, without an owner
     #[command(after_help = "Example:\n  stentor user delete u1")]
     Delete {
         /// The user

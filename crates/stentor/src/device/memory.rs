@@ -1,4 +1,4 @@
-//! What a device remembers from one run to the next, in one file that only its owner may read.
+//! The state that a device keeps between runs, in one file that only its owner may read.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,31 +11,31 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use stentor_gateway::web_push::PushKeyPair;
 
-/// Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed.
+/// Number of remembered messages, to detect repeats; larger than a server's number of unconfirmed messages.
 const SEEN_MAX_COUNT: usize = 1_024;
 const FILE: &str = "device.json";
-/// The time for which a device's former identity is kept after the server has said that it does not know it.
+/// Time for which a device's former identity is kept after the server has reported it as unknown.
 const FORMER_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
 const FORMER_MAX_COUNT: usize = 8;
 const FORMER_PREFIX: &str = "former-";
 
-/// What a device proves itself with, and what it has got.
+/// A device's identity and the messages that it has received.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DeviceMemory {
-    /// Where it connects to.
+    /// The URL of the server.
     pub(crate) server: String,
     /// Its id.
     pub(crate) device: String,
-    /// Its address.
+    /// Its push token.
     pub(crate) token: String,
-    /// Proves that it is itself.
+    /// Its secret, which authenticates it.
     pub(crate) secret: String,
-    /// When it got its token, in seconds since 1970.
+    /// Time at which it got its token, in seconds since 1970.
     pub(crate) token_since: u64,
-    /// What opens the messages that are sealed for it.
+    /// The keys that decrypt its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<KeysRecord>,
-    /// When the server first said that it does not know the device, in seconds since 1970; 0 where it knows it.
+    /// Time at which the server first reported the device as unknown, in seconds since 1970; 0 if the server knows it.
     #[serde(default)]
     pub(crate) refused_since: u64,
     seen: VecDeque<String>,
@@ -46,13 +46,13 @@ pub(crate) struct DeviceMemory {
 pub(crate) struct KeysRecord {
     private: String,
     auth: String,
-    /// Whether the server has confirmed that it seals for them.
+    /// True if the server has confirmed that it encrypts for these keys.
     #[serde(rename = "is_told")]
     pub(crate) is_confirmed: bool,
 }
 
 impl KeysRecord {
-    /// Makes new keys, which the server has not been told of.
+    /// Generates new keys, which the server does not know yet.
     pub(crate) fn generate() -> anyhow::Result<Self> {
         let (private, auth) = PushKeyPair::generate()?.secrets()?;
         Ok(Self { private, auth, is_confirmed: false })
@@ -65,7 +65,7 @@ impl KeysRecord {
 }
 
 impl DeviceMemory {
-    /// Starts with what a registration gave.
+    /// Creates the state from the result of a registration.
     pub(crate) fn new(server: &str, joined: &Joined, now: u64) -> Self {
         let Joined { device, token, secret } = joined.clone();
         Self {
@@ -80,36 +80,36 @@ impl DeviceMemory {
         }
     }
 
-    /// Takes a new token over.
+    /// Applies a renewed token.
     pub(crate) fn renew(&mut self, joined: Joined, now: u64) {
         (self.token, self.secret, self.token_since) = (joined.token, joined.secret, now);
     }
 
-    /// Reads what a folder remembers; nothing where no device has run yet.
+    /// Reads the state from a folder; `None` if no device has run there yet.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = file(folder);
         match fs::read(&path) {
             Ok(bytes) => {
                 let read = serde_json::from_slice(&bytes);
                 read.map(Some)
-                    .with_context(|| format!("{} cannot be read: remove it to register anew", path.display()))
+                    .with_context(|| format!("{} cannot be read: remove it to register again", path.display()))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| path.display().to_string()),
         }
     }
 
-    /// Keeps it: on disk when this returns, and never half of it.
+    /// Writes the state atomically; it is on disk when this returns.
     pub(crate) fn keep(&self, folder: &Path) -> anyhow::Result<()> {
         write(&file(folder), &serde_json::to_vec(self)?)
     }
 
-    /// Returns whether the server has not known the device for so long that it never will.
+    /// Returns true if the server has not known the device for too long to know it again.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         self.refused_since > 0 && now.saturating_sub(self.refused_since) > FORMER_LIFE.as_secs()
     }
 
-    /// Remembers under another name who the device was. The oldest ones are kept.
+    /// Stores the identity as a former one. Beyond the limit the oldest ones are kept.
     pub(crate) fn keep_former(&self, folder: &Path, now: u64) -> anyhow::Result<()> {
         let name: String =
             self.device.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect();
@@ -119,7 +119,7 @@ impl DeviceMemory {
         Ok(fs::remove_file(file(folder))?)
     }
 
-    /// Lists who the device was, the oldest first; what is over is removed.
+    /// Lists the former identities, the oldest first; expired ones are removed.
     pub(crate) fn former(folder: &Path, now: u64) -> anyhow::Result<Vec<(PathBuf, Self)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -138,12 +138,12 @@ impl DeviceMemory {
         Ok(found)
     }
 
-    /// Returns whether a message came before.
+    /// Returns true if a message was received before.
     pub(crate) fn has_seen(&self, message: &str) -> bool {
         self.seen.iter().any(|seen| seen == message)
     }
 
-    /// Notes a message; the oldest is forgotten.
+    /// Records a message; the oldest one is dropped.
     pub(crate) fn note_seen(&mut self, message: &str) {
         if self.seen.len() >= SEEN_MAX_COUNT {
             self.seen.pop_front();
@@ -152,7 +152,7 @@ impl DeviceMemory {
     }
 }
 
-/// What the server gives a device that registers or renews its token.
+/// The server's response to a registration or to the renewal of a token.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Joined {
     pub(crate) device: String,
@@ -164,7 +164,7 @@ fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
-/// Writes a file whole or not at all; only its owner may read it.
+/// Writes a file atomically; only its owner may read it.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -172,7 +172,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let mut options = fs::OpenOptions::new();
     let mut opened = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     opened.write_all(bytes)?;
-    // The bytes before the name: after a power cut the name must not lead to nothing.
+    // The content before the name: after a power cut the name must not refer to an empty file.
     opened.sync_all()?;
     fs::rename(&draft, path)?;
     Ok(fs::File::open(folder)?.sync_all()?)

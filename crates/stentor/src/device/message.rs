@@ -1,4 +1,4 @@
-//! What becomes of a message on this machine: shown to people, or handed to a command.
+//! Handling of a message on this machine: shown to people, or passed to a command.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -11,14 +11,15 @@ use tokio::time::timeout;
 
 use crate::output;
 
-/// Times that a command is tried with a message.
+/// Most attempts of a command with a message.
 const TRIES_MAX_COUNT: u32 = 5;
-/// Wait before the second try; each further one is twice as long.
+/// Delay before the second attempt; it doubles with each further one.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// Time that a command has for a message.
+/// Timeout of a command for a message.
 const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 const DESKTOP_LIMIT: Duration = Duration::from_secs(5);
-/// The variables that programs inherit: the environment may hold the key with which devices register.
+/// Environment variables that programs inherit. All others are withheld, because the environment may contain the key with which devices
+/// register.
 const TAKEN_OVER: [&str; 17] = [
     "PATH",
     "HOME",
@@ -36,25 +37,25 @@ const TAKEN_OVER: [&str; 17] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "XDG_RUNTIME_DIR",
     "STATE_DIRECTORY",
-    // Where a command finds this device, to send in its name.
+    // The folder of this device, so that a command can send in its name.
     "STENTOR_DEVICE_DIR",
 ];
 
-/// What is done with messages.
+/// The handling of messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Handling {
     /// The command that gets each message as JSON on its standard input.
     pub(crate) command: Option<String>,
-    /// Variables that it gets of this program's environment, beside those of [`TAKEN_OVER`].
+    /// Environment variables that the command inherits in addition to [`TAKEN_OVER`].
     pub(crate) variables: Vec<String>,
-    /// Whether to print messages as JSON, a line each.
+    /// True to print each message as a line of JSON.
     pub(crate) json: bool,
-    /// Whether to show notifications on the desktop.
+    /// True to show notifications on the desktop.
     pub(crate) desktop: bool,
 }
 
 impl Handling {
-    /// Handles a message; returns whether that is done, so that it may be confirmed.
+    /// Handles a message; returns true if it is done and may be confirmed.
     pub(crate) async fn handle(&self, message: &Value) -> bool {
         self.show(message).await;
         match &self.command {
@@ -100,13 +101,13 @@ fn id(message: &Value) -> &str {
     message["id"].as_str().unwrap_or_default()
 }
 
-/// Returns the environment of a program that is started here.
+/// Returns the environment of a program started here.
 fn environment(more: &[String]) -> Vec<(&str, OsString)> {
     let names = TAKEN_OVER.into_iter().chain(more.iter().map(String::as_str));
     names.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
-/// Shows a notification by the desktop's own program; returns whether there is one.
+/// Shows a notification by the desktop's own program; returns false if there is none.
 async fn show_on_desktop(title: &str, body: &str) -> bool {
     let mut command = Command::new("notify-send");
     command.env_clear().envs(environment(&[]));
@@ -115,7 +116,7 @@ async fn show_on_desktop(title: &str, body: &str) -> bool {
     matches!(timeout(DESKTOP_LIMIT, command.status()).await, Ok(Ok(status)) if status.success())
 }
 
-/// Hands a message to a command of the shell; an exit code but 0 is a failure.
+/// Passes a message to a shell command; an exit code other than 0 is a failure.
 async fn run(command: &str, variables: &[String], message: &Value) -> Result<(), String> {
     let mut shell = Command::new("sh");
     shell
@@ -127,7 +128,7 @@ async fn run(command: &str, variables: &[String], message: &Value) -> Result<(),
         .kill_on_drop(true);
     let mut child = shell.spawn().map_err(|error| format!("the command cannot be started: {error}"))?;
     if let Some(mut input) = child.stdin.take() {
-        // A command that does not read is not wrong.
+        // A command that does not read its input is not wrong.
         let _unread = input.write_all(message.to_string().as_bytes()).await;
     }
     match timeout(COMMAND_LIMIT, child.wait()).await {
@@ -149,7 +150,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_finds_what_every_program_needs_and_what_is_named() {
-        // Any variable of this program stands for the key of the service's file.
+        // Any variable of this program serves as an example of the key of the service's file.
         let is_foreign =
             |name: &String| !TAKEN_OVER.contains(&name.as_str()) && !SHELL_OWN.contains(&name.as_str());
         let is_plain = |name: &String| name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');

@@ -1,4 +1,4 @@
-//! Messages that were sealed for this machine.
+//! Decryption of messages that were encrypted for this machine.
 
 use anyhow::Context as _;
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::memory::KeysRecord;
 
-/// Returns a message as it was before it was sealed; one that nobody sealed as it is.
+/// Returns a message decrypted; an unencrypted message is returned unchanged.
 pub(crate) fn opened(message: &Value, keys: Option<&KeysRecord>) -> anyhow::Result<Value> {
     let sealed = &message["sealed"];
     if sealed.is_null() {
@@ -19,7 +19,7 @@ pub(crate) fn opened(message: &Value, keys: Option<&KeysRecord>) -> anyhow::Resu
     if sealed["by"] == "server" {
         return serde_json::from_slice(&text).context("a sealed message is no JSON");
     }
-    // What a sender has sealed is its own: a text in most cases.
+    // The content is the sender's: a text in most cases.
     let mut opened = message.clone();
     opened["data"] = match String::from_utf8(text) {
         Ok(text) => json!({"body": text}),

@@ -1,4 +1,5 @@
-//! What a device wants to send, as files: written without a connection, sent when there is one, removed when the server has it.
+//! The outbox: messages of a device as files. They are written without a connection, sent once there is one, and removed when the server
+//! has stored them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +11,17 @@ use serde_json::{Map, Value};
 use super::memory;
 
 const FOLDER: &str = "outbox";
-/// Messages that wait at most: a device without a connection must not fill its disk.
+/// Most waiting messages: a device without a connection must not fill its disk.
 const WAITING_MAX_COUNT: usize = 10_000;
 
 /// A message for the app.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
-    /// Its name: sent twice under the same one it is the same message.
+    /// Its key: a message sent twice under the same key is the same message.
     pub(crate) message_id: String,
-    /// What it says.
+    /// Its content.
     pub(crate) data: Map<String, Value>,
-    /// How long it may wait.
+    /// The longest time that it may wait.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) ttl_seconds: Option<u64>,
 }
@@ -34,7 +35,7 @@ pub(crate) fn put(folder: &Path, message: &Outgoing) -> anyhow::Result<()> {
     memory::write(&outbox.join(format!("{}.json", message.message_id)), &serde_json::to_vec(message)?)
 }
 
-/// Lists what waits, by name.
+/// Lists the waiting messages, by name.
 pub(crate) fn waiting(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let outbox = folder.join(FOLDER);
     let entries = match fs::read_dir(&outbox) {
@@ -49,7 +50,7 @@ pub(crate) fn waiting(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Reads a message; nothing when it is none: such a file is set aside, so that it holds nothing else up.
+/// Reads a message. A file that is not a message is set aside, so that it delays nothing else; the function then returns `None`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<Outgoing>> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     match serde_json::from_slice(&bytes) {
@@ -61,12 +62,12 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<Outgoing>> {
     }
 }
 
-/// Keeps a message that the server will never take where it is not sent again.
+/// Sets aside a message that the server will never accept, so that it is not sent again.
 pub(crate) fn quarantine(path: &Path) -> anyhow::Result<()> {
     Ok(fs::rename(path, path.with_extension("refused"))?)
 }
 
-/// Removes a message that the server has.
+/// Removes a message that the server has stored.
 pub(crate) fn remove(path: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_file(path)?)
 }

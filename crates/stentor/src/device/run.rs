@@ -1,4 +1,4 @@
-//! The life of a device: it registers, listens, handles what comes, confirms it, and sends what waits.
+//! The main loop of a device: it registers, listens, handles and confirms messages, and sends the waiting ones.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,58 +16,58 @@ use super::service::{Answer, DeviceClient};
 use crate::failure::CommandFailure;
 use crate::output;
 
-/// Wait before the first new connection; each further one is twice as long, up to the last.
+/// Delay before the first reconnection; it doubles with each further one, up to the last.
 const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 const BACKOFF_LAST: Duration = Duration::from_secs(300);
-/// A connection that lasted this long was a good one: the next wait is short again.
+/// Duration after which a connection counts as good: the next delay is short again.
 const GOOD_CONNECTION: Duration = Duration::from_secs(60);
-/// How often the outbox is looked at.
+/// Interval of polling the outbox.
 const OUTBOX_INTERVAL: Duration = Duration::from_secs(2);
-/// A token is renewed when it is older than this.
+/// Age at which a token is renewed.
 const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// A connection is made anew after this: only between connections a token is renewed.
+/// Age at which a connection is replaced, because a token is renewed only between connections.
 const CONNECTION_LIFE: Duration = Duration::from_secs(24 * 3_600);
-/// The pause between two attempts with the former identity.
+/// Interval between two attempts with a former identity.
 const FORMER_INTERVAL: Duration = Duration::from_secs(3_600);
-/// Longest event that is read.
+/// Largest event that is read.
 const EVENT_MAX_BYTES: usize = 1024 * 1024;
 
-/// What a device is run with.
+/// The settings of a running device.
 pub(crate) struct DeviceRun {
-    /// Where it remembers.
+    /// The folder of its state.
     pub(crate) folder: PathBuf,
-    /// Where it connects to.
+    /// The URL of the server.
     pub(crate) server: String,
-    /// The certificate of the authority that vouches for the server, where the system does not know it.
+    /// The certificate of the server's authority, if the system does not know it.
     pub(crate) authority: Option<Vec<u8>>,
-    /// What lets it register.
+    /// The key with which it registers.
     pub(crate) key: Option<String>,
-    /// What it tells of itself when it registers.
+    /// The details of its registration.
     pub(crate) details: Value,
-    /// Whether the server is to seal its messages; once it did so, it goes on.
+    /// True if the server is to encrypt its messages; once enabled, encryption stays enabled.
     pub(crate) encrypt: bool,
-    /// What is done with messages.
+    /// The handling of messages.
     pub(crate) handling: Handling,
-    /// It ends after so many messages; never when `None`.
+    /// Number of messages after which it ends; never if `None`.
     pub(crate) count: Option<u64>,
-    /// When the server was last asked whether it knows again who the device was.
+    /// Time of the last check whether the server knows a former identity again.
     pub(crate) former_asked: Option<Instant>,
 }
 
-/// Why a connection ended.
+/// The reason for the end of a connection.
 enum ConnectionEnd {
-    /// Enough messages came.
+    /// Enough messages were received.
     Enough,
-    /// It has lasted long.
+    /// It reached its maximal age.
     Aged,
-    /// The device's token opens nothing any more.
+    /// The server does not know the device's token any more.
     Unknown,
-    /// The line broke, or the server stopped.
+    /// The connection broke, or the server stopped.
     Broken(anyhow::Error),
 }
 
 impl DeviceRun {
-    /// Runs until enough messages have come, or for ever.
+    /// Runs until enough messages were received, or forever.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let client = DeviceClient::new(&self.server, self.authority.as_deref())?;
         let mut backoff = BACKOFF_FIRST;
@@ -91,13 +91,13 @@ impl DeviceRun {
                     output::note(&format!("{error:#}; trying again in {} s", backoff.as_secs()))
                 }
             }
-            // Up to half of it more, so that devices do not come back all at once.
+            // Up to half of it more, so that devices do not reconnect all at once.
             sleep(backoff.mul_f64(1.0 + spread() / 2.0)).await;
             backoff = (backoff * 2).min(BACKOFF_LAST);
         }
     }
 
-    /// Returns what the device remembers, registering it first if need be; nothing while the server cannot be reached.
+    /// Returns the device's state, and registers the device first if needed; `None` while the server is unreachable.
     async fn remembered(&mut self, client: &DeviceClient) -> anyhow::Result<Option<DeviceMemory>> {
         let present = DeviceMemory::read(&self.folder)?;
         if (present.is_none() || self.former_asked.is_none_or(|asked| asked.elapsed() > FORMER_INTERVAL))
@@ -118,7 +118,7 @@ impl DeviceRun {
         };
         let joined = match client.join(key, &self.details).await {
             Ok(Answer::Done(joined)) => joined,
-            // The server has known this device, and may know it again.
+            // The server has known this device before, and may know it again.
             Ok(_) if was_known => return Ok(None),
             Ok(Answer::Unknown) => return Err(CommandFailure::usage("the key is wrong").into()),
             Ok(Answer::Refused(why)) => return Err(CommandFailure::not_done(why).into()),
@@ -130,7 +130,7 @@ impl DeviceRun {
         Ok(Some(own))
     }
 
-    /// Becomes again who the device was, where the server knows that one again: messages may wait for it.
+    /// Returns to a former identity if the server knows it again, because messages may wait for it.
     async fn return_to_former(
         &mut self,
         client: &DeviceClient,
@@ -143,7 +143,7 @@ impl DeviceRun {
             former.keep(&self.folder)?;
             std::fs::remove_file(path)?;
             output::note(&format!("the server knows {} again", former.device));
-            // What was made in its place is nobody any more; where that fails it only stays in the app's list.
+            // The identity created in its place is obsolete; if its removal fails, it merely stays in the app's list.
             if let Some(newer) = newer {
                 _ = client.withdraw(newer).await;
             }
@@ -152,7 +152,7 @@ impl DeviceRun {
         Ok(())
     }
 
-    /// Renews a token that is old. The old one is good until the new one, which is kept by then, is first used.
+    /// Renews an old token. The old one is valid until the first use of the new one, which is stored by then.
     async fn fresh(&self, client: &DeviceClient, mut own: DeviceMemory) -> anyhow::Result<DeviceMemory> {
         if seconds_now().saturating_sub(own.token_since) > TOKEN_LIFE.as_secs()
             && let Ok(Answer::Done(joined)) = client.renew(&own).await
@@ -164,10 +164,10 @@ impl DeviceRun {
         Ok(own)
     }
 
-    /// Sees to it that the server seals for this device before any message comes, where it is to.
+    /// If encryption is enabled, ensures that the server encrypts for this device before any message arrives.
     async fn sealed(&self, client: &DeviceClient, own: &mut DeviceMemory) -> Result<(), ConnectionEnd> {
         if self.encrypt && own.keys.is_none() {
-            // Kept before they are told: what is sealed from then on can be opened.
+            // Stored before they are sent to the server, so that everything encrypted from then on can be decrypted.
             own.keys = Some(KeysRecord::generate().map_err(ConnectionEnd::Broken)?);
             own.keep(&self.folder).map_err(ConnectionEnd::Broken)?;
         }
@@ -185,7 +185,8 @@ impl DeviceRun {
         own.keep(&self.folder).map_err(ConnectionEnd::Broken)
     }
 
-    /// Notes that the server does not know the device. That may pass, as after a copy of its data was put back: nothing is erased.
+    /// Records that the server does not know the device. This may be temporary, for example after a restore of the server's data: nothing
+    /// is erased.
     fn note_refusal(&self) -> anyhow::Result<()> {
         let (Some(mut own), now) = (DeviceMemory::read(&self.folder)?, seconds_now()) else { return Ok(()) };
         if own.refused_since == 0 {
@@ -231,7 +232,7 @@ impl DeviceRun {
         }
     }
 
-    /// Handles a message unless it came before, and confirms it; returns whether enough have come.
+    /// Handles a message unless it was received before, and confirms it; returns true if enough messages were received.
     async fn take(
         &mut self,
         client: &DeviceClient,
@@ -243,10 +244,10 @@ impl DeviceRun {
             match opening::opened(message, own.keys.as_ref()) {
                 Ok(opened) if !self.handling.handle(&opened).await => return Ok(false),
                 Ok(_) => {}
-                // It will never be opened: it is confirmed, so that it does not come for ever.
+                // It can never be decrypted: it is confirmed, so that it is not sent forever.
                 Err(error) => output::note(&format!("{id}: {error:#}; it is given up")),
             }
-            // Remembered before it is confirmed: what is confirmed never comes again.
+            // Recorded before it is confirmed: a confirmed message is never sent again.
             own.note_seen(id);
             own.keep(&self.folder)?;
             self.count = self.count.map(|left| left.saturating_sub(1));
@@ -255,7 +256,7 @@ impl DeviceRun {
         Ok(self.count == Some(0))
     }
 
-    /// Sends what waits in the outbox.
+    /// Sends the messages in the outbox.
     async fn send_waiting(&self, client: &DeviceClient, own: &DeviceMemory) -> anyhow::Result<()> {
         for path in outbox::waiting(&self.folder)? {
             let Some(message) = outbox::read(&path)? else { continue };
@@ -272,7 +273,7 @@ impl DeviceRun {
     }
 }
 
-/// Returns what a device tells of itself when it registers.
+/// Returns the details of a device's registration.
 pub(crate) fn device_details(
     user: Option<&str>,
     tags: &[String],
@@ -288,14 +289,14 @@ pub(crate) fn device_details(
     told
 }
 
-/// Reads Server-Sent Events (WHATWG HTML, 9.2), as far as the gateway writes them: one line of data each.
+/// Reads Server-Sent Events (WHATWG HTML, 9.2), in the form that the gateway writes: one line of data each.
 struct EventReader {
     response: Response,
     text: Vec<u8>,
 }
 
 impl EventReader {
-    /// Returns the next message; `None` at the end. Nothing is lost when it is cut off.
+    /// Returns the next message; `None` at the end. It can be canceled without losing data.
     async fn next(&mut self) -> anyhow::Result<Option<Value>> {
         loop {
             if let Some(at) = self.text.windows(2).position(|two| two == b"\n\n") {
@@ -317,7 +318,7 @@ impl EventReader {
     }
 }
 
-/// Reads one event; nothing for a comment, and for what is no message.
+/// Parses one event; `None` for a comment and for events other than messages.
 fn message_of(event: &str) -> anyhow::Result<Option<Value>> {
     let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
     match (field("event:"), field("data:")) {
@@ -336,7 +337,7 @@ fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Returns the nanoseconds since 1970: later names are greater.
+/// Returns the nanoseconds since 1970: names derived from later calls are greater.
 pub(crate) fn nanos_now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }

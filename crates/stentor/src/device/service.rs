@@ -1,4 +1,4 @@
-//! The server as a device sees it.
+//! The client of a device for the server's gateway.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -15,26 +15,26 @@ use super::outbox::Outgoing;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
-/// The server sends a comment every 30 seconds: after three that are missing the line is dead.
+/// The server sends a comment every 30 seconds: if three are missing, the connection is dead.
 const SILENCE_LIMIT: Duration = Duration::from_secs(100);
 
-/// What the server says to a request.
+/// The server's response to a request.
 #[derive(Debug)]
 pub(crate) enum Answer<T> {
     /// The call succeeded.
     Done(T),
-    /// The device's token opens nothing any more.
+    /// The server does not know the device's token any more.
     Unknown,
-    /// It will never be done, for this reason.
+    /// The request is refused permanently, for this reason.
     Refused(String),
 }
 
-/// The way to the server.
+/// A client of the server.
 #[derive(Clone)]
 pub(crate) struct DeviceClient {
     http: reqwest::Client,
     server: String,
-    /// What the server repeats in its refusals: whoever stands between and answers in its place does not.
+    /// A nonce that the server repeats in its refusals; an intermediary that answers in its place does not.
     nonce: String,
 }
 
@@ -45,10 +45,11 @@ impl DeviceClient {
         if let Some(pem) = authority {
             http = http.add_root_certificate(reqwest::Certificate::from_pem(pem)?);
         }
-        // Keyed anew each time: nobody who has not read the request knows it.
+        // Randomly keyed each time, so that only a reader of the request knows it.
         let nonce = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
         let headers = [(REQUEST_ID, HeaderValue::try_from(&nonce)?)];
-        // The server's comments show that the line is alive: probes of TCP between them would double what an idle device sends.
+        // The server's comments show that the connection is alive: TCP keepalive probes between them would double the traffic of an idle
+        // device.
         let http = http.tcp_keepalive(None).default_headers(headers.into_iter().collect()).build()?;
         Ok(Self { http, server: server.trim_end_matches('/').to_owned(), nonce })
     }
@@ -60,23 +61,23 @@ impl DeviceClient {
         self.read(request.send().await?).await
     }
 
-    /// Asks for a new token.
+    /// Requests a new token.
     pub(crate) async fn renew(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Joined>> {
         self.read(self.ask(own, Method::POST, "device/token").timeout(ANSWER_LIMIT).send().await?).await
     }
 
-    /// Asks whether the server knows the device.
+    /// Queries whether the server knows the device.
     pub(crate) async fn show(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Value>> {
         self.read(self.ask(own, Method::GET, "device").timeout(ANSWER_LIMIT).send().await?).await
     }
 
-    /// Removes a device that nobody is any more.
+    /// Removes a device with an obsolete identity.
     pub(crate) async fn withdraw(&self, own: &DeviceMemory) -> anyhow::Result<Answer<()>> {
         let response = self.ask(own, Method::DELETE, "device").timeout(ANSWER_LIMIT).send().await?;
         if response.status().is_success() { Ok(Answer::Done(())) } else { self.refusal(response).await }
     }
 
-    /// Has the server seal for these keys from now on.
+    /// Registers keys for which the server encrypts messages from now on.
     pub(crate) async fn put_keys(&self, own: &DeviceMemory, keys: &PushKeys) -> anyhow::Result<Answer<()>> {
         let (p256dh, auth) = keys.texts();
         let request =
@@ -94,7 +95,7 @@ impl DeviceClient {
         }
     }
 
-    /// Confirms messages; they are on the server's disk when this returns.
+    /// Confirms messages; the confirmations are on the server's disk when this returns.
     pub(crate) async fn confirm(
         &self,
         own: &DeviceMemory,
@@ -104,7 +105,7 @@ impl DeviceClient {
         self.read(request.timeout(ANSWER_LIMIT).send().await?).await
     }
 
-    /// Sends a message to the app; it is on the server's disk when this returns.
+    /// Sends an upstream message to the app; it is on the server's disk when this returns.
     pub(crate) async fn send(&self, own: &DeviceMemory, message: &Outgoing) -> anyhow::Result<Answer<Value>> {
         let request = self.ask(own, Method::POST, "upstream").json(message);
         self.read(request.timeout(ANSWER_LIMIT).send().await?).await
@@ -122,8 +123,8 @@ impl DeviceClient {
         }
     }
 
-    /// Returns what a refusal means: that the device is not known, that it is for good, or that it may pass (an error). Whoever stands
-    /// between may answer 401 too: only the server's own word counts, and it shows that it has read the request.
+    /// Interprets a refusal: unknown device, permanent, or temporary (an error). An intermediary may respond with 401 too: only a response
+    /// of the server itself counts, which proves by the nonce that it has read the request.
     async fn refusal<T>(&self, response: Response) -> anyhow::Result<Answer<T>> {
         let (status, is_encrypted) = (response.status(), response.url().scheme() == "https");
         let problem: Value = response.json().await.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a definition says that its subject can is tried: who only says so is refused.
+//! Abilities in a subject's definition are tested: a subject that only claims them is refused.
 
 use crate::device_clients::is_there;
 use crate::process::{run_json, stentor};

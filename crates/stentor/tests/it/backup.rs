@@ -1,4 +1,4 @@
-//! Backups: taken from a running server, checked, put back, and refused where they would do harm.
+//! Backups: made from a running server, checked, restored, and refused if they would do harm.
 
 use crate::process::run_json;
 use crate::server::Server;
@@ -43,7 +43,7 @@ fn a_backup_of_a_running_server_is_put_back_with_its_devices_and_keys() {
     let device = server.ok(&device)["id"].clone();
     let backup = first.path().join("backup");
     assert_eq!(store("backup", &backup, first.path()).0, 0);
-    // What comes after the backup is not in it.
+    // Later changes are not in the backup.
     let later = ["device", "register", "--platform", "android", "--token", "token-2"];
     let later = server.ok(&later)["id"].clone();
     assert_eq!(run_json(&["store", "check", text(&backup), "--deep"]).0, 0);
@@ -104,7 +104,7 @@ fn nothing_is_put_over_a_database_or_under_a_running_server() {
     let (code, told) = store("restore", &backup, directory.path());
     assert_eq!(code, 1);
     assert!(told["error"].as_str().unwrap().contains("is there already"), "{told}");
-    // A log without its database would be applied to the one that is put back.
+    // A log without its database would be applied to the restored one.
     let data = directory.path().join("data");
     std::fs::remove_file(data.join("stentor.db")).unwrap();
     std::fs::write(data.join("stentor.db-wal"), b"left over").unwrap();

@@ -1,4 +1,4 @@
-//! The benchmarks, small: what they tell and that they look at what they sent. Rates are nobody's matter here.
+//! The benchmarks at a small size: their figures, and their checks of the sent messages. Rates are not tested here.
 
 use crate::process::run_json;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn imports_and_202s_are_measured_on_postgresql_with_the_file_beside_them() {
     );
 }
 
-/// Whether PostgreSQL is here; it must be where the tests are told so.
+/// Returns true if PostgreSQL is installed; it must be if `STENTOR_TEST_REQUIRE` lists it.
 fn has_postgres() -> bool {
     if Path::new("/usr/lib/postgresql").exists() {
         return true;

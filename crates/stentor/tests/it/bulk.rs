@@ -1,4 +1,4 @@
-//! Many things in one request through a running server: order, partial failure, repeats, limits.
+//! Bulk requests to a running server: order, partial failure, repeats, limits.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::server::Server;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with an app, and a key of it.
+/// A server with an app, and the app's key.
 struct Shop {
     directory: TempDir,
     server: Server,
@@ -34,7 +34,7 @@ impl Shop {
         self.client.request(method, address).bearer_auth(&self.key)
     }
 
-    /// Posts many things and returns the status and the reply.
+    /// Posts a bulk request and returns the status and the reply.
     async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         told(self.ask(Method::POST, path).json(body)).await
     }
@@ -161,7 +161,7 @@ async fn of_many_messages_each_has_its_result_and_a_repeat_has_the_same_after_a_
     assert_eq!((status, &told["code"]), (422, &json!("idempotency_key_reused")));
 }
 
-/// Has the server stand still in the transaction that keeps the reply under a key: what was asked is committed by then.
+/// Makes the server hang in the transaction that stores the reply under a key: the request's own work is committed by then.
 fn hold_the_reply(file: &rusqlite::Connection, key: &str) {
     let trap = format!(
         "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;

@@ -1,4 +1,4 @@
-//! What published studies say, told by the command.
+//! The claims of published studies, as shown by the command.
 
 use crate::process::{run, run_json};
 use serde_json::Value;
@@ -59,7 +59,7 @@ fn a_record_of_ours_is_judged_beside_the_papers_tables() {
         let claim = told["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
         claim.unwrap()["verdict_ours"].as_str().unwrap().to_owned()
     };
-    // Objects alone were measured, and nobody was interviewed.
+    // Only objects were measured, and there were no interviews.
     let verdicts = ["C004-3", "C004-1", "C004-6", "C004-14"].map(&verdict);
     assert_eq!(verdicts, ["holds", "not_testable", "not_testable", "not_testable"]);
     std::fs::write(&file, format!("{header}\n{}\n", row("SOAP", 200, "1,2,3"))).unwrap();
@@ -92,7 +92,7 @@ fn a_run_gets_the_verdicts_of_its_report() {
     }
 }
 
-/// Notes that records are not here, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `records`.
+/// Logs that the records are missing, outside the captured output, or fails if `STENTOR_TEST_REQUIRE` lists `records`.
 fn has_records(run: &str) -> bool {
     if stentor_lab::record::file_of(Path::new(run)).is_some() {
         return true;

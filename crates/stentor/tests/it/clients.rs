@@ -1,4 +1,4 @@
-//! The clients of our own, in other languages: what their pages say runs, and a repeat makes nothing twice.
+//! Our own clients in other languages: the examples on their pages run, and a retry has no second effect.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,9 +12,9 @@ use tempfile::TempDir;
 
 use crate::server::Server;
 
-/// How many answers of 503 a client meets before its request reaches the server.
+/// Number of 503 responses that a client gets before its request reaches the server.
 const REFUSALS: usize = 2;
-/// How long the first of them asks to wait; longer than any wait of the clients' own in these tests.
+/// The `Retry-After` of the first of them; longer than the clients' own delays in these tests.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[test]
@@ -74,7 +74,7 @@ fn the_typescript_client_repeats_under_one_key_and_one_campaign_is_made() {
     Shop::open().repeats(Command::new("node").arg(file));
 }
 
-/// A server with an app, and a key of it.
+/// A server with an app, and the app's key.
 struct Shop {
     directory: TempDir,
     server: Server,
@@ -96,7 +96,7 @@ impl Shop {
         ran(command.current_dir(self.directory.path()).env("STENTOR_URL", url).env("STENTOR_KEY", &self.key))
     }
 
-    /// Has a client send one message through a server that has no time at first and then breaks off after it was asked.
+    /// Sends one message with a client, through a server that is first busy and then breaks the connection after the request.
     fn repeats(&self, client: &mut Command) {
         let stub = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", stub.local_addr().unwrap());
@@ -112,14 +112,14 @@ impl Shop {
     }
 }
 
-/// Refuses some requests, hands one to the server and breaks off without its answer, and hands the next one through; returns the
+/// Refuses some requests, passes one to the server and breaks the connection without its response, and passes on the next one; returns the
 /// idempotency keys in order.
 fn stand_between(stub: &TcpListener, server: &str) -> Vec<String> {
     let (mut keys, mut refused) = (Vec::new(), None);
     for number in 0..REFUSALS + 2 {
         let (mut caller, _) = stub.accept().unwrap();
         let waited = refused.take().map(|at: Instant| at.elapsed());
-        // A timer of Node may be a millisecond early.
+        // A timer of Node may fire a millisecond early.
         let enough = RETRY_AFTER.saturating_sub(Duration::from_millis(20));
         assert!(waited.is_none_or(|waited| waited >= enough), "again after {waited:?}");
         let (request, key) = read_request(&caller);
@@ -135,7 +135,7 @@ fn stand_between(stub: &TcpListener, server: &str) -> Vec<String> {
     keys
 }
 
-/// Writes the answer of a server that has no time now.
+/// Writes the response of a busy server.
 fn busy(says_when: bool) -> Vec<u8> {
     let seconds = RETRY_AFTER.as_secs();
     let when = if says_when { format!("retry-after: {seconds}\r\n") } else { String::new() };
@@ -180,20 +180,20 @@ fn finished<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Lists the blocks of code of a language in a page.
+/// Lists the code blocks of a language in a page.
 pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let start = format!("```{language}\n");
     let pieces = page.split(&start).skip(1);
     pieces.map(|piece| piece.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The generated half of each client, which git does not keep: made once for all tests.
+/// The generated half of each client, which is not in git: generated once for all tests.
 static GENERATED: LazyLock<()> = LazyLock::new(|| {
     let root = client("..");
     ran(Command::new(env!("CARGO")).args(["xtask", "codegen", "--clients"]).current_dir(root));
 });
 
-/// A Python with what our client needs.
+/// A Python with the dependencies of our client.
 pub(crate) struct Python(PathBuf);
 
 impl Python {
@@ -208,7 +208,7 @@ impl Python {
         self.0.join("bin/python")
     }
 
-    /// Where it finds the client.
+    /// Returns the path of the client.
     pub(crate) fn path() -> PathBuf {
         client("python").join("src")
     }
@@ -220,7 +220,7 @@ impl Python {
     }
 }
 
-/// Builds the TypeScript client with its compiler and puts it where Node finds it by its name.
+/// Builds the TypeScript client with its compiler and installs it where Node finds it by its name.
 pub(crate) fn built_package() -> Option<TempDir> {
     let source = client("typescript");
     let home = home("client-typescript", &source.join("package-lock.json"))?;
@@ -245,7 +245,8 @@ pub(crate) fn client(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients").join(name)
 }
 
-/// Finds what a client is tested with where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
+/// Finds the test dependencies of a client, as installed by `tests/judges/install`; without them the test is skipped, unless it is
+/// required.
 fn home(name: &str, pins: &Path) -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(name);
     if std::fs::read(home.join("pins")).ok() == std::fs::read(pins).ok() {

@@ -4,9 +4,9 @@ use crate::process::run;
 use serde_json::Value;
 use std::io::Write;
 
-/// What a command gets where no link can be had.
+/// Exit code of a command without an available link.
 const NO_LINK: i32 = 6;
-/// A busy machine may leave the bounds; not every time.
+/// On a busy machine the bounds may be exceeded, but not every time.
 const TRIES: usize = 3;
 
 #[test]
@@ -31,13 +31,13 @@ fn self_test() -> (i32, Value) {
     let answer = String::from_utf8_lossy(&output.stdout);
     let told: Value = serde_json::from_str(answer.lines().last().unwrap_or_default()).unwrap_or_default();
     let code = output.status.code().expect("an end");
-    // A trial that broke off has neither checks nor a reason to be skipped: its own words say what happened.
+    // A trial that broke off has neither checks nor a reason to be skipped: its own output explains the failure.
     let has_ended = code == NO_LINK || told["checks"].is_array();
     assert!(has_ended, "exit {code}: {answer}{}", String::from_utf8_lossy(&output.stderr));
     (code, told)
 }
 
-/// Notes that there is no link, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+/// Logs that there is no link, outside the captured output, or fails if `STENTOR_TEST_REQUIRE` lists `rig`.
 fn skip(told: &Value) {
     let why = told["error"].as_str().expect("a reason");
     assert!(!why.is_empty(), "{told}");
@@ -46,11 +46,11 @@ fn skip(told: &Value) {
         !required.split(',').any(|word| word == "rig"),
         "{why} (STENTOR_TEST_REQUIRE does not allow to skip it)"
     );
-    // A test's own output is kept back when it passes; who cannot be told is not told.
+    // The output of a passing test is captured, so this writes to the real standard error; a failure to write is ignored.
     let _ = writeln!(std::io::stderr(), "skipped: the clock's self-test, {why}");
 }
 
-/// Whatever the machine does: every check says what its own figures say, and the exit code says what all checks say.
+/// On any machine: every check agrees with its own figures, and the exit code agrees with all checks.
 fn agrees(code: i32, told: &Value) {
     let checks = told["checks"].as_array().expect("a list");
     for method in ["equal ways", "a slower way back"] {
@@ -67,7 +67,7 @@ fn agrees(code: i32, told: &Value) {
     );
     let all = checks.iter().all(|check| check["ok"] == true);
     assert_eq!((told["within_bounds"].as_bool(), code), (Some(all), i32::from(!all)), "{told}");
-    // Both clocks really differ: the drift that was set is what is looked for.
+    // Both clocks really differ: the measured drift is the one that was set.
     let drift = checks.iter().find(|check| check["unit"] == "ppm").expect("a drift");
     assert!(drift["wanted"].as_f64() == Some(50.0) && drift["measured"].as_f64() != Some(0.0), "{drift}");
 }

@@ -149,14 +149,14 @@ fn an_import_counts_its_lines_and_says_which_are_bad() {
         |number: u32| json!({"platform": "android", "token": format!("token-{number:08}")}).to_string();
     std::fs::write(&path, [good(1), "{\"platform\":\"toaster\"}".to_owned(), good(2)].join("\n")).unwrap();
     let (code, told) = server.run(&["device", "import", path.to_str().unwrap()]);
-    // The object with the counts stands before the one that says what to do.
+    // The object with the counts precedes the one with the advice.
     assert_eq!((code, &told["exit_code"]), (1, &json!(1)), "{told}");
     std::fs::write(&path, [good(1), good(2), good(3)].join("\n")).unwrap();
     let told = server.ok(&["device", "import", path.to_str().unwrap()]);
     assert_eq!((&told["lines"], &told["created"], &told["failed"]), (&json!(3), &json!(1), &json!(0)));
 }
 
-/// Commands that end by themselves and need nothing.
+/// Commands that end by themselves and have no requirements.
 const PRINTING: [&[&str]; 9] = [
     &["--help"],
     &["config", "default"],
@@ -176,7 +176,7 @@ fn no_command_panics_where_nothing_can_be_printed() {
             let (mut reader, errors) = std::io::pipe().unwrap();
             let printed: Stdio = match full {
                 true => File::options().write(true).open("/dev/full").unwrap().into(),
-                // Its reader is gone at once.
+                // The reading end is closed at once.
                 false => std::io::pipe().unwrap().1.into(),
             };
             let mut child = stentor(arguments).stdout(printed).stderr(errors).spawn().unwrap();
@@ -317,7 +317,7 @@ fn a_server_whose_certificate_is_not_known_is_told_as_such_and_trusted_with_its_
     assert!(!error.contains("stentor serve"), "the server is there: {told}");
     let (code, told) = run_json(&[&list[..], &["--ca", certificate.to_str().unwrap()]].concat());
     assert_eq!((code, &told["apps"]), (0, &json!([])), "{told}");
-    // A credential has an authority of its own, which is none of the server's.
+    // A credential has its own authority, which is not the server's.
     let trusted = [
         "--server",
         &url,

@@ -1,4 +1,4 @@
-//! The main job at small sizes: the proof holds, also when what proves and what is proven are killed.
+//! The demo at small sizes: the proof holds, even if the server and the emulators are killed.
 
 use crate::process::run_json;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn nothing_is_lost_when_the_server_is_killed() {
 
 #[test]
 fn a_server_that_is_killed_again_and_again_repeats_a_small_part_of_a_small_campaign() {
-    // With answers so late all of it would be in flight at each kill.
+    // With later responses all of it would be in flight at each kill.
     let (code, report) = run_json(&["demo", "--devices", "4000", "--kills", "4", "--latency-ms", "100"]);
     assert_proven(&report, code, 4000);
     assert_eq!(report["kills"], json!(4));
@@ -53,7 +53,7 @@ fn a_server_that_is_killed_again_and_again_puts_few_deliveries_to_its_own_device
     let run = ["demo", "--gateway", "--devices", "4000", "--kills", "2", "--latency-ms", "3000"];
     let (code, report) = run_json(&run);
     assert_eq!((code, &report["ok"], &report["kills"]), (0, &json!(true), &json!(2)), "{report}");
-    // Without a limit it would be 4,400: all that is not confirmed.
+    // Without a limit it would be 4,400: all that is unconfirmed.
     assert!(report["duplicates"].as_u64().unwrap() <= 3_400, "{report}");
 }
 

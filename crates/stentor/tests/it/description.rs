@@ -1,5 +1,5 @@
-//! An unmodified reader of descriptions judges ours: it makes requests from `openapi.json`, good and bad ones, and walks
-//! along the links.
+//! An unmodified reader of descriptions tests ours: it generates requests from `openapi.json`, valid and invalid ones, and follows the
+//! links.
 
 use crate::faces::ran;
 use crate::server::Server;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Requests for each operation; by hand a hundred (CONTRIBUTING.md).
+/// Number of requests for each operation; in the manual run it is a hundred (CONTRIBUTING.md).
 const EXAMPLES: &str = "8";
-/// The same requests each time: what other seeds find is a matter of the long run by hand.
+/// The same requests each time: other seeds are left to the long manual run.
 const SEED: &str = "1";
 
 #[test]
@@ -53,7 +53,7 @@ fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients/schemathesis")
 }
 
-/// Finds the tool where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
+/// Finds the tool as installed by `tests/judges/install`; without it the test is skipped, unless it is required.
 fn home() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join("schemathesis");
     let pins = clients().join("requirements.txt");

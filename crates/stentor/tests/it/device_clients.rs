@@ -1,4 +1,4 @@
-//! The libraries for devices, in other languages: their parts, and what their pages say.
+//! The libraries for devices, in other languages: their unit tests, and the examples on their pages.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -24,7 +24,7 @@ fn the_python_library_for_devices_and_what_uses_it_are_typed() {
     let Some(python) = Python::installed() else { return };
     let directory = TempDir::new().unwrap();
     let library = client("python-device");
-    // Here with what opens sealed messages, which a machine need not have.
+    // Here with the dependency for decryption, which need not be installed.
     ran(with_library(&mut Command::new(python.program())).arg(library.join("tests/parts.py")));
     let example = directory.path().join("example.py");
     std::fs::write(&example, example_of("python-device", "python")).unwrap();
@@ -73,7 +73,7 @@ fn what_an_idle_device_costs_can_be_measured() {
         let told: Value = serde_json::from_str(&told).unwrap();
         let row = &told["rows"][0];
         let sum = |name: &str| row[name].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
-        // A ping, its answer and one or two acknowledgements: each is a segment.
+        // A ping, its response and one or two acknowledgements: each is a segment.
         assert!((3..=5).contains(&sum("segments")), "{row}");
         assert_eq!(sum("wire_bytes"), sum("payload_bytes") + 52 * sum("segments"), "{row}");
     }
@@ -94,7 +94,7 @@ fn what_devices_cost_that_are_away_can_be_measured() {
     assert_eq!(told["return"]["messages"], 100, "{told}");
 }
 
-/// Runs the example of a page as a device that gets one message with both parts.
+/// Runs the example of a page as a device, which gets one message with both parts.
 fn example_runs(program: &mut Command) {
     let scene = Scene::open();
     let folder = scene.folder();
@@ -149,26 +149,26 @@ fn example_of(library: &str, language: &str) -> String {
     blocks(&page, language).remove(0)
 }
 
-/// Prepares Python where it finds the library for devices.
+/// Prepares a Python with the library for devices.
 pub(crate) fn python() -> Command {
     let mut command = Command::new("python3");
     with_library(&mut command);
     command
 }
 
-/// Lets a Python find the library for devices.
+/// Adds the library for devices to a Python's path.
 pub(crate) fn with_library(python: &mut Command) -> &mut Command {
     python.env("PYTHONPATH", client("python-device").join("src")).env("PYTHONDONTWRITEBYTECODE", "1")
 }
 
-/// Prepares Java where it finds what was compiled.
+/// Prepares a Java with the compiled classes.
 pub(crate) fn java(classes: &TempDir) -> Command {
     let mut command = Command::new("java");
     command.arg("-cp").arg(classes.path());
     command
 }
 
-/// Compiles the library for devices with its tests, without any warning.
+/// Compiles the library for devices with its tests, without warnings.
 pub(crate) fn java_classes() -> Option<TempDir> {
     if !is_installed("javac") {
         return None;
@@ -189,7 +189,7 @@ fn compile(classes: &TempDir, sources: &[PathBuf]) {
     ran(javac.arg("-d").arg(classes.path()).args(sources));
 }
 
-/// Finds out whether a runtime is there; without it the test is skipped, unless it must not be.
+/// Returns true if a runtime is installed; without it the test is skipped, unless it is required.
 pub(crate) fn is_installed(program: &str) -> bool {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|word| word.trim() == "judges");
@@ -198,7 +198,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
     is_there
 }
 
-/// Finds out whether a program is there, and says so where it is not.
+/// Returns true if a program is installed, and logs its absence.
 pub(crate) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).exists());

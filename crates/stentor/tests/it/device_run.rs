@@ -1,4 +1,4 @@
-//! A machine as a device of the gateway: `stentor device run`, from its registration to messages both ways.
+//! A machine as a device of the gateway: `stentor device run`, from its registration to messages in both directions.
 
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -44,12 +44,12 @@ impl Scene {
         self.directory.path().join("got.ndjson")
     }
 
-    /// Where the server keeps everything.
+    /// Returns the data directory of the server.
     pub(crate) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    /// Runs the device until so many messages came.
+    /// Runs the device until it has received `count` messages.
     pub(crate) fn device(&self, count: &str, more: &[&str]) -> Child {
         let folder = self.folder();
         let base =
@@ -114,7 +114,7 @@ fn a_machine_registers_gets_its_messages_and_hands_them_to_a_command() {
     let device = scene.device("2", &["--exec", &command]);
     until("the registration", || scene.folder().join("device.json").exists());
     let one = scene.send("One");
-    // Two messages to a device that is connected are worked on at once: either may come first.
+    // Two messages to a connected device are processed concurrently: either may arrive first.
     until("the first", || lines(&out).len() == 1);
     let two = scene.send("Two");
     ended(device);
@@ -142,7 +142,7 @@ fn what_comes_while_the_machine_is_away_waits_and_what_it_wants_to_send_too() {
     assert_eq!(ids, [json!(away), json!(last)], "each once");
 }
 
-/// Registers the device and lets it get one message.
+/// Registers the device and waits until it has received one message.
 fn ended_after_one(scene: &Scene) {
     let device = scene.device("1", &[]);
     until("the registration", || scene.folder().join("device.json").exists());
@@ -176,7 +176,7 @@ fn a_machine_that_wants_it_gets_its_messages_sealed_and_hands_them_on_in_clear()
     until("the keys", || remembered().contains(r#""is_told":true"#));
     let one = scene.send("One");
     ended(device);
-    // From now on it needs no word: it remembers its keys.
+    // From now on the option is not needed: the device has stored its keys.
     let two = scene.send("Two");
     ended(scene.device("1", &["--exec", &command]));
     let got = lines(&scene.out());

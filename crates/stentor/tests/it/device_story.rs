@@ -1,5 +1,5 @@
-//! The story of a limited device: it registers, tells its app where it can be reached, gets notifications and data, answers, is killed
-//! and comes back, and renews its token; each time against the real server, which is killed as well.
+//! The life of a constrained device: it registers, sends its token to its app, receives notifications and data, responds, is killed and
+//! restarted, and renews its token; each time against the real server, which is killed as well.
 
 use std::process::{Child, Command};
 
@@ -42,14 +42,14 @@ async fn a_limited_device_in_java_loses_nothing() {
     story(Tells::Tokens, |scene| library(scene, java(&classes).arg("Story"))).await;
 }
 
-/// Prepares a program that uses a library; it tells its tokens by itself.
+/// Prepares a program that uses a library; the program sends its tokens by itself.
 pub(crate) fn library(scene: &Scene, program: &mut Command) -> Command {
     program.arg(scene.folder());
     program.env("STENTOR_URL", scene.server.process.url()).env("STENTOR_KEY", &scene.join_key);
     std::mem::replace(program, Command::new("true"))
 }
 
-/// What a program tells its app by itself.
+/// The data that a program sends to its app by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tells {
     Nothing,
@@ -61,12 +61,12 @@ async fn story(tells: Tells, program: impl Fn(&Scene) -> Command) {
     // It registers, and its token reaches the app server.
     let mut device = story.device();
     let token = story.told_token("").await;
-    // The app server sends; a notification and data arrive, and the answer comes back.
+    // The app server sends; a notification and data arrive, and the response comes back.
     let first = story.send(&token, &["--title", "Hello"]);
     let second = story.send(&token, &["--data", "command=go"]);
     story.got(&[&first, &second]);
     story.heard(&second).await;
-    // The server is killed while the device is connected; the device while it handles a message; the server while that is away.
+    // The server is killed while the device is connected; the device while it handles a message; the server while the device is away.
     story.server_dies();
     story.hold(true);
     let third = story.send(&token, &["--data", "command=more"]);
@@ -75,14 +75,14 @@ async fn story(tells: Tells, program: impl Fn(&Scene) -> Command) {
     let fourth = story.send(&token, &["--data", "command=while-away"]);
     story.server_dies();
     story.hold(false);
-    // A renewal of its token is lost on the way; it comes back and renews it.
+    // The reply to a renewal of its token is lost; it comes back and renews it.
     story.lose_a_renewal().await;
     story.age_the_token();
     let _device = story.device();
     story.got(&[&first, &second, &third, &third, &fourth]);
     let renewed = story.told_token(&token).await;
     assert_eq!(story.status_of(&token).await, 401, "the former token opens nothing");
-    // Both lead to the device, to which nothing else comes again.
+    // Both tokens lead to the device, which receives nothing twice.
     let fifth = story.send(&renewed, &["--data", "command=on"]);
     let sixth = story.send(&token, &["--data", "command=last"]);
     story.heard(&sixth).await;
@@ -109,15 +109,15 @@ impl Drop for Killed {
     }
 }
 
-/// The server, the app server, and what they know.
+/// The server, the app server, and their state.
 struct Story<P> {
     scene: Scene,
     tells: Tells,
     program: P,
     client: reqwest::Client,
-    /// The secret of the token that the device had at first.
+    /// The secret of the device's first token.
     secret: String,
-    /// What the app server has got.
+    /// The messages received by the app server.
     upstream: Vec<Value>,
 }
 
@@ -139,7 +139,7 @@ impl<P: Fn(&Scene) -> Command> Story<P> {
         sent["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until exactly these messages were begun to be handled, in this order.
+    /// Waits until the handling of exactly these messages has begun, in this order.
     fn got(&self, wanted: &[&String]) {
         let file = self.scene.folder().join("got.ndjson");
         until("what is got", || lines(&file).len() >= wanted.len());
@@ -156,7 +156,7 @@ impl<P: Fn(&Scene) -> Command> Story<P> {
         self.scene.restart(Signal::KILL);
     }
 
-    /// Waits until the app server has heard of a token but this one.
+    /// Waits until the app server has received a token other than this one.
     async fn told_token(&mut self, former: &str) -> String {
         until("a token", || self.memory().is_some_and(|own| own["token"] != former));
         let token = self.memory().unwrap()["token"].as_str().unwrap().to_owned();
@@ -175,7 +175,7 @@ impl<P: Fn(&Scene) -> Command> Story<P> {
         self.upstream_with("heard", message).await;
     }
 
-    /// Takes over what devices sent, until this is among it.
+    /// Takes over upstream messages until this one is among them.
     async fn upstream_with(&mut self, name: &str, value: &str) {
         while !self.upstream.iter().any(|one| one["data"][name] == value) {
             let listed = self.ask("/v1/upstream/messages", None).await;
@@ -207,7 +207,7 @@ impl<P: Fn(&Scene) -> Command> Story<P> {
         assert_eq!(keys.len(), count, "{keys:?}");
     }
 
-    /// Asks for a new token in the device's name, as one that crashes before it has the reply.
+    /// Requests a new token in the device's name, like a device that crashes before it has the reply.
     async fn lose_a_renewal(&self) {
         let own = self.memory().unwrap();
         let url = format!("{}/gateway/v1/device/token", self.scene.server.process.url());

@@ -1,4 +1,4 @@
-//! The unit for systemd in `examples/`: systemd finds nothing wrong with it, and the command in it is one of ours.
+//! The unit for systemd in `examples/`: systemd reports no problem, and its command is one of ours.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::clients::ran;
 use crate::device_clients::is_there;
 use crate::process::stentor;
 
-/// Where the unit looks for the program.
+/// Path of the program in the unit.
 const PROGRAM: &str = "/usr/local/bin/stentor";
 
 #[test]
@@ -19,7 +19,7 @@ fn systemd_finds_nothing_wrong_with_the_unit_of_a_device() {
     }
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("stentor-device.service");
-    // The program must be there: this one is.
+    // The program must exist: this one does.
     std::fs::write(&file, unit().replace(PROGRAM, env!("CARGO_BIN_EXE_stentor"))).unwrap();
     let output = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

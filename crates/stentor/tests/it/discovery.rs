@@ -1,4 +1,4 @@
-//! Servers are found: by their address, and by what they announce on the network, which here is the loopback of a namespace.
+//! Discovery of servers: by their address, and by their announcements on the network, here the loopback of a namespace.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::process::run_json;
 use crate::server::Server;
 
 const NOT_FOUND: i32 = 5;
-/// What runs inside: a server that announces itself, two finders, and one more after it has said goodbye.
+/// The script in the namespace: a server that announces itself, two searches, and one more after its goodbye.
 const STORY: &str = r#"
 set -e
 ip link set lo up
@@ -28,7 +28,7 @@ wait $server
 code=0; "$STENTOR" discover --timeout 1 --json > gone || code=$?
 echo $code > code
 "#;
-/// What runs inside with TLS: a server whose certificate has a name, of an authority that only some finders know.
+/// The script in the namespace with TLS: a server with a certificate for a name, from an authority that only some searches know.
 const TLS_STORY: &str = r#"
 set -e
 ip link set lo up
@@ -45,7 +45,7 @@ if [ -n "$PYTHON" ]; then "$PYTHON" -c "$TLS_FINDER" > bound; fi
 kill -TERM $server
 wait $server
 "#;
-/// The Python client binds over TLS with the authority alone, and finds nothing with another.
+/// The Python client connects over TLS with the authority alone, and finds nothing with another one.
 const TLS_FINDER: &str = r#"
 import stentor
 [found] = next(filter(None, (stentor.discover(timeout_seconds=2, ca="ca.pem") for _ in range(15))))
@@ -53,7 +53,7 @@ assert stentor.discover(timeout_seconds=2, ca="other.pem") == [], "certified by 
 with stentor.Client.discover(timeout_seconds=10, ca="ca.pem") as client:
     print(found.url, found.fingerprint, client.health.version()["name"])
 "#;
-/// The Python client binds with nothing configured.
+/// The Python client connects without configuration.
 const FINDER: &str = r#"
 import stentor
 [found] = next(filter(None, (stentor.discover(timeout_seconds=2) for _ in range(15))))
@@ -112,9 +112,9 @@ fn a_file_without_a_certificate_is_refused_as_an_authority() {
     }
 }
 
-/// Writes a certificate for `localhost` with its key, the authority that made it, and another one.
+/// Writes a certificate for `localhost` with its key, its authority, and another authority.
 fn certify(directory: &Path) {
-    // Each has a name of its own: one that is called as its authority counts as signed by itself.
+    // Each has its own name: a certificate with the name of its authority counts as self-signed.
     let named = |name: &str, hosts: &[&str]| {
         let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let mut params = rcgen::CertificateParams::new(hosts).unwrap();
@@ -138,7 +138,7 @@ fn certify(directory: &Path) {
     files.into_iter().for_each(|(name, text)| std::fs::write(directory.join(name), text).unwrap());
 }
 
-/// Runs a story; returns the URL of the one server that it found, which the Python client has bound to as well.
+/// Runs a script; returns the URL of the one server that it found, to which the Python client has connected as well.
 fn found_inside(story: &str, directory: &Path, python: Option<&Python>) -> Option<String> {
     let output = inside(story, directory, python)?;
     let log = std::fs::read_to_string(directory.join("server.log")).unwrap_or_default();
@@ -155,7 +155,7 @@ fn found_inside(story: &str, directory: &Path, python: Option<&Python>) -> Optio
     Some(url.to_owned())
 }
 
-/// Runs a story in a network of its own; where that cannot be had the test is skipped, unless it must not be.
+/// Runs a script in its own network namespace; if there is none the test is skipped, unless it is required.
 fn inside(story: &str, directory: &Path, python: Option<&Python>) -> Option<Output> {
     if !alone("ip link set lo up").output().is_ok_and(|output| output.status.success()) {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
@@ -173,7 +173,7 @@ fn inside(story: &str, directory: &Path, python: Option<&Python>) -> Option<Outp
     Some(story.output().unwrap())
 }
 
-/// Prepares a script in a network of its own, which has nothing but a loopback.
+/// Prepares a script in its own network namespace, which has only a loopback.
 fn alone(script: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--net", "--map-root-user", "sh", "-c", script]);

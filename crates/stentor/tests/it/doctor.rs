@@ -1,4 +1,4 @@
-//! What the doctor finds: a server in order, a damaged page, and that it disturbs nobody.
+//! The doctor's findings: an intact server, a damaged page, and no disturbance of a running server.
 
 use crate::process::run_json;
 use crate::server::Server;
@@ -21,7 +21,7 @@ fn fill(server: &Server, directory: &Path, first: u32) {
     assert_eq!(told["created"], json!(DEVICES));
 }
 
-/// Turns every bit of the page in the middle of a database that nobody has open.
+/// Inverts every bit of the page in the middle of a closed database.
 fn damage(database: &Path) {
     let mut bytes = std::fs::read(database).unwrap();
     let page_bytes = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
@@ -30,7 +30,7 @@ fn damage(database: &Path) {
     std::fs::write(database, bytes).unwrap();
 }
 
-/// Runs the doctor where no server answers, which is broken too.
+/// Runs the doctor without a server, which is a broken finding too.
 fn look_without_server(data: &Path) -> Value {
     let data = data.to_str().unwrap();
     let (code, found) = run_json(&["doctor", "--data-dir", data, "--server", "http://127.0.0.1:9"]);

@@ -1,4 +1,4 @@
-//! Devices behind the emulator of FCM: what an app server sends to the emulator arrives at a device that speaks MCS.
+//! Devices behind the emulator of FCM: a message from an app server to the emulator arrives at a device that speaks MCS.
 
 use crate::process::Process;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ struct Scene {
     _directory: TempDir,
 }
 
-/// A program that is registered and connected.
+/// A registered and connected program.
 struct Device {
     token: String,
     connection: McsClient<TcpStream>,
@@ -84,11 +84,11 @@ impl Device {
     }
 }
 
-/// Set where the names that clients have built in lead to this machine; holds the file that is written at the story's end.
+/// Set if the host names built into clients resolve to this machine; contains the file that is written at the end.
 const INSIDE: &str = "STENTOR_EMULATED_DEVICES_INSIDE";
 const PROJECT: &str = "judged-project";
 
-/// An unmodified firebase-admin of an app server, where `tests/judges/install` puts it.
+/// Returns the unmodified firebase-admin for app servers, as installed by `tests/judges/install`.
 fn firebase_admin() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join("python");
     let pins = std::fs::read(home.join("pins")).ok();
@@ -112,7 +112,7 @@ fn done(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a test once more where firebase-admin reaches this machine under Google's names; returns whether it was judged.
+/// Runs a test again where firebase-admin reaches this machine under Google's names; returns true if it ran.
 fn judged_elsewhere(name: &str) -> bool {
     let is_root = rustix::process::getuid().is_root();
     if !is_root

@@ -1,4 +1,4 @@
-//! Energy by the command: a simulated serial meter, a directory that stands for /sys, captures and logs.
+//! Energy measurements by the command: a simulated serial meter, a directory in place of /sys, captures and logs.
 
 use crate::process::{run, run_json, stentor};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -29,7 +29,7 @@ fn port() -> (File, File, PathBuf) {
     grantpt(&meter).unwrap();
     unlockpt(&meter).unwrap();
     let path = PathBuf::from(ptsname(&meter, Vec::new()).unwrap().into_string().unwrap());
-    // Held open and raw, so that nothing is echoed or lost before the recorder has opened it.
+    // Kept open and raw, so that nothing is echoed or lost before the recorder has opened it.
     let held = File::open(&path).unwrap();
     let mut settings = tcgetattr(&held).unwrap();
     settings.make_raw();
@@ -53,13 +53,13 @@ fn a_simulated_serial_meter_of_known_joules_comes_out_within_a_thousandth() {
     let out = directory.path().join("meter.csv");
     let (mut meter, held, path) = port();
     let arguments = ["lab", "energy", "record", "--rate", "170", "--port", text(&path), "--out", text(&out)];
-    // It ends when the meter is gone; the seconds are for a test that has failed.
+    // It ends when the meter is closed; the seconds are a timeout for a failing test.
     let mut recorder = stentor(&[&arguments[..], &["--seconds", "60", "--json"]].concat());
     let mut child = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ready = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut ready).unwrap();
     assert!(ready.contains("recording"), "{ready}");
-    // Cut in its first line, and noise on the wire in the middle.
+    // The first line is truncated, and there is noise in the middle.
     meter.write_all(b"33,0.4\n").unwrap();
     let lines = readings(20);
     for (place, line) in lines.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Unmodified clients of other formats judge our faces: what they read and call without help is close enough.
+//! Unmodified clients of other formats test our faces: they work with them without help.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn apache_xml_rpc_uses_the_xml_rpc_face() {
     Shop::open().ask(&mut java(&jars(&home), "RpcJudge.java"));
 }
 
-/// Returns whether PHP is here with its SOAP extension; it must be where the tests are told so.
+/// Returns true if PHP is installed with its SOAP extension; it must be if `STENTOR_TEST_REQUIRE` says so.
 pub(crate) fn has_soap_of_php() -> bool {
     let status = Command::new("php").args(["-r", "exit(class_exists('SoapClient') ? 0 : 1);"]).status();
     let is_there = status.is_ok_and(|status| status.success());
@@ -74,7 +74,7 @@ pub(crate) fn has_soap_of_php() -> bool {
     is_there
 }
 
-/// A server with an app, and a key of it.
+/// A server with an app, and the app's key.
 pub(crate) struct Shop {
     pub(crate) directory: TempDir,
     pub(crate) server: Server,
@@ -86,7 +86,7 @@ impl Shop {
         Self::open_with("")
     }
 
-    /// Opens one on a server with settings of its own.
+    /// Opens a shop on a server with its own settings.
     pub(crate) fn open_with(settings: &str) -> Self {
         let directory = TempDir::new().unwrap();
         let server = Server::start_with(directory.path(), settings);
@@ -96,7 +96,7 @@ impl Shop {
         Self { directory, server, key }
     }
 
-    /// Has a client use the server; it ends well when it is content.
+    /// Runs a client against the server; its exit code must be 0.
     pub(crate) fn ask(&self, client: &mut Command) {
         let client = client.current_dir(self.directory.path());
         let told = ran(client.args([self.server.process.url(), &self.key]));
@@ -111,7 +111,7 @@ pub(crate) fn ran(command: &mut Command) -> String {
     told.into_owned()
 }
 
-/// Has a tool of CXF make classes of a description, and a client use a server with them.
+/// Generates classes from a description with a tool of CXF, and runs a client with them against a server.
 fn judged_with_generated_classes(home: &Path, tool: &str, description: &str, source: &str) {
     let shop = Shop::open();
     let (jars, made) = (jars(home), shop.directory.path().join("made"));
@@ -137,12 +137,12 @@ pub(crate) fn clients(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients").join(name)
 }
 
-/// Finds a client where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
+/// Finds a client as installed by `tests/judges/install`; without it the test is skipped, unless it is required.
 pub(crate) fn home(client: &str, pins: &str) -> Option<PathBuf> {
     home_wanted_by(&["judges"], client, pins)
 }
 
-/// The same for a client that must be there only where all of these words are required.
+/// The same for a client that is required only if all of these words are listed.
 pub(crate) fn home_wanted_by(words: &[&str], client: &str, pins: &str) -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(client);
     if std::fs::read(home.join("pins")).ok() == std::fs::read(clients(client).join(pins)).ok() {
@@ -152,7 +152,7 @@ pub(crate) fn home_wanted_by(words: &[&str], client: &str, pins: &str) -> Option
     None
 }
 
-/// Notes that a client is missing, where everybody sees it, or fails where each of these words demands it.
+/// Logs that a client is missing, outside the captured output, or fails if all of these words are required.
 fn skip(words: &[&str], why: &str) {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     let is_required = words.iter().all(|wanted| required.split(',').any(|word| word.trim() == *wanted));

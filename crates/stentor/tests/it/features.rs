@@ -1,4 +1,4 @@
-//! The tables of features of GCM and FCM, as a user has them printed.
+//! The feature tables of GCM and FCM, as printed for a user.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn every_feature_of_gcm_and_fcm_is_there_but_multicast_in_one_request_of_fcm() {
     let answers: BTreeMap<(String, String), String> =
         rows.iter().map(|row| ((text(row, "feature"), text(row, "service")), text(row, "answer"))).collect();
     assert_eq!((rows.len(), answers.len()), (38, 38), "{told}");
-    // Table 1 of albertengo-2020 says the same of both connection servers.
+    // Table 1 of albertengo-2020 agrees for both connection servers.
     let missing = |feature: &str, service: &str| match feature {
         "HTTP: upstream" | "CCS: multicast" => true,
         "multicast" | "HTTP: plain text" => service == "FCM",

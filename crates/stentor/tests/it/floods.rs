@@ -1,4 +1,4 @@
-//! Whoever floods the API with heads, frames or requests is ended within limits; memory stays where it was, and others are served.
+//! Floods of the API with headers, frames or requests: they are ended within limits, memory does not grow, and other callers are served.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,30 +11,30 @@ use crate::http2_frames::{
     frame, header, request,
 };
 
-/// Everything that a peer may be slow at takes so long at most.
+/// All timeouts for slow peers are set to two seconds.
 const SETTINGS_OF_SERVER: &str = "[api]\nheader_timeout_seconds = 2\nbody_timeout_seconds = 2\n\
                                   import_idle_timeout_seconds = 2\nconnection_idle_timeout_seconds = 2\n";
-/// A limit of two seconds, the farewell of a connection, and what a busy machine takes.
+/// A timeout of two seconds, the closing of a connection, and the delays of a busy machine.
 const TIMED_OUT_MAX: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(120);
 const GROWTH_MAX_BYTES: u64 = 64 * 1_024 * 1_024;
-/// What HTTP/2 says of a peer that is too busy (RFC 9113, section 7).
+/// The HTTP/2 error code for a peer that causes too much load (RFC 9113, section 7).
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// The reply with status 200, as it stands in the static table of RFC 7541.
+/// The reply with status 200, as encoded by the static table of RFC 7541.
 const OK: u8 = 0x88;
 
-/// A server that is flooded while others ask it.
+/// A server that is flooded while others call it.
 struct FloodedServer {
     shop: Shop,
     address: SocketAddr,
 }
 
-/// How a flood ended.
+/// The end of a flood.
 struct EndedFlood {
     took: Duration,
-    /// Bytes that were written.
+    /// Number of bytes written.
     written: usize,
-    /// All that the server said.
+    /// All bytes sent by the server.
     said: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl FloodedServer {
         stream
     }
 
-    /// Asks for the server's health on a connection of its own.
+    /// Queries the server's health on a separate connection.
     fn is_served(&self) -> bool {
         let mut stream = self.connect();
         stream.write_all(b"GET /healthz HTTP/1.0\r\nhost: server\r\n\r\n").unwrap();
@@ -61,7 +61,7 @@ impl FloodedServer {
         answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200")
     }
 
-    /// Has something done while others ask; returns what came of it. Each of them is answered, and memory stays where it was.
+    /// Runs a flood while others call the server; returns its result. Each of the calls gets a response, and memory does not grow.
     fn beside_others<T>(&self, flood: impl FnOnce() -> T) -> T {
         assert!(self.is_served(), "before");
         let before = self.shop.server.process.peak_bytes();
@@ -69,7 +69,7 @@ impl FloodedServer {
         let (ended, asked) = std::thread::scope(|scope| {
             let others = scope.spawn(|| {
                 let mut asked = 0;
-                // Once at least, however soon the flood is over.
+                // At least once, however soon the flood is over.
                 loop {
                     let (began, is_last) = (Instant::now(), is_over.load(Ordering::Relaxed));
                     assert!(self.is_served(), "meanwhile");
@@ -87,13 +87,13 @@ impl FloodedServer {
             (ended, others.join().unwrap())
         });
         assert!(asked > 0 && self.is_served(), "afterwards");
-        // The kernel counts it by the processor, and not always upwards.
+        // The kernel counts it per processor, and the sum may decrease.
         let grown = self.shop.server.process.peak_bytes().saturating_sub(before);
         assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
         ended
     }
 
-    /// Writes what `next` returns until the server has ended the connection; what it says is read beside it.
+    /// Writes the output of `next` until the server has ended the connection; reads the server's output concurrently.
     fn until_ended(&self, first: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) -> EndedFlood {
         let mut stream = self.connect();
         let reader = stream.try_clone().unwrap();
@@ -104,7 +104,7 @@ impl FloodedServer {
             assert!(began.elapsed() < PATIENCE, "it goes on after {written} bytes");
             match stream.write_all(&bytes) {
                 Ok(()) => written += bytes.len(),
-                // It has closed, and the system says so when more is written.
+                // The server has closed the connection, which the system reports at a further write.
                 Err(error) if is_closed(error.kind()) => break,
                 Err(error) => panic!("after {written} bytes: {error}"),
             }
@@ -114,7 +114,7 @@ impl FloodedServer {
     }
 }
 
-/// Ends the asking beside a flood, also when that has failed: those who ask beside it would go on for ever.
+/// Ends the calls beside a flood, even after a panic, because they would continue forever.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -124,7 +124,7 @@ impl Drop for Over<'_> {
 }
 
 impl EndedFlood {
-    /// Returns the reason in the last GOAWAY, if the server could say it before the connection was gone.
+    /// Returns the reason in the last GOAWAY, if the server could send it before the connection was closed.
     fn reason(&self) -> Option<u32> {
         let mut goaways = frames(&self.said).into_iter().filter(|(kind, _, _)| *kind == GOAWAY);
         goaways.next_back().map(|(_, _, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()))
@@ -143,7 +143,7 @@ fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
     }
 }
 
-/// Takes bytes apart into kind, stream and payload; a last frame that is not whole is left out.
+/// Parses bytes into kind, stream and payload; an incomplete last frame is left out.
 fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, Vec<u8>)> {
     let mut found = Vec::new();
     while let Some(head) = bytes.get(..HEAD_BYTES) {
@@ -156,7 +156,7 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, Vec<u8>)> {
     found
 }
 
-/// A head that is whole, on a stream.
+/// Returns a complete header frame on a stream.
 fn asked(flags: u8, stream: u32, head: &[u8]) -> Vec<u8> {
     frame(HEADERS, flags | END_HEADERS, stream, head)
 }
@@ -174,7 +174,7 @@ fn a_head_without_an_end_is_refused_for_its_size() {
     let said = String::from_utf8_lossy(&ended.said).into_owned();
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
     assert!(ended.took < TIMED_OUT_MAX, "{:?} for {} bytes", ended.took, ended.written);
-    // One line does the same.
+    // A single long line has the same effect.
     let flood = || server.until_ended(b"GET /healthz HTTP/1.1\r\nx-more: ", |_| vec![b'a'; 4_096]);
     assert!(server.beside_others(flood).took < TIMED_OUT_MAX);
     let flood = || server.until_ended(b"GET /", |_| vec![b'a'; 4_096]);
@@ -215,7 +215,7 @@ fn settings_without_an_end_are_no_request_and_end_as_one_that_asks_for_nothing()
     let changed = frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0]).repeat(64);
     let ended = server.beside_others(|| server.until_ended(HELLO, |_| changed.clone()));
     assert!(ended.took < TIMED_OUT_MAX, "{:?} for {} bytes", ended.took, ended.written);
-    // What acknowledges them is not kept for somebody who does not read it.
+    // Acknowledgements are not buffered for a peer that does not read them.
     let unread = || {
         let (mut stream, began) = (server.connect(), Instant::now());
         stream.set_write_timeout(Some(TIMED_OUT_MAX)).unwrap();
@@ -246,7 +246,7 @@ fn frames_without_a_byte_are_no_body_and_end_as_one_that_does_not_come() {
     }
 }
 
-/// Sends heads and reads until the connection has ended, or the reply on the last stream is there.
+/// Sends headers and reads until the connection has ended, or the reply on the last stream has arrived.
 fn told(server: &FloodedServer, sent: &[u8], last: u32) -> Vec<(u8, u32, Vec<u8>)> {
     let (mut stream, mut said) = (server.connect(), Vec::new());
     stream.write_all(sent).unwrap();
@@ -285,7 +285,7 @@ fn a_request_with_too_many_headers_is_refused_and_the_connection_goes_on() {
 #[test]
 fn headers_that_unfold_to_megabytes_end_the_connection() {
     let server = FloodedServer::open();
-    // One is remembered in the table, and named fifteen thousand times by a byte: 60 MB of headers in 20 KB.
+    // One header is stored in the table, and referenced fifteen thousand times by one byte: 60 MB of headers in 20 KB.
     let remembered = header(0x40, "x-more", &"a".repeat(4_000));
     let head = [&request("GET", "/healthz", &[])[..], &remembered].concat();
     let names = vec![0xbe; 15_000];

@@ -1,4 +1,4 @@
-//! Readers of descriptions take ours, and clients that generators make of it compile, register a device and send a message.
+//! Readers of descriptions accept ours, and clients generated from it compile, register a device and send a message.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::faces::{clients, home, ran};
 use crate::server::Server;
 
-/// The tools, each with what pins it.
+/// The tools, each with the file that pins its version.
 const TOOLS: [(&str, &str); 5] = [
     ("openapi", "requirements.txt"),
     ("openapi-node", "package-lock.json"),
@@ -52,7 +52,7 @@ fn the_client_in_kotlin_registers_and_sends() {
     judged("kotlin", &["openapi", "openapi-kotlin"]);
 }
 
-/// Has one generator make a client; without what it takes the test is skipped, unless it must not be.
+/// Generates a client with one generator; without its dependencies the test is skipped, unless it is required.
 fn judged(language: &str, tools: &[&str]) {
     let wanted = TOOLS.iter().filter(|(tool, _)| tools.contains(tool));
     let Some(homes) = wanted.map(|(tool, pins)| home(tool, pins)).collect::<Option<Vec<_>>>() else { return };

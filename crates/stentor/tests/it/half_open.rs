@@ -1,5 +1,5 @@
-//! Devices and callers whose end of a connection vanishes: the network between is cut and they are gone, so that no FIN and no RST tells the server.
-//! Server and devices have network namespaces of their own, and a real link between them.
+//! Devices and callers with a vanished end of the connection: the network is cut and they are gone, so that no FIN and no RST reaches the
+//! server. Server and devices have network namespaces of their own, and a real link between them.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,12 +20,12 @@ use crate::process::stentor;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What the server allows a device that keeps alive every second, and a little.
+/// The server's timeout for a device with a keep-alive of one second, minus a tolerance.
 const SILENCE_MIN: Duration = Duration::from_millis(1_400);
-/// TCP's state of a connection of which nothing ill is known.
+/// TCP's state of an established connection, without a known error.
 const ESTABLISHED: &str = "01";
 
-/// A server in a namespace of its own, which ends with the test.
+/// A server in its own namespace, which ends with the test.
 struct Scene {
     rig: Rig,
     process: Child,
@@ -36,7 +36,7 @@ struct Scene {
     key: String,
 }
 
-/// A device as it was registered.
+/// A registered device.
 struct Device {
     id: String,
     token: String,
@@ -44,7 +44,7 @@ struct Device {
 }
 
 impl Scene {
-    /// Starts it, or says why not.
+    /// Starts the scene, or logs the reason if it cannot.
     fn open() -> Option<Self> {
         let rig =
             match Rig::raise(&Plan { level: Wanted::Exactly(RigLevel::Netns), ..Plan::new(Link::open()) }) {
@@ -88,7 +88,7 @@ impl Scene {
         stream
     }
 
-    /// Asks the API from where the server is, which the cut does not concern.
+    /// Calls the API from the server's side, which the cut does not affect.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let text = self.text(method, path, &body.to_string());
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("{method} {path}: {text}"))
@@ -130,7 +130,7 @@ impl Scene {
         ledger["totals"]["delivered"].as_u64().unwrap()
     }
 
-    /// Counts the sessions of a protocol, as the server knows them.
+    /// Counts the sessions of a protocol at the server.
     fn sessions(&self, protocol: &str) -> u64 {
         self.metric(&format!("stentor_gateway_sessions{{protocol=\"{protocol}\"}}"))
     }
@@ -141,7 +141,7 @@ impl Scene {
         found.map_or(0, |count| count.trim().parse::<f64>().unwrap() as u64)
     }
 
-    /// Waits until a metric has a value; returns how long that took.
+    /// Waits until a metric has a value; returns the duration.
     fn until_metric(&self, name: &str, value: u64) -> Duration {
         let began = Instant::now();
         while self.metric(name) != value {
@@ -151,7 +151,7 @@ impl Scene {
         began.elapsed()
     }
 
-    /// Returns whether the server's kernel knows nothing ill of the connection to a device's port.
+    /// Returns true if the server's kernel considers the connection to a device's port established.
     fn is_established(&self, port: u16) -> bool {
         let table = move || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
         let table = self.rig.within(Side::Server, table).unwrap().join().unwrap();
@@ -162,7 +162,7 @@ impl Scene {
         })
     }
 
-    /// Cuts the network and lets a device's end of a connection vanish: what its kernel says of that reaches nobody.
+    /// Cuts the network and closes a device's end of a connection: the packets of its kernel reach no one.
     fn vanish(&self, stream: TcpStream) {
         let port = stream.local_addr().unwrap().port();
         assert!(self.rig.cut(true));
@@ -170,7 +170,7 @@ impl Scene {
         assert!(self.is_established(port), "nobody has told the server");
     }
 
-    /// Waits until a protocol has so many sessions; returns how long that took.
+    /// Waits until a protocol has this number of sessions; returns the duration.
     fn until_sessions(&self, protocol: &str, count: u64) -> Duration {
         let began = Instant::now();
         while self.sessions(protocol) != count {
@@ -197,7 +197,7 @@ impl Drop for Scene {
     }
 }
 
-/// Notes that a test is skipped, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+/// Logs that a test is skipped, outside the captured output, or fails if `STENTOR_TEST_REQUIRE` lists `rig`.
 fn skip(why: &str) -> Option<Scene> {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|word| word.trim() == "rig");
@@ -307,7 +307,7 @@ fn r16_a_device_of_mqtt_that_vanishes_is_cut_off_by_its_silence_and_gets_what_wa
     let mut client = MqttDevice::log_in(&scene, Side::Device, &lost, 1);
     assert_eq!(client.confirmed(), first);
     scene.until_delivered(&first);
-    // One that the cut does not concern, and that need not say anything for a minute.
+    // A device that is not affected by the cut, with a keep-alive of a minute.
     let mut beside = MqttDevice::log_in(&scene, Side::Server, &other, 60);
     assert_eq!(scene.sessions("mqtt"), 2);
 
@@ -347,7 +347,7 @@ fn r16_a_device_that_vanishes_from_its_stream_is_cut_off_and_gets_what_waits_whe
     scene.until_delivered(&first);
 }
 
-/// A caller of the raw socket, whose requests and replies are frames of JSON.
+/// A caller of the raw socket; its requests and replies are frames of JSON.
 struct SocketCaller(TcpStream);
 
 impl SocketCaller {
@@ -383,7 +383,7 @@ fn a_caller_of_the_raw_socket_that_vanishes_gives_its_place_back_and_others_go_o
     let mut beside = SocketCaller::connect(&scene, Side::Server);
     assert_eq!(beside.ask(&list)["id"], 1, "others do not notice");
     drop(beside);
-    // What it asks nothing for is two seconds; what tells it so is written to nobody, and given up as well.
+    // The idle timeout is two seconds; the notice about it cannot be delivered and is given up as well.
     scene.until_metric(OPEN, 0);
 
     assert!(scene.rig.cut(false));
@@ -415,7 +415,7 @@ fn watching(scene: &Scene, from: Side, campaign: &str) -> TcpStream {
     }
 }
 
-/// Reads a frame of HTTP/2: its kind, its flags and what it holds.
+/// Reads a frame of HTTP/2: its kind, its flags and its payload.
 fn next_frame(stream: &mut TcpStream) -> std::io::Result<(u8, u8, Vec<u8>)> {
     let mut head = [0; HEAD_BYTES];
     stream.read_exact(&mut head)?;
@@ -424,7 +424,7 @@ fn next_frame(stream: &mut TcpStream) -> std::io::Result<(u8, u8, Vec<u8>)> {
     Ok((head[3], head[4], payload))
 }
 
-/// Answers that it lives whenever the server asks, until the connection ends; returns how often it did.
+/// Answers each PING of the server until the connection ends; returns their number.
 fn alive(mut stream: TcpStream) -> usize {
     let mut count = 0;
     while let Ok((kind, flags, payload)) = next_frame(&mut stream) {
@@ -453,7 +453,7 @@ fn a_watch_whose_caller_vanishes_ends_and_gives_its_connection_back() {
     assert_eq!(scene.metric(OPEN), 3, "two watches, and who asks");
 
     scene.vanish(lost);
-    // Nothing is written to it, because nothing changes: the PING of HTTP/2 finds out, after a minute and what it is waited for.
+    // Nothing is written to it, because nothing changes: the PING of HTTP/2 detects it, after a minute and the timeout of its response.
     let took = scene.until_metric(OPEN, 2);
     assert!(took > SILENCE_MIN, "it was not told of it, and could not know it so soon: {took:?}");
 

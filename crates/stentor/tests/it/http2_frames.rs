@@ -1,6 +1,6 @@
-//! HTTP/2 by hand, for requests that no library would make.
+//! Handwritten HTTP/2, for requests that no library would make.
 
-/// What a client says first: the preface and empty SETTINGS.
+/// The client's first bytes: the preface and empty SETTINGS.
 pub(crate) const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -9,10 +9,10 @@ pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const CONTINUATION: u8 = 9;
-/// Nothing follows in this stream; of SETTINGS and PING it is the acknowledgement.
+/// The last frame of a stream; in SETTINGS and PING the same bit is the acknowledgement.
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
-/// Bytes in front of what a frame holds.
+/// Length of a frame header.
 pub(crate) const HEAD_BYTES: usize = 9;
 
 /// Writes a frame.
@@ -21,18 +21,18 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Writes the headers that a request begins with.
+/// Writes the first headers of a request.
 pub(crate) fn request(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let first = [(":method", method), (":scheme", "http"), (":authority", "server"), (":path", path)];
     first.iter().chain(more).flat_map(|(name, value)| header(0, name, value)).collect()
 }
 
-/// Writes a header as a literal: 0 is remembered by nobody, 0x40 by the reader's table (RFC 7541, section 6.2).
+/// Writes a header as a literal: with 0 it is not indexed, with 0x40 it enters the reader's table (RFC 7541, section 6.2).
 pub(crate) fn header(kind: u8, name: &str, value: &str) -> Vec<u8> {
     [&[kind][..], &text(name), &text(value)].concat()
 }
 
-/// Writes a text with its length in front, as an integer with a prefix of seven bits.
+/// Writes a text after its length, which is an integer with a prefix of seven bits.
 fn text(text: &str) -> Vec<u8> {
     let (mut bytes, length) = (Vec::new(), text.len());
     match length.checked_sub(127) {

@@ -1,9 +1,9 @@
-//! A study at a tiny size, in which every test is proven, kept and bounded; and a campaign under fire.
+//! A study at a tiny size, with the proof, record and bound of every test; and a campaign with injected faults.
 
 use crate::process::run_json;
 use serde_json::{Value, json};
 
-/// So few answers are sometimes faster than the mean that the bound is made from.
+/// With few responses the rate sometimes exceeds the mean on which the bound is based.
 const SLACK: f64 = 1.25;
 
 #[test]
@@ -49,7 +49,7 @@ fn assert_sound(scenario: &Value) {
     let number = |field: &str| scenario[field].as_f64().unwrap_or_else(|| panic!("{field}: {scenario}"));
     assert!(["wall_seconds", "published_pushes_per_second", "ratio"].iter().all(|field| number(field) > 0.0));
     let providers = if scenario["mix"] == "gcm+apns" { 2.0 } else { 1.0 };
-    // More requests in flight than consumers would show in both.
+    // More requests in flight than consumers would be visible in both.
     assert!(number("inflight_max") <= number("consumers") * providers, "{scenario}");
     assert!(number("pushes_per_second") <= SLACK * number("bound_pushes_per_second"), "{scenario}");
 }
@@ -90,7 +90,7 @@ fn repeated_runs_have_an_interval_and_are_gone_on_with() {
     };
     let (code, told) = run("2", &[]);
     assert_eq!(code, 0, "{told}");
-    // A run on a busy machine may not count; what counts has its interval around it.
+    // A run on a busy machine may be invalid; valid runs have an interval around their mean.
     let sound = |told: &Value, repetitions: u64| {
         for one in told["scenarios"].as_array().unwrap() {
             let made = one["runs"].as_u64().unwrap() + one["runs_invalid"].as_u64().unwrap();
@@ -145,7 +145,7 @@ fn beyond_the_paper_every_factor_is_really_set() {
         (number("gcm-100-4-producers", "pushes"), number("gcm-100-4-producers", "accepted")),
         (400, 400)
     );
-    // Each token has its own chance, and the known device of each platform is always registered.
+    // Each token has its own probability, and the known device of each platform is always registered.
     let refused = number("half-unregistered", "rejected");
     assert!((120..=280).contains(&refused), "{refused} of 400 were refused");
     assert_eq!((number("none-registered", "rejected"), number("none-registered", "accepted")), (398, 2));
@@ -153,12 +153,12 @@ fn beyond_the_paper_every_factor_is_really_set() {
     assert!(number("4-connections", "connections_max") <= 4, "{}", cell("4-connections"));
     let fairness = cell("2-apps")["fairness"].as_f64().unwrap();
     assert!((0.5..=1.0).contains(&fairness), "{fairness}");
-    // Without the rights to limit a process the reason is told instead.
+    // Without the rights to limit a process the reason is shown instead.
     let limited = cell("half-a-core");
     assert!(limited["skipped"].is_string() || limited["pushes"] == json!(400), "{limited}");
 }
 
-/// Asks git what the program is made of, if the repository is ours.
+/// Returns the commit of the program from git, if the repository is ours.
 fn commit() -> String {
     let git = |words: &[&str]| {
         let output =

@@ -1,8 +1,8 @@
-//! Links by the command, on every level that this machine allows.
+//! Links by the command, on every level available on this machine.
 
 use crate::process::{run, run_json};
 
-/// What a command gets that asks for a level which cannot be had.
+/// Exit code of a command that requires an unavailable level.
 const NO_LINK: i32 = 6;
 
 #[test]

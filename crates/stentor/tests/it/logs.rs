@@ -1,4 +1,4 @@
-//! A server whose log cannot be written answers, keeps, sends and ends as if it could.
+//! A server with an unwritable log responds, stores, sends and ends as usual.
 
 use crate::process::{run_json, stentor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -34,7 +34,7 @@ impl Server {
         Self { child, url: ready["url"].as_str().unwrap().to_owned(), data }
     }
 
-    /// Asks once, on a connection of its own.
+    /// Sends one request, on a separate connection.
     fn ask(&self, request: &str, key: &str, body: &Value) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.url.strip_prefix("http://").unwrap()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -53,7 +53,7 @@ impl Server {
         self.ask("GET /readyz", "", &Value::Null).0 == 200
     }
 
-    /// Makes an app that may send through `null` only; returns its key.
+    /// Creates an app that may send through `null` only; returns its key.
     fn app(&self, name: &str) -> String {
         let data = self.data.to_str().unwrap();
         let (_, made) = run_json(&["app", "create", name, "--server", &self.url, "--data-dir", data]);
@@ -73,7 +73,7 @@ impl Server {
         self.ask(&path, key, &Value::Null).1["totals"]["accepted"] == json!(1)
     }
 
-    /// Asks it to end and waits until it has.
+    /// Sends SIGTERM and waits for the end of the server.
     fn end(&mut self) {
         kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
         let status = until("its end", || self.child.try_wait().unwrap());
@@ -103,7 +103,7 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Refuses, warns of a parked lane, sends, and ends; each of it is logged.
+/// Triggers a refusal, a warning about a parked lane, a delivery, and the end; each is logged.
 fn works_as_ever(level: &str, errors: Stdio) {
     let directory = TempDir::new().unwrap();
     let mut server = Server::start(directory.path(), level, errors);
@@ -112,7 +112,7 @@ fn works_as_ever(level: &str, errors: Stdio) {
         assert_eq!((status, &said["code"]), (404, &json!("not_found")));
     }
     let key = server.app("shop");
-    // Its lane is parked for want of a credential, with a warning.
+    // Its lane is parked for lack of a credential, with a warning.
     let device = json!({"platform": "android", "token": "waits"});
     let device = server.ask("POST /v1/devices", &key, &device).1["id"].clone();
     let waits = server.send(&key, &json!({"device": device})).1;
@@ -140,12 +140,12 @@ fn a_server_whose_reader_died_works_as_ever() {
 #[test]
 fn a_server_whose_reader_reads_nothing_works_as_ever() {
     let (_reader, mut writer) = std::io::pipe().unwrap();
-    // Nearly as much as a pipe holds.
+    // Almost the capacity of a pipe.
     writer.write_all(&[b'x'; 60 * 1_024]).unwrap();
     works_as_ever("trace", writer.into());
 }
 
-/// A small disk; `None`, with a word about it, where none can be made.
+/// A small disk; `None`, with a note, if none can be mounted.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -194,7 +194,7 @@ fn a_server_with_data_and_log_on_a_full_disk_says_so_and_goes_on_by_itself_when_
     assert_eq!((server.send(&key, &to_a_token()).0, server.is_ready()), (202, true));
     disk.fill();
     until("a refusal", || (server.send(&key, &to_a_token()).0 == 503).then_some(()));
-    // A look at the parts does for a moment.
+    // The result of the health check is cached for a moment.
     until("a server that is not ready", || (!server.is_ready()).then_some(()));
     let said = server.ask("GET /readyz", "", &Value::Null).1;
     assert_eq!((&said["store"], &said["pipeline"]), (&json!("unavailable"), &json!("ok")));

@@ -1,4 +1,4 @@
-//! End-to-end stories: real processes, started as a user would start them.
+//! End-to-end tests: real processes, started as a user would start them.
 #![allow(clippy::unwrap_used, reason = "a story that cannot go on has failed")]
 
 mod abilities;

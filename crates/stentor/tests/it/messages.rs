@@ -1,4 +1,4 @@
-//! From an empty directory to a device that gets a message, with nothing but the command line.
+//! From an empty directory to a device that receives a message, with the command line alone.
 
 use crate::process::Process;
 use crate::server::Server;
@@ -62,7 +62,7 @@ pub(crate) fn emulator(directory: &Path) -> Process {
     Process::start(&arguments, &directory.join("fcm.log"))
 }
 
-/// Sets a service account made for this test; returns a line of its private key.
+/// Stores a service account created for this test; returns a line of its private key.
 pub(crate) fn set_credential(server: &Server, emulator: &Process, directory: &Path) -> String {
     let key = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
     let private_key = key.serialize_pem();

@@ -1,4 +1,4 @@
-//! A real nats-server that loses what it holds while a campaign runs: everything arrives once all the same.
+//! A real nats-server that loses its data while a campaign runs: every message still arrives once.
 
 use crate::process::stentor;
 use crate::server::Server;
@@ -13,9 +13,9 @@ use tempfile::TempDir;
 const START: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Shorter than the time after which all that waits is published again in any case.
+/// Shorter than the interval after which waiting tickets are published again in any case.
 const SOON: Duration = Duration::from_secs(20);
-/// Tickets that were put in before the stream is emptied, and again before it is deleted.
+/// Published tickets before the stream is emptied, and before it is deleted.
 const EMPTIED_AT: u64 = 12;
 const DELETED_AT: u64 = 24;
 
@@ -26,7 +26,7 @@ struct NatsServer {
     _folder: TempDir,
 }
 
-/// Returns its program; `None` where `lab/brokers/install` was not run.
+/// Returns its program; `None` if `lab/brokers/install` was not run.
 fn program() -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("brokers").join("nats-server");
     if !program.exists() {
@@ -38,12 +38,12 @@ fn program() -> Option<PathBuf> {
     Some(program)
 }
 
-/// Returns an address of this machine on which nobody listens now.
+/// Returns an unused address of this machine.
 fn free_address() -> SocketAddr {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
 }
 
-/// Starts one at an address.
+/// Starts a server at an address.
 fn start(program: &Path, address: SocketAddr) -> NatsServer {
     let folder = TempDir::new().unwrap();
     let mut command = Command::new(program);
@@ -65,7 +65,7 @@ fn start(program: &Path, address: SocketAddr) -> NatsServer {
 }
 
 impl NatsServer {
-    /// Asks JetStream something of the stream `stentor`.
+    /// Sends a request about the stream `stentor` to JetStream.
     fn ask(&self, what: &str) -> Value {
         let mut connection = TcpStream::connect(self.address).unwrap();
         let subject = format!("$JS.API.STREAM.{what}.stentor");
@@ -84,7 +84,7 @@ impl NatsServer {
         }
     }
 
-    /// Waits until so many tickets have been put in since the stream was made, and some of them are there.
+    /// Waits until this number of tickets has been published since the stream was created, and some of them are present.
     fn wait_for(&self, tickets: u64) {
         let asked = Instant::now();
         loop {

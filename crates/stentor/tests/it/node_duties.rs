@@ -1,4 +1,4 @@
-//! What several servers over one database must do as one: fire schedules, keep a quota, leave a push service alone, reach a device.
+//! Joint duties of several servers over one database: firing schedules, keeping a quota, pausing a push service, reaching a device.
 
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ use crate::nodes::{LIMIT, Nodes, client, ended, make_app, until};
 use crate::process::stentor;
 use crate::server::Server;
 
-/// So many answers of one kind say how a push service stands.
+/// Number of equal responses from which the state of a push service is concluded.
 const JUDGED_COUNT: u32 = 24;
-/// Ticks of a schedule that are made up for, one after the other.
+/// Missed ticks of a schedule that are caught up one after the other.
 const TICKS: u64 = 400;
-/// A server fires a few ticks at a time: this many are fired long before all are.
+/// A server fires a few ticks at a time: this number is reached long before all are fired.
 const FIRST_TICKS: u64 = 8;
 
-/// Asks the database something; returns the first column of its rows.
+/// Runs a query on the database; returns the first column of its rows.
 pub(crate) fn rows(database: &PrivatePostgres, sql: &str) -> Vec<String> {
     let asked =
         Command::new("psql").args([&database.url(), "-X", "-A", "-t", "-q", "-c", sql]).output().unwrap();
@@ -32,12 +32,12 @@ pub(crate) fn rows(database: &PrivatePostgres, sql: &str) -> Vec<String> {
     String::from_utf8(asked.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Returns what the numbers of each server that is there end in, the one that has been there longest first.
+/// Returns the id suffixes of the present servers, the longest present first.
 fn places(database: &PrivatePostgres) -> Vec<String> {
     rows(database, "SELECT id_place FROM nodes ORDER BY instance")
 }
 
-/// Makes a schedule that has missed so many ticks, a minute apart.
+/// Creates a schedule that has missed this number of ticks, a minute apart.
 async fn miss_ticks(app: &ApiClient, database: &PrivatePostgres) {
     let message = json!({"target": "everyone", "notification": {"body": "tick"}, "exact": true});
     let schedule = json!({"cron": "* * * * *", "time_zone": "UTC", "catch_up": "all", "message": message});
@@ -79,19 +79,19 @@ async fn each_tick_of_a_schedule_fires_once_though_the_server_that_fires_is_stop
     );
     let twice = "SELECT instant FROM messages WHERE schedule IS NOT NULL GROUP BY 1 HAVING count(*) > 1";
     assert_eq!(rows(&nodes.database, twice), Vec::<String>::new());
-    // It is back, and there for a shorter time than the other.
+    // It is back, and its membership is the more recent one.
     until("both servers", || places(&nodes.database).len() == 2).await;
     assert_eq!(places(&nodes.database)[0], second);
     let gaps = "SELECT 1 FROM (SELECT instant - lag(instant) OVER (ORDER BY instant) AS gap FROM occurrences) AS gaps WHERE gap <> 60000";
     assert_eq!(rows(&nodes.database, gaps), Vec::<String>::new(), "no tick is left out");
 }
 
-/// Puts the credential with which an app sends through an emulator.
+/// Stores the credential with which an app sends through an emulator.
 pub(crate) async fn put_fcm(root: &ApiClient, app: &str, credential: &Value) {
     root.put(&format!("/v1/apps/{app}/credentials/fcm"), credential).await.unwrap();
 }
 
-/// An emulator that answers so for tokens that begin with a word.
+/// Starts an emulator that responds with this error for tokens with this prefix.
 pub(crate) async fn failing_emulator(prefix: &str, error: ServiceError) -> RunningFcm {
     let script =
         Script { prefix: Some(prefix.into()), then: ScriptedAnswer::Error(error), ..Script::default() };
@@ -99,7 +99,7 @@ pub(crate) async fn failing_emulator(prefix: &str, error: ServiceError) -> Runni
     FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await.unwrap()
 }
 
-/// Makes an app with devices at FCM; returns its id and those of the devices.
+/// Creates an app with devices at FCM; returns its id and the devices' ids.
 pub(crate) async fn fcm_app(
     root: &ApiClient,
     credential: &Value,
@@ -117,12 +117,12 @@ pub(crate) async fn fcm_app(
     (app, ids)
 }
 
-/// Returns what asks for a message to some devices.
+/// Returns a request for a message to some devices.
 pub(crate) fn message_to(devices: &[Value]) -> Value {
     json!({"target": {"devices": devices}, "notification": {"body": "hello"}})
 }
 
-/// Sends so many messages; returns their campaigns.
+/// Sends this number of messages; returns their campaigns.
 pub(crate) async fn send(app: &ApiClient, message: &Value, count: usize) -> Vec<Value> {
     let mut campaigns = Vec::new();
     for _ in 0..count {
@@ -131,7 +131,7 @@ pub(crate) async fn send(app: &ApiClient, message: &Value, count: usize) -> Vec<
     campaigns
 }
 
-/// Returns whether a lane of FCM rests at a server.
+/// Returns true if a lane of FCM is parked at a server.
 async fn rests(root: &ApiClient) -> bool {
     let status = root.get("/v1/status").await.unwrap();
     let of = |one: &Value| one["provider"] == "fcm" && !one["parked"].as_array().unwrap().is_empty();
@@ -168,7 +168,7 @@ async fn a_push_service_that_asks_one_server_to_wait_is_left_alone_by_all() {
     for root in &roots {
         waiting.extend(send(&root.clone().for_app(busy.clone()), &to_one, 10).await);
     }
-    // Both servers go on with what another app sends later.
+    // Both servers continue with later messages of another app.
     for root in &roots {
         let free = root.clone().for_app(free.clone());
         for campaign in send(&free, &to_free, 10).await {
@@ -184,12 +184,12 @@ async fn a_push_service_that_asks_one_server_to_wait_is_left_alone_by_all() {
     }
 }
 
-/// What the credential may send in a minute, and the pace that this is.
+/// The quota of the credential, per minute and per second.
 const QUOTA_PER_MINUTE: u64 = 6_000;
 const QUOTA_PER_SECOND: u64 = QUOTA_PER_MINUTE / 60;
 /// Devices in a chunk, which is sent whole.
 const CHUNK: u64 = 10;
-/// A part of a minute, long beside what may be taken and not spent yet: three seconds' worth.
+/// A part of a minute that is long compared with the tokens that may be drawn and not yet spent (`SAVED_SECONDS`).
 const WINDOW_SECONDS: u64 = 6;
 const SAVED_SECONDS: u64 = 4;
 
@@ -204,7 +204,7 @@ pub(crate) async fn import(app: &ApiClient, devices: u64) {
     app.stream("/v1/devices/import", &query, "application/x-ndjson", lines.into()).await.unwrap();
 }
 
-/// Returns the largest number of answers within a window, of times in microseconds.
+/// Returns the largest number of responses within a window, for times in microseconds.
 fn most_within(times: &[u64], window_seconds: u64) -> u64 {
     let window = window_seconds * 1_000_000;
     let within = |at: usize| times[at..].partition_point(|time| *time < times[at] + window);
@@ -245,14 +245,14 @@ async fn three_servers_that_send_with_one_credential_keep_its_quota_in_every_win
     times.sort_unstable();
     assert_eq!(times.len() as u64, devices);
     let most = most_within(&times, WINDOW_SECONDS);
-    // The shared bucket fills so much more slowly that a whole minute, with all of that, holds no more than the quota.
+    // The shared bucket fills more slowly to that extent, so that a whole minute, including all of that, does not exceed the quota.
     let allowed = QUOTA_PER_MINUTE * (WINDOW_SECONDS + SAVED_SECONDS) / (60 + SAVED_SECONDS) + CHUNK;
     assert!(most <= allowed, "{most} in {WINDOW_SECONDS} s, {allowed} are allowed");
     let key = one.root_key();
     assert_shared(&nodes.database, seconds, [&one, &two, &three].map(|server| client(server, &key))).await;
 }
 
-/// Checks that several have sent, and that the row of the quota was written once a second and server at most.
+/// Checks that several servers have sent, and that the row of the quota was written at most once per second and server.
 async fn assert_shared(database: &PrivatePostgres, seconds: u64, roots: [ApiClient; 3]) {
     let written = rows(database, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'quota_levels'");
     let written: u64 = written[0].parse().unwrap();
@@ -285,7 +285,7 @@ impl Drop for Device {
     }
 }
 
-/// Returns how many devices are connected to a server.
+/// Returns the number of devices connected to a server.
 async fn sessions(server: &ApiClient) -> f64 {
     let metrics = server.text("/metrics").await.unwrap();
     let lines = metrics.lines().filter(|line| line.starts_with("stentor_gateway_sessions{"));

@@ -1,4 +1,4 @@
-//! A queue that several servers use, when one of them starts: what the others have put in and leased stays.
+//! The start of a server on a queue that other servers use: their published and leased tickets stay.
 
 use serde_json::{Value, json};
 use stentor_emulators::policy::Stall;
@@ -9,10 +9,10 @@ use stentor_stage::postgres::PrivatePostgres;
 use crate::node_duties::{fcm_app, message_to, rows};
 use crate::nodes::{Nodes, client, ended, make_app, until};
 
-/// Leases last longer than a test: what is not freed is not sent.
+/// Leases outlast the test: a ticket that is not released is not sent.
 const SETTINGS: &str = "[queue]\nengine = \"postgres\"\n[pipeline]\nlease_for_ms = 3600000\n";
 
-/// Lists the tickets with the transaction that wrote each last.
+/// Lists the tickets, each with the transaction of its last write.
 fn tickets(database: &PrivatePostgres) -> Vec<String> {
     rows(database, "SELECT chunk, xmin FROM queue_tickets ORDER BY chunk")
 }
@@ -31,7 +31,7 @@ async fn a_server_that_starts_leaves_the_tickets_of_a_shared_queue_as_they_are()
     until("the tickets", || tickets(&nodes.database).len() == 3).await;
     let before = tickets(&nodes.database);
     let other = nodes.start("other", &makes);
-    // It has a look at all that waits as soon as it runs; what is asked after that it has accepted itself.
+    // It reads all waiting tickets as soon as it runs; later messages it has accepted itself.
     let app = client(&other, &one.root_key()).for_app(app.app().unwrap().to_owned());
     let later = app.post("/v1/messages", &everyone).await.unwrap()["campaign"].clone();
     until("the tickets of the second campaign", || tickets(&nodes.database).len() == 6).await;

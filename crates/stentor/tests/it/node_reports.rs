@@ -1,4 +1,4 @@
-//! What a server tells of the others over one database: what they are, and what rests at them.
+//! Reports of a server about the others over one database: their versions and roles, and their parked lanes.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::node_duties::{failing_emulator, fcm_app, message_to, put_fcm, rows, s
 use crate::nodes::{LIMIT, Nodes, client, ended};
 use crate::process::run;
 
-/// What the credential may send in a minute; the bucket that servers share fills at 60 / 64 of it.
+/// The quota of the credential; the bucket shared by servers fills at 60 / 64 of it.
 const QUOTA_PER_MINUTE: u64 = 6_400;
 const SHARED_PER_MINUTE: u64 = 6_000;
 
-/// Asks until an answer is as it is expected; returns it.
+/// Repeats a query until the response is as expected; returns the response.
 async fn until_shown(client: &ApiClient, path: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -75,7 +75,7 @@ async fn a_server_that_sends_nothing_shows_what_the_others_are_and_which_credent
     assert_eq!((&lane["app"], &lane["provider"]), (&json!(app), &json!("fcm")), "{listed}");
     assert_eq!(listed["nodes"][0]["parked"], json!([]));
 
-    // A credential that is put anew is tried again, and taken now: refused once more, it would soon rest again.
+    // A new credential is tried again, and accepted now: if it were refused once more, it would soon be parked again.
     emulator.set_policy(Policy::default()).unwrap();
     let (other, devices) = fcm_app(&root, &credential, "taken", 1).await;
     put_fcm(&root, &app, &credential).await;
@@ -99,7 +99,7 @@ async fn what_a_server_reported_of_itself_does_not_hide_what_it_knows_by_now() {
     let path = format!("/v1/apps/{app}/credentials");
     send(&root.clone().for_app(app.clone()), &message_to(&devices), 1).await;
     until_shown(&root, &path, |shown| shown["credentials"][0]["state"] == "parked").await;
-    // As it may have reported it a moment ago, for whatever reason.
+    // Simulates a report that it may have made a moment ago.
     let reported = "INSERT INTO parked_lanes
         SELECT instance, credentials.app, credentials.provider, 7, NULL, 'before' FROM nodes, credentials";
     rows(&nodes.database, reported);

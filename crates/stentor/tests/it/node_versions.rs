@@ -1,7 +1,7 @@
-//! Servers of two versions over one database, as while an installation is brought to a new version server by server.
+//! Servers of two versions over one database, as during a rolling upgrade of an installation.
 //!
-//! The older program is named by `STENTOR_TEST_OLDER_PROGRAM`: `lab/upgrade/run` builds it from an older commit. Without one there is nothing
-//! to prove here.
+//! `STENTOR_TEST_OLDER_PROGRAM` names the older program: `lab/upgrade/run` builds it from an older commit. Without it the test proves
+//! nothing.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use crate::node_duties::{import, rows};
 use crate::nodes::{Nodes, client, ended, until};
 use crate::server::Server;
 
-/// Devices of a campaign, and how many the credential may send to in a minute: it lasts while every server is replaced.
+/// Devices of a campaign, and the quota of the credential per minute: the campaign lasts while every server is replaced.
 const DEVICES: u64 = 900;
 const QUOTA_PER_MINUTE: u64 = 1_800;
 const SETTINGS: &str = "[pipeline]\nchunk_max_devices = 10\nquota_ramp_ms = 0\n";
 
-/// Returns the older program; `None` where none is named.
+/// Returns the older program; `None` if none is named.
 fn older_program() -> Option<PathBuf> {
     let named = std::env::var_os("STENTOR_TEST_OLDER_PROGRAM").map(PathBuf::from);
     if named.is_none() {
@@ -32,7 +32,7 @@ fn older_program() -> Option<PathBuf> {
     named
 }
 
-/// Ends a server as an upgrade does.
+/// Ends a server like an upgrade does.
 fn end(mut server: Server) {
     server.process.signal(Signal::TERM);
     assert!(server.process.wait().success(), "{}", server.process.log());
@@ -62,7 +62,7 @@ async fn servers_are_replaced_one_by_one_while_a_campaign_runs() {
     import(&at(&one), DEVICES).await;
     let first = send(&at(&one)).await;
     until("the first pushes", || sink.requests() > 0).await;
-    // The first server of the new version takes the steps of the schema beside those of the old one.
+    // The first server of the new version migrates the schema while the old ones run.
     let three = nodes.start("three", SETTINGS);
     let versions = rows(&nodes.database, "SELECT version FROM schema_version");
     let device = json!({"platform": "ios", "provider": "apns", "token": "f".repeat(64)});

@@ -1,4 +1,4 @@
-//! Several servers over one PostgreSQL database: what one accepts another sends, and what dies takes nothing with it.
+//! Several servers over one PostgreSQL database: messages accepted by one are sent by another, and the death of one loses nothing.
 
 mod conditions;
 mod devices;
@@ -15,9 +15,9 @@ use stentor_stage::postgres::PrivatePostgres;
 use stentor_stage::server::share_secrets;
 use tempfile::TempDir;
 
-/// How long anything here may take on a machine that is busy.
+/// Timeout of each step on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-/// How long something revoked may still be taken on another server.
+/// Longest time for which another server may still accept something revoked.
 const REVOKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Servers in directories of their own, over one database.
@@ -28,7 +28,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Makes the database; `None` where no PostgreSQL is installed.
+    /// Creates the database; `None` if PostgreSQL is not installed.
     pub(crate) fn new() -> Option<Self> {
         if !Path::new("/usr/lib/postgresql").exists() {
             let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
@@ -39,7 +39,7 @@ impl Nodes {
         Some(Self { directory: TempDir::new().unwrap(), database, first: None })
     }
 
-    /// Starts a server by a name; those after the first know its secrets.
+    /// Starts a server with a name; those after the first get its secrets.
     pub(crate) fn start(&mut self, name: &str, settings: &str) -> Server {
         self.start_program(Path::new(PROGRAM), name, settings)
     }
@@ -65,7 +65,7 @@ pub(crate) fn client(server: &Server, key: &str) -> ApiClient {
     ApiClient::new(server.process.url(), Some(Key(key.to_owned())), None).unwrap()
 }
 
-/// Makes an app with a credential and devices; returns its id.
+/// Creates an app with a credential and devices; returns its id.
 pub(crate) async fn make_app(root: &ApiClient, devices: u32) -> String {
     let app =
         root.post("/v1/apps", &json!({"name": "shop"})).await.unwrap()["id"].as_str().unwrap().to_owned();
@@ -78,11 +78,11 @@ pub(crate) async fn make_app(root: &ApiClient, devices: u32) -> String {
     app
 }
 
-/// Asks until it is refused: whatever is asked later than a removal may take to arrive must be.
+/// Repeats a request until it is refused: each request sent later than the limit after a removal must be.
 async fn refused_in_time(what: &str, mut is_taken: impl AsyncFnMut() -> bool) {
     let removed = Instant::now();
     loop {
-        // How long an answer takes is the machine's matter.
+        // The duration of a response depends on the machine and does not count.
         let asked = removed.elapsed();
         if !is_taken().await {
             return;
@@ -91,7 +91,7 @@ async fn refused_in_time(what: &str, mut is_taken: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -225,7 +225,7 @@ async fn a_server_takes_what_all_must_have_alike_from_the_folder_that_it_is_give
     for name in ["key.pepper", "root.key", "seal.key", "service.key"] {
         std::fs::copy(nodes.directory.path().join("first/data").join(name), shared.join(name)).unwrap();
     }
-    // It is handed nothing else.
+    // It gets nothing else.
     nodes.first = None;
     let second = nodes.start("second", &format!("[secrets]\nshared_dir = \"{}\"\n", shared.display()));
     let app = make_app(&client(&first, &first.root_key()), 1).await;
@@ -238,7 +238,7 @@ async fn a_server_takes_what_all_must_have_alike_from_the_folder_that_it_is_give
 #[tokio::test]
 async fn what_one_server_accepts_others_begin_expand_and_send_without_a_look() {
     let Some(mut nodes) = Nodes::new() else { return };
-    // Nothing here takes an hour: whoever acts was told.
+    // All intervals are an hour: each action must be triggered by a notification.
     let settings = |role: &str| {
         let looks = "scheduler_max_sleep_ms = 3_600_000\nproducers_interval_ms = 3_600_000\nrepublish_interval_ms = 3_600_000";
         format!("roles = [\"{role}\"]\n[node]\nlook_interval_ms = 3_600_000\n[pipeline]\n{looks}\n")
@@ -253,7 +253,7 @@ async fn what_one_server_accepts_others_begin_expand_and_send_without_a_look() {
     assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 5);
 }
 
-/// Runs faults of these kinds and checks that nothing was lost, stuck or repeated without a mark.
+/// Injects faults of these kinds and checks that nothing was lost, stuck or repeated without a mark.
 fn check_faults(arguments: &[&str], kinds: &[&str]) {
     let faults = kinds.len().to_string();
     let mut all =
@@ -274,7 +274,7 @@ fn check_faults(arguments: &[&str], kinds: &[&str]) {
         &report["gateway_devices"]["upstream_read"],
     ];
     assert!(counts.iter().all(|count| count.as_u64() > Some(0)), "{report}");
-    // What cannot be done without root is skipped, and what can be is done the more often.
+    // Faults that require root are skipped, and the others are repeated more often.
     let skipped = report["skipped"].as_object().unwrap().len();
     assert_eq!(report["faults"], json!(kinds.len()), "{report}");
     assert_eq!(report["faults_by_kind"].as_object().unwrap().len(), kinds.len() - skipped, "{report}");

@@ -1,4 +1,4 @@
-//! What the repository has for those who install the server: units of systemd, files for Docker Compose and a chart for Helm are in order.
+//! Packaging files for operators: units of systemd, files for Docker Compose and a chart for Helm are valid.
 
 use crate::device_clients::is_there;
 use crate::faces::home_wanted_by;
@@ -14,7 +14,7 @@ fn packaging(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(folder)
 }
 
-/// Lists the files of a folder with an ending.
+/// Lists the files of a folder with an extension.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(packaging(folder)).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|found| found == end)).collect()
@@ -24,7 +24,7 @@ fn units() -> Vec<PathBuf> {
     files("systemd", "service")
 }
 
-/// Writes a unit with a program that every machine has: a missing one is what is found wrong first.
+/// Copies a unit with a program that exists on every machine, because a missing program would be reported first.
 fn with_a_program_of_this_machine(unit: &Path, folder: &Path) -> PathBuf {
     let text = std::fs::read_to_string(unit).unwrap();
     let copy = folder.join(unit.file_name().unwrap());
@@ -44,14 +44,14 @@ fn the_units_of_systemd_are_in_order() {
         let copy = with_a_program_of_this_machine(&unit, folder.path());
         let found = Command::new("systemd-analyze").arg("verify").arg(&copy).output().unwrap();
         let told = String::from_utf8_lossy(&found.stderr).into_owned();
-        // It also reads the units of this machine that ours is started after; only ours is judged.
+        // It also reads the units of this machine that ours is started after; only messages about ours count.
         let name = copy.file_name().unwrap().to_string_lossy().into_owned();
         let ours: Vec<&str> = told.lines().filter(|line| line.contains(&name)).collect();
         assert!(found.status.success() && ours.is_empty(), "{}: {told}", unit.display());
     }
 }
 
-/// A server without TLS has none of them.
+/// Metrics that a server without TLS does not have.
 const METRICS_OF_TLS: [&str; 2] =
     ["stentor_tls_certificate_left_seconds", "stentor_tls_certificates_refused_total"];
 
@@ -85,7 +85,7 @@ async fn the_linter_of_prometheus_finds_nothing_to_mend_in_the_metrics() {
     let Some(home) = home_wanted_by(&["judges", "go"], "promlint", "main.go") else { return };
     let folder = TempDir::new().unwrap();
     let server = Server::start(folder.path());
-    // So that there are requests of some operations.
+    // Creates requests of some operations.
     server.ok(&["app", "create", "shop"]);
     server.ok(&["topic", "list"]);
     let printed = client(&server, &server.root_key()).text("/metrics").await.unwrap();
@@ -123,10 +123,10 @@ fn the_loader_of_docker_compose_takes_each_shape() {
     }
 }
 
-/// Runs Helm on the chart; returns whether it is content, and what it says.
+/// Runs Helm on the chart; returns its success and its output.
 fn helm(home: &Path, arguments: &[&str]) -> (bool, String) {
     let chart = packaging("helm/stentor");
-    // Built from its module, Helm takes itself for one of Kubernetes 1.20, which the chart refuses.
+    // Built from its module, Helm assumes Kubernetes 1.20, which the chart refuses.
     let kubernetes: &[&str] =
         if arguments.first() == Some(&"template") { &["--kube-version", "1.33.0"] } else { &[] };
     let folder = TempDir::new().unwrap();

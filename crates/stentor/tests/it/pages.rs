@@ -1,9 +1,9 @@
-//! The sessions of the pages, pasted from start to end beside a fresh data directory: what a page prints is what comes.
+//! The sessions of the pages, run from start to end beside a fresh data directory: the output must match the page.
 //!
-//! A page's blocks of `sh`, `python` and `php` are one session, in a network of its own, so that the ports that pages name are
-//! free. Comments at the beginning of a paragraph explain it; those behind a command are what it prints, where `…` stands for
-//! anything, and spaces and line ends do not count. A block with `no_run` behind its language is for reading: it needs the
-//! network, or what is another's. So is one that begins with `#!`, which is a file.
+//! The blocks of `sh`, `python` and `php` of a page are one session, in its own network namespace, so that the ports named by pages are
+//! free. Comments at the beginning of a paragraph explain it; comments after a command are its expected output, in which `…` matches
+//! anything, and spaces and line ends do not count. A block with `no_run` after its language is not run: it needs the network, or something
+//! that belongs to others. The same applies to a block that begins with `#!`, which is a file.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,11 +17,11 @@ use crate::clients::{Python, built_package};
 use crate::faces::{has_soap_of_php, home};
 use crate::process::PROGRAM;
 
-/// What the pages use and a small system may not have.
+/// Tools that the pages use and a small system may lack.
 const TOOLS: [&str; 5] = ["curl", "jq", "zstd", "openssl", "python3"];
-/// A session that does not end is broken off.
+/// Timeout of a session.
 const TIMEOUT_SECONDS: &str = "300";
-/// Languages whose blocks are run, how they are run, and how their comments begin.
+/// Languages of executable blocks, with their commands and their comment prefixes.
 const LANGUAGES: [(&str, &str, &str); 3] =
     [("sh", "", "#"), ("python", "python3 -", "#"), ("php", "php", "//")];
 const END_OF_BLOCK: &str = "END_OF_BLOCK";
@@ -40,7 +40,7 @@ fn the_session_of_the_guide_to_the_api_prints_what_it_says() {
 fn the_session_of_the_rest_page_prints_what_it_says() {
     let Some(grpc) = home("grpc", "requirements.txt") else { return };
     let session = Session::of(&["docs/faces/rest.md"]);
-    // The compiler that comes with grpcio-tools is Google's.
+    // The compiler in grpcio-tools is Google's.
     let compiler = format!("#!/bin/sh\nexec {}/bin/python -m grpc_tools.protoc -I. \"$@\"\n", grpc.display());
     session.add_program("protoc", &compiler);
     session.paste();
@@ -106,14 +106,14 @@ fn who_comes_from_gorush_gets_what_the_page_says() {
     Session::of(&["README.md", "docs/migrate-from-gorush.md"]).paste();
 }
 
-/// A part of a session, and what the page says that it prints.
+/// A part of a session, and its output according to the page.
 struct PageStep {
     at: String,
     code: String,
     printed: String,
 }
 
-/// The sessions of some pages, one after the other, in a folder of their own.
+/// The sessions of some pages, one after the other, in a separate folder.
 struct Session {
     folder: TempDir,
     steps: Vec<PageStep>,
@@ -133,7 +133,7 @@ impl Session {
         std::fs::create_dir(folder.path().join("printed")).unwrap();
         let session = Self { folder, steps, programs: vec![own], modules: PathBuf::new() };
         session.link("programs/stentor", Path::new(PROGRAM));
-        // A page that says "from a checkout" finds these.
+        // Used by pages that say "from a checkout".
         for name in ["examples", "clients"] {
             session.link(name, &root.join(name));
         }
@@ -162,7 +162,7 @@ impl Session {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Runs all steps and compares what they print; where a part of the system is missing the test is skipped.
+    /// Runs all steps and compares their output; if a tool of the system is missing the test is skipped.
     fn paste(&self) {
         assert!(self.steps.iter().any(|step| !step.printed.is_empty()), "no page says what is printed");
         if let Some(tool) = TOOLS.iter().find(|tool| !is_installed(tool)) {
@@ -177,7 +177,7 @@ impl Session {
         for (number, step) in self.steps.iter().enumerate() {
             let Ok(told) = printed(number) else { panic!("{} was not reached", step.at) };
             let errors = String::from_utf8_lossy(&output.stderr);
-            // What comes after the step that failed was never begun.
+            // The steps after the failed one were never started.
             let is_last = printed(number + 1).is_err();
             assert!(!is_last || output.status.success(), "{} failed:\n{told}\n{errors}", step.at);
             let says = &step.printed;
@@ -207,7 +207,7 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Prepares a script in a network of its own; its processes end with it.
+/// Prepares a script in its own network namespace; its processes end with it.
 fn alone(script: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", TIMEOUT_SECONDS, "unshare", "--net", "--pid", "--fork", "--kill-child"]);
@@ -226,7 +226,7 @@ fn skip(word: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Lists the steps of all blocks of a page that are run.
+/// Lists the steps of all executable blocks of a page.
 fn steps(page: &str, text: &str) -> Vec<PageStep> {
     let mut found = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -241,8 +241,8 @@ fn steps(page: &str, text: &str) -> Vec<PageStep> {
     found
 }
 
-/// Cuts a block where it says what was printed, and behind what runs on beside it, which may print at any time. A block in
-/// another language than the shell's is one step.
+/// Splits a block after each stated output, and after each background command, which may print at any time. A block in a language other
+/// than the shell's is one step.
 fn steps_of_block(at: &str, block: &[&str], (_, program, comment): (&str, &str, &str)) -> Vec<PageStep> {
     let mut steps = vec![PageStep { at: at.to_owned(), code: String::new(), printed: String::new() }];
     let mut is_behind_code = false;
@@ -271,13 +271,13 @@ fn steps_of_block(at: &str, block: &[&str], (_, program, comment): (&str, &str, 
     steps
 }
 
-/// Returns whether a command of the shell is not waited for.
+/// Returns true if a shell command runs in the background.
 fn is_beside(command: &str) -> bool {
     let command = command.trim_end();
     command.ends_with('&') && !command.ends_with("&&")
 }
 
-/// Returns whether a text is what a page says, in which `…` is anything; a page that says nothing is content with anything.
+/// Returns true if the output matches the page's text, in which `…` matches anything; a page without a stated output matches any.
 fn agrees(page: &str, told: &str) -> bool {
     let dense = |text: &str| text.split_whitespace().collect::<String>();
     let (page, told) = (dense(page), dense(told));

@@ -1,4 +1,4 @@
-//! Features of cai-2009, tried on real subjects by the command, and what becomes of them in a run.
+//! Features of cai-2009, tested on real subjects by the command, and their use in a run.
 
 use crate::process::{run, run_json};
 use serde_json::{Value, json};
@@ -66,17 +66,17 @@ fn a_run_keeps_what_probes_said_and_its_claims_go_by_it() {
         for id in ["C004-10", "C004-12"] {
             assert_eq!(verdict(told, id), json!("does_not_hold"), "{id} {told}");
         }
-        // That our face describes nothing says nothing of REST.
+        // The missing description of our face proves nothing about REST.
         assert_eq!(verdict(told, "C004-13"), json!("not_testable"), "{told}");
     }
-    // What the interviewed said is the paper's own, and a proxy is no measurement.
+    // The answers of the interviewed belong to the paper, and a proxy is not a measurement.
     let own = ["C004-9", "C004-14", "C004-15"].map(|id| verdict(&claims, id));
     assert_eq!(own, ["not_testable"; 3]);
     std::fs::write(directory.path().join("probes.json"), "{}").unwrap();
     assert_eq!(run_json(&["lab", "report", out]).0, 2);
 }
 
-/// Describes the binary as if it were somebody else's subject.
+/// Describes the binary as a foreign subject.
 fn definition(directory: &std::path::Path, dialect: &str, roles: &str) -> String {
     let file = directory.join("subject.toml");
     let run = format!("{:?}, \"lab\", \"subject\", \"speak\", {dialect:?}", env!("CARGO_BIN_EXE_stentor"));

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 /// The binary of this version.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_stentor");
 
-/// Prepares the binary, away from the environment of whoever runs the tests.
+/// Prepares the binary without the environment of the tests.
 pub(crate) fn stentor(arguments: &[&str]) -> Command {
     prepared(Path::new(PROGRAM), arguments)
 }
@@ -40,10 +40,10 @@ pub(crate) fn run_json(arguments: &[&str]) -> (i32, Value) {
     (output.status.code().unwrap(), object)
 }
 
-/// A process that is told to be ready on its first line, and ends with the test.
+/// A process that reports its readiness on its first line, and ends with the test.
 pub(crate) struct Process {
     child: Child,
-    /// What it said when it was ready.
+    /// Its readiness report.
     pub(crate) ready: Value,
     log: PathBuf,
 }
@@ -80,7 +80,7 @@ impl Process {
         Self { child, ready, log }
     }
 
-    /// Where it listens.
+    /// Returns its URL.
     pub(crate) fn url(&self) -> &str {
         self.ready["url"].as_str().unwrap()
     }
@@ -90,12 +90,12 @@ impl Process {
         kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), signal).unwrap();
     }
 
-    /// The memory that is resident now, in bytes.
+    /// Returns the current resident memory, in bytes.
     pub(crate) fn rss_bytes(&self) -> u64 {
         self.memory_bytes("VmRSS:")
     }
 
-    /// The most memory that was ever resident, in bytes.
+    /// Returns the peak resident memory, in bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
         self.memory_bytes("VmHWM:")
     }
@@ -117,7 +117,7 @@ impl Process {
         self.wait();
     }
 
-    /// Everything it has logged so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The push services of albertengo-2020 over links of their own.
+//! The push services of albertengo-2020 over separate links.
 
 use crate::process::run_json;
 use crate::studies::NO_GATE;
@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use stentor_lab::record;
 
-/// Runs a part of a study over links, if the machine has any.
+/// Runs a part of a study over links, if the machine supports them.
 fn over_a_link(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
     let gate = &NO_GATE[..4];
     let out = out.to_str().unwrap();
@@ -30,7 +30,7 @@ fn gcm_and_fcm_run_over_two_links_between_three_namespaces_and_with_the_delay_of
             !required.split(',').any(|word| word.trim() == "rig"),
             "no links (STENTOR_TEST_REQUIRE wants them)"
         );
-        // A test's own output is kept back when it passes; who cannot be told is not told.
+        // The output of a passing test is captured, so this writes to the real standard error; a failure to write is ignored.
         let _ = writeln!(std::io::stderr(), "skipped: no namespaces with links between them");
         return;
     }
@@ -42,7 +42,7 @@ fn gcm_and_fcm_run_over_two_links_between_three_namespaces_and_with_the_delay_of
             ("paper", _) => [280.0, 317.0],
             _ => [0.0, 0.0],
         };
-        // The second link alone takes 30 ms a way at least.
+        // The second link alone takes at least 30 ms each way.
         let ms = |phase: &str| one.latency[phase].mean / 1e6;
         let (up, both) = (ms("owd"), ms("rtt"));
         assert!(

@@ -1,4 +1,4 @@
-//! A kill between what a sender over CCS is to be told of a delivery and what the ledger is to note of it.
+//! A kill between the storing of a receipt for a sender over CCS and the update of the ledger.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::server::Server;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const SETTINGS: &str = "[gateway]\nccs_listen = \"127.0.0.1:0\"\n";
-/// Has the server stand still in the transaction that notes a delivery: what its sender is to be told is committed by then.
+/// Makes the server hang in the transaction that records a delivery: the sender's receipt is committed by then.
 const HOLD: &str = "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;
      CREATE TRIGGER hold BEFORE UPDATE ON chunks BEGIN SELECT count(*) FROM endless; END;";
 
-/// A server with an app whose app server speaks XMPP, and a device of the gateway.
+/// A server with an app, an app server that speaks XMPP, and a device of the gateway.
 struct Scene {
     directory: TempDir,
     server: Server,
@@ -46,14 +46,14 @@ impl Scene {
         CcsAppServer::log_in(stream, "fcm.googleapis.com", &self.app, &self.key).await.unwrap()
     }
 
-    /// Asks as the device.
+    /// Prepares a request of the device.
     fn ask(&self, method: Method, path: &str) -> RequestBuilder {
         let text = |name: &str| self.device[name].as_str().unwrap();
         let request = self.client.request(method, format!("{}/gateway/v1/{path}", self.server.process.url()));
         request.basic_auth(text("token"), Some(text("secret")))
     }
 
-    /// Returns the ids of what waits for the device.
+    /// Returns the ids of the messages that wait for the device.
     async fn waiting(&self) -> Vec<String> {
         let polled = self.ask(Method::GET, "messages?wait_seconds=20").send().await.unwrap();
         let polled: Value = polled.json().await.unwrap();
@@ -75,7 +75,7 @@ async fn a_receipt_for_a_sender_survives_a_kill_before_the_ledger_has_the_delive
     sender.say(&payload).await.unwrap();
     assert_eq!(sender.hear().await.unwrap()["message_type"], "ack");
     let message = scene.waiting().await.remove(0);
-    // Nobody takes the receipt over before the kill.
+    // Without a connected sender the receipt is not taken over before the kill.
     drop(sender);
 
     let file = rusqlite::Connection::open(scene.directory.path().join("data/stentor.db")).unwrap();

@@ -1,4 +1,4 @@
-//! What broke other push servers, against real processes: the numbers are those of the invariants in docs/invariants.md.
+//! Failures known from other push servers, tested against real processes: the numbers are those of the invariants in docs/invariants.md.
 
 mod caller;
 mod crashes;

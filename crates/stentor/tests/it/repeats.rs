@@ -1,4 +1,4 @@
-//! Requests that meet a dying or a locked server: repeating them is harmless.
+//! Requests to a dying or a locked server: repeating them is harmless.
 
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const BODY: &str = r#"{"target": "everyone", "data": {"k": "v"}}"#;
 
-/// An answer as it came over the wire.
+/// A response as received over the wire.
 struct Answer {
     status: u16,
     headers: String,
@@ -45,7 +45,7 @@ fn campaigns(server: &Server) -> usize {
     server.ok(&["campaign", "list"])["campaigns"].as_array().unwrap().len()
 }
 
-/// Starts a server with an app that may send; returns the app's key too.
+/// Starts a server with an app that may send; returns the app's key as well.
 fn shop(directory: &TempDir) -> (Server, String) {
     let server = Server::start(directory.path());
     let created = server.ok(&["app", "create", "shop"]);
@@ -67,7 +67,7 @@ fn a_request_repeated_after_a_kill_gets_the_first_answer_again() {
     assert_eq!(campaigns(&server), 1);
 }
 
-/// Who is killed before its answer is read may have kept the message or not; the client cannot know, and need not.
+/// If the server is killed before the response is read, the message may be stored or not; the client cannot know, and need not.
 #[test]
 fn a_request_whose_answer_a_kill_swallowed_makes_one_campaign_when_repeated() {
     let directory = TempDir::new().unwrap();
@@ -75,7 +75,7 @@ fn a_request_whose_answer_a_kill_swallowed_makes_one_campaign_when_repeated() {
     for round in 0..5 {
         let key = format!("order-{round}");
         let unanswered = begin(&server, &secret, &key);
-        // Each round the server gets a little further, by as many requests as are answered meanwhile.
+        // In each round the server makes some more progress, by the number of requests answered in between.
         for _ in 0..round {
             assert_eq!(server.run(&["app", "list"]).0, 0);
         }

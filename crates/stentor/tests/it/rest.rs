@@ -1,4 +1,4 @@
-//! REST in all its forms: formats, compression, conditions, and what is refused of them, through a running server.
+//! REST in all its variants through a running server: formats, compression, conditions, and refused requests.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::server::Server;
 const XML: &str = "application/xml";
 const PROTOBUF: &str = "application/x-protobuf";
 const MIB: usize = 1_024 * 1_024;
-/// What the server's memory may grow by while it refuses what would unpack to a gibibyte.
+/// Largest growth of the server's memory while it refuses bodies that would unpack to a gibibyte.
 const GROWTH_MAX_BYTES: u64 = 64 * MIB as u64;
-/// What ten documents of 50,000 elements may take that are read at once.
+/// Largest memory for ten concurrent documents of 50,000 elements.
 const TREES_MAX_BYTES: u64 = 256 * MIB as u64;
 
-/// A server with an app, and a key of it.
+/// A server with an app, and the app's key.
 struct Shop {
     _directory: TempDir,
     server: Server,
@@ -29,7 +29,7 @@ struct Shop {
     client: Client,
 }
 
-/// A reply that was read.
+/// A complete reply.
 #[derive(Debug)]
 struct Told {
     status: StatusCode,
@@ -289,7 +289,7 @@ async fn what_unpacks_to_a_gibibyte_is_refused_and_takes_no_memory() {
     let zeros = tokio::io::BufReader::new(repeat(0).take(1 << 30));
     ZstdEncoder::new(zeros).read_to_end(&mut zstd).await.unwrap();
     let before = shop.server.process.peak_bytes();
-    // gzip packs a gibibyte into a mebibyte at best: what is refused for its packed bytes already is no test.
+    // gzip packs a gibibyte into a mebibyte at best: a body refused for its packed size already would test nothing.
     for (path, kind, members) in [
         ("/v1/messages", "application/json", 100),
         ("/v1/devices", XML, 900),
@@ -309,7 +309,7 @@ async fn what_unpacks_to_a_gibibyte_is_refused_and_takes_no_memory() {
 async fn a_message_of_grpc_that_unpacks_to_a_hundred_mebibytes_is_refused_and_takes_no_memory() {
     let shop = Shop::open();
     let client = Client::builder().http2_prior_knowledge().build().unwrap();
-    // One member: what stands behind the first is refused as something else.
+    // A single member: data after the first one is refused for a different reason.
     let bomb = gzip(&vec![0; 100 * MIB]).await;
     let before = shop.server.process.peak_bytes();
     for method in ["Devices/RegisterDevice", "Messages/SendMessages"] {
@@ -318,7 +318,7 @@ async fn a_message_of_grpc_that_unpacks_to_a_hundred_mebibytes_is_refused_and_ta
         let asked = asked.bearer_auth(&shop.key).header("content-type", "application/grpc");
         let asked = asked.header("te", "trailers").header("grpc-encoding", "gzip");
         let told = told(asked.body([&[1][..], &length, &bomb].concat())).await;
-        // RESOURCE_EXHAUSTED, in the head because nothing else is replied.
+        // RESOURCE_EXHAUSTED, in the headers because the reply has no body.
         assert_eq!((told.status.as_u16(), told.header("grpc-status")), (200, "8"), "{method}: {told:?}");
     }
     let grown = shop.server.process.peak_bytes().saturating_sub(before);
@@ -341,7 +341,7 @@ async fn the_largest_document_that_is_read_takes_little_memory_and_a_larger_one_
         let params = format!("<params><param><value>{list}</value></param></params>");
         format!("<methodCall><methodName>devices.register</methodName>{params}</methodCall>")
     };
-    // As many elements as may be, and more; XML-RPC is read without a tree, and what counts is its bytes.
+    // The maximal number of elements, and more; XML-RPC is read without a tree, and limited by its bytes.
     for (path, kind, document, is_read) in [
         ("/v1/devices", XML, registration(&names(9_000)), true),
         ("/soap", "text/xml", envelope(&names(49_000)), true),
@@ -351,7 +351,7 @@ async fn the_largest_document_that_is_read_takes_little_memory_and_a_larger_one_
         assert!(document.len() < MIB, "{path}: {}", document.len());
         let ten = (0..10).map(|_| told(shop.post(path, kind, document.clone())));
         for told in join_all(ten).await {
-            // What is read is then refused for its contents.
+            // Documents within the limit are then refused for their contents.
             let is_too_much = told.text().contains("more than 50000 nodes");
             assert!(is_too_much != is_read, "{path} {}: {}", document.len(), told.text());
             assert!(told.text().contains("invalid_"), "{path}: {}", told.text());

@@ -1,5 +1,5 @@
-//! Messages that an app seals for a device whose keys it looks up: only the device reads them, and the server's files hold nothing of
-//! them that can be read.
+//! Messages that an app encrypts with the keys of a device: only the device can read them, and the server's files contain nothing readable
+//! of them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ use crate::device_story::{Killed, library};
 
 const CONTENT: &str = "the code of the door is 4711, until Friday";
 
-/// Has a program of a sender seal and send what a device opens.
+/// Encrypts and sends messages with a sender's program, and checks that the device decrypts them.
 fn sealed_by(program: &mut Command) {
     let mut scene = Scene::open();
     let out = scene.out();
@@ -40,7 +40,7 @@ fn sealed_by(program: &mut Command) {
     ];
     assert_eq!(got.len(), bodies.len(), "{got:?}");
     for (id, body) in sent.iter().zip(&bodies) {
-        // A device that is connected gets messages as they are settled, in any order.
+        // A connected device gets messages as they are settled, in any order.
         let came: Vec<_> =
             got.iter().filter(|message| message["id"] == *id).map(|message| &message["data"]).collect();
         assert_eq!(came, [body]);
@@ -53,13 +53,13 @@ fn sealed_by(program: &mut Command) {
     for trace in [CONTENT.to_owned(), BASE64_STANDARD.encode(CONTENT), "y".repeat(100)] {
         assert_eq!(holding(&scene.data(), trace.as_bytes()), Vec::<PathBuf>::new());
     }
-    // The search finds what is there.
+    // Proves that the search finds stored data.
     assert!(
         !holding(&scene.data(), id.as_bytes()).is_empty() || !holding(&scene.data(), b"kiosk").is_empty()
     );
 }
 
-/// Waits until the server seals for the device; returns what that remembers.
+/// Waits until the server encrypts for the device; returns the device's state.
 fn with_keys(scene: &Scene) -> Value {
     let remembered = || std::fs::read_to_string(scene.folder().join("device.json")).unwrap_or_default();
     until("the keys", || remembered().contains(r#""is_told":true"#));
@@ -71,7 +71,7 @@ async fn asked(scene: &Scene, method: Method, path: &str, body: Value) -> Value 
     request.bearer_auth(&scene.app_key).json(&body).send().await.unwrap().json().await.unwrap()
 }
 
-/// Has a library go on with the folder of a device that the command has made with keys: it opens what server and app have sealed.
+/// Continues with a library in the folder of a device that the command has created with keys: it decrypts the messages of server and app.
 async fn opened_by(program: impl Fn(&Scene) -> Command) {
     let scene = Scene::open();
     let device = scene.device("1", &["--encrypt"]);
@@ -114,7 +114,7 @@ async fn a_folder_with_keys_is_gone_on_with_in_java() {
     opened_by(|scene| library(scene, java(&classes).arg("Story"))).await;
 }
 
-/// Lists the files below a folder that hold some bytes.
+/// Lists the files below a folder that contain some bytes.
 fn holding(folder: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! The server as a process: start, signals, crashes, its key, and what it never logs.
+//! The server as a process: start, signals, crashes, its key, and secrets that it never logs.
 
 use crate::process::{PROGRAM, Process, run_json};
 use rustix::process::Signal;
@@ -16,7 +16,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server on a directory, which may hold the data of one before.
+    /// Starts a server on a directory, which may contain earlier data.
     pub(crate) fn start(directory: &Path) -> Self {
         Self::start_with(directory, "")
     }
@@ -46,7 +46,7 @@ impl Server {
         Self::of(process, directory)
     }
 
-    /// Takes a process that serves a directory.
+    /// Wraps a process that serves a directory.
     pub(crate) fn of(process: Process, directory: &Path) -> Self {
         Self { process, directory: directory.to_owned() }
     }
@@ -65,7 +65,7 @@ impl Server {
         object
     }
 
-    /// The operator's key.
+    /// Returns the operator's key.
     pub(crate) fn root_key(&self) -> String {
         std::fs::read_to_string(self.directory.join("data/root.key")).unwrap().trim().to_owned()
     }

@@ -1,4 +1,4 @@
-//! Collapse and expiry against a push service that takes requests and answers none, across a crash.
+//! Collapse and expiry with a push service that accepts requests and answers none, across a crash.
 
 use crate::messages::{emulator, received, rest, set_credential};
 use crate::server::Server;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Short, and longer than a busy machine takes to begin to send.
+/// Short, but longer than a busy machine takes to start sending.
 const SHORT_TTL: Duration = Duration::from_secs(5);
 
 #[test]
@@ -52,7 +52,7 @@ fn a_stalled_service_and_a_crash_change_nothing_about_collapse_and_expiry() {
     assert_eq!(received(&control, &token, 2), BTreeSet::from(["plain".to_owned(), "new".to_owned()]));
 }
 
-/// Asks for a ledger until it is as wished; it must balance every time.
+/// Polls a ledger until a condition holds; it must balance every time.
 fn wait_for(server: &Server, campaign: &str, wished: impl Fn(&Value) -> bool) -> Value {
     let asked = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! A store that moves from its file into PostgreSQL and back, and what operators run on a database: the commands that the documentation
-//! and the program itself name.
+//! A store that moves from its file into PostgreSQL and back, and the operators' commands on a database, as named by the documentation and
+//! the program.
 
 use crate::process::run_json;
 use crate::server::Server;
@@ -11,7 +11,7 @@ use std::process::Command;
 use stentor_stage::postgres::PrivatePostgres;
 use tempfile::TempDir;
 
-/// Starts a database; `None` where no PostgreSQL is installed and none is required.
+/// Starts a database; `None` if PostgreSQL is neither installed nor required.
 fn database() -> Option<PrivatePostgres> {
     if Path::new("/usr/lib/postgresql").exists() {
         return Some(PrivatePostgres::start().unwrap());
@@ -64,7 +64,7 @@ fn a_server_moves_into_a_database_and_back_with_its_keys_and_devices() {
     let mut server = Server::start_with(directory.path(), &settings(&database));
     assert_eq!(server.ok(&["device", "show", &device])["id"], Value::from(device.as_str()));
     assert_eq!(server.ok(&["app", "credential", "list"])["credentials"].as_array().unwrap().len(), 1);
-    // Nobody copies what a server uses.
+    // A store in use cannot be copied.
     let (code, refused) = run_json(&["store", "copy", &database.url(), &file("back.db")]);
     assert!(
         code != 0 && refused["error"].as_str().unwrap().contains("servers use this database"),
@@ -108,7 +108,7 @@ fn the_doctor_looks_at_a_database_and_the_schema_goes_a_step_back_and_forward() 
     assert_eq!(check(&found, "database")["health"], "warning", "{found}");
     let (code, forward) = migrate(&[]);
     assert_eq!((code, &forward["to"]), (0, &back["from"]), "{forward}");
-    // Steps that nothing undoes are refused, and nothing is changed.
+    // Irreversible steps are refused, and nothing is changed.
     while migrate(&["--back"]).0 == 0 {}
     let (code, refused) = migrate(&["--back"]);
     assert!(code != 0 && refused["error"].as_str().unwrap().contains("cannot be undone"), "{refused}");

@@ -1,4 +1,4 @@
-//! Studies of web services at a small part of their size: every plan runs, nothing wrong is timed, nothing measured is lost.
+//! Studies of web services at a small size: every plan runs, no wrong response is timed, and no measurement is lost.
 
 use crate::process::{run_json, stentor};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use stentor_lab::subject::store::PointStore;
 use stentor_lab::subject::{Definition, SubjectError};
 use stentor_wire::Content;
 
-/// Whoever runs tests on a busy machine measures nothing; what is proven here is not how fast it is.
+/// Options that disable the gates of a quiet machine: these tests may run on a busy one, because they do not measure speed.
 pub(crate) const NO_GATE: [&str; 6] =
     ["--gate-load", "10000", "--gate-lateness-ms", "60000", "--link", "none"];
 
@@ -32,7 +32,7 @@ fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
     run_json(&[&small, &NO_GATE[..], further].concat())
 }
 
-/// Runs it, and every cell has to be complete; returns the records.
+/// Runs it and requires every cell to be complete; returns the records.
 fn whole(study: &str, further: &[&str]) -> Vec<ForkRecord> {
     let directory = tempfile::tempdir().unwrap();
     let (code, told) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
@@ -67,7 +67,7 @@ fn cai_2009_runs_with_the_real_server_and_lists_longer_than_a_page_of_it() {
     assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 9, "invalid": 0 })), "{told}");
     for one in record::read_directory(directory.path()).unwrap() {
         assert!(one.subject.server.ends_with("/server/stentor"), "{one:?}");
-        // A wrong answer would have been refused by its digest.
+        // The digest would have revealed a wrong response.
         assert_eq!(
             (one.counts.sent, one.counts.ok, one.subject.stack.as_str()),
             (2, 2, "stentor"),
@@ -88,13 +88,13 @@ fn anacleto_2012_runs_with_devices_of_the_real_server_through_every_face_and_kee
     let labels: BTreeSet<&str> = records.iter().map(|one| one.subject.label.as_str()).collect();
     assert_eq!(labels.len(), 10, "{labels:?}");
     for one in &records {
-        // A wrong answer would have been refused by its digest.
+        // The digest would have revealed a wrong response.
         assert!(one.valid && one.counts.ok == one.counts.sent && one.cpu.server > Some(0), "{one:?}");
         assert!(one.latency.contains_key("insert"), "{one:?}");
         assert!(one.subject.server.ends_with("/server/stentor"), "{one:?}");
     }
     let pages = records.iter().find(|one| one.experiment == "points at a time").unwrap();
-    // Two whole synchronisations of eight pages each.
+    // Two complete synchronisations of eight pages each.
     assert_eq!((pages.counts.sent, pages.latency["sync"].n), (16, 2));
     let bytes = |label: &str| {
         let one =
@@ -147,7 +147,7 @@ fn anacleto_2012_runs_with_rows_on_both_sides() {
             .all(|phase| sync.latency.contains_key(*phase))
     );
     let pages = records.iter().find(|one| one.experiment == "points at a time").unwrap();
-    // Two whole synchronisations of two pages each.
+    // Two complete synchronisations of two pages each.
     assert_eq!((pages.counts.sent, pages.latency["sync"].n), (4, 2));
 }
 
@@ -180,7 +180,7 @@ fn a_synchronisation_that_is_interrupted_keeps_its_pages_and_asks_for_the_rest()
 
 #[test]
 fn nunes_2014_runs_with_phases_on_both_sides() {
-    // Whatever is limited takes control groups, which take root.
+    // Limits require control groups, which require root.
     let levels = ["--factor", "cpu=whole", "--factor", "memory=all", "--factor", "message=100Kb"];
     let records = whole("nunes-2014", &levels);
     let phases = ["client_ser", "client_deser", "server_deser", "server_work", "server_ser", "svc", "net"];
@@ -217,7 +217,7 @@ fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
     assert_eq!((oneway.len(), oneway[0].variant.as_str(), bytes.down.payload), (1, "code", 0));
     assert!(bytes.down.app < 32 * bytes.exchanges && oneway[0].latency.contains_key("rtt"), "{bytes:?}");
     assert!(records.iter().any(|one| one.subject.label == "gRPC (modern)"));
-    // The push services, whose messages go through the gateway, up and down.
+    // The push services, with messages through the gateway, up and down.
     let pushed = || of("RTT").filter(|one| one.cell.contains_key("push_tls"));
     let cells: BTreeSet<(&str, &str)> =
         pushed().map(|one| (one.subject.label.as_str(), one.variant.as_str())).collect();
@@ -314,7 +314,7 @@ fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
     assert_eq!((keys.len(), after.len()), (18, 18), "six cells, three forks, none twice");
 }
 
-/// The loopback, with a note of each word about shares of a processor.
+/// The loopback, with a log of each command about shares of a processor.
 #[derive(Default)]
 struct Noting {
     testbed: Loopback,
@@ -403,7 +403,7 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
     assert!(summary.is_complete(), "{summary:?}");
     assert_eq!(testbed.words, ["start", "start", "hold", "release", "hold", "measure"]);
     let record = &record::read_directory(directory.path()).unwrap()[0];
-    // One more than the warm-up: at the share, it tells how densely the others may follow.
+    // One more than the warm-up: at the reduced share, it measures the possible density of the others.
     assert_eq!(record.counts.warmup_discarded, u64::from(cells[0].amount.warmup) + 1);
     assert_eq!(record.latency["server_work"].n, 2);
 }
@@ -417,7 +417,7 @@ fn half(role: SubjectRole) -> Definition {
     definition
 }
 
-/// Starts a half and tells it to get ready; returns the port of a server.
+/// Starts a half and requests it to get ready; returns the port of a server.
 async fn ready(role: SubjectRole, factors: &[(&str, &str)], port: u16) -> (SubjectProcess, u16) {
     let mut host = SubjectProcess::start(&half(role), Duration::from_secs(20)).unwrap();
     let factors = factors.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();

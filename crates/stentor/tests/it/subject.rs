@@ -1,4 +1,4 @@
-//! Subjects as processes: ours may be measured, and those that answer wrongly, or not at all, may not.
+//! Subjects as processes: ours may be measured; those with wrong or missing responses may not.
 
 use crate::process::{run_json, stentor};
 use serde_json::{Value, json};
@@ -14,15 +14,15 @@ fn every_subject_of_ours_answers_what_it_must_in_both_halves() {
         let (code, told) = run_json(&["lab", "subject", "check", dialect]);
         assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
         let passed = told["passed"].as_array().unwrap();
-        // Echo, sort, arrays of three types and points, by a server and by a client; then rows that are read, kept and
-        // resumed, a connection for each exchange, and TLS in both halves, which two threads cannot share.
+        // Echo, sort, arrays of three types and points, by a server and by a client; then rows that are read, stored and resumed, a
+        // connection for each exchange, and TLS in both halves, which two threads cannot share.
         let able = if dialect == "socket+xml-sax" { 4 } else { 6 };
         assert_eq!(passed.len(), 12 + able, "{dialect}");
         assert!(passed.iter().all(|one| one["answers"] == 5), "{told}");
     }
 }
 
-/// Checks a subject of ours that misbehaves, in one half.
+/// Checks one half of a misbehaving subject of ours.
 fn checked(directory: &Path, role: &str, manner: &str) -> (i32, Value) {
     let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
     let run = [program.as_str(), "lab", "subject", "speak", "rest+json", "--manner", manner];
@@ -75,9 +75,9 @@ fn what_is_no_subject_is_told_apart_from_a_bad_one() {
     assert_eq!(code, 1, "{told}");
 }
 
-/// Whether a foreign subject is checked, or why not. Subjects that need no building are checked wherever they can run;
-/// those that were built take minutes and are checked when `STENTOR_TEST_REQUIRE` lists `subjects`, which also has all the
-/// others run. Where the judges must run there is Python.
+/// Decides whether a foreign subject is checked, or returns the reason against it. Subjects without a build step are checked wherever they
+/// can run; built ones take minutes and are checked if `STENTOR_TEST_REQUIRE` lists `subjects`, which requires all the others as well. If
+/// it lists `judges`, Python is required.
 fn is_checked(subject: &Value, required: &str) -> Result<(), String> {
     let id = subject["id"].as_str().unwrap();
     let must = required.contains("subjects") || required.contains("judges") && id.ends_with("python3");
@@ -199,7 +199,7 @@ fn the_doctor_of_the_laboratory_tells_of_each_lack_what_to_do() {
     let lacks = findings.iter().filter(|one| one["ok"] == false);
     assert_eq!(told["missing"], json!(lacks.count()));
     assert!(findings.iter().all(|one| !one["told"].as_str().unwrap().is_empty()), "{told}");
-    // This machine itself: what the rig is, and its processors.
+    // This machine itself: its rig, and its processors.
     assert!(of("processors")["told"].as_str().unwrap().contains("cores"), "{told}");
     assert!(["netns", "veth", "loopback"].contains(&told["rig"].as_str().unwrap()), "{told}");
 }

@@ -1,4 +1,4 @@
-//! What devices send reaches the webhook of their app, whatever happens to the server between.
+//! Upstream messages of devices reach the webhook of their app, even if the server is killed in between.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,18 +13,18 @@ use crate::process::Process;
 use crate::server::Server;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Messages of the device.
+/// Number of messages of the device.
 const MESSAGES: usize = 10;
 
-/// What has come, and whether it is answered.
+/// The received requests, and whether they are answered.
 #[derive(Default)]
 struct Inbox {
-    /// By the header `webhook-id`: what each request said.
+    /// The bodies of the requests, by the header `webhook-id`.
     came: BTreeMap<String, Vec<Value>>,
     is_open: bool,
 }
 
-/// A receiver that answers nothing until it is opened, and then takes everything over.
+/// A receiver that answers no request until it is opened, and then accepts all.
 #[derive(Clone)]
 struct Receiver {
     url: String,
@@ -72,7 +72,7 @@ impl Receiver {
         }
     }
 
-    /// Notes a request and waits until it may be answered.
+    /// Records a request and waits until it may be answered.
     fn note(&self, id: String, said: Value) {
         let (inbox, news) = &*self.inbox;
         let mut inbox = inbox.lock().unwrap();
@@ -88,7 +88,7 @@ impl Receiver {
         self.inbox.1.notify_all();
     }
 
-    /// Waits until so many different messages have come, each of those before once more; returns what was said of each.
+    /// Waits until this number of different messages has arrived, each of those before once more; returns the bodies of each.
     fn different(&self, count: usize, before: &BTreeMap<String, Vec<Value>>) -> BTreeMap<String, Vec<Value>> {
         let is_missing = |inbox: &mut Inbox| {
             let has_come_again = |(id, said): (&String, &Vec<Value>)| inbox.came[id].len() > said.len();
@@ -102,7 +102,7 @@ impl Receiver {
     }
 }
 
-/// Sends messages of a device, each of which is on disk when it is answered.
+/// Sends messages of a device; each is on disk when it is answered.
 fn say(server: &Server, join_key: &str) -> Vec<String> {
     let keys: Vec<_> = (0..MESSAGES).map(|number| format!("m-{number}")).collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();

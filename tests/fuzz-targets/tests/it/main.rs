@@ -1,4 +1,4 @@
-//! Every fuzz target, compiled as a module: what no longer fits the crates that it tests fails here, and not at the next run of
+//! Every fuzz target, compiled as a module: a target that no longer fits the crates that it tests fails here, and not at the next run of
 //! the fuzzer, which needs another compiler. Each is fed its seeds, as libFuzzer would feed them.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 // The targets name the library for which they are written; here it is this crate, with a macro of the same name.
 extern crate self as libfuzzer_sys;
 
-/// A target's name, and what takes an input.
+/// A target's name, and its function for an input.
 type Target = (&'static str, fn(&[u8]));
 
 #[expect(
@@ -70,7 +70,7 @@ mod targets {
 }
 
 // Below the targets, which would otherwise find it without naming the library.
-/// Makes a function of a target that takes an input as libFuzzer has it.
+/// Defines a function for a fuzz target that takes an input as libFuzzer does.
 #[macro_export]
 macro_rules! fuzz_target {
     (|$input:ident: $kind:ty| $body:block) => {

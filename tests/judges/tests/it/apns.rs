@@ -14,9 +14,9 @@ use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
 use crate::room::{Room, judge};
 
-/// How many pushes a client sends in one go.
+/// The number of pushes that a client sends in one go.
 const PUSHES: u32 = 1000;
-/// When the dead token is said to have died, in milliseconds since 1970.
+/// The reported time of death of the dead token, in milliseconds since 1970.
 const DEAD_SINCE_MS: u64 = 1_750_000_000_000;
 
 /// A running emulator that knows one signing key.
@@ -60,7 +60,7 @@ impl Apns {
     }
 }
 
-/// Refuses one token for each reason that the steps ask for, and accepts all others.
+/// Refuses one token for each reason that the steps need, and accepts all others.
 fn refusals() -> Policy {
     let dead = ServiceError { timestamp_ms: Some(DEAD_SINCE_MS), ..ServiceError::new("Unregistered") };
     scripted(vec![
@@ -88,7 +88,7 @@ fn token(digit: char) -> String {
     digit.to_string().repeat(64)
 }
 
-/// The steps that every client is asked for, with the token of each.
+/// The steps that every client performs, with the token of each.
 fn steps() -> [(&'static str, String); 5] {
     [
         ("accepted", token('a')),
@@ -150,8 +150,8 @@ fn pushy_lives_with_one_stream_at_first() {
     });
 }
 
-/// What pushy had in flight when a GOAWAY came it may give up, answered or not, so the scenario sends that again:
-/// nothing may be lost, and nothing accepted more often than it was sent.
+/// Pushy may give up its requests in flight when a GOAWAY arrives, answered or not, so the scenario sends those again: nothing may be lost,
+/// and nothing accepted more often than it was sent.
 #[test]
 fn pushy_loses_nothing_to_goaways() {
     judge("apns::pushy_loses_nothing_to_goaways", Client::Pushy, async |room| {

@@ -15,7 +15,7 @@ pub(crate) struct RoomAuthority {
 }
 
 impl RoomAuthority {
-    /// Makes both and writes them into the room.
+    /// Creates the authority and a server's certificate, and writes them into the room.
     pub(crate) fn make(room: &Room) -> anyhow::Result<Self> {
         let (above, below) = (KeyPair::generate()?, KeyPair::generate()?);
         let mut authority = CertificateParams::default();

@@ -17,7 +17,7 @@ use crate::room::{Room, browse};
 use crate::web_push::sender::{Push, Sender};
 use crate::web_push::server::PushServer;
 
-/// How long a browser may take to start or for one script: it does more than others, and other tests run beside it.
+/// The time limit of a browser's start and of one script: a browser does more than other clients, and other tests run beside it.
 const STEP_MAX: Duration = Duration::from_secs(120);
 
 /// A process that answers each line with a line.
@@ -42,7 +42,7 @@ impl Dialog {
         line.context("it takes too long")??.context("it has ended")
     }
 
-    /// Runs a script in the page; returns what it returned.
+    /// Runs a script in the page and returns its result.
     async fn run(&mut self, script: &str) -> anyhow::Result<Value> {
         let input = self.input.as_mut().context("it was told to end")?;
         input.write_all(format!("{}\n", json!(script)).as_bytes()).await?;
@@ -55,7 +55,7 @@ impl Dialog {
         Ok(result["value"].clone())
     }
 
-    /// Lets it end by itself, so that it closes what it has opened.
+    /// Lets it end by itself, so that it closes its connections and files.
     async fn ends(&mut self) -> anyhow::Result<()> {
         self.input = None;
         let status = tokio::time::timeout(STEP_MAX, self.process.wait()).await;
@@ -65,7 +65,7 @@ impl Dialog {
     }
 }
 
-/// How a browser is started; with the same profile it is the same device.
+/// The command line of a browser; with the same profile it is the same device.
 struct Launch {
     script: &'static str,
     arguments: Vec<OsString>,
@@ -82,16 +82,16 @@ impl Launch {
     }
 }
 
-/// A page in a browser, and who sends to it.
+/// A page in a browser, and its sender.
 struct Browsing {
     server: PushServer,
     sender: Sender,
     launch: Launch,
     browser: Dialog,
-    /// What hands on to the server what the page asks for: without it the page has no connection.
+    /// The proxy that forwards the page's requests to the server: without it the page has no connection.
     page: Dialog,
     address: String,
-    /// What the app has taken over from the page.
+    /// The messages that the app has received from the page.
     upstream: Vec<Value>,
 }
 
@@ -108,7 +108,7 @@ impl Browsing {
         let files = RoomAuthority::make(room)?;
         let server = PushServer::start(room, Some(&files)).await?;
         let sender = Sender::start(Client::Pywebpush, &files).await?;
-        // It registers for the key of a sender: that says whose device the page is.
+        // It registers for the key of a sender, which assigns the page to an app.
         server.name_sender(sender.key()).await?;
         let mcs = format!("https://localhost:{}", server.mcs_port);
         let places = vec![server.url.clone().into(), mcs.into()];
@@ -148,7 +148,7 @@ impl Browsing {
         Ok(())
     }
 
-    /// Has the page gather what its service worker gets from now on.
+    /// Has the page gather the messages that its service worker receives from now on.
     async fn gathers(&mut self) -> anyhow::Result<()> {
         let script = "window.pushed = new Promise((done) => navigator.serviceWorker.addEventListener('message', \
                       (event) => done(event.data)));";
@@ -166,7 +166,7 @@ async fn serve(server: &PushServer, authority: &Path, port: &str) -> anyhow::Res
     Ok((page, address))
 }
 
-/// Pushes to the page, sends to it through its stream, and looks at what it has told its app.
+/// Pushes to the page, sends to it through its stream, and checks the page's messages to its app.
 async fn tell(here: &mut Browsing) -> anyhow::Result<()> {
     let shown = json!({"title": "Hello", "body": "from a library"});
     here.sender.send(Push::of(shown.to_string().as_bytes())).await?.taken(600)?;
@@ -181,7 +181,7 @@ async fn tell(here: &mut Browsing) -> anyhow::Result<()> {
     here.told(subscription).await
 }
 
-/// Walks through what befalls a limited device; each message is shown once, and each answer comes once.
+/// Walks through the mishaps of a limited device; each message is shown once, and each answer comes once.
 async fn lose_nothing(mut here: Browsing) -> anyhow::Result<()> {
     let token = here.told_token("").await?;
     here.answers_data().await?;
@@ -193,7 +193,7 @@ async fn lose_nothing(mut here: Browsing) -> anyhow::Result<()> {
     here.shows("unconfirmed").await?;
     here.confirms(&unconfirmed).await?;
     ensure!(here.times_shown("unconfirmed").await? == 1);
-    // Without a connection, what it sends waits, and so does what is sent to it.
+    // Without a connection, messages wait in both directions.
     here.page.process.kill().await?;
     let sends = "await (await import('./device.js')).send({offline: 'yes'});";
     here.browser.run(sends).await?;
@@ -202,7 +202,7 @@ async fn lose_nothing(mut here: Browsing) -> anyhow::Result<()> {
     here.page = serve(&here.server, &here.launch.authority, port).await?.0;
     here.told_once("offline", "yes").await?;
     here.confirms(&away).await?;
-    // It is closed; its token is old when it is opened again.
+    // The browser is closed; at the next start its token is old.
     let ages = "const { keep, memory } = await import('./device.js'); \
                 await keep('device', { ...(await memory('device')), since: 0 });";
     here.browser.run(ages).await?;
@@ -230,12 +230,12 @@ struct Sent {
 }
 
 impl Browsing {
-    /// Waits until the app has been told a token of the page but this one.
+    /// Waits until the page has reported a token to the app, other than this one.
     async fn told_token(&mut self, former: &str) -> anyhow::Result<String> {
         self.told(|data| data["token"].as_str().filter(|token| *token != former).map(str::to_owned)).await
     }
 
-    /// Waits until the app has been told this; it is told once.
+    /// Waits until the page has reported this to the app, and checks that it did so once.
     async fn told_once(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
         self.told(|data| (data[name] == value).then_some(())).await?;
         let times = self.upstream.iter().filter(|data| data[name] == value).count();
@@ -243,7 +243,7 @@ impl Browsing {
         Ok(())
     }
 
-    /// Takes over what the page tells, until this is among it.
+    /// Receives the page's messages until one of them matches.
     async fn told<T>(&mut self, found: impl Fn(&Value) -> Option<T>) -> anyhow::Result<T> {
         let looks = async {
             loop {
@@ -295,7 +295,7 @@ impl Browsing {
         self.browser.run(&format!("return {shown}.split({}).length - 1;", json!(text))).await
     }
 
-    /// Has the page's own code answer data.
+    /// Makes the page's own code answer data messages.
     async fn answers_data(&mut self) -> anyhow::Result<()> {
         let script = "const { send } = await import('./device.js'); \
                       document.addEventListener('data', ({ detail }) => send({ heard: detail.id }));";
@@ -331,7 +331,7 @@ fn chromium_is_a_device_that_is_pushed_to_and_loses_nothing() {
         here.joins().await?;
         here.subscribes().await?;
         here.gathers().await?;
-        // Its maker's host is built into the URL; the path is ours.
+        // Chromium has its vendor's host built into the URL; the path is ours.
         let url = here.sender.subscription["endpoint"].as_str().context("a URL")?;
         let (_, token) = url.split_once("/fcm/send/").with_context(|| url.to_owned())?;
         here.sender.subscription["endpoint"] = json!(format!("{}/fcm/send/{token}", here.server.url));

@@ -14,7 +14,7 @@ use crate::room::{Room, judge};
 const SENDER: &str = "4711";
 const KEY: &str = "AIza-judged";
 
-/// Starts an emulator that knows one sender, for whom two messages of a device wait.
+/// Starts an emulator that knows one sender, with two messages of a device waiting for it.
 async fn start() -> anyhow::Result<RunningCcs> {
     // The first connection is drained after its fourth message and stays open.
     let goaway =
@@ -39,7 +39,7 @@ async fn start() -> anyhow::Result<RunningCcs> {
     Ok(ccs)
 }
 
-/// Has a client go through its scenario, and checks what it says and what the emulator has counted.
+/// Has a client go through its scenario, and checks its report and the emulator's counts.
 async fn judged(room: &Room, client: Client, script: &str) -> anyhow::Result<Report> {
     let ccs = start().await?;
     let authority = room.file("authority.pem", ccs.running.ca_pem().context("TLS")?)?;
@@ -76,8 +76,8 @@ fn check(report: &Report) -> anyhow::Result<()> {
     report.is("after", &ack("xmpp-after", "m-after"))?;
     let refused = |step: &str, from: &str, code: &str| -> anyhow::Result<()> {
         let nack = report.value(step)?;
-        let told = [&nack["message_type"], &nack["from"], &nack["error"]];
-        ensure!(told == [&json!("nack"), &json!(from), &json!(code)], "{step}: {nack}");
+        let fields = [&nack["message_type"], &nack["from"], &nack["error"]];
+        ensure!(fields == [&json!("nack"), &json!(from), &json!(code)], "{step}: {nack}");
         Ok(())
     };
     refused("nack", "gone", "DEVICE_UNREGISTERED")?;

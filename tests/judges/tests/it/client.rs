@@ -1,4 +1,4 @@
-//! The foreign clients: where they are installed, how they are started, what they report.
+//! The foreign clients: their installation, their command lines, their reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use crate::trust_store;
 
-/// How long a client may take for its whole scenario.
+/// The time limit of a client for its whole scenario.
 const CLIENT_SECONDS_MAX: u64 = 150;
 
 /// One installed family of clients.
@@ -37,12 +37,12 @@ pub(crate) enum Client {
     PushReceiver,
     /// Eclipse Paho.
     Mqtt,
-    /// What drives browsers.
+    /// The driver of browsers.
     Browsers,
 }
 
 impl Client {
-    /// Names what is missing to run this client.
+    /// Names the missing requirement of this client, if any.
     pub(crate) fn missing(self) -> Option<String> {
         let (name, pins) = self.names();
         let installed = std::fs::read(self.home().join("pins")).ok();
@@ -84,7 +84,7 @@ impl Client {
         for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
             command.env_remove(proxy);
         }
-        // What is compiled already takes no script.
+        // A compiled client takes no script.
         if !matches!(self, Self::Go | Self::WebpushGo) {
             command.arg(script);
         }
@@ -126,7 +126,7 @@ fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
-/// What a client reported, step by step.
+/// The report of a client, step by step.
 pub(crate) struct Report(BTreeMap<String, Value>);
 
 impl Report {

@@ -92,7 +92,7 @@ fn service_account(key: &KeyPair) -> String {
     .to_string()
 }
 
-/// Checks what every client must get along with.
+/// Checks the steps that every client must pass.
 fn check_common(fcm: &Fcm, report: &Report) -> anyhow::Result<()> {
     for step in ["send", "rich", "dry run", "topic", "condition", "busy"] {
         let name = report.value(step)?.as_str().context("a message name")?;

@@ -1,4 +1,4 @@
-//! firebase-admin, unmodified, sends through a server of ours, which stands where FCM is for it, to the FCM emulator.
+//! Unmodified firebase-admin clients send to the FCM emulator through a Stentor server that takes FCM's place.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ use crate::fronts::Served;
 use crate::room::{Room, judge, judge_all};
 use crate::trust_store;
 
-/// Chunks that may wait where there is not room for everything.
+/// The maximum number of waiting chunks in tests of a full queue.
 const NARROW: u64 = 4;
-/// How long a server waits for a body where that must not end before the clients have given up.
+/// The server's timeout for a body in tests where it must outlast the clients.
 const BODY_SECONDS: u64 = 600;
-/// How often a client comes back to a server that has room again and may not know it yet.
+/// The number of times that a client comes back to a server that has room again and may not know it yet.
 const RETURNS_MAX: usize = 10;
 
 /// A server with a service account, and the authority that its clients trust.
@@ -59,7 +59,7 @@ impl Disguised {
         Ok(command)
     }
 
-    /// Demands what is the same for every SDK: what it sent is in the ledger and at FCM, and has our ids.
+    /// Checks the facts common to every SDK: its messages are in the ledger and at FCM, and have our ids.
     async fn check(&self, report: &Report, each: &[String], count: usize) -> anyhow::Result<()> {
         for step in ["send", "rich", "dry run", "topic", "condition"] {
             let name = report.value(step)?.as_str().context("a message name")?;
@@ -171,7 +171,8 @@ fn firebase_admin_for_java_sends_through_the_front_to_fcm() {
     });
 }
 
-/// Demands that a client gives a full queue this name of its own, that nothing of it was kept, and that it gets through later.
+/// Checks that a client reports a full queue under its own name `error`, that nothing of the refused request was kept, and that the client
+/// succeeds later.
 async fn refused_when_full(room: Room, client: Client, script: &str, error: &str) -> anyhow::Result<()> {
     let here = Disguised::with(&room, |config| config.pipeline.max_queued_chunks = NARROW).await?;
     let held = here.served.fill(10 * NARROW as usize).await?;

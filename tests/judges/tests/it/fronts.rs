@@ -17,13 +17,13 @@ use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
 use crate::room::{Room, judge};
 
-/// How long a message may be on its way to FCM.
+/// The maximum time until a message arrives at FCM.
 const ARRIVAL_MAX: Duration = Duration::from_secs(60);
 
 /// A request on its way.
 pub(crate) type PendingRequest = JoinHandle<reqwest::Result<reqwest::Response>>;
 
-/// A Stentor server with an app whose messages go to an emulator that does not know the token `gone`.
+/// A Stentor server with an app that sends to an emulator. The emulator does not know the token `gone`.
 pub(crate) struct Served {
     url: String,
     pub(crate) app: String,
@@ -86,7 +86,7 @@ impl Served {
         Ok(served)
     }
 
-    /// Makes the app, its credential and the key that the clients use.
+    /// Creates the app, its credential and the key that the clients use.
     async fn furnish(&mut self) -> anyhow::Result<()> {
         let app = self.ask("POST", "/v1/apps", json!({"name": "judged"})).await?;
         self.app = app["id"].as_str().context("an id")?.to_owned();
@@ -107,7 +107,7 @@ impl Served {
         Ok(())
     }
 
-    /// Makes a service account and returns the text of its file.
+    /// Creates a service account and returns the text of its file.
     pub(crate) async fn service_account(&self) -> anyhow::Result<String> {
         let path = format!("/v1/apps/{}/service-accounts", self.app);
         let body = json!({"name": "an app server", "url": "https://oauth2.googleapis.com"});
@@ -132,7 +132,7 @@ impl Served {
         Ok([text(&former, "token")?, text(&present, "token")?])
     }
 
-    /// Takes the credential for FCM away.
+    /// Removes the credential for FCM.
     pub(crate) async fn forget_credential(&self) -> anyhow::Result<()> {
         let path = format!("/v1/apps/{}/credentials/fcm", self.app);
         self.ask_with(&self.root, "DELETE", &path, Value::Null).await.map(drop)
@@ -160,7 +160,7 @@ impl Served {
         Ok((answer.status(), answer.text().await?))
     }
 
-    /// Sends messages that FCM takes and does not answer, until there is no room for more; returns how many were kept.
+    /// Sends messages that FCM accepts and does not answer, until there is no room for more. Returns the number of accepted messages.
     pub(crate) async fn fill(&self, at_most: usize) -> anyhow::Result<usize> {
         let stall = Stall { prefixes: vec!["held-".to_owned()], taken_over: true, ..Stall::default() };
         self.fcm.set_policy(Policy { stall: Some(stall), ..Policy::default() })?;
@@ -173,13 +173,13 @@ impl Served {
                 return Ok(number);
             }
             ensure!(status.is_success(), "{status} {text}");
-            // What is with FCM is counted for as long as FCM does not answer.
+            // A message at FCM counts as waiting until FCM answers.
             self.arrived(&token).await?;
         }
         bail!("more than {at_most} messages may wait")
     }
 
-    /// Takes the only place for a request, with one whose body does not come; returns it when it has the place.
+    /// Takes the only place for a request with a request that never sends its body. Returns it once it has the place.
     pub(crate) async fn occupy(&self) -> anyhow::Result<PendingRequest> {
         let taken = async {
             loop {
@@ -218,7 +218,7 @@ impl Served {
         Ok(status == StatusCode::SERVICE_UNAVAILABLE && text.contains("unavailable"))
     }
 
-    /// Waits until FCM was asked to deliver to a token.
+    /// Waits until FCM has received a request for a token.
     async fn arrived(&self, token: &str) -> anyhow::Result<()> {
         let asked = async {
             while self.fcm.counts(token).attempts == 0 {
@@ -228,12 +228,12 @@ impl Served {
         tokio::time::timeout(ARRIVAL_MAX, asked).await.with_context(|| format!("{token} does not arrive"))
     }
 
-    /// Has FCM answer everything.
+    /// Makes FCM answer everything.
     pub(crate) fn release(&self) -> anyhow::Result<()> {
         Ok(self.fcm.set_policy(Policy::default())?)
     }
 
-    /// Waits until every message has ended; returns how many were sent and how many deliveries were accepted.
+    /// Waits until every message has ended. Returns the number of messages and the number of accepted deliveries.
     pub(crate) async fn books(&self) -> anyhow::Result<(usize, u64)> {
         let list = self.ask("GET", "/v1/messages?limit=1000", Value::Null).await?;
         let messages = list["messages"].as_array().context("a list")?;
@@ -262,7 +262,7 @@ impl Served {
         Ok(())
     }
 
-    /// Has the push service say that a token is dead, before a client sends to it.
+    /// Makes the push service report a token as dead, before a client sends to it.
     pub(crate) async fn bury(&self, token: &str) -> anyhow::Result<()> {
         let target = json!({"token": {"platform": "android", "token": token}});
         let body = json!({"target": target, "data": {"k": "v"}});

@@ -8,7 +8,7 @@ use crate::client::{Client, Report};
 use crate::gateway_server::{GatewayDevice, GatewayServer, app_number};
 use crate::room::{Room, judge};
 
-/// Plays the device until the app server's last message has come; returns what came.
+/// Plays the device until the app server's last message has arrived, and returns the messages received.
 async fn device(device: GatewayDevice) -> anyhow::Result<Vec<Value>> {
     let mut heard = Vec::new();
     while heard.len() < 3 {
@@ -17,7 +17,7 @@ async fn device(device: GatewayDevice) -> anyhow::Result<Vec<Value>> {
     Ok(heard)
 }
 
-/// Has a client go through its scenario, and checks what it says, what came to the device, and what is left.
+/// Has a client go through its scenario, and checks its report, the device's messages, and the messages left over.
 async fn judged(room: &Room, client: Client, script: &str) -> anyhow::Result<Report> {
     let files = RoomAuthority::make(room)?;
     let trusted = reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?;

@@ -1,5 +1,5 @@
-//! Device clients of GCM and FCM against the server's own ports: they find it under the names that they have built in, register, get
-//! what their app sends to the token that they were given, and confirm it.
+//! Device clients of GCM and FCM against the server's own ports: they find it under their built-in host names, register, receive the
+//! messages that their app sends to the issued token, and confirm them.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::client::Client;
 use crate::gateway_server::{GatewayServer, app_number, text};
 use crate::room::{Room, judge};
 
-/// Where these clients ask, and where they connect.
+/// The ports to which these clients send requests and connect.
 const HTTPS_PORT: u16 = 443;
 const MCS_PORT: u16 = 5_228;
-/// How long one step of a client may take.
+/// The time limit of one step of a client.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
 /// A client that has registered and listens.

@@ -13,7 +13,7 @@ use crate::gateway_server::{GatewayDevice, GatewayServer};
 use crate::room::{Room, here};
 use process::{JudgeProcess, Mosquitto, missing_mosquitto};
 
-/// How long what a device said may take to be kept.
+/// The maximum time until a device's message is stored.
 const KEPT_MAX: Duration = Duration::from_secs(60);
 const TTL_SECONDS: u64 = 1_000;
 
@@ -36,7 +36,7 @@ fn alone(device: &GatewayDevice) -> Value {
     json!({"device": device.id})
 }
 
-/// Waits until so many messages of devices wait for the app; returns what they say.
+/// Waits until `count` messages of devices wait for the app, and returns their data.
 async fn said(server: &GatewayServer, count: usize) -> anyhow::Result<Vec<Value>> {
     let looks = async {
         loop {

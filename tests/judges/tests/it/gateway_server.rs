@@ -13,10 +13,10 @@ use crate::room::Room;
 /// Letters of ids, as Crockford has them.
 const LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/// How long the receipt of a device may take.
+/// The maximum time until a device's receipt arrives.
 const CONFIRMED_MAX: Duration = Duration::from_secs(60);
 
-/// A server that runs until it is told to stop.
+/// A server that runs until it is stopped.
 pub(crate) struct GatewayServer {
     url: String,
     http: Http,
@@ -66,7 +66,7 @@ impl GatewayServer {
         Ok(own)
     }
 
-    /// Asks with the root key.
+    /// Sends a request with the root key.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
         let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
         let request = request.bearer_auth(&self.root).header("x-stentor-app", &self.app).json(&body);
@@ -78,7 +78,7 @@ impl GatewayServer {
         self.join_as(json!({})).await
     }
 
-    /// Registers a device that tells something of itself.
+    /// Registers a device with information about itself.
     pub(crate) async fn join_as(&self, told: Value) -> anyhow::Result<GatewayDevice> {
         let request = self.http.post(format!("{}/gateway/v1/devices", self.url)).bearer_auth(&self.key);
         let joined = answer(request.json(&told)).await?;
@@ -103,7 +103,7 @@ impl GatewayServer {
         tokio::time::timeout(CONFIRMED_MAX, looks).await.context("it is not confirmed")?
     }
 
-    /// Lists what waits for whoever speaks for the app.
+    /// Lists the upstream messages that wait for the app.
     pub(crate) async fn waiting(&self) -> anyhow::Result<Value> {
         let request = self.http.get(format!("{}/v1/upstream/messages", self.url)).bearer_auth(&self.key);
         Ok(answer(request).await?["messages"].take())

@@ -30,7 +30,7 @@ impl Gcm {
         Ok(Self { emulator, authority })
     }
 
-    /// Starts one without TLS, for clients that can be told an address.
+    /// Starts one without TLS, for clients with a configurable address.
     async fn plaintext(room: &Room) -> anyhow::Result<Self> {
         let config = GcmConfig { tls: TlsConfig::Plaintext, ..GcmConfig::default() };
         Ok(Self { emulator: begin(config).await?, authority: room.folder().join("none.pem") })
@@ -52,7 +52,7 @@ impl Gcm {
         Ok(())
     }
 
-    /// Demands that so many messages were taken over and none was twice.
+    /// Checks that this number of messages was accepted and none twice.
     fn accepted_in_all(&self, messages: u64) -> anyhow::Result<()> {
         let totals = self.emulator.sums().tokens;
         ensure!(totals.accepted == messages && totals.tokens_accepted_twice == 0, "{totals:?}");

@@ -1,4 +1,4 @@
-//! Unmodified clients of the push services judge our emulators and fronts: what they accept is close enough.
+//! Unmodified clients of the push services judge our emulators and fronts: behaviour that they accept is close enough.
 
 mod apns;
 mod authority;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 
-/// Set inside a room; holds the file that is written when the story has come to its end.
+/// Set inside a room; holds the path of the file that is written when the story has ended.
 const INSIDE: &str = "STENTOR_JUDGES_INSIDE";
 
 /// The names that clients have built in.
@@ -51,13 +51,13 @@ impl Room {
     }
 }
 
-/// Runs `story` inside a room: the test `name` starts itself once more there. Without what it takes
-/// the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists `judges`.
+/// Runs `story` inside a room: the test `name` starts itself once more there. If a requirement is missing, the test reports a skip, or
+/// fails when `STENTOR_TEST_REQUIRE` lists `judges`.
 pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room) -> anyhow::Result<()>) {
     judge_all(name, &[client], story);
 }
 
-/// Does so with several clients, all of which it takes.
+/// Does the same with several clients, all of which are required.
 pub(crate) fn judge_all(name: &str, clients: &[Client], story: impl AsyncFn(Room) -> anyhow::Result<()>) {
     let verdict = match std::env::var_os(INSIDE) {
         Some(marker) => tell(Path::new(&marker), story),
@@ -71,7 +71,7 @@ pub(crate) fn judge_all(name: &str, clients: &[Client], story: impl AsyncFn(Room
     }
 }
 
-/// Runs `story` with a browser on the machine itself: no namespace is needed. Without what it takes the test reports a skip, or
+/// Runs `story` with a browser on the machine itself: no namespace is needed. If a requirement is missing, the test reports a skip, or
 /// fails when `STENTOR_TEST_REQUIRE` lists `browsers`.
 pub(crate) fn browse(
     name: &str,
@@ -138,7 +138,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names what is missing for a room with these clients.
+/// Names the missing requirement of a room with these clients, if any.
 fn missing(clients: &[Client]) -> Option<String> {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root {
@@ -158,7 +158,7 @@ fn skip(name: &str, what: &str, word: &str) -> anyhow::Result<()> {
         !required.split(',').any(|listed| listed.trim() == word),
         "missing: {what} (STENTOR_TEST_REQUIRE does not allow to skip the {word})"
     );
-    // Straight to the stream: what a passing test prints is otherwise swallowed.
+    // Written to the stream directly: the output of a passing test is otherwise swallowed.
     writeln!(std::io::stderr(), "skipped: {name}, missing: {what}")?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Libraries by which app servers send Web Push, unmodified, to a device that holds autopush's WebSocket.
+//! Unmodified Web Push libraries of app servers, sending to a device that is connected by autopush's WebSocket.
 
 mod device;
 mod opening;
@@ -54,7 +54,7 @@ impl PushStory {
         Ok(())
     }
 
-    /// Lets the device come back, once all that was sent has come to its mailbox.
+    /// Reconnects the device, once all messages have arrived in its mailbox.
     async fn returns(&mut self) -> anyhow::Result<()> {
         self.server.settled().await?;
         self.device = PushDevice::connect(self.server.port, &self.server.app, &self.files).await?;
@@ -63,7 +63,7 @@ impl PushStory {
         Ok(())
     }
 
-    /// Sends to a device that is there.
+    /// Sends to a connected device.
     async fn tell_of_what_arrives(&mut self, encodings: &[&str]) -> anyhow::Result<()> {
         let every_byte: Vec<u8> = (0..=255).collect();
         for encoding in encodings {
@@ -93,7 +93,7 @@ impl PushStory {
         self.device.hears_nothing_more().await
     }
 
-    /// Sends what must be refused.
+    /// Sends messages that must be refused.
     async fn tell_of_refusals(&mut self) -> anyhow::Result<()> {
         self.sender.send(Push { key: "other", ..Push::of(b"not for me") }).await?.refused(401, 109)?;
         self.device.unsubscribe().await?;

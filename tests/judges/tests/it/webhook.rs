@@ -1,4 +1,4 @@
-//! The reference library of Standard Webhooks judges what is posted to the webhook of an app.
+//! The reference library of Standard Webhooks judges the requests posted to the webhook of an app.
 
 use anyhow::ensure;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::client::{Client, Report};
 use crate::gateway_server::{GatewayServer, text};
 use crate::room::{Room, judge};
 
-/// The room has a network of its own, in which nobody else listens.
+/// The room has a network of its own, in which no other process listens.
 const PORT: u16 = 8_080;
 
 async fn story(room: Room) -> anyhow::Result<()> {

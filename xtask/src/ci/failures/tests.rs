@@ -1,6 +1,6 @@
 use super::*;
 
-/// What cargo printed of a workspace in which a unit test, an integration test and a doc test fail and a target aborts.
+/// Cargo's output for a workspace in which a unit test, an integration test and a doc test fail and a target aborts.
 const PRINTED: &str = include_str!("printed.txt");
 
 fn failures(printed: &str) -> Vec<StepFailure> {

@@ -46,7 +46,7 @@ impl Write for Answering {
 fn what_is_printed_is_handed_on_while_the_command_runs() {
     let folder = tempfile::tempdir().unwrap();
     let answers = folder.path().join("answers");
-    // It ends only once its line was handed on: whoever kept that until the end would wait for ever.
+    // The command ends only after its line was forwarded: a forwarder that kept the line until the end would wait for ever.
     let script = format!("mkfifo {0} && echo first && read line < {0}", answers.display());
     assert!(forward(shell(&script), &mut Answering(answers), |_| {}).unwrap().success());
 }

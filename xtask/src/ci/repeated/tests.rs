@@ -11,7 +11,7 @@ fn numbered(count: usize) -> impl Iterator<Item = String> {
 #[test]
 fn a_short_output_is_repeated_whole_and_without_blank_lines() {
     let text = text(&[failure("-p a --lib: one", ["a".into(), " ".into(), "b".into()])]);
-    assert_eq!(text, "== what failed ==\n-- -p a --lib: one\n   a\n   b");
+    assert_eq!(text, "== failures ==\n-- -p a --lib: one\n   a\n   b");
 }
 
 #[test]

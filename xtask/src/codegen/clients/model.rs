@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::schema::{ApiField, ApiType, Schemas, TypeBody, ValueKind, about, referred};
 
-/// What refusals are made of: clients have an error of their own for it.
+/// Schema of refusals, for which clients have an error of their own.
 const REFUSAL: &str = "Problem";
-/// The field that asks to keep nothing; where a reply depends on it, asking so is a method of its own.
+/// The field that requests a dry run; if the reply depends on it, the dry run is a method of its own.
 const DRY_RUN: &str = "dry_run";
-/// What another format makes of a reply.
+/// Media type of replies in another format.
 const XML: &str = "application/xml";
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
 
@@ -37,16 +37,16 @@ pub(crate) struct ApiCall {
     pub(crate) subject: Vec<String>,
     pub(crate) query: Vec<ApiField>,
     pub(crate) body: Option<ApiBody>,
-    /// None when nothing is replied.
+    /// Kind of the reply; `None` without a reply.
     pub(crate) reply: Option<ValueKind>,
-    /// Whether an idempotency key makes repeating harmless.
+    /// True if an idempotency key makes a repetition harmless.
     pub(crate) has_key: bool,
-    /// Whether it asks for a dry run always.
+    /// True if it always requests a dry run.
     pub(crate) is_dry: bool,
     pub(crate) pages: Option<Pages>,
 }
 
-/// What is sent.
+/// The body of a request.
 pub(crate) enum ApiBody {
     /// A record: its name and its fields.
     Record(String, Vec<ApiField>),
@@ -54,11 +54,11 @@ pub(crate) enum ApiBody {
     Text(Vec<String>),
 }
 
-/// How a list is continued.
+/// Pagination of a list.
 pub(crate) struct Pages {
     /// The parameter that takes the cursor.
     pub(crate) cursor: String,
-    /// The field with the things and what they are; none when there are several lists in a piece.
+    /// The field with the entries and their kind; `None` if a page has several lists.
     pub(crate) items: Option<(String, ValueKind)>,
 }
 
@@ -90,7 +90,7 @@ fn noun(tag: &Value) -> ApiNoun {
     ApiNoun { name, about: about(tag), calls: Vec::new() }
 }
 
-/// What is known while an operation is read.
+/// The context of an operation that is being read.
 struct CallReader<'a> {
     schemas: &'a Schemas<'a>,
     types: &'a [ApiType],
@@ -98,7 +98,7 @@ struct CallReader<'a> {
 }
 
 impl CallReader<'_> {
-    /// Returns the methods of an operation: one, or two where a dry run is answered otherwise.
+    /// Returns the methods of an operation: one, or two if a dry run has another reply.
     fn read(&self, noun: &str, method: &str, path: &str) -> anyhow::Result<Vec<ApiCall>> {
         let id = self.operation["operationId"].as_str().unwrap_or_default();
         let verb =
@@ -132,7 +132,7 @@ impl CallReader<'_> {
         Ok(vec![call(verb.to_owned(), reply(&replies.iter().collect::<Vec<_>>()), false)])
     }
 
-    /// Returns what a method does; how HTTP repeats it is the client's work and no word for its user.
+    /// Returns the description of a method. Repetition over HTTP is the client's task, and is left out of the user's documentation.
     fn sentences(&self, verb: &str, is_dry: bool) -> String {
         if is_dry {
             let asked = verb.trim_end_matches(DRY_RUN).trim_end_matches('_');
@@ -142,7 +142,7 @@ impl CallReader<'_> {
         text.split(" With the header `Idempotency-Key`").next().unwrap_or_default().to_owned()
     }
 
-    /// Lists the different things that may be replied.
+    /// Lists the different kinds of replies.
     fn replies(&self) -> Vec<ValueKind> {
         let responses = self.operation["responses"].as_object().into_iter().flatten();
         let mut kinds = Vec::new();
@@ -179,7 +179,7 @@ impl CallReader<'_> {
         Some(ApiBody::Record(name.to_owned(), fields))
     }
 
-    /// What is replied again says so in a header.
+    /// Returns true if an operation has idempotency keys: its replies then have a header for replayed replies.
     fn has_key(&self) -> bool {
         let responses = self.operation["responses"].as_object().into_iter().flatten();
         responses.into_iter().any(|(_, response)| response["headers"]["Idempotent-Replayed"].is_object())

@@ -1,11 +1,11 @@
-//! The types of the API as a program sees them: what JSON Schema says beyond that (lengths, patterns) stays with the server.
+//! The types of the API for a program; further rules of JSON Schema (lengths, patterns) are checked by the server only.
 
 use serde_json::{Map, Value};
 
 /// Enumerations with more words than this are plain text: the server's list may grow (time zones).
 const WORDS_MAX: usize = 32;
 
-/// What a value looks like to a program.
+/// Kind of a value for a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Text,
@@ -42,7 +42,7 @@ pub(crate) struct ApiType {
     pub(crate) body: TypeBody,
 }
 
-/// What a type is made of.
+/// The definition of a type.
 #[derive(Debug, Clone)]
 pub(crate) enum TypeBody {
     /// Fields, beside those of another record.
@@ -61,7 +61,7 @@ impl Schemas<'_> {
         named.flat_map(|(name, schema)| self.named(name, schema)).collect()
     }
 
-    /// Lists the fields of a record, in the order of the description, those that must be there first.
+    /// Lists the fields of a record, in the order of the description, the required ones first.
     pub(crate) fn fields(&self, schema: &Value) -> Vec<ApiField> {
         let required = array(schema, "required");
         let properties = schema["properties"].as_object().into_iter().flatten();
@@ -77,7 +77,7 @@ impl Schemas<'_> {
         fields
     }
 
-    /// Returns what a value of a schema looks like.
+    /// Returns the kind of a value of a schema.
     pub(crate) fn kind(&self, schema: &Value) -> ValueKind {
         if let Some(name) = referred(schema) {
             let is_plain = self.0.get(name).is_some_and(is_text);
@@ -140,13 +140,13 @@ impl Schemas<'_> {
     }
 }
 
-/// Returns what a schema says of itself, on one line.
+/// Returns the description of a schema, on one line.
 pub(crate) fn about(schema: &Value) -> String {
     let text = schema["description"].as_str().or_else(|| schema["summary"].as_str()).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the name of the schema that is referred to.
+/// Returns the name of the referenced schema.
 pub(crate) fn referred(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
@@ -163,7 +163,7 @@ fn words(schema: &Value) -> Vec<String> {
     array(schema, "enum").iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Returns whether a schema is nothing but text to a program.
+/// Returns true if a schema is nothing but text to a program.
 fn is_text(schema: &Value) -> bool {
     let count = array(schema, "enum").len();
     schema["type"] == "string" && (count == 0 || count > WORDS_MAX)

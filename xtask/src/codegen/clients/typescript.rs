@@ -77,7 +77,7 @@ fn query_type(noun: &ApiNoun, call: &ApiCall) -> Option<String> {
     let fields: String = call.query.iter().map(|field| member(field, "types.")).collect();
     let name = query_name(noun, call);
     Some(format!(
-        "\n/** What `{}.{}` may be asked beside. */\nexport interface {name} {{\n{fields}}}\n",
+        "\n/** Query options of `{}.{}`. */\nexport interface {name} {{\n{fields}}}\n",
         noun.name, call.verb
     ))
 }
@@ -137,7 +137,7 @@ fn built(call: &ApiCall) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// Writes the method that goes through all pieces of a list.
+/// Writes the method that iterates over all pages of a list.
 fn iterator(noun: &ApiNoun, call: &ApiCall, pages: &Pages) -> String {
     let verb = if call.verb == "list" { "iterate".to_owned() } else { format!("iterate_{}", call.verb) };
     let (kind, yields) = match &pages.items {
@@ -153,7 +153,7 @@ fn iterator(noun: &ApiNoun, call: &ApiCall, pages: &Pages) -> String {
     let mut parts = parameters(noun, call);
     parts.push("options: CallOptions = {}".to_owned());
     format!(
-        "\n  /** Goes through all pieces of `{0}`, each asked for when it is needed. */\n  async *{1}({2}): AsyncGenerator<{kind}, void, undefined> {{\n    const asked = {{ ...query }};\n    for (;;) {{\n      const piece = await this.{0}({3});\n      {yields}\n      if (piece.next === undefined || piece.next === null) return;\n      asked.{4} = piece.next;\n    }}\n  }}\n",
+        "\n  /** Iterates over all pages of `{0}`, each requested when it is needed. */\n  async *{1}({2}): AsyncGenerator<{kind}, void, undefined> {{\n    const asked = {{ ...query }};\n    for (;;) {{\n      const piece = await this.{0}({3});\n      {yields}\n      if (piece.next === undefined || piece.next === null) return;\n      asked.{4} = piece.next;\n    }}\n  }}\n",
         camel(&call.verb),
         camel(&verb),
         parts.join(", "),

@@ -90,7 +90,7 @@ pub(super) const PROGRAM_SCALING: Floors = Floors {
     back: &[],
 };
 
-/// A study's run stands highest: it probes what it measures and reports what it found.
+/// The run of a study is on the top floor: it uses the probes and the reports.
 pub(super) const PROGRAM_COMMANDS: Floors = Floors {
     folder: "crates/stentor-lab-cli/src/commands/",
     module: &["commands"],

@@ -1,4 +1,4 @@
-//! The floors of what speaks to push services: wire formats, providers and emulators.
+//! The floors of the crates for push services: wire formats, providers and emulators.
 
 use super::Floors;
 
@@ -17,7 +17,7 @@ pub(super) const WIRE: Floors = Floors {
     back: &[],
 };
 
-/// What all adapters share is below them; FCM hands on what is Apple's in APNs' own words.
+/// The common parts of all adapters are below them; FCM passes Apple's part of a message on in APNs' own words.
 pub(super) const PROVIDERS: Floors = Floors {
     folder: "crates/stentor-providers/src/",
     module: &[],

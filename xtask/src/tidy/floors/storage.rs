@@ -21,7 +21,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
     ],
 };
 
-/// An engine knows what two engines must agree on; what is done with either of them is above both.
+/// An engine knows the common requirements of both engines; their use is above both.
 pub(super) const STORAGE: Floors = Floors {
     folder: "crates/stentor-storage/src/",
     module: &[],
@@ -118,8 +118,8 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
     back: &[
         ("access", "store", "which of the nodes a process is, is known by its row"),
         ("migrations", "store", "a step that statements cannot say fills rows by the store's own code"),
-        ("origin", "store", "what waits in a copy is marked in the store's own rows"),
-        ("writer", "store", "what a transaction writes last are rows of the store"),
+        ("origin", "store", "waiting deliveries of a copy are marked in the store's own rows"),
+        ("writer", "store", "the last writes of a transaction are rows of the store"),
     ],
 };
 
@@ -158,7 +158,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
         (
             "quotas",
             "nodes",
-            "what is drawn of a quota goes by the clock of the database, which servers that share it read",
+            "quotas are drawn by the clock of the database, which the servers that share it read",
         ),
     ],
 };

@@ -51,7 +51,7 @@ final class Folder {
         } catch (NoSuchFileException none) {
             return null;
         } catch (RuntimeException foreign) {
-            throw new IOException(memory + " cannot be read: remove it to register anew", foreign);
+            throw new IOException(memory + " cannot be read: remove it to register again", foreign);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Rows in maps, of which some chunks may be made unreadable.
+//! Rows in maps; some chunks may be made unreadable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::time::Timestamp;
 
 type Done<T> = Result<T, StoreError>;
 
-/// Everything that is kept.
+/// All rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Room {
     pub(super) campaigns: BTreeMap<CampaignId, Row>,
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
-    /// Chunks whose rows make no sense.
+    /// Chunks with damaged rows.
     pub(super) broken: BTreeSet<ChunkId>,
     last_chunk: u64,
 }
@@ -40,7 +40,7 @@ pub(super) struct Row {
 pub(super) struct ChunkRow {
     pub(super) chunk: Chunk,
     pub(super) devices: Vec<DeviceId>,
-    /// The instance that leases it, and until when.
+    /// The leasing instance, and the end of its lease.
     pub(super) lease: Option<(u64, Timestamp)>,
     pub(super) records: Vec<Record>,
     pub(super) awaits_receipts: bool,

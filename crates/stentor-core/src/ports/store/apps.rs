@@ -1,3 +1,5 @@
+//! The port for apps, keys, service accounts and credentials.
+
 use async_trait::async_trait;
 
 use super::StoreError;
@@ -18,13 +20,13 @@ pub trait AppStore: Send + Sync {
     /// Finds a key by the hash of its secret.
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
 
-    /// Returns the hashes of all keys, in no order, at most so many.
+    /// Returns the hashes of all keys, in no order, at most `limit`.
     async fn key_hashes(&self, limit: usize) -> Result<Vec<[u8; 32]>, StoreError>;
 
     /// Returns an app's keys in order of id.
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// Finds an account by its id, of whichever app.
+    /// Finds an account of any app by its id.
     async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError>;
 
     /// Returns an app's accounts in order of id.

@@ -1,3 +1,5 @@
+//! The port for audited changes and the audit trail.
+
 use async_trait::async_trait;
 
 use super::{Idempotent, IdempotentReply, Page, Precondition, StoreError};
@@ -12,66 +14,66 @@ use crate::schedule::{Schedule, ScheduleState};
 use crate::time::Timestamp;
 use crate::upstream::UpstreamWebhook;
 
-/// A change that is audited: what an owner or the operator does to apps, keys, credentials, webhooks, schedules and campaigns.
+/// An audited change: an action of an owner or the operator on apps, keys, credentials, webhooks, schedules or campaigns.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Keeps a new app; a name may repeat, an id may not (Conflict).
+    /// Stores a new app; a name may repeat, an id may not (Conflict).
     CreateApp(App),
-    /// Removes an app of which the precondition holds, with all that belongs to it; campaigns that run are gone with it. What is
-    /// much of it goes by and by.
+    /// Removes an app with all that belongs to it, if the precondition holds; its running campaigns are removed as well. Large amounts of
+    /// data are removed gradually.
     DeleteApp(AppId, Precondition<App>),
-    /// Keeps a new key.
+    /// Stores a new key.
     CreateKey(ApiKey),
     /// Removes a key of this app.
     DeleteKey(AppId, KeyId),
-    /// Keeps a new account.
+    /// Stores a new account.
     CreateAccount(IssuedAccount),
     /// Removes an account of this app.
     DeleteAccount(AppId, KeyId),
-    /// Keeps or replaces the app's credential at a provider.
+    /// Stores or replaces the app's credential at a provider.
     PutCredential(Credential),
     /// Removes one credential.
     DeleteCredential(AppId, ProviderKind),
-    /// Keeps or replaces the app's webhook.
+    /// Stores or replaces the app's webhook.
     PutUpstreamWebhook(UpstreamWebhook),
     /// Removes the app's webhook.
     DeleteUpstreamWebhook(AppId),
-    /// Keeps a new schedule; a repeat changes nothing and leaves no entry.
+    /// Stores a new schedule; a repeat changes nothing and leaves no entry.
     CreateSchedule(Box<Schedule>, Option<IdempotentReply>),
     /// Sets state and next tick; Conflict when the schedule was canceled or finished before.
     SetSchedule(AppId, ScheduleId, ScheduleState, Option<Timestamp>),
-    /// Cancels a schedule of which the precondition holds, and deletes it.
+    /// Cancels a schedule and deletes it, if the precondition holds.
     DeleteSchedule(AppId, ScheduleId, Precondition<Schedule>),
-    /// Cancels a schedule of which nothing else can be read, and deletes it.
+    /// Cancels and deletes a schedule with an unreadable record.
     DeleteBrokenSchedule(AppId, ScheduleId),
-    /// Does what the owner asks of a campaign. Canceling ends queued chunks at once, many in several transactions; resuming
-    /// returns the chunks to publish.
+    /// Performs an action of the owner on a campaign. Canceling ends queued chunks at once, many in several transactions; resuming returns
+    /// the chunks to publish.
     Act(AppId, CampaignId, CampaignAction, Timestamp),
 }
 
-/// What a change came to.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changed {
-    /// It is made.
+    /// The change is made.
     Done,
-    /// What became of a new schedule.
+    /// The result of storing a new schedule.
     Stored(Idempotent<()>),
-    /// The schedule as it is then.
+    /// The schedule after the change.
     Schedule(Box<Schedule>),
-    /// The campaign as it is then, and the chunks to publish.
+    /// The campaign after the change, and the chunks to publish.
     Campaign(Box<Campaign>, Vec<Ticket>),
 }
 
-/// An entry of the audit trail to keep.
+/// A new entry of the audit trail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewAuditEntry {
-    /// What it says.
+    /// Its content.
     pub note: AuditNote,
-    /// How many entries of its kind in its app stay, the newest.
+    /// Number of entries of its kind and app that are retained, the newest ones.
     pub max_count: u64,
 }
 
-/// Which entries are asked for.
+/// The filter of a list of entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// Of this app only.
@@ -82,19 +84,19 @@ pub struct AuditFilter {
     pub since: Option<Timestamp>,
 }
 
-/// The audit trail. What an app's removal takes along, it leaves here.
+/// The audit trail. It survives the removal of its apps.
 #[async_trait]
 pub trait AuditStore: Send + Sync {
-    /// Makes a change and keeps its entry in one transaction: neither is there without the other. No entry is kept of what
-    /// nobody asked for.
+    /// Makes a change and stores its entry in one transaction: neither exists without the other. `entry` is `None` for a change without an
+    /// author.
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError>;
 
-    /// Keeps the entry of a change that was refused.
+    /// Stores the entry of a refused change.
     async fn note_refused(&self, entry: NewAuditEntry) -> Result<(), StoreError>;
 
-    /// Lists entries, newest first, those below the page's cursor.
+    /// Lists entries below the page's cursor, newest first.
     async fn audit(&self, filter: AuditFilter, page: Page) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Forgets entries from before an instant, at most so many; returns how many went.
+    /// Deletes up to `limit` entries from before an instant; returns their number.
     async fn prune_audit(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
 }

@@ -1,3 +1,5 @@
+//! The ports for devices, topics, users and groups.
+
 use async_trait::async_trait;
 
 use super::{Page, Precondition, StoreError};
@@ -9,7 +11,7 @@ use crate::time::Timestamp;
 use crate::topic::TopicSummary;
 use crate::user::User;
 
-/// What a registration came to.
+/// The result of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registered {
     /// The device.
@@ -18,42 +20,42 @@ pub struct Registered {
     pub created: bool,
 }
 
-/// Which devices to list.
+/// The filter of a list of devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceFilter {
-    /// Only this provider's.
+    /// Only devices of this provider.
     pub provider: Option<ProviderKind>,
-    /// Only this person's.
+    /// Only devices of this user.
     pub user: Option<ExternalId>,
-    /// Only with this mark.
+    /// Only devices with this tag.
     pub tag: Option<Tag>,
-    /// Only those that are here; without it all but unlisted ones.
+    /// Only devices in this state; without it all except unlisted ones.
     pub state: Option<DeviceState>,
 }
 
 impl DeviceFilter {
-    /// Returns whether a device that is here is meant.
+    /// Returns true if a device in this state matches.
     #[must_use]
     pub fn means(&self, state: DeviceState, listed: bool) -> bool {
         self.state.map_or(listed, |meant| meant == state)
     }
 }
 
-/// What a change of subscriptions or of members came to.
+/// The result of a change of subscriptions or members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubscriptionChange {
     /// Subscriptions or members added or removed.
     pub changed: u64,
-    /// Devices and people for whom nothing was to do.
+    /// Devices and users that needed no change.
     pub unchanged: u64,
-    /// Devices that are not this app's, in the order in which they were named.
+    /// Devices that do not belong to this app, in the order of the request.
     pub unknown_devices: Vec<DeviceId>,
-    /// People whom this app does not know, in the order in which they were named.
+    /// Users unknown to this app, in the order of the request.
     pub unknown_users: Vec<ExternalId>,
 }
 
 impl SubscriptionChange {
-    /// Notes what became of one device: whether something changed for it, or nothing where it is not known.
+    /// Records the result for one device: changed or not, or `None` if the device is unknown.
     pub fn note_device(&mut self, device: DeviceId, changed: Option<bool>) {
         match changed {
             Some(changed) => self.note_known(changed),
@@ -61,7 +63,7 @@ impl SubscriptionChange {
         }
     }
 
-    /// Notes what became of one member, like [`Self::note_device`].
+    /// Records the result for one member, like [`Self::note_device`].
     pub fn note_member(&mut self, member: &Member, changed: Option<bool>) {
         match (member, changed) {
             (Member::Device(device), _) => self.note_device(*device, changed),
@@ -70,7 +72,7 @@ impl SubscriptionChange {
         }
     }
 
-    /// Counts devices and people that are not known.
+    /// Counts unknown devices and users.
     #[must_use]
     pub fn unknown(&self) -> u64 {
         (self.unknown_devices.len() + self.unknown_users.len()) as u64
@@ -84,13 +86,13 @@ impl SubscriptionChange {
     }
 }
 
-/// What is asked of devices.
+/// Operations on devices.
 #[async_trait]
 pub trait DeviceStore: Send + Sync {
-    /// Registers the first of some devices in one transaction, in order: as many as it can take without holding others up,
-    /// one at least. A known (provider, token) of the app is updated: fields that are given replace those kept (no tags: as
-    /// they are), topics are added, a retired or unlisted device is revived and listed, `token_since` becomes `now`. Reply i
-    /// belongs to registration i; what has no reply is to be given again.
+    /// Registers devices in one transaction, in order, as many of the first as it can without delaying other work, but at least one. A
+    /// known (provider, token) of the app is updated: given fields replace stored ones (no tags: they stay), topics are added, a retired or
+    /// unlisted device is revived and listed, `token_since` becomes `now`. Reply i belongs to registration i; registrations without a reply
+    /// must be passed again.
     async fn register_some(
         &self,
         app: AppId,
@@ -98,7 +100,7 @@ pub trait DeviceStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError>;
 
-    /// Refuses what [`DeviceStore::register_some`] would refuse, and keeps nothing; returns how many were looked at.
+    /// Fails if [`DeviceStore::register_some`] would, and stores nothing; returns the number of checked registrations.
     async fn validate_some_registrations(
         &self,
         app: AppId,
@@ -106,7 +108,7 @@ pub trait DeviceStore: Send + Sync {
         now: Timestamp,
     ) -> Result<usize, StoreError>;
 
-    /// Registers devices in as many transactions as it takes; what was registered before a refusal stays.
+    /// Registers devices in as many transactions as needed; devices registered before a refusal stay.
     async fn register(
         &self,
         app: AppId,
@@ -123,7 +125,7 @@ pub trait DeviceStore: Send + Sync {
     /// Returns one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
 
-    /// Finds the device that holds each token at one push service, unlisted and retired ones too; `None` where none does.
+    /// Finds the device that holds each token at one push service, including unlisted and retired ones; `None` if no device does.
     async fn holders(
         &self,
         app: AppId,
@@ -131,12 +133,12 @@ pub trait DeviceStore: Send + Sync {
         tokens: &[PushToken],
     ) -> Result<Vec<Option<Device>>, StoreError>;
 
-    /// Lists devices in order of id, starting after the page's cursor; where the filter names no state, retired ones too and
-    /// unlisted ones not.
+    /// Lists devices in order of id, starting after the page's cursor. A filter without a state includes retired devices and excludes
+    /// unlisted ones.
     async fn devices(&self, app: AppId, filter: &DeviceFilter, page: Page)
     -> Result<Vec<Device>, StoreError>;
 
-    /// Changes one device; a token that another device of the app holds is a Conflict.
+    /// Changes one device. Fails with Conflict if another device of the app holds the new token.
     async fn update_device(
         &self,
         app: AppId,
@@ -147,7 +149,7 @@ pub trait DeviceStore: Send + Sync {
         self.update_device_if(app, id, patch, now, &Precondition::none()).await
     }
 
-    /// Changes one device of which a precondition holds.
+    /// Changes one device if a precondition holds.
     async fn update_device_if(
         &self,
         app: AppId,
@@ -157,7 +159,7 @@ pub trait DeviceStore: Send + Sync {
         precondition: &Precondition<Device>,
     ) -> Result<Device, StoreError>;
 
-    /// Keeps the keys of one device of the gateway in place of those that it told before; `None` leaves it without any.
+    /// Replaces the keys of one device of the gateway; `None` removes them.
     async fn put_device_keys(
         &self,
         app: AppId,
@@ -170,7 +172,7 @@ pub trait DeviceStore: Send + Sync {
         self.remove_device_if(app, id, &Precondition::none()).await
     }
 
-    /// Removes one device of which a precondition holds.
+    /// Removes one device if a precondition holds.
     async fn remove_device_if(
         &self,
         app: AppId,
@@ -179,11 +181,11 @@ pub trait DeviceStore: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// What is asked of topics.
+/// Operations on topics.
 #[async_trait]
 pub trait TopicStore: Send + Sync {
-    /// Subscribes devices to a topic, which exists from then on; LimitReached when one would exceed its topics. Many take
-    /// more than one transaction.
+    /// Subscribes devices to a topic, which is created if needed; LimitReached if a device would exceed its limit of topics. Many devices
+    /// take more than one transaction.
     async fn subscribe(
         &self,
         app: AppId,
@@ -191,7 +193,7 @@ pub trait TopicStore: Send + Sync {
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError>;
 
-    /// Takes subscriptions away.
+    /// Removes subscriptions.
     async fn unsubscribe(
         &self,
         app: AppId,
@@ -199,7 +201,7 @@ pub trait TopicStore: Send + Sync {
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError>;
 
-    /// Lists topics by name, after the one given.
+    /// Lists topics by name, after a given one.
     async fn topics(
         &self,
         app: AppId,
@@ -210,12 +212,12 @@ pub trait TopicStore: Send + Sync {
     /// Returns one topic.
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError>;
 
-    /// Removes a topic; its subscriptions go by and by.
+    /// Removes a topic; its subscriptions are removed gradually.
     async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
         self.remove_topic_if(app, topic, &Precondition::none()).await
     }
 
-    /// Removes a topic of which a precondition holds.
+    /// Removes a topic if a precondition holds.
     async fn remove_topic_if(
         &self,
         app: AppId,
@@ -223,8 +225,8 @@ pub trait TopicStore: Send + Sync {
         precondition: &Precondition<TopicSummary>,
     ) -> Result<(), StoreError>;
 
-    /// Removes those of some topics that have neither subscribers nor a message that is retained, as a device leaves them behind that made
-    /// them; returns how many went.
+    /// Removes those of the given topics that have neither subscribers nor a retained message, as left behind by a device that created
+    /// them. Returns the number of removed topics.
     async fn remove_unused_topics(
         &self,
         app: AppId,
@@ -236,15 +238,15 @@ pub trait TopicStore: Send + Sync {
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError>;
 }
 
-/// What is asked of people.
+/// Operations on users.
 #[async_trait]
 pub trait UserStore: Send + Sync {
-    /// Makes a person known; harmless when known. Registering a device with a user does the same by itself.
+    /// Creates a user; harmless if the user exists. Registering a device with a user has the same effect.
     async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
         self.put_user_if(app, user, now, &Precondition::none()).await
     }
 
-    /// Makes a person known where a precondition holds of the person, or of nobody.
+    /// Creates a user if a precondition holds; the precondition gets the existing user, or none.
     async fn put_user_if(
         &self,
         app: AppId,
@@ -253,10 +255,10 @@ pub trait UserStore: Send + Sync {
         precondition: &Precondition<User>,
     ) -> Result<User, StoreError>;
 
-    /// Returns a person with at most 1,000 devices.
+    /// Returns a user with at most 1,000 devices.
     async fn user(&self, app: AppId, user: &ExternalId) -> Result<User, StoreError>;
 
-    /// Lists people by external id, after the one given, without devices.
+    /// Lists users by external id, after a given one, without devices.
     async fn users(
         &self,
         app: AppId,
@@ -264,12 +266,12 @@ pub trait UserStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<User>, StoreError>;
 
-    /// Forgets a person; the devices stay, without owner. What is much of it goes by and by.
+    /// Deletes a user. Their devices stay, without an owner. Large amounts of data are removed gradually.
     async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError> {
         self.remove_user_if(app, user, &Precondition::none()).await
     }
 
-    /// Forgets a person of whom a precondition holds.
+    /// Deletes a user if a precondition holds.
     async fn remove_user_if(
         &self,
         app: AppId,
@@ -278,15 +280,15 @@ pub trait UserStore: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// What is asked of groups.
+/// Operations on groups.
 #[async_trait]
 pub trait GroupStore: Send + Sync {
-    /// Makes a group; harmless when it exists.
+    /// Creates a group; harmless if it exists.
     async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
         self.put_group_if(app, group, now, &Precondition::none()).await
     }
 
-    /// Makes a group where a precondition holds of the group, or of none.
+    /// Creates a group if a precondition holds; the precondition gets the existing group, or none.
     async fn put_group_if(
         &self,
         app: AppId,
@@ -298,7 +300,7 @@ pub trait GroupStore: Send + Sync {
     /// Returns a group.
     async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError>;
 
-    /// Lists groups by name, after the one given.
+    /// Lists groups by name, after a given one.
     async fn groups(
         &self,
         app: AppId,
@@ -306,7 +308,7 @@ pub trait GroupStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Group>, StoreError>;
 
-    /// Lists members in order, after the one given.
+    /// Lists members in order, after a given one.
     async fn members(
         &self,
         app: AppId,
@@ -315,8 +317,8 @@ pub trait GroupStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Member>, StoreError>;
 
-    /// Adds members; unknown devices are named, unknown people are made known. LimitReached when one would be in too many
-    /// groups, or when one is new and the group had more than `max_count` members then; in both cases nobody is added.
+    /// Adds members. Unknown devices are reported, unknown users are created. LimitReached if a member would be in too many groups, or if a
+    /// member is new and the group would exceed `max_count` members; in both cases no member is added.
     async fn add_members(
         &self,
         app: AppId,
@@ -326,7 +328,7 @@ pub trait GroupStore: Send + Sync {
         now: Timestamp,
     ) -> Result<SubscriptionChange, StoreError>;
 
-    /// Takes members out.
+    /// Removes members.
     async fn remove_members(
         &self,
         app: AppId,
@@ -334,12 +336,12 @@ pub trait GroupStore: Send + Sync {
         members: &[Member],
     ) -> Result<SubscriptionChange, StoreError>;
 
-    /// Removes a group. What is much of it goes by and by.
+    /// Removes a group. Large amounts of data are removed gradually.
     async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
         self.remove_group_if(app, group, &Precondition::none()).await
     }
 
-    /// Removes a group of which a precondition holds.
+    /// Removes a group if a precondition holds.
     async fn remove_group_if(
         &self,
         app: AppId,

@@ -1,3 +1,5 @@
+//! The port for messages, their books and their delivery records.
+
 use async_trait::async_trait;
 
 use super::StoreError;
@@ -10,7 +12,7 @@ use crate::name::{IdempotencyKey, TopicName};
 use crate::target::Target;
 use crate::time::Timestamp;
 
-/// A piece of a list: what comes after a number, and how much of it.
+/// A page of a list: its cursor and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Only ids above this (or below, where newest come first); 0 starts.
@@ -19,41 +21,41 @@ pub struct Page {
     pub limit: usize,
 }
 
-/// The reply that a repeated request gets again, through whichever face.
+/// The stored reply for a repeated request, independent of the face.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReply {
     /// Its record, as the contract writes it.
     pub record: String,
 }
 
-/// What makes repeating a request harmless.
+/// The data that makes a request idempotent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentReply {
     /// The caller's key, unique within the app.
     pub key: IdempotencyKey,
     /// Hash of the operation and its record: the same key with another request is a mistake.
     pub request_hash: [u8; 32],
-    /// What to answer, now and again.
+    /// The reply to the request and to its repeats.
     pub reply: StoredReply,
 }
 
-/// Whether something was kept now or had been kept before under the same idempotency key.
+/// The result of storing something under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Idempotent<T> {
-    /// Kept now.
+    /// Stored now.
     Done(T),
-    /// Kept before: answer this.
+    /// Stored before: send this reply.
     Replayed(StoredReply),
     /// The key was used for another request.
     KeyReused,
 }
 
-/// A message to keep.
+/// A message to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMessage {
     /// The message; scheduled when `due_at` is later than `created_at`.
     pub message: Message,
-    /// What makes it repeatable, if the caller gave a key.
+    /// The idempotency data, if the caller gave a key.
     pub idempotency: Option<IdempotentReply>,
 }
 
@@ -66,13 +68,13 @@ pub struct AttemptRecord {
     pub provider: ProviderKind,
     /// The chunk that carried it.
     pub chunk: ChunkId,
-    /// 1 for the first.
+    /// Number of the attempt, starting at 1.
     pub attempt: u16,
-    /// When the chunk was made.
+    /// Time of the chunk's creation.
     pub created_at: Timestamp,
-    /// When it was settled, or leased, or is due.
+    /// Time of its settlement, of its lease, or its due time.
     pub at: Timestamp,
-    /// What is known; `Queued` with a later attempt in the list means that it was tried again.
+    /// Its record; `Queued` with a later attempt in the list means that it was retried.
     pub record: Record,
 }
 
@@ -83,23 +85,23 @@ pub struct ChunkRecords {
     pub chunk: ChunkId,
     /// The provider.
     pub provider: ProviderKind,
-    /// 1 for the first.
+    /// Number of the attempt, starting at 1.
     pub attempt: u16,
-    /// When the chunk was made.
+    /// Time of the chunk's creation.
     pub created_at: Timestamp,
-    /// When it was settled, or leased, or is due.
+    /// Time of its settlement, of its lease, or its due time.
     pub at: Timestamp,
     /// Its devices.
     pub devices: Vec<DeviceId>,
-    /// Record i belongs to device i; `None` before it is settled.
+    /// Record i belongs to device i; `None` before the settlement.
     pub records: Option<Vec<Record>>,
-    /// What is true of each device before that.
+    /// The record of each device before the settlement.
     pub unsettled: Record,
 }
 
 impl ChunkRecords {
-    /// Lists the devices of which this chunk tells the last attempt, and their places in it: what was tried again is told by
-    /// a later chunk.
+    /// Lists the devices with their last attempt in this chunk, and their positions in it. Devices that were retried are left out: a later
+    /// chunk has their last attempt.
     pub fn last_attempts(&self) -> impl Iterator<Item = (usize, DeviceId, Record)> {
         let told = |place: usize| match &self.records {
             Some(records) => {
@@ -112,17 +114,17 @@ impl ChunkRecords {
     }
 }
 
-/// How many devices a target would reach through a provider.
+/// Number of devices that a target would reach through a provider.
 pub type AudienceCount = (ProviderKind, u64);
 
 /// Messages and the ledger.
 #[async_trait]
 pub trait MessageStore: Send + Sync {
-    /// Keeps messages, each whole or not at all and independent of the others. Reply i belongs to message i.
+    /// Stores messages, each atomically and independent of the others. Reply i belongs to message i.
     ///
-    /// In one transaction: idempotency row, message and campaign, which [`super::PipelineStore::start_due`] begins.
-    /// NotFound for a target device, group or topic that does not exist in the app. A retired device is in no audience
-    /// unless the target names it, or its token: its delivery then ends as gone.
+    /// In one transaction: idempotency row, message and campaign, which [`super::PipelineStore::start_due`] begins. NotFound for a target
+    /// device, group or topic that does not exist in the app. A retired device is in no audience unless the target names it, or its token:
+    /// its delivery then ends as gone.
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>>;
 
     /// Looks up an idempotency key before any work is done.
@@ -133,8 +135,8 @@ pub trait MessageStore: Send + Sync {
         request_hash: &[u8; 32],
     ) -> Result<Option<Idempotent<()>>, StoreError>;
 
-    /// Keeps what a repeated request is answered, where the request's own work was kept before; what is kept already under the
-    /// key is returned and stays.
+    /// Stores the reply for repeats of a request with work that was stored before. A reply already stored under the key is returned and
+    /// stays.
     async fn keep_reply(
         &self,
         app: AppId,
@@ -145,11 +147,11 @@ pub trait MessageStore: Send + Sync {
     /// Returns one message.
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;
 
-    /// Returns those of these messages that the app has and that can be read, in one read and in no certain order.
+    /// Returns the given messages that belong to the app and can be read, in one read and in no particular order.
     async fn messages(&self, app: AppId, ids: Vec<MessageId>) -> Result<Vec<Message>, StoreError>;
 
-    /// Returns the newest of the messages that a topic is to keep ([`crate::message::MessageSpec::retained_topic`]), in the order of their
-    /// [places](Message::place): of those that are due by `now`, have not expired and are neither canceled nor paused.
+    /// Returns the newest retained message of a topic ([`crate::message::MessageSpec::retained_topic`]) in the order of their
+    /// [places](Message::place), among those that are due by `now`, have not expired and are neither canceled nor paused.
     async fn retained(
         &self,
         app: AppId,
@@ -157,24 +159,24 @@ pub trait MessageStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<MessageId>, StoreError>;
 
-    /// Lists campaigns, newest first, those below the page's cursor, those that can be read.
+    /// Lists readable campaigns below the page's cursor, newest first.
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError>;
 
-    /// Lists the campaigns that such a list leaves out because they cannot be read; they can be canceled.
+    /// Lists the unreadable campaigns, which [`campaigns`](MessageStore::campaigns) leaves out; they can be canceled.
     async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError>;
 
     /// Returns the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
 
-    /// Returns the sums of some campaigns of the app, by provider and without reasons, each with its campaign; nothing of one that has none
-    /// or whose sums cannot be read.
+    /// Returns the sums of some campaigns of the app, by provider and without reasons, each with its campaign. Campaigns without sums, or
+    /// with unreadable sums, are left out.
     async fn sums(
         &self,
         app: AppId,
         ids: Vec<CampaignId>,
     ) -> Result<Vec<(CampaignId, Vec<ProviderLedger>)>, StoreError>;
 
-    /// Lists chunks of a message, in order and beginning at one, those that can be read.
+    /// Lists readable chunks of a message in order, beginning at `from`.
     async fn chunk_records(
         &self,
         app: AppId,
@@ -191,8 +193,8 @@ pub trait MessageStore: Send + Sync {
         device: DeviceId,
     ) -> Result<Vec<AttemptRecord>, StoreError>;
 
-    /// Returns a device's attempts over all messages, newest message first, those below the page's cursor (a message);
-    /// the limit counts messages, so that no message's attempts are cut in two.
+    /// Returns a device's attempts over all messages below the page's cursor (a message), newest message first. The limit counts messages,
+    /// so that a message's attempts stay together.
     async fn history(
         &self,
         app: AppId,
@@ -200,6 +202,6 @@ pub trait MessageStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<AttemptRecord>, StoreError>;
 
-    /// Counts whom a target would reach now, by provider; keeps nothing.
+    /// Counts the devices that a target would reach now, by provider; stores nothing.
     async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError>;
 }

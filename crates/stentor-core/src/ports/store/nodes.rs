@@ -1,3 +1,5 @@
+//! The port for the nodes that share one store: membership, events and shared quotas.
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,16 +13,16 @@ use crate::ports::settled::SettledChunk;
 use crate::quota::{Level, Quota};
 use crate::time::Timestamp;
 
-/// A server that wants to use the store.
+/// A server that requests to use the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoiningNode {
-    /// The number of its data directory: what an earlier start from there left is dead.
+    /// The id of its data directory: earlier starts from that directory are dead.
     pub node: u64,
-    /// A hash of what all nodes of an installation must know alike.
+    /// A hash of the secrets that all nodes of an installation must share.
     pub secrets_hash: [u8; 32],
-    /// Whether it fires schedules.
+    /// True if it fires schedules.
     pub fires: bool,
-    /// The name of the machine that it runs on, as that calls itself.
+    /// The host name of its machine.
     pub host: String,
     /// The names of its roles.
     pub roles: Vec<&'static str>,
@@ -28,73 +30,73 @@ pub struct JoiningNode {
     pub version: &'static str,
 }
 
-/// A server among those that use the store, as the store has it.
+/// A server among those that use the store, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRecord {
-    /// The number of its data directory.
+    /// The id of its data directory.
     pub node: u64,
-    /// The number of its start.
+    /// The id of its start.
     pub instance: u64,
-    /// Whether it is the one that asks.
+    /// True if it is the calling node.
     pub is_own: bool,
-    /// Whether it is the one that fires schedules: of those that may, the one that is there longest.
+    /// True if it fires schedules for the installation: the longest present of the nodes with that role.
     pub is_first: bool,
-    /// The name of its machine; empty where its program is too old to tell.
+    /// The host name of its machine; empty if its program is too old to report it.
     pub host: String,
-    /// The names of its roles; none where its program is too old to tell.
+    /// The names of its roles; empty if its program is too old to report them.
     pub roles: Vec<String>,
-    /// The version of its program; empty where that is too old to tell.
+    /// The version of its program; empty if the program is too old to report it.
     pub version: String,
-    /// The schema that its program knows.
+    /// The schema version of its program.
     pub schema_version: u64,
-    /// The time since its last sign of life, by the store's clock; zero where that went back.
+    /// The time since its last heartbeat, by the store's clock; zero if that clock went back.
     pub silent_for: Duration,
-    /// The lanes that rest at it, by app and push service.
+    /// The lanes parked at it, by app and push service.
     pub parked: Vec<ParkedLane>,
 }
 
-/// A lane that rests at a server.
+/// A lane that is parked at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedLane {
-    /// Whose credential.
+    /// The app of the credential.
     pub app: AppId,
-    /// At which push service.
+    /// The push service.
     pub provider: ProviderKind,
-    /// Until when; `None` until the credential changes or a probe passes.
+    /// End of the pause; `None` until the credential changes or a probe passes.
     pub until: Option<Timestamp>,
-    /// Why, in a word.
+    /// The reason.
     pub reason: Reason,
-    /// Why, in a sentence, for the operator.
+    /// A sentence about the reason, for the operator.
     pub detail: String,
 }
 
-/// How a server stands among those that use the same store.
+/// The membership of a server among those that use the same store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Membership {
-    /// The number of this start, larger than all that were given out before.
+    /// The id of this start, larger than all earlier ones.
     pub instance: u64,
-    /// What its numbers end in, so that no two nodes give out the same one; `None` where it is alone.
+    /// The suffix of its ids, so that no two nodes generate the same one; `None` if it is the only node.
     pub id_place: Option<u8>,
-    /// The last event before it came.
+    /// The last event before it joined.
     pub last_event: u64,
-    /// What the store's own clock showed meanwhile, by which all nodes go; `None` where it is alone.
+    /// A reading of the store's clock during the call, which all nodes follow; `None` if it is the only node.
     pub shown: Option<Timestamp>,
 }
 
-/// What a sign of life came to.
+/// The result of a heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Whether the node still counts as alive; otherwise its leases are others' already, and it must join anew.
+    /// True if the node still counts as alive; otherwise its leases have been released, and it must join again.
     pub is_known: bool,
-    /// Whether it is the node that does what one alone must do: of those that fire, the one that is there longest.
+    /// True if the node performs the duties of a single node: of the nodes that fire schedules it has been present longest.
     pub is_first: bool,
     /// Chunks that dead nodes had leased, queued again.
     pub released: Vec<Ticket>,
-    /// What the store's own clock showed meanwhile, by which all nodes go; `None` where it is alone.
+    /// A reading of the store's clock during the call, which all nodes follow; `None` if it is the only node.
     pub shown: Option<Timestamp>,
 }
 
-/// What one node did that others must know of.
+/// An event at one node of which others must be notified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeEvent {
     /// Apps, keys or accounts were removed.
@@ -103,68 +105,68 @@ pub enum NodeEvent {
     Credential(AppId, ProviderKind),
     /// A webhook was put or removed.
     Webhooks,
-    /// Chunks are queued again that were known before.
+    /// Known chunks were queued again.
     Queued,
-    /// A chunk was settled that devices of the gateway may be waiting for.
+    /// A chunk was settled for which devices of the gateway may be waiting.
     Settled(ChunkId),
     /// A campaign was paused, resumed or canceled.
     Acted(AppId, MessageId),
-    /// A device of the gateway was removed, or has another token or other keys; all of the app's when `None`.
+    /// A device of the gateway was removed, or its token or keys changed; `None` means all devices of the app.
     CutOff(AppId, Option<DeviceId>),
-    /// A device sent something to its app.
+    /// A device sent an upstream message.
     Upstream(AppId),
-    /// A device of the gateway came to a server at an instant; the last word is a mark of that server's process.
+    /// A device of the gateway connected to a server at an instant; the last value is a mark of that server's process.
     Connected(AppId, DeviceId, Timestamp, u8),
-    /// A push service wants to be left alone until an instant, for a reason.
+    /// A push service must not be called until an instant, for a reason.
     Parked(AppId, ProviderKind, Timestamp, Reason),
 }
 
-/// What is new since a node last looked.
+/// The events since a node's last query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEvents {
-    /// The last event, after which the next look goes on.
+    /// The last event; the next query continues after it.
     pub last_event: u64,
-    /// What others did, in order.
+    /// Events of other nodes, in order.
     pub events: Vec<NodeEvent>,
-    /// Whether they did more, which the next look gives.
+    /// True if there are more events for the next query.
     pub has_more: bool,
-    /// Whether some before these are forgotten already: everything may be different.
+    /// True if some earlier events were already pruned: any state may have changed.
     pub is_gapped: bool,
-    /// The last chunk that was made.
+    /// The last chunk that was created.
     pub last_chunk: ChunkId,
-    /// Whether any audience is still expanded.
+    /// True if any audience is still being expanded.
     pub has_producers: bool,
 }
 
-/// What a node asks of a credential's quota, which all nodes share.
+/// A node's claim on a credential's quota, which all nodes share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaClaim {
-    /// Whose credential.
+    /// The app of the credential.
     pub app: AppId,
-    /// At which push service.
+    /// The push service.
     pub provider: ProviderKind,
-    /// What the credential allows.
+    /// The quota of the credential.
     pub quota: Quota,
-    /// For what it asks.
+    /// The class of the messages.
     pub class: TrafficClass,
-    /// With less it can do nothing.
+    /// The smallest useful number of tokens.
     pub least: u64,
-    /// What it can use until it asks again.
+    /// The number of tokens that it can use until its next claim.
     pub most: u64,
 }
 
-/// The nodes that use one store. An engine that serves one server keeps none of it.
+/// The nodes that use one store. An engine for a single server stores none of it.
 #[async_trait]
 pub trait NodeStore: AppStore {
-    /// Lets a server in. Refuses (Conflict) one whose secrets are not those of the nodes that are there.
+    /// Admits a server. Fails with Conflict if its secrets differ from those of the present nodes.
     async fn join(&self, joining: JoiningNode, now: Timestamp) -> Result<Membership, StoreError> {
         let _alone = joining;
         let instance = next_number(self.last_id().await?, now, None);
         Ok(Membership { instance, id_place: None, last_event: 0, shown: None })
     }
 
-    /// Notes that a node lives. Where it `judges`, nodes that gave no new sign of life for so long, as this process counts the time since
-    /// it first saw their last one, count as dead from then on: their leases are released as those of a crashed process are.
+    /// Records a heartbeat. If `judges` is set, nodes without a new heartbeat for that time count as dead from then on, and their leases
+    /// are released like those of a crashed process. This process measures the time since it first saw their last heartbeat.
     async fn beat(
         &self,
         instance: u64,
@@ -175,13 +177,13 @@ pub trait NodeStore: AppStore {
         Ok(Heartbeat { is_known: true, is_first: true, ..Heartbeat::default() })
     }
 
-    /// Lets a node go that ends: what it still has leased is released.
+    /// Removes a node that shuts down; its remaining leases are released.
     async fn leave(&self, instance: u64, now: Timestamp) -> Result<(), StoreError> {
         let _nobody_else = (instance, now);
         Ok(())
     }
 
-    /// Returns what others did after an event.
+    /// Returns events of other nodes after a given event.
     async fn events_after(&self, after: u64) -> Result<NodeEvents, StoreError> {
         let last_chunk = ChunkId::from_raw(0);
         Ok(NodeEvents {
@@ -194,49 +196,48 @@ pub trait NodeStore: AppStore {
         })
     }
 
-    /// Waits until another node may have done something since the last look. It may return for no reason; where nothing is told it never
-    /// returns, and who waits looks by himself now and then.
+    /// Waits until another node may have published an event since the last query. It may return without a reason. On an engine without
+    /// notifications it never returns, and the caller must poll from time to time.
     async fn changed(&self) {
         std::future::pending().await
     }
 
-    /// Takes tokens from quotas, by the store's own clock, all in one transaction; reply i is how many claim i got.
+    /// Takes tokens from quotas by the store's own clock, all in one transaction; reply i is the number granted to claim i.
     async fn draw(&self, claims: Vec<QuotaClaim>) -> Result<Vec<u64>, StoreError> {
         Ok(claims.iter().map(|claim| claim.most).collect())
     }
 
-    /// Returns what the quota of a credential has left that all nodes share, at its last draw; `None` where nobody has drawn from it yet, or
-    /// where no other node can be.
+    /// Returns the level of a shared quota at its last draw; `None` if no node has drawn from it yet, or if there can be no other node.
     async fn quota_level(&self, app: AppId, provider: ProviderKind) -> Result<Option<Level>, StoreError> {
         let _not_shared = (app, provider);
         Ok(None)
     }
 
-    /// Lists the nodes that are there, the one that is there longest first; none where no other node can be.
+    /// Lists the present nodes, the longest present first; empty if there can be no other node.
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// Keeps which lanes rest at a node, instead of those it reported before, for as long as it is among the nodes.
+    /// Replaces the list of lanes that are parked at a node; it is kept as long as the node is present.
     async fn report_parked(&self, instance: u64, lanes: Vec<ParkedLane>) -> Result<(), StoreError> {
         let _nobody_asks = (instance, lanes);
         Ok(())
     }
 
-    /// Reads what devices of the gateway may be waiting for in chunks that other nodes settled, those that are still there.
+    /// Reads those of the chunks settled by other nodes that still exist and for which devices of the gateway may be waiting.
     async fn settled_chunks(&self, chunks: &[ChunkId]) -> Result<Vec<SettledChunk>, StoreError> {
         let _nobody_else = chunks;
         Ok(Vec::new())
     }
 
-    /// Lets the other nodes hear of something.
+    /// Notifies the other nodes of an event.
     async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
         let _nobody_else = event;
         Ok(())
     }
 
-    /// Forgets the oldest of what nodes told each other, as far as it is too much, and what is left of quotas whose credentials are gone;
-    /// returns how many rows went, at most `limit`.
+    /// Deletes the oldest events beyond the limit, and quota levels without a credential; returns the number of deleted rows, at most
+    /// `limit`.
     async fn prune_events(&self, limit: usize) -> Result<u64, StoreError> {
         let _nobody_else = limit;
         Ok(0)

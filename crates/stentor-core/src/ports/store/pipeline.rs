@@ -1,3 +1,5 @@
+//! The port of the pipeline: producers, leases, settlements and maintenance.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,78 +13,78 @@ use crate::message::Message;
 use crate::settlement::Settlement;
 use crate::time::Timestamp;
 
-/// A producer that has not ended: one per campaign and provider.
+/// An active producer: one per campaign and provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProducerTask {
-    /// Whose audience it expands.
+    /// The message with the audience to expand.
     pub message: MessageId,
-    /// Whose app.
+    /// The owning app.
     pub app: AppId,
-    /// For which provider.
+    /// The provider.
     pub provider: ProviderKind,
 }
 
-/// How far to expand in one step.
+/// Limits of one expansion step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expansion {
     /// Most devices in one chunk.
     pub chunk_max_devices: usize,
     /// Most chunks in this step.
     pub max_chunks: usize,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What a step of a producer came to.
+/// The result of a producer's step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expanded {
-    /// Chunks made, to be published.
+    /// New chunks to be published.
     pub tickets: Vec<Ticket>,
-    /// Whether the producer has ended: nothing is left, or its campaign has ended.
+    /// True if the producer has ended: the audience is complete, or its campaign has ended.
     pub done: bool,
-    /// Whether its campaign is paused: nothing was expanded, ask again after it is resumed.
+    /// True if its campaign is paused: nothing was expanded, and the step can be repeated once it is resumed.
     pub paused: bool,
 }
 
-/// Under which conditions chunks are leased.
+/// Terms of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {
-    /// The process that leases; one start of a server is one instance.
+    /// The leasing process; one start of a server is one instance.
     pub instance: u64,
-    /// Until when the lease holds among live nodes.
+    /// End of the lease among live nodes.
     pub until: Timestamp,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
-    /// Of which class the chunks are: those of single messages go before audiences.
+    /// The class of the chunks: single messages take precedence over audiences.
     pub class: TrafficClass,
 }
 
-/// A chunk leased under an epoch: whoever leases it later has a larger one, and what is then done under the older is void.
+/// A chunk leased under an epoch. Each later lease has a larger epoch, which makes operations under older ones void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// The chunk.
     pub chunk: ChunkId,
-    /// How often it was leased, this time included.
+    /// Number of leases, including this one.
     pub epoch: u32,
 }
 
-/// What is known of one device at sending time; `Gone` goes before `Collapsed`.
+/// The decision for one device at sending time; `Gone` takes precedence over `Collapsed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendDecision {
-    /// To be sent; the token list has its address.
+    /// To be sent; the token list has its token.
     Send,
     /// The device was removed or retired.
     Gone,
-    /// A newer message of the app with the same collapse key (by [`Message::place`]), neither canceled nor stopped at the
-    /// provider, has been expanded to it, and waits for it, is on its way, or may have arrived.
+    /// A newer message of the app with the same collapse key (by [`Message::place`]), neither canceled nor stopped at the provider, has
+    /// been expanded to the device, and is waiting, in flight, or may have arrived.
     Collapsed,
 }
 
 /// A chunk leased to this process: the lease is on disk, its deliveries are `sending`.
 ///
-/// Devices, decisions and tokens are lists of their own, not one list of a struct, because they come and go that way: the
-/// devices as the store unpacks them or has them from a producer, the tokens in one piece of memory that the sender's batch takes
-/// over. One list would be allocated and filled once more for each lease, and take 16 bytes a device instead of 9.
+/// Devices, decisions and tokens are separate lists instead of one list of a struct, because that is how they are produced and consumed:
+/// the store unpacks the devices or has them from a producer, and the sender's batch takes over the tokens in one allocation. A single list
+/// would be allocated and filled once more for each lease, and take 16 bytes a device instead of 9.
 #[derive(Debug, Clone)]
 pub struct LeasedChunk {
     /// The chunk.
@@ -91,30 +93,30 @@ pub struct LeasedChunk {
     pub epoch: u32,
     /// The message.
     pub message: Arc<Message>,
-    /// The adapter that it goes through.
+    /// The adapter that sends it.
     pub provider: ProviderKind,
-    /// 1 for the first.
+    /// Number of the attempt, starting at 1.
     pub attempt: u16,
-    /// Whether an attempt before may have reached the devices unseen.
+    /// True if an earlier attempt may have reached the devices unnoticed.
     pub ambiguous: bool,
-    /// Everyone in it, ascending.
+    /// Its devices, ascending.
     pub devices: Vec<DeviceId>,
-    /// What is known of each.
+    /// The decision for each device.
     pub decisions: Vec<SendDecision>,
     /// Addresses of those with `SendDecision::Send`, in order.
     pub tokens: TokenList,
-    /// The campaign's books at this provider when leased, this chunk counted as `sending`.
+    /// The campaign's books at this provider at the time of the lease, with this chunk counted as `sending`.
     pub tally: Tally,
 }
 
 impl LeasedChunk {
-    /// Returns the lease that it is under.
+    /// Returns its lease.
     #[must_use]
     pub const fn lease(&self) -> Lease {
         Lease { chunk: self.id, epoch: self.epoch }
     }
 
-    /// Returns these positions as a chunk of the same lease, without their addresses; positions that it has not are left out.
+    /// Returns a part of the chunk under the same lease, without tokens; positions outside the chunk are skipped.
     #[must_use]
     pub fn part(&self, positions: &[u32]) -> Self {
         let (devices, decisions) = (&self.devices, &self.decisions);
@@ -134,91 +136,90 @@ impl LeasedChunk {
     }
 }
 
-/// What asking for a lease came to.
+/// The result of a request for a lease.
 #[derive(Debug, Clone)]
 pub enum LeaseReply {
     /// The chunk is leased to the caller.
     Leased(Box<LeasedChunk>),
-    /// The campaign is paused: the chunk stays queued, take its ticket off the queue.
+    /// The campaign is paused: the chunk stays queued; its ticket must be removed from the queue.
     Paused,
-    /// Settled, leased by another, or gone: take its ticket off the queue.
+    /// Settled, leased by another process, or gone: its ticket must be removed from the queue.
     Void,
 }
 
-/// What settling came to.
+/// The result of a settlement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleReply {
     /// The settlement is written.
     Settled {
         /// The children, to be published.
         tickets: Vec<Ticket>,
-        /// The chunk of what is still awaited.
+        /// The chunk of the deliveries that are still awaited.
         awaited: Option<Awaited>,
     },
-    /// The lease was lost before; nothing was written.
+    /// The lease had been lost; nothing was written.
     Stale,
 }
 
-/// The chunk in which what is still awaited goes on, leased as its parent was.
+/// The chunk in which awaited deliveries continue, with the lease of its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Awaited {
-    /// The chunk that was settled.
+    /// The settled chunk.
     pub parent: ChunkId,
-    /// The lease of the chunk that goes on.
+    /// The lease of the continuing chunk.
     pub lease: Lease,
 }
 
-/// What whoever runs the server should know of a store.
+/// Figures of a store for its operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreFigures {
-    /// Chunks that were quarantined and not pruned yet.
+    /// Chunks that are quarantined and not yet pruned.
     pub quarantined_chunks: u64,
-    /// Rows of any kind that could not be read since the process began, each once: lists leave them out.
+    /// Unreadable rows of any kind since the process began, each counted once: lists leave them out.
     pub damaged_rows: u64,
     /// Size of the engine's write-ahead log; 0 for an engine without one.
     pub log_bytes: u64,
 }
 
-/// What was found at start.
+/// The result of the recovery at start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Chunks leased by dead processes, now queued again.
     pub chunks: u64,
-    /// Their deliveries: what this crash adds to `duplicate_bound`.
+    /// Their deliveries, which this crash adds to `duplicate_bound`.
     pub deliveries: u64,
 }
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Chunks that ended expired; their tickets may be taken off the queue.
+    /// Chunks that ended expired; their tickets may be removed from the queue.
     pub expired: Vec<ChunkId>,
-    /// Leases of live nodes that had run out, queued again.
+    /// Expired leases of live nodes, queued again.
     pub released: Vec<Ticket>,
 }
 
-/// What [`PipelineStore::start_due`] began.
+/// The campaigns begun by [`PipelineStore::start_due`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Started {
     /// The chunks of direct targets, to be published.
     pub tickets: Vec<Ticket>,
     /// The app of each campaign.
     pub begun: Vec<AppId>,
-    /// Whether any of them has producers, which now have work.
+    /// True if any of them has producers, which now have work.
     pub has_producers: bool,
-    /// Whether more may be due.
+    /// True if more campaigns may be due.
     pub has_more: bool,
 }
 
-/// What the pipeline asks of the store.
+/// Operations of the pipeline.
 ///
-/// Whenever a chunk would be queued again, the campaign is read again: the chunk of an ended campaign ends with it, the
-/// chunk of a paused one stays queued without a ticket until it is resumed.
+/// Before a chunk is queued again, its campaign is read again: a chunk of an ended campaign ends with it, a chunk of a paused one stays
+/// queued without a ticket until it is resumed.
 #[async_trait]
 pub trait PipelineStore: Send + Sync {
-    /// Starts campaigns that are due, be it since they were accepted: fixes `as_of`, makes their producers (or chunks with
-    /// the ledger, for direct targets; one without any device finishes at once). Where there are more than the limit, every
-    /// app has its turn.
+    /// Starts due campaigns, including newly accepted ones: fixes `as_of` and creates their producers, or for direct targets chunks with
+    /// the ledger; a campaign without devices finishes at once. If more are due than the limit, the apps take turns.
     async fn start_due(
         &self,
         limit: usize,
@@ -226,47 +227,44 @@ pub trait PipelineStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Started, StoreError>;
 
-    /// Lists producers that have not ended and whose campaign runs.
+    /// Lists active producers of running campaigns.
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError>;
 
-    /// Returns how many deliveries of a producer's campaign are queued at its provider.
+    /// Counts the queued deliveries of a producer's campaign at its provider.
     async fn queued_deliveries(&self, task: ProducerTask) -> Result<u64, StoreError>;
 
-    /// Makes the next chunks of a campaign at a provider: chunk rows, the producer's cursor and the audience counter
-    /// in one transaction. The last step ends the producer and sets `audience_complete`; a campaign left without open
-    /// deliveries finishes then.
+    /// Creates the next chunks of a campaign at a provider: chunk rows, the producer's cursor and the audience counter in one transaction.
+    /// The last step ends the producer and sets `audience_complete`; a campaign without open deliveries finishes then.
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError>;
 
-    /// Ends a producer that cannot go on, because what it would expand cannot be read: its campaign stops at its provider
-    /// for [`Reason::Damaged`](crate::outcome::Reason).
+    /// Ends a producer with an unreadable audience: its campaign stops at its provider for [`Reason::Damaged`](crate::outcome::Reason).
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Leases chunks and reads what is needed to send them, all in one transaction; reply i belongs to chunk i.
+    /// Leases chunks and reads the data needed to send them, all in one transaction; reply i belongs to chunk i.
     async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError>;
 
-    /// Prolongs leases held by an instance.
+    /// Extends leases of an instance.
     async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError>;
 
-    /// Releases leased chunks of which not a byte was sent: queued again, the attempt not counted.
+    /// Releases leased chunks that were not sent at all: they are queued again, and the attempt does not count.
     async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError>;
 
-    /// Writes settlements, each in one transaction and compare-and-set on its epoch: records, books, token hygiene, child
-    /// chunks, stop. Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
+    /// Writes settlements, each in one transaction and compare-and-set on its epoch: records, books, token changes, child chunks, stop.
+    /// Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
     ///
-    /// What is awaited goes on as a child chunk that is leased from the beginning: by the same instance, since and until the
-    /// same instants, in the same attempt. Its deliveries stay `sending`.
+    /// Awaited deliveries continue in a child chunk that is leased from the beginning: by the same instance, since and until the same
+    /// instants, in the same attempt. They stay `sending`.
     ///
-    /// A stop ends the campaign at the chunk's provider alone: its queued chunks fail for the stop's reason (many of them
-    /// later, see [`PipelineStore::continue_work`]), its producer ends, what is leased settles, its retries fail too. The
-    /// first stop counts. A campaign that finishes with a stopped provider and nothing accepted anywhere is `Stopped`, for
-    /// the reason of the first such provider.
+    /// A stop ends the campaign at the chunk's provider alone: its queued chunks fail for the stop's reason (many of them later, see
+    /// [`PipelineStore::continue_work`]), its producer ends, leased chunks settle, and their retries fail too. The first stop counts. A
+    /// campaign that finishes with a stopped provider and nothing accepted anywhere is `Stopped`, for the reason of the first such
+    /// provider.
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError>;
 
-    /// Quarantines a chunk that can neither be leased nor settled, so that it holds nothing else up: one leased under `epoch`,
-    /// or a queued one. Its deliveries end failed for [`Reason::Damaged`](crate::outcome::Reason), those of a leased one
-    /// ambiguous. Where its row or books make no sense, the chunk alone is taken away and the books stay as they are.
-    /// Where it can neither be read nor written while other things can, it is left alone until the next start.
-    /// Returns whether it was there.
+    /// Quarantines a chunk that can neither be leased nor settled, so that it delays nothing else: a chunk leased under `epoch`, or a
+    /// queued one. Its deliveries end failed for [`Reason::Damaged`](crate::outcome::Reason); if the chunk is leased, they are ambiguous.
+    /// If its row or books are damaged, only the chunk is removed and the books stay unchanged. If it can neither be read nor written while
+    /// other data can, it is skipped until the next start. Returns true if the chunk existed.
     async fn quarantine(
         &self,
         chunk: ChunkId,
@@ -274,41 +272,39 @@ pub trait PipelineStore: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Writes something of no meaning and commits it: returns whether anything can be written at all.
+    /// Commits a meaningless write. Fails if nothing can be written.
     async fn try_to_write(&self) -> Result<(), StoreError>;
 
-    /// Counts what whoever runs the server should know of.
+    /// Returns the figures for the operator.
     async fn figures(&self) -> Result<StoreFigures, StoreError>;
 
-    /// Goes on with what was begun and is too much for one transaction: the rows of removed topics, groups, people and apps,
-    /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Returns whether more is left.
+    /// Continues work that is too large for one transaction: rows of removed topics, groups, users and apps, which are already invisible,
+    /// and queued chunks of canceled or stopped campaigns. Returns true if more is left.
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
-    /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number
-    /// counts as given out from then on: `last_id` is never below it. Returns how much that was, and the tickets of what may be
-    /// published: a queue that outlives the process may take them for leased.
+    /// Releases the leases of all other instances, marks their deliveries ambiguous and adds them to the campaigns' `duplicate_bound`. For
+    /// an engine that serves one process; called once at start. The instance's id counts as used from then on: `last_id` is never below it.
+    /// Returns the released amount, and the tickets that may be published: a queue that outlives the process may consider them leased.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError>;
 
-    /// Returns whether what is written now is kept: it was so within the last second, or a small write is tried for it.
+    /// Fails if writes are not stored now. It relies on a success within the last second, or tries a small write.
     async fn keeps(&self) -> Result<(), StoreError>;
 
-    /// Waits until the engine has lost a part without which it keeps nothing more before it is opened again, and returns what
-    /// became of that part.
+    /// Waits until the engine has lost a part that it needs for storing and that only reopening restores; returns the cause.
     async fn broken(&self) -> String;
 
-    /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.
+    /// Lists queued chunks of running campaigns after a chunk id, in order of id, so that they can be published again.
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
 
-    /// Returns the tickets of those of the chunks that are queued and whose campaign runs.
+    /// Returns the tickets of the given chunks that are queued and belong to a running campaign.
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError>;
 
-    /// Ends queued chunks of campaigns past their ttl (paused ones too) as expired, releases leases that ran out
-    /// among live nodes (counted like a crash), finishes campaigns.
+    /// Ends queued chunks of campaigns past their ttl (including paused ones) as expired, releases expired leases of live nodes (counted
+    /// like a crash), finishes campaigns.
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError>;
 
-    /// Forgets campaigns that ended before `ended_before`, and idempotency rows made before `replies_before`;
-    /// gives how many rows went.
+    /// Deletes campaigns that ended before `ended_before`, and idempotency rows created before `replies_before`; returns the number of
+    /// deleted rows.
     async fn prune(
         &self,
         ended_before: Timestamp,
@@ -316,8 +312,8 @@ pub trait PipelineStore: Send + Sync {
         limit: usize,
     ) -> Result<u64, StoreError>;
 
-    /// Forgets devices known only by a message to their token, made before `before`, that no message which is kept was sent
-    /// to. Looks at some of them, beginning after the place that the call before gave (0 at first); returns how many went,
-    /// and the place after which to look on, none at the end.
+    /// Deletes unlisted devices, known only from a message to their token, that were created before `before` and to which no stored message
+    /// was sent. Checks some of them, beginning after the cursor of the previous call (0 at first). Returns the number of deleted devices
+    /// and the next cursor, `None` at the end.
     async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError>;
 }

@@ -1,3 +1,5 @@
+//! Preconditions of changes.
+
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
@@ -5,24 +7,24 @@ use super::StoreError;
 
 type StateRule<T> = dyn Fn(Option<&T>) -> bool + Send + Sync;
 
-/// What must hold of a thing for it to be changed. It is asked inside the transaction of the change, about the thing as it is
-/// then, or about nothing where there is no such thing.
+/// The precondition of a change. It is checked inside the transaction of the change, against the current thing, or against `None` if it
+/// does not exist.
 pub struct Precondition<T>(Option<Arc<StateRule<T>>>);
 
 impl<T> Precondition<T> {
-    /// Holds always.
+    /// Returns a precondition that always holds.
     #[must_use]
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Holds where a rule says so.
+    /// Returns a precondition that holds if `rule` returns true.
     #[must_use]
     pub fn new(rule: impl Fn(Option<&T>) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(rule)))
     }
 
-    /// Refuses a change when it does not hold of what is read; where nothing is asked, nothing is read.
+    /// Fails if the precondition does not hold for the result of `read`; an empty precondition reads nothing.
     pub fn check<E: From<StoreError>>(&self, read: impl FnOnce() -> Result<Option<T>, E>) -> Result<(), E> {
         let Some(rule) = &self.0 else { return Ok(()) };
         if rule(read()?.as_ref()) { Ok(()) } else { Err(StoreError::PreconditionFailed.into()) }

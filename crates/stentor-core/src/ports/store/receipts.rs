@@ -1,3 +1,5 @@
+//! The port for receipts and pending deliveries of the gateway's devices.
+
 use async_trait::async_trait;
 
 use super::StoreError;
@@ -5,44 +7,44 @@ use crate::id::{AppId, ChunkId, DeviceId, MessageId};
 use crate::outcome::Reason;
 use crate::time::Timestamp;
 
-/// What becomes of a delivery after our gateway has accepted it.
+/// The result of a delivery that our gateway had accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiptKind {
     /// The device confirmed it.
     Delivered,
-    /// It will not be given to the device any more, for a reason other than [`Reason::None`]; it stays accepted.
+    /// It is no longer sent to the device, for a reason other than [`Reason::None`]; it stays accepted.
     Dropped(Reason),
 }
 
-/// What is to be noted of one delivery.
+/// A receipt for one delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// The chunk that it was settled in.
+    /// The chunk in which it was settled.
     pub chunk: ChunkId,
     /// The device.
     pub device: DeviceId,
-    /// What became of it.
+    /// The result.
     pub kind: ReceiptKind,
 }
 
-/// A delivery that was accepted and that its device has not confirmed.
+/// An accepted delivery that its device has not confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PendingDelivery {
     /// The message.
     pub message: MessageId,
-    /// The chunk that it was settled in.
+    /// The chunk in which it was settled.
     pub chunk: ChunkId,
-    /// When the message expires.
+    /// Time at which the message expires.
     pub expires_at: Timestamp,
-    /// Whether its campaign is paused: it is held back until that goes on, and may be confirmed all the same.
+    /// True if its campaign is paused: it is held back until the campaign is resumed, but may still be confirmed.
     pub is_paused: bool,
 }
 
-/// What the gateway asks of the store: the ledger is the mailbox of its devices.
+/// Operations of the gateway: the ledger is the mailbox of its devices.
 #[async_trait]
 pub trait ReceiptStore: Send + Sync {
-    /// Lists what waits for devices of the gateway, reply i for device i, each in order of acceptance: deliveries that were accepted
-    /// and not confirmed, of messages that have neither expired nor been canceled. At most `limit` for each, the oldest.
+    /// Lists pending deliveries of devices of the gateway, reply i for device i, each in order of acceptance: accepted and unconfirmed
+    /// deliveries of messages that have neither expired nor been canceled. At most `limit` for each device, the oldest.
     async fn pending(
         &self,
         devices: &[(AppId, DeviceId)],
@@ -50,7 +52,7 @@ pub trait ReceiptStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Vec<PendingDelivery>>, StoreError>;
 
-    /// Writes receipts, all in one transaction; reply i says whether receipt i changed anything. A second one for the same
-    /// delivery changes nothing.
+    /// Writes receipts, all in one transaction; reply i is true if receipt i changed anything. A second receipt for the same delivery
+    /// changes nothing.
     async fn receive(&self, receipts: Vec<Receipt>, now: Timestamp) -> Result<Vec<bool>, StoreError>;
 }

@@ -1,3 +1,5 @@
+//! The port for published services.
+
 use async_trait::async_trait;
 
 use super::StoreError;
@@ -6,11 +8,11 @@ use crate::name::{ServiceKind, ServiceName};
 use crate::published::PublishedService;
 use crate::time::Timestamp;
 
-/// Services that are published by app. What has expired is as if it were not there, and goes when another one is published.
+/// Services published by apps. Expired services are not returned, and are deleted when another one is published.
 #[async_trait]
 pub trait RegistryStore: Send + Sync {
-    /// Keeps a service or what is said anew of it (the time of the first publishing stays), and returns it. More than
-    /// `SERVICES_PER_APP_MAX_COUNT` are refused (LimitReached).
+    /// Stores or updates a service and returns it; the time of the first publication stays. More than `SERVICES_PER_APP_MAX_COUNT` are
+    /// refused (LimitReached).
     async fn put_service(
         &self,
         service: &PublishedService,
@@ -25,7 +27,7 @@ pub trait RegistryStore: Send + Sync {
         now: Timestamp,
     ) -> Result<PublishedService, StoreError>;
 
-    /// Returns services by name, of one kind or of any, those after a name.
+    /// Returns services by name after a given one, of one kind or of any.
     async fn services(
         &self,
         app: AppId,

@@ -1,3 +1,5 @@
+//! The port for upstream messages, webhooks, channels and offered tokens.
+
 use async_trait::async_trait;
 
 use super::{Page, StoreError};
@@ -11,25 +13,25 @@ use crate::upstream::{UpstreamMessage, UpstreamWebhook};
 pub struct Channel {
     /// Its name within the program.
     pub name: String,
-    /// Whose device it is.
+    /// The app of the device.
     pub app: AppId,
     /// The device.
     pub device: DeviceId,
 }
 
-/// What a change of messages of devices that were named came to.
+/// The result of a change of named upstream messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamChange {
     /// Messages that were changed.
     pub changed: u64,
-    /// Messages that were as asked for before.
+    /// Messages that already were in the requested state.
     pub unchanged: u64,
-    /// Names of what is not there, or in no state from which it could be changed, in the order in which they were given.
+    /// Ids of messages that do not exist, or are in a state that forbids the change, in the order of the request.
     pub unknown: Vec<UpstreamId>,
 }
 
 impl UpstreamChange {
-    /// Notes what became of one message: whether it changed, or nothing where it could not.
+    /// Records the result for one message: changed or not, or `None` if it could not be changed.
     pub fn note(&mut self, id: UpstreamId, changed: Option<bool>) {
         match changed {
             Some(true) => self.changed += 1,
@@ -39,14 +41,14 @@ impl UpstreamChange {
     }
 }
 
-/// What the gateway keeps beside the ledger.
+/// Data of the gateway beside the ledger.
 #[async_trait]
 pub trait UpstreamStore: Send + Sync {
-    /// Keeps messages of devices, each unless the same device has sent one of the same kind and key; reply i says whether message i
-    /// is new. LimitReached when more of one device would wait than may; then nothing is kept. Receipts do not count.
+    /// Stores messages of devices, except those repeated by the same device with the same kind and key; reply i is true if message i is
+    /// new. LimitReached if a device would exceed its limit of waiting messages; then nothing is stored. Receipts do not count.
     async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError>;
 
-    /// Lists messages of an app's devices that wait, in order, after the page's cursor.
+    /// Lists waiting messages of an app's devices, in order, after the page's cursor.
     async fn waiting_upstream(
         &self,
         app: AppId,
@@ -54,7 +56,7 @@ pub trait UpstreamStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError>;
 
-    /// Lists the same with receipts among them.
+    /// Lists the same messages, including receipts.
     async fn waiting_upstream_and_receipts(
         &self,
         app: AppId,
@@ -62,10 +64,10 @@ pub trait UpstreamStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError>;
 
-    /// Counts one more attempt to hand these over.
+    /// Counts one more handover of these messages.
     async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError>;
 
-    /// Lists messages that wait and that no other process holds, in order, after the page's cursor; receipts among them where asked for.
+    /// Lists waiting messages that no other process holds, in order, after the page's cursor; includes receipts if requested.
     async fn free_upstream(
         &self,
         app: AppId,
@@ -79,21 +81,21 @@ pub trait UpstreamStore: Send + Sync {
         }
     }
 
-    /// Claims messages for this process, until it lets go of them or is gone, and counts one more attempt to hand them over. Returns
-    /// those that it holds now; the others wait no more, or another process holds them.
+    /// Claims messages for this process, until it releases them or dies, and counts one more handover. Returns the messages that it now
+    /// holds; the others no longer wait, or another process holds them.
     async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
         self.note_upstream_attempt(app, ids).await?;
         Ok(ids.to_vec())
     }
 
-    /// Lets go of messages that this process has claimed: they are for whoever is next.
+    /// Releases messages claimed by this process, so that another one can claim them.
     async fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
         let _nobody_else = (app, ids);
         Ok(())
     }
 
-    /// Notes that messages were taken over by whoever speaks for the app. One that was taken over before is unchanged; one that is
-    /// not there or is a dead letter is unknown.
+    /// Marks messages as taken over by the upstream consumer. A message taken over before is unchanged; a missing message or a dead letter
+    /// is unknown.
     async fn settle_upstream(
         &self,
         app: AppId,
@@ -101,7 +103,7 @@ pub trait UpstreamStore: Send + Sync {
         now: Timestamp,
     ) -> Result<UpstreamChange, StoreError>;
 
-    /// Puts a message on the list of dead letters, with the reason; it waits no more.
+    /// Turns a message into a dead letter, with the reason; it no longer waits.
     async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError>;
 
     /// Lists dead letters with their reasons, in order, after the page's cursor.
@@ -111,8 +113,8 @@ pub trait UpstreamStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<(UpstreamMessage, String)>, StoreError>;
 
-    /// Lets dead letters wait again, until `expires_at`. One that waits already is unchanged; one that is not there or was taken
-    /// over is unknown.
+    /// Returns dead letters to waiting, until `expires_at`. A message that waits already is unchanged; a missing one or one taken over is
+    /// unknown.
     async fn revive_upstream(
         &self,
         app: AppId,
@@ -120,8 +122,8 @@ pub trait UpstreamStore: Send + Sync {
         expires_at: Timestamp,
     ) -> Result<UpstreamChange, StoreError>;
 
-    /// Forgets messages that were taken over or have expired, dead letters only when they expired before `dead_before`; at most
-    /// `limit`. Returns how many went.
+    /// Deletes messages that were taken over or have expired, and dead letters that expired before `dead_before`; at most `limit`. Returns
+    /// the number of deleted messages.
     async fn prune_upstream(
         &self,
         now: Timestamp,
@@ -135,16 +137,16 @@ pub trait UpstreamStore: Send + Sync {
     /// Returns the webhooks of all apps in order of app.
     async fn upstream_webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError>;
 
-    /// Keeps a channel of a program; one of the same name is replaced. LimitReached when it would have too many.
+    /// Stores a channel of a program and replaces one of the same name. LimitReached if the program would have too many.
     async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError>;
 
     /// Lists the channels of a program, by name.
     async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError>;
 
-    /// Forgets a channel; returns whether it was there.
+    /// Deletes a channel; returns true if it existed.
     async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Keeps a token that a device may take in place of the one it has; one that it was offered before counts no more.
+    /// Stores a token that a device may take in place of its current one; an earlier offer becomes void.
     async fn offer_token(
         &self,
         app: AppId,
@@ -153,8 +155,8 @@ pub trait UpstreamStore: Send + Sync {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Returns the device that was offered this token: it has it from now on, and its former one counts as replaced. `None` for what
-    /// is no offer: nobody was offered the token, the device is gone or retired, or has another token than when it was offered this.
+    /// Accepts an offered token: the device has it from now on, and its former token counts as replaced. Returns the device, or `None` if
+    /// the offer is not valid: the token was not offered, the device is gone or retired, or its token has changed since the offer.
     async fn take_offered_token(
         &self,
         app: AppId,
@@ -162,7 +164,7 @@ pub trait UpstreamStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<DeviceId>, StoreError>;
 
-    /// Finds the devices that once had these tokens; `None` where none did, or the device is gone.
+    /// Finds the devices that once had these tokens; `None` if no device did, or it is gone.
     async fn replaced_tokens(
         &self,
         app: AppId,

@@ -1,4 +1,4 @@
-//! What is read of a stream, in pieces and beyond the limits.
+//! Tests of the stream reader: input in pieces, and input beyond the limits.
 
 use super::{MAX_ELEMENT_BYTES, StreamEvent, StreamFault, StreamReader, escaped};
 

@@ -28,7 +28,7 @@ impl<H: Host> Connection<H> {
         }
         // Acknowledged only when all values are in force (RFC 9113, section 6.5.3).
         frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.out);
-        // A wider first window may let answers go on.
+        // A wider initial window may unblock responses.
         self.unblock();
         Ok(())
     }
@@ -142,7 +142,7 @@ impl<H: Host> Connection<H> {
         Ok(())
     }
 
-    /// Widens the window of a stream whose answer waits; of one that is closed nothing is left to widen.
+    /// Widens the window of a stream with a delayed response. For a closed stream it does nothing.
     fn widen_waiting(&mut self, id: u32, increment: i64) -> Result<(), Breach> {
         let Some(waiting) = self.delayed.find(id) else { return Ok(()) };
         if increment == 0 {
@@ -156,7 +156,7 @@ impl<H: Host> Connection<H> {
         Ok(())
     }
 
-    /// Returns whether a stream has never been opened.
+    /// Returns true if a stream has never been opened.
     pub(super) fn is_idle(&self, id: u32) -> bool {
         id > self.last_stream || id.is_multiple_of(2)
     }
@@ -166,7 +166,7 @@ impl<H: Host> Connection<H> {
         if !self.streams.close(id) {
             self.give_up(id);
         }
-        // What was under way for the stream must be no breach (RFC 9113, section 5.1).
+        // Frames in flight for the stream are no breach (RFC 9113, section 5.1).
         self.remember_reset(id);
         frame::write_number(kind::RST_STREAM, id, code.0, &mut self.out);
     }
@@ -181,7 +181,7 @@ impl<H: Host> Connection<H> {
     /// Opens the peer's window for the whole connection again, once half of it is used.
     pub(super) fn replenish(&mut self) {
         let used = CONNECTION_WINDOW_BYTES - self.receive_window;
-        // Not with every frame: the peer can go on with the other half meanwhile.
+        // Not with every frame: the peer can continue with the other half of the window.
         if used >= CONNECTION_WINDOW_BYTES / 2 {
             frame::write_number(kind::WINDOW_UPDATE, 0, used, &mut self.out);
             self.receive_window = CONNECTION_WINDOW_BYTES;
@@ -200,7 +200,7 @@ impl super::SendWindows {
         }
     }
 
-    /// A smaller table must be confirmed in the next header block; as ours is never used, it is given up for good.
+    /// A smaller table must be confirmed in the next header block. As our table is never used, it is reduced to zero for good.
     fn limit_table(&mut self, bytes: u32) {
         if (bytes as usize) < TABLE_DEFAULT_BYTES && !self.gave_up_table {
             self.gives_up_table = true;

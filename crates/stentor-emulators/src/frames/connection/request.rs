@@ -53,7 +53,7 @@ impl<H: Host> Connection<H> {
         taken
     }
 
-    /// Takes a whole header block, which opens a stream or ends its request.
+    /// Processes a whole header block, which opens a stream or ends its request.
     fn take_block(&mut self, id: u32, flags: u8, block: &[u8]) -> Result<(), Breach> {
         if id.is_multiple_of(2) {
             return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a request on a stream of ours"));
@@ -71,7 +71,7 @@ impl<H: Host> Connection<H> {
             Admission::Take => {}
             turned_away => return self.turn_away(id, turned_away, block),
         }
-        // What was turned away must not be covered by a GOAWAY's last stream id.
+        // A rejected stream must not be covered by a GOAWAY's last stream id.
         self.last_taken = id;
         let (host, draft, head) = (&mut self.host, &mut stream.draft, &mut stream.head);
         let visited = self.decoder.decode(block, &mut |field: Field<'_>| {
@@ -100,7 +100,7 @@ impl<H: Host> Connection<H> {
     }
 
     fn take_trailers(&mut self, id: u32, flags: u8, block: &[u8]) -> Result<(), Breach> {
-        // Decoded whatever becomes of it: the tables of both sides must stay in step.
+        // Decoded in every case: the tables of both sides must stay in step.
         let mut pseudo = false;
         let visited =
             self.decoder.decode(block, &mut |field: Field<'_>| pseudo |= field.name.first() == Some(&b':'));
@@ -118,7 +118,7 @@ impl<H: Host> Connection<H> {
 
     pub(super) fn take_data(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
         let chunk = frame.unpadded()?;
-        // Padding counts too (RFC 9113, section 6.9.1), and so does what comes for streams that are closed.
+        // Padding counts too (RFC 9113, section 6.9.1), and so does data for closed streams.
         let used = frame.payload.len() as u32;
         let too_much = Breach::Connection(ErrorCode::FLOW_CONTROL_ERROR, "more data than the window allows");
         self.receive_window = self.receive_window.checked_sub(used).ok_or(too_much)?;
@@ -151,19 +151,19 @@ impl<H: Host> Connection<H> {
         Ok(())
     }
 
-    /// Takes a frame for a stream that is closed: after a reset of ours it may have been under way already.
+    /// Handles a frame for a closed stream: after our reset it may have been in flight already.
     fn take_for_closed(&self, id: u32) -> Result<(), Breach> {
         if self.reset.contains(&id) { Ok(()) } else { Err(Breach::Stream(ErrorCode::STREAM_CLOSED)) }
     }
 
-    /// Has a whole request answered; the last piece of its body is taken where it was read.
+    /// Answers a whole request. The last piece of its body is used directly from the read buffer.
     fn answer(&mut self, id: u32, place: usize, last: &[u8]) -> Result<(), Breach> {
         let stream = self.streams.at(place);
         stream.body_bytes += last.len() as u64;
         if !stream.head.fits(stream.body_bytes) {
             return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
-        // The limit of a header list is advice: whoever exceeds it gets an answer (RFC 9113, section 10.5.1).
+        // The limit of a header list is advisory: a request that exceeds it gets a response (RFC 9113, section 10.5.1).
         if stream.head.list_bytes() > self.max_header_list_bytes {
             self.scratch.status(STATUS_FIELDS_TOO_LARGE);
             self.send_now(id, place);

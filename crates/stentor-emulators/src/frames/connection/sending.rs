@@ -1,4 +1,4 @@
-//! Answers on their way out: at once, in their time, and as far as windows allow.
+//! Sending of responses: at once, when due, and as far as windows allow.
 
 use super::{Connection, SendWindows};
 use crate::frames::answer::{self, When};
@@ -41,7 +41,7 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Sends everything that waits to be released.
+    /// Sends all responses that wait for a release.
     pub(super) fn release(&mut self) {
         while let Some(waiting) = self.delayed.pop_unreleased() {
             self.send_delayed(waiting);
@@ -67,14 +67,14 @@ impl<H: Host> Connection<H> {
         self.delayed_bytes.clear(&span);
     }
 
-    /// Drops an answer that waits, if there is one.
+    /// Drops a delayed response, if there is one.
     pub(super) fn give_up(&mut self, id: u32) {
         if let Some(waiting) = self.delayed.take(id) {
             self.delayed_bytes.clear(&waiting.span);
         }
     }
 
-    /// Sends the answer in the scratch space; what no window allows yet stays with the stream.
+    /// Sends the response in the scratch space. Bytes that no window allows yet stay with the stream.
     pub(super) fn send_now(&mut self, id: u32, place: usize) {
         let scratch = std::mem::take(&mut self.scratch);
         let window = self.streams.at(place).send_window;
@@ -116,9 +116,9 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Goes on with answers that waited for a window.
+    /// Continues with responses that waited for a window.
     pub(super) fn unblock(&mut self) {
-        // Each that waits gets one turn: what still does not fit stands behind the others.
+        // Each waiting stream gets one turn. If its rest still does not fit, it moves to the end.
         for _ in 0..self.sending.blocked.len() {
             let Some(id) = self.sending.blocked.pop_front() else { break };
             let Some(stream) = self.streams.find(id) else { continue };
@@ -133,10 +133,10 @@ impl<H: Host> Connection<H> {
     }
 }
 
-/// How far an answer has come.
+/// The progress of sending a response.
 enum SendProgress {
     Whole,
-    /// The stream's window, and how much of the body is sent, both in bytes.
+    /// The stream's window, and the sent part of the body, both in bytes.
     Blocked {
         window: i64,
         sent_bytes: usize,
@@ -156,7 +156,7 @@ impl SendWindows {
         out.extend_from_slice(block);
     }
 
-    /// Writes as much of a body as windows allow and returns how much that was, in bytes.
+    /// Writes as much of a body as windows allow, and returns the number of bytes.
     fn write_body(&mut self, out: &mut Vec<u8>, id: u32, body: &[u8], window: &mut i64) -> usize {
         let mut sent = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Frames in, frames out: what a peer may do, what it may not, and what it gets for it.
+//! Frames in, frames out: valid and invalid behaviour of a peer, and the reaction to each.
 
 mod framing;
 
@@ -47,7 +47,7 @@ fn settings_and_pings_are_acknowledged() {
     );
 }
 
-/// One request in every dress that frames have.
+/// One request in every variant of framing.
 fn dressed_up() -> Vec<u8> {
     let (a, b, c) = (post(&literal("x-a", "1")), literal("x-b", "2"), literal("x-c", "3"));
     let padded = [&[4][..], &[0x80, 0, 0, 0, 9], &a, &[0; 4]].concat();
@@ -217,7 +217,7 @@ fn streams_above_the_limit_are_refused_once_the_peer_knows_it() {
     assert_eq!(exchange(&mut connection, &open(0..5)), [], "not acknowledged yet");
     let frames = exchange(&mut connection, &[raw(kind::SETTINGS, flag::ACK, 0, &[]), open(5..6)].concat());
     assert_eq!(resets(&frames), [(11, ErrorCode::REFUSED_STREAM.0)]);
-    // What was on its way for the refused stream changes nothing, and three answers make room for one more.
+    // Frames in flight for the refused stream change nothing, and three responses make room for one more.
     let late = [raw(kind::DATA, flag::END_STREAM, 11, b"x"), raw(kind::RST_STREAM, 0, 11, &[0; 4])].concat();
     assert_eq!(exchange(&mut connection, &late), []);
     let ends: Vec<u8> = (0..3).flat_map(|id| raw(kind::DATA, flag::END_STREAM, id * 2 + 1, b"")).collect();
@@ -405,7 +405,7 @@ fn an_answer_that_waits_keeps_to_the_windows_that_came_meanwhile() {
     assert_eq!(answered(&exchange(&mut connection, &[widen(3, 6), widen(1, 2)].concat())), [3, 1]);
 }
 
-/// A request whose stream is widened by one before it is whole.
+/// A request with a stream window widened by one before the request is whole.
 fn widen_early(id: u32) -> Vec<u8> {
     let end = raw(kind::DATA, flag::END_STREAM, id, b"");
     [opening(id), raw(kind::WINDOW_UPDATE, 0, id, &[0, 0, 0, 1]), end].concat()

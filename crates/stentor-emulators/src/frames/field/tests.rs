@@ -63,7 +63,7 @@ fn build(path: &str, fields: &[(String, Vec<u8>, bool)]) -> Request<()> {
     request.body(()).unwrap()
 }
 
-/// Sends requests with the `h2` crate and returns what came out of the frames.
+/// Sends requests with the `h2` crate and returns the requests that the host received.
 async fn carry(requests: Vec<Request<()>>) -> Vec<Seen> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let host = Recorder::default();

@@ -1,13 +1,15 @@
+//! The check-in of programs, which assigns android ids.
+
 use stentor_wire::mcs::{McsCheckinReply, McsCheckinRequest};
 
 use super::reply::McsReply;
 use crate::gateway::Gateway;
 use crate::mcs::agent::McsAgent;
 
-/// What the settings of ours are called, of which there are none.
+/// The version of the server's settings, of which there are none.
 const SETTINGS_VERSION: &str = "1";
 
-/// Answers `POST /checkin`: a program without an android id, or with one that is not ours, is given one.
+/// Handles `POST /checkin`: assigns an android id to a program that has none, or none of this server.
 #[must_use]
 pub fn check_in(gateway: &Gateway, body: &[u8]) -> McsReply {
     let Ok(request) = McsCheckinRequest::read(body) else {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 /// Most fields of a form.
 const FIELDS_MAX_COUNT: usize = 64;
 
-/// The fields of a form; of two of one name the first counts.
+/// The fields of a form. Of repeated fields the first one counts.
 pub(super) struct McsForm(HashMap<String, String>);
 
 impl McsForm {
-    /// Reads a form; `None` where it has too many fields.
+    /// Parses a form; `None` if it has too many fields.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         let mut fields = HashMap::new();
         for (name, value) in form_urlencoded::parse(body) {
@@ -21,7 +21,7 @@ impl McsForm {
         Some(Self(fields))
     }
 
-    /// Returns a field that is there and not empty.
+    /// Returns a field that is present and not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }

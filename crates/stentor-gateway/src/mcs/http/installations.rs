@@ -1,3 +1,5 @@
+//! Firebase installations: tokens that prove with which key a program was installed.
+
 use std::time::Duration;
 
 use base64::Engine;
@@ -12,34 +14,34 @@ use super::signed::{sign, verify};
 use super::{McsRegistrar, app_of};
 use crate::gateway::Gateway;
 
-/// How long an installation's token holds, as Firebase has it.
+/// Lifetime of an installation's token, as in Firebase.
 const AUTH_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Longest id of an installation; Firebase's have 22 letters.
 const FID_MAX_BYTES: usize = 64;
-/// The prefix that web clients write before the token of their installation.
+/// The scheme with which web clients prefix the token of their installation.
 const AUTH_SCHEME: &str = "FIS ";
-/// Before an installation's name in the store, where programs have theirs.
+/// Prefix of an installation's name in the store, which also holds programs.
 const STORED_PREFIX: &str = "installation:";
 /// Letters of an id beside those of the alphabets of base64.
 const FID_EXTRA: &[u8] = b"+/=_-";
 
-/// An installation of a program, as its token says it: for which app, and with which of its keys. Nothing of it is kept, and nothing of
-/// it is believed longer than its key exists.
+/// An installation of a program, as described by its token: its app, and the key that it used. The server stores nothing of it, and accepts
+/// it only while its key exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McsInstallation {
     /// The app.
     pub app: AppId,
-    /// The key that it was made with.
+    /// The key with which it was created.
     pub key: KeyId,
-    /// The name that the program gave it; anybody may give the same.
+    /// The name chosen by the program; not unique.
     fid: String,
-    /// The name that we gave it.
+    /// The name assigned by the server.
     drawn: String,
 }
 
 impl McsInstallation {
-    /// Reads the token of an installation of an app, with or without the scheme that web clients write before it; `None` where it is
-    /// not ours, or holds no more.
+    /// Parses the token of an installation of an app, with or without the scheme of web clients. Returns `None` if it is invalid or
+    /// expired.
     #[must_use]
     pub fn read(gateway: &Gateway, token: &str, app: AppId) -> Option<Self> {
         let token = token.trim();
@@ -67,7 +69,7 @@ impl McsInstallation {
         json!({"token": token, "expiresIn": format!("{}s", AUTH_TTL.as_secs())})
     }
 
-    /// Returns under which name the store has what it has registered.
+    /// Returns the name under which the store keeps its registrations.
     pub(super) fn stored_name(&self) -> String {
         format!("{STORED_PREFIX}{}", self.drawn)
     }
@@ -79,7 +81,7 @@ struct McsInstallRequest {
     fid: String,
 }
 
-/// Answers `POST /v1/projects/{project}/installations`: `project` is an app's id, `key` the header `x-goog-api-key`.
+/// Handles `POST /v1/projects/{project}/installations`: `project` is an app's id, `key` the header `x-goog-api-key`.
 pub async fn install(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
@@ -110,8 +112,8 @@ pub async fn install(
     )
 }
 
-/// Answers `POST /v1/projects/{project}/installations/{fid}/authTokens:generate`: `authorization` is the header of that name, with
-/// the refresh token.
+/// Handles `POST /v1/projects/{project}/installations/{fid}/authTokens:generate`: `authorization` is the header of that name, with the
+/// refresh token.
 pub async fn renew_installation(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
@@ -126,7 +128,7 @@ pub async fn renew_installation(
     if app_of(project) != Some(own.app) {
         return McsReply::unauthenticated("the refresh token is of another app");
     }
-    // A key that is deleted takes with it what was made with it.
+    // Deleting a key revokes all installations created with it.
     match registrar.may_register(own.app, Some(own.key)).await {
         Ok(true) => McsReply::json(200, &own.auth_token(gateway)),
         Ok(false) => McsReply::unauthenticated("the key of this installation is gone: install again"),
@@ -134,14 +136,14 @@ pub async fn renew_installation(
     }
 }
 
-/// Returns the app of a path, and its key, if a program may register with it.
+/// Returns the app of a path and its key, if a program may register with it.
 pub(super) async fn allowed(
     registrar: &dyn McsRegistrar,
     project: &str,
     key: Option<&str>,
 ) -> Result<(AppId, KeyId), McsReply> {
     let app = app_of(project).ok_or_else(|| McsReply::error(404, "NOT_FOUND", "there is no such app"))?;
-    // This API has a place for a key, so that none is a wrong one.
+    // This API has a field for the key, so a missing key is an invalid one.
     match registrar.key_of(app, key.unwrap_or_default()).await {
         Ok(Some(key)) => Ok((app, key)),
         Ok(None) => Err(McsReply::unauthenticated("x-goog-api-key must be a registration key of the app")),
@@ -155,7 +157,7 @@ fn draw() -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Makes an id as Firebase does: 17 bytes that begin with 0111, 22 letters of them.
+/// Generates an id in Firebase's format: 22 letters from 17 bytes that begin with 0111.
 fn draw_fid() -> String {
     let mut bytes = [0_u8; 17];
     rand::rng().fill_bytes(&mut bytes);

@@ -1,3 +1,5 @@
+//! Registrations over GCM's `register3`.
+
 use stentor_core::ports::store::StoreError;
 
 use super::form::McsForm;
@@ -8,10 +10,10 @@ use crate::gateway::Gateway;
 use crate::mcs::agent::McsAgent;
 use crate::mcs::channel::McsChannelName;
 
-/// The field by which Firebase's SDK for Android proves that it is installed for an app.
+/// The form field in which Firebase's SDK for Android sends its installation's token for an app.
 const INSTALLATION_AUTH: &str = "X-Goog-Firebase-Installations-Auth";
 
-/// Answers `POST /c2dm/register3`: registers a program for a sender, or with `delete=true` ends that. `authorization` is the
+/// Handles `POST /c2dm/register3`: registers a program for a sender, or removes the registration with `delete=true`. `authorization` is the
 /// header of that name.
 ///
 /// A sender is an app's id in decimal, or the key of an application server.
@@ -25,7 +27,7 @@ pub async fn register(
         gateway.counts().note_refused_login();
         return McsReply::text(401, "Error=AUTHENTICATION_FAILED");
     };
-    // GCM refuses with 200 and a word, which its clients read.
+    // GCM refuses with status 200 and an error word, which its clients parse.
     let Some(form) = McsForm::read(body) else { return McsReply::text(200, "Error=INVALID_PARAMETERS") };
     let done = match form.get("delete") {
         Some("true" | "1") => unregister(gateway, agent, &form).await,
@@ -47,7 +49,7 @@ async fn enter(
     let (Some(category), Some(sender)) = (form.get("app"), form.get("sender")) else {
         return Ok(McsReply::text(200, "Error=INVALID_PARAMETERS"));
     };
-    // Instance ids repeat the sender here, which tells nothing apart.
+    // Instance ids repeat the sender here, which distinguishes nothing.
     let subtype = form.get("X-subtype").filter(|subtype| *subtype != sender);
     let name = McsChannelName {
         category: category.to_owned(),
@@ -66,7 +68,7 @@ async fn enter(
         }
         None => match registrar.app_of_server_key(sender).await? {
             Some(app) => app,
-            // Nobody's yet: the registration with an app, which follows, says whose it is.
+            // The key belongs to no app yet; the following registration with an app determines it.
             None => return Ok(provisional(gateway, agent, &name)),
         },
     };
@@ -95,7 +97,7 @@ async fn unregister(gateway: &Gateway, agent: McsAgent, form: &McsForm) -> Resul
                 && sender.is_none_or(|sender| app_of(sender).is_none_or(|app| app == channel.identity.app))
         })
         .await?;
-    // Of an instance id a token is deleted, of GCM a registration: each client looks for its own word.
+    // Instance id clients delete a token, GCM clients a registration: each expects its own word.
     let word = if form.get("scope").is_some() { "token" } else { "deleted" };
     Ok(McsReply::text(200, &format!("{word}={category}")))
 }

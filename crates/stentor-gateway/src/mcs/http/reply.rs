@@ -1,10 +1,12 @@
+//! Replies to HTTP requests of programs.
+
 use serde_json::{Value, json};
 use stentor_core::ports::store::StoreError;
 
-/// What a request is answered.
+/// The reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McsReply {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
     /// The `Content-Type`.
     pub content_type: &'static str,
@@ -25,7 +27,7 @@ impl McsReply {
         Self { status, content_type: "application/json; charset=utf-8", body: value.to_string().into_bytes() }
     }
 
-    /// Makes an error as Google's APIs have them (google.rpc.Status).
+    /// Creates an error in the format of Google's APIs (google.rpc.Status).
     pub(super) fn error(code: u16, status: &str, message: &str) -> Self {
         Self::json(code, &json!({"error": {"code": code, "message": message, "status": status}}))
     }

@@ -1,4 +1,4 @@
-//! Statements of ours that come back: signed with the gateway's key, so that none need be kept.
+//! Statements signed with the gateway's key and returned by clients, so that the server need not store them.
 
 use secrecy::ExposeSecret;
 
@@ -6,13 +6,13 @@ use crate::identity::GatewayKey;
 
 const SEPARATOR: char = '.';
 
-/// Signs a statement of one purpose; neither may contain what the other side could move between them.
+/// Signs a statement for one purpose. A colon separates the two, so a purpose must not contain one.
 pub(super) fn sign(key: &GatewayKey, purpose: &str, statement: &str) -> String {
     let signature = key.secret(&format!("mcs-{purpose}:{statement}"));
     format!("{statement}{SEPARATOR}{}", signature.expose_secret())
 }
 
-/// Returns the statement of a text that [`sign`] made for the same purpose.
+/// Returns the statement of a text created by [`sign`] for the same purpose.
 pub(super) fn verify<'a>(key: &GatewayKey, purpose: &str, text: &'a str) -> Option<&'a str> {
     let (statement, signature) = text.rsplit_once(SEPARATOR)?;
     key.fits(&format!("mcs-{purpose}:{statement}"), signature).then_some(statement)

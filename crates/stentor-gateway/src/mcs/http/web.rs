@@ -1,4 +1,4 @@
-//! Registrations of web clients: a token of GCM's, and keys for which messages are encrypted.
+//! Registrations of web clients: a GCM token, and keys for which messages are encrypted.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,15 +19,15 @@ use crate::mcs::channel::{McsChannelName, McsWebKeys};
 use crate::mcs::data_stanza::unbase64;
 use crate::mcs::sealed::seal;
 
-/// The header in which a web client has the token of its installation.
+/// The header with the token of a web client's installation.
 pub const INSTALLATION_HEADER: &str = "x-goog-firebase-installations-auth";
 /// Bytes of a public key on P-256, uncompressed.
 const P256DH_BYTES: usize = 65;
-/// Bytes of the secret between a client and who encrypts for it (RFC 8291).
+/// Bytes of the secret shared by a client and its senders (RFC 8291).
 const AUTH_BYTES: usize = 16;
 
-/// Makes the token of a registration whose app is not known yet: it says all of it, so that nothing is kept. `None` where a part of
-/// the registration could not be kept later either.
+/// Creates the token of a registration without a known app. The token contains the registration, so that nothing is stored. Returns `None`
+/// if a part of the registration could not be stored later.
 pub(super) fn provisional_token(gateway: &Gateway, agent: McsAgent, name: &McsChannelName) -> Option<String> {
     // Encoded, because a name may hold the separator.
     let statement = format!("{}.{}", agent.android_id(), URL_SAFE_NO_PAD.encode(name.text()?));
@@ -54,7 +54,7 @@ struct McsWebSubscription {
     auth: String,
 }
 
-/// Answers `POST /v1/projects/{project}/registrations` of FCM, and a `PATCH` of one: `project` is an app's id, `key` the header
+/// Handles `POST /v1/projects/{project}/registrations` of FCM, and a `PATCH` of one: `project` is an app's id, `key` the header
 /// `x-goog-api-key`, beside `x-goog-firebase-installations-auth`. The token is an ordinary token of the gateway.
 pub async fn register_web(
     gateway: &Gateway,
@@ -84,8 +84,8 @@ pub async fn register_web(
     }
 }
 
-/// Answers `DELETE /v1/projects/{project}/registrations/{token}`: only the installation that has made a registration ends it. The key is in
-/// every copy of the program, and the token is known to all who send to it.
+/// Handles `DELETE /v1/projects/{project}/registrations/{token}`. Only the installation that created a registration may end it, because the
+/// key is in every copy of the program, and all senders know the token.
 pub async fn unregister_web(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
@@ -121,7 +121,7 @@ pub async fn unregister_web(
     }
 }
 
-/// Answers `POST /fcm/connect/subscribe`, FCM's former registration of web clients: a form, without a key.
+/// Handles `POST /fcm/connect/subscribe`, FCM's former registration of web clients: a form, without a key.
 pub async fn subscribe(gateway: &Gateway, registrar: &dyn McsRegistrar, body: &[u8]) -> McsReply {
     let form = McsForm::read(body);
     let field = |name: &str| form.as_ref().and_then(|form| form.get(name));
@@ -148,7 +148,7 @@ async fn enter(
     web: &McsWebSubscription,
     installation: Option<&McsInstallation>,
 ) -> Result<String, McsReply> {
-    // The token is the last part, whatever server the endpoint names.
+    // The token is the last part of the path; the server in the endpoint is ignored.
     let token = web.endpoint.rsplit('/').next().unwrap_or_default();
     let Some((agent, name)) = read_provisional(gateway, token) else {
         return known(gateway, app, token).await;
@@ -165,7 +165,7 @@ async fn enter(
     }
 }
 
-/// Keeps which installation has made a registration; returns its token.
+/// Stores the installation that created a registration; returns the registration's token.
 async fn note_owner(gateway: &Gateway, own: &McsInstallation, token: String) -> Result<String, StoreError> {
     match gateway.holder(&token).await {
         Ok(DeviceIdentity { app, device }) => {
@@ -178,7 +178,7 @@ async fn note_owner(gateway: &Gateway, own: &McsInstallation, token: String) -> 
     }
 }
 
-/// Returns a token that is one of the app's already.
+/// Returns a token that already belongs to the app.
 async fn known(gateway: &Gateway, app: AppId, token: &str) -> Result<String, McsReply> {
     match gateway.holder(token).await {
         Ok(identity) if identity.app == app => Ok(token.to_owned()),
@@ -199,7 +199,7 @@ fn keys(web: &McsWebSubscription) -> Result<Option<McsWebKeys>, McsReply> {
     };
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let keys = McsWebKeys { p256dh: encode(&point), auth: encode(&auth) };
-    // A point that is not on the curve has the right form, and nothing could ever be sealed for it.
+    // A point off the curve has the right form, but no message could be sealed for it.
     match seal(&keys, b"") {
         Some(_) => Ok(Some(keys)),
         None => Err(McsReply::invalid("p256dh is no point of the curve P-256")),

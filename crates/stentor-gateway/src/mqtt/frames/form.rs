@@ -1,6 +1,6 @@
 //! Rules of the standard that the library leaves to its user: flags, texts, names of topics, filters.
 //!
-//! Every text of a packet comes through [`text`], also where we have no use for it.
+//! Every text of a packet is checked by [`text`], even if it is not used.
 
 use mqtt_protocol_core::mqtt::connection::RawPacket;
 use mqtt_protocol_core::mqtt::packet::Property;
@@ -15,7 +15,7 @@ const CONNECT_HAS_WILL: u8 = 0x04;
 const CONNECT_WILL_QOS: u8 = 0x18;
 /// The QoS and the retain flag of a will.
 const CONNECT_OF_WILL: u8 = 0x38;
-/// Whether there is a password.
+/// Set if there is a password.
 pub(super) const CONNECT_HAS_PASSWORD: u8 = 0x40;
 const CONNECT_HAS_NAME: u8 = 0x80;
 const PUBLISH_QOS: u8 = 0x06;
@@ -36,23 +36,23 @@ pub(super) fn connect_flags(packet: &RawPacket, version: MqttVersion) -> Formed<
     demand(version == MqttVersion::V5 || !is_nameless(flags))
 }
 
-/// Returns whether there is a password without a user name, which MQTT 5 allows and 3.1.1 does not.
+/// Returns true if there is a password without a user name, which MQTT 5 allows and 3.1.1 does not.
 pub(super) const fn is_nameless(flags: u8) -> bool {
     flags & (CONNECT_HAS_NAME | CONNECT_HAS_PASSWORD) == CONNECT_HAS_PASSWORD
 }
 
-/// Checks the flags of a PUBLISH: there is no QoS 3, and nothing is repeated with QoS 0 (3.3.1 of both versions).
+/// Checks the flags of a PUBLISH: QoS 3 does not exist, and QoS 0 is never repeated (3.3.1 of both versions).
 pub(super) fn publish_flags(flags: u8) -> Formed<()> {
     demand(flags & PUBLISH_QOS != PUBLISH_QOS)?;
     demand(flags & PUBLISH_QOS != 0 || flags & PUBLISH_DUP == 0)
 }
 
-/// Returns a text that has no U+0000, which no text of MQTT may have (1.5.3 of 3.1.1, 1.5.4 of MQTT 5).
+/// Returns a text; fails if it contains U+0000, which no text of MQTT may have (1.5.3 of 3.1.1, 1.5.4 of MQTT 5).
 pub(super) fn text(text: &str) -> Formed<&str> {
     demand(!text.contains('\0')).map(|()| text)
 }
 
-/// Returns a filter whose wildcards are where they may be (4.7.1 and 4.7.3 of both versions).
+/// Returns a filter; fails if it is empty or its wildcards are misplaced (4.7.1 and 4.7.3 of both versions).
 pub(super) fn filter(filter: &str) -> Formed<&str> {
     let levels = text(filter)?.split('/').count();
     let is_level = |(place, level): (usize, &str)| match level {
@@ -63,7 +63,7 @@ pub(super) fn filter(filter: &str) -> Formed<&str> {
     demand(!filter.is_empty() && filter.split('/').enumerate().all(is_level)).map(|()| filter)
 }
 
-/// Checks the texts of properties, and the rules that are about a single packet's.
+/// Checks the texts of properties, and the rules for single properties.
 pub(super) fn properties(properties: &[Property]) -> Formed<()> {
     for property in properties {
         if let Some((key, value)) = property.as_key_value() {
@@ -81,7 +81,7 @@ pub(super) fn properties(properties: &[Property]) -> Formed<()> {
     Ok(())
 }
 
-/// Refuses properties that a client may not send in this packet although a server may, or not without others.
+/// Fails if a property is present that a client may not send in this packet, or not in this combination.
 pub(super) fn has_none(properties: &[Property], is_refused: impl Fn(&Property) -> bool) -> Formed<()> {
     if properties.iter().any(is_refused) { Err(MqttError::ProtocolError) } else { Ok(()) }
 }

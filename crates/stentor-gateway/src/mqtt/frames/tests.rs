@@ -1,4 +1,4 @@
-//! Bytes as the standards write them.
+//! Packets in the bytes of the standards.
 
 use proptest::prelude::*;
 

@@ -16,7 +16,7 @@ use super::{
 
 type ReadV3 = Result<MqttRequest, MqttError>;
 
-/// Reads a packet whole.
+/// Parses a complete packet.
 pub(super) fn read(packet: &RawPacket) -> Result<ReadV3, MqttFault> {
     Ok(match packet.packet_type() {
         CONNECT => packet.parse_exact(Connect::parse).and_then(|packet| connect(&packet)),
@@ -38,12 +38,12 @@ fn empty(packet: &RawPacket, request: MqttRequest) -> ReadV3 {
 }
 
 fn connect(packet: &Connect) -> ReadV3 {
-    // A password may be any bytes (3.1.3.5); a secret is text, so that others fit no device.
+    // A password may be any bytes (3.1.3.5). Secrets are text, so a lossy conversion matches no device.
     let secret = packet.password().map(|secret| String::from_utf8_lossy(secret).into_owned().into());
     Ok(MqttRequest::Connect(Box::new(MqttConnect {
         version: MqttVersion::V3,
         client_id: form::text(packet.client_id())?.to_owned(),
-        // One flag says both: a clean session begins anew and ends with its connection (3.1.2.4).
+        // One flag means both: a clean session starts empty and ends with its connection (3.1.2.4).
         is_clean: packet.clean_session(),
         session_expiry_seconds: if packet.clean_session() { 0 } else { NEVER_SECONDS },
         keep_alive_seconds: packet.keep_alive(),
@@ -61,7 +61,7 @@ fn will(packet: &Connect) -> Result<Option<MqttWill>, MqttError> {
     let publish = MqttPublish {
         topic: form::text(topic)?.to_owned(),
         payload: payload.to_vec(),
-        // Not read: 3.1.1 has no way to tell a maximum, and the will is kept in any case.
+        // Not read: 3.1.1 has no way to announce a maximum, and the will is stored in any case.
         qos: 0,
         packet_id: 0,
         expiry_seconds: None,

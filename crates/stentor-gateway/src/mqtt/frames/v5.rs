@@ -18,10 +18,10 @@ use super::{
 
 type ReadV5 = Result<MqttRequest, MqttError>;
 
-/// The user property by which a device names its message.
+/// The user property with the device's id of its message.
 const KEY_PROPERTY: &str = "message_id";
 
-/// Reads a packet whole.
+/// Parses a complete packet.
 pub(super) fn read(packet: &RawPacket) -> Result<ReadV5, MqttFault> {
     Ok(match packet.packet_type() {
         CONNECT => read_connect(packet),
@@ -50,8 +50,8 @@ fn read_connect(packet: &RawPacket) -> ReadV5 {
     }
 }
 
-/// Reads a CONNECT with a password and no user name, which the library refuses (3.1.2.9 of MQTT 5): without the password, which is
-/// the last field. Nobody is let in so, and is told it as whoever has neither.
+/// Parses a CONNECT with a password and no user name, which the library rejects (3.1.2.9 of MQTT 5). The password, which is the last field,
+/// is dropped. Such a login is rejected later, like one without both.
 fn read_nameless(mut data: Vec<u8>) -> ReadV5 {
     if let Some(flags) = data.get_mut(CONNECT_FLAGS_AT_BYTE) {
         *flags &= !form::CONNECT_HAS_PASSWORD;
@@ -71,7 +71,7 @@ fn connect(packet: &Connect) -> ReadV5 {
     let has_method = packet.props().iter().any(|one| matches!(one, Property::AuthenticationMethod(_)));
     // 3.1.2.11.10 of MQTT 5.
     form::has_none(packet.props(), |one| !has_method && matches!(one, Property::AuthenticationData(_)))?;
-    // A password may be any bytes (3.1.3.6); a secret is text, so that others fit no device.
+    // A password may be any bytes (3.1.3.6). Secrets are text, so a lossy conversion matches no device.
     let secret = packet.password().map(|secret| String::from_utf8_lossy(secret).into_owned().into());
     let mut connect = MqttConnect {
         version: MqttVersion::V5,
@@ -131,21 +131,21 @@ fn publish(packet: &RawPacket) -> Result<ReadV5, MqttFault> {
 }
 
 fn check_publish(packet: &Publish, sent_bytes: usize) -> Result<(), MqttError> {
-    // The length of the properties is there also where there are none (3.3.2.3.1).
+    // The length of the properties is present even if there are none (3.3.2.3.1).
     let head_bytes = 2 + packet.topic_name().len() + packet.packet_id().map_or(0, |_| 2);
     if sent_bytes <= head_bytes {
         return Err(MqttError::MalformedPacket);
     }
     form::text(packet.topic_name())?;
     form::properties(packet.props())?;
-    // Only a server says by which subscription a message comes (3.3.4-6 of MQTT 5).
+    // Only a server sends subscription identifiers in a PUBLISH (3.3.4-6 of MQTT 5).
     form::has_none(packet.props(), |one| matches!(one, Property::SubscriptionIdentifier(_)))?;
-    // A topic without a letter could only be an alias (3.3.2.1).
+    // An empty topic requires an alias (3.3.2.1).
     let is_named = !packet.topic_name().is_empty() || packet.props().iter().any(is_alias);
     if is_named { Ok(()) } else { Err(MqttError::ProtocolError) }
 }
 
-/// Returns whether it is an alias of a topic; we allow none.
+/// Returns true for a topic alias; this server allows none.
 const fn is_alias(property: &Property) -> bool {
     matches!(property, Property::TopicAlias(_))
 }
@@ -162,7 +162,7 @@ fn with_properties(
         match property {
             Property::MessageExpiryInterval(seconds) => expiry_seconds = Some(seconds.val()),
             Property::UserProperty(pair) if pair.key() == KEY_PROPERTY => named = Some(pair.val().to_owned()),
-            // Any bytes become letters that a key may have.
+            // Encoded, because a key allows only certain letters.
             Property::CorrelationData(data) => correlated = Some(URL_SAFE_NO_PAD.encode(data.val())),
             _ => {}
         }
@@ -187,7 +187,7 @@ fn subscribe(packet: &Subscribe) -> Result<MqttRequest, MqttFault> {
 fn filter(entry: &SubEntry) -> Result<(String, MqttFilterOptions), MqttError> {
     let options = entry.sub_opts();
     let filter = form::filter(entry.topic_filter())?;
-    // Nobody shares a subscription with itself (3.8.3-4 of MQTT 5).
+    // A shared subscription cannot exclude its own messages (3.8.3-4 of MQTT 5).
     if options.nl() && filter.starts_with("$share/") {
         return Err(MqttError::ProtocolError);
     }

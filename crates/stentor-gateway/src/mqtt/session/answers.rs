@@ -1,4 +1,4 @@
-//! What a device asks for.
+//! Processing of a device's requests.
 
 use mqtt_protocol_core::mqtt::result_code::{
     DisconnectReasonCode, PubackReasonCode, SubackReasonCode, UnsubackReasonCode,
@@ -18,17 +18,17 @@ use super::MqttSession;
 use crate::upstream::UpstreamError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
-    /// Answers one request; what is to be written is gathered.
+    /// Processes one request and gathers its reply.
     pub(super) async fn answer(&mut self, request: MqttRequest) -> Result<(), MqttEnd> {
         match request {
             MqttRequest::Connect(_) => return Err(MqttFault::protocol("a CONNECT comes once").into()),
             MqttRequest::Publish(publish) => self.keep(publish.checked()?).await?,
-            // These are taken before, many at once.
+            // Acknowledgements were taken before, many at once.
             MqttRequest::Puback(_) => {}
             MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await?,
             MqttRequest::Unsubscribe { packet_id, filters } => self.unsubscribe(packet_id, filters).await,
             MqttRequest::Ping => self.link.writer.pong(),
-            // A session that was to end with its connection is not prolonged at the end (3.14.2.2.2 of MQTT 5).
+            // A session that ends with its connection cannot be prolonged at the end (3.14.2.2.2 of MQTT 5).
             MqttRequest::Disconnect { session_expiry_seconds: Some(1..), .. } if !self.is_kept() => {
                 let text = "a session that ends with its connection cannot be prolonged at its end";
                 return Err(MqttFault::protocol(text).into());
@@ -40,7 +40,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Ok(())
     }
 
-    /// Keeps a message of the device; it is acknowledged when it is on disk.
+    /// Stores a message of the device, and acknowledges it once it is on disk.
     async fn keep(&mut self, publish: MqttPublish) -> Result<(), MqttEnd> {
         let Some(draft) = draft_of(&publish) else {
             let fault =
@@ -68,14 +68,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
                 let fault = (publish.qos > 0).then_some(fault);
                 self.refuse(&publish, PubackReasonCode::QuotaExceeded, fault)
             }
-            // Not acknowledged, so that it comes again.
+            // Not acknowledged, so that the device sends it again.
             Err(UpstreamError::Store(_)) => {
                 Err(MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable").into())
             }
         }
     }
 
-    /// Refuses a message: by its acknowledgement where that can say it, else with the connection, or not at all without a fault.
+    /// Rejects a message: by its acknowledgement if the version supports it, otherwise by ending the connection, or silently if there is no
+    /// fault.
     fn refuse(
         &mut self,
         publish: &MqttPublish,
@@ -120,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             Ok(meant) => meant,
             Err(code) => return code,
         };
-        // Before the store is asked: a filter that is refused subscribes to nothing.
+        // Before the store is changed: a rejected filter must not subscribe.
         if !self.subscriptions.has_room(filter, self.filters_max_count.into()) {
             return SubackReasonCode::QuotaExceeded;
         }
@@ -138,9 +139,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             WantedLastStates::WhenNew if !was_there => wanted.add(filter, meant),
             WantedLastStates::WhenNew | WantedLastStates::Never => {}
         }
-        // What is granted may be less than what is asked for (3.8.4 of both versions).
+        // The granted QoS may be lower than the requested one (3.8.4 of both versions).
         let given = GivenAs { is_at_least_once: options.qos > 0, is_as_published: options.is_as_published };
-        // Only once the store has it: what is granted must outlive this connection.
+        // Only after the store has it, because a granted subscription must outlive this connection.
         self.subscriptions.add(filter, given);
         if options.qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
     }
@@ -173,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         match retained_of(&self.gateway, self.session.identity().app, topic).await {
             Ok(Some(message)) => {
                 let now = self.gateway.clock().now();
-                // A last state that cannot be sealed is left out, as one is that cannot be looked up.
+                // A last state that cannot be sealed is skipped, as one is that cannot be looked up.
                 if let Ok(delivery) = delivery_of(&message, now, self.keys.as_deref()) {
                     self.write_unnumbered(&delivery, true);
                 }
@@ -204,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
                 Err(_) => return UnsubackReasonCode::ImplementationSpecificError,
             }
         }
-        // Only once the store has let go of it: the device is told, and does not ask again.
+        // Only after the store has removed it: the device gets a success, and does not repeat its request.
         was_there |= self.subscriptions.remove(filter);
         if was_there { UnsubackReasonCode::Success } else { UnsubackReasonCode::NoSubscriptionExisted }
     }

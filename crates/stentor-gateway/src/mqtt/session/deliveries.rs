@@ -1,4 +1,4 @@
-//! What a device is given.
+//! Deliveries to a device.
 
 use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 use stentor_core::id::MessageId;
@@ -14,7 +14,7 @@ use super::MqttSession;
 use crate::delivery::PendingMessage;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
-    /// Writes messages, and confirms those of QoS 0 when they are written.
+    /// Writes messages; those of QoS 0 are confirmed once they are written.
     pub(super) async fn give(&mut self, messages: Vec<PendingMessage>) -> Result<(), MqttEnd> {
         let mut unacknowledged = Vec::new();
         for one in &messages {
@@ -34,10 +34,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let id = one.message.id;
         let given = self.subscriptions.given_as(&topic_of(&one.message));
         let packet_id = given.is_at_least_once.then(|| self.new_packet_id());
-        // To a subscription that was there before, a last state is a message like others, unless it wants to know (3.3.1.3).
+        // For an existing subscription, a last state is an ordinary message, unless the subscription wants the flag as published (3.3.1.3).
         let is_retained = given.is_as_published && one.message.spec.retained_topic().is_some();
         if !self.write_message(one, packet_id, is_retained)? {
-            // It would never fit: the device has said so (3.1.2.11.4 of MQTT 5).
+            // It would never fit the size limit announced by the device (3.1.2.11.4 of MQTT 5).
             self.session.give_up(&[id], Reason::PayloadTooLarge);
             return Ok(());
         }
@@ -48,8 +48,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Ok(())
     }
 
-    /// Gathers a message for the device; false when it is larger than the device takes. What is sealed is this device's alone, what
-    /// is not is the same for many.
+    /// Gathers a message for the device; returns false if it exceeds the device's limit. A sealed message is encoded for this device alone,
+    /// any other is shared by many.
     fn write_message(
         &mut self,
         one: &PendingMessage,
@@ -68,9 +68,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Ok(encoded.is_some_and(|encoded| writer.publish(&encoded, packet_id, is_retained)))
     }
 
-    /// Writes what was gathered. What nothing will acknowledge counts as received from then on.
+    /// Writes the output, and confirms the messages that need no acknowledgement.
     async fn hand_over(&mut self, unacknowledged: &mut Vec<MessageId>) -> Result<(), MqttEnd> {
-        // Written before it is confirmed: what is confirmed is never given again.
+        // Written before it is confirmed, because a confirmed message is never delivered again.
         self.link.flush().await?;
         if !unacknowledged.is_empty() {
             self.session.confirm(unacknowledged);
@@ -79,13 +79,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         Ok(())
     }
 
-    /// Writes to the device that messages were deleted.
+    /// Writes the notice that messages were deleted.
     pub(super) async fn write_deletion(&mut self, count: usize) -> Result<(), MqttEnd> {
         self.write_unnumbered(&deletion_of(count), false);
         self.link.flush().await
     }
 
-    /// Writes what has no place in the ledger, with QoS 0; what does not fit is left out.
+    /// Writes a delivery that is not in the ledger, with QoS 0; one that does not fit is dropped.
     pub(super) fn write_unnumbered(&mut self, delivery: &MqttDelivery, is_retained: bool) {
         let encoded = EncodedDelivery::encode(self.link.writer.version(), delivery, false);
         if let Some(encoded) = encoded {
@@ -93,20 +93,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         }
     }
 
-    /// Returns which delivery the device has got, if it was given one with this number. With any reason code: it may not be sent
-    /// again (4.3.2 of MQTT 5).
+    /// Returns the message delivered with this packet identifier. Any reason code counts: the message may not be sent again (4.3.2 of MQTT
+    /// 5).
     pub(super) fn acknowledged(&mut self, packet_id: u16) -> Option<MessageId> {
         let place = self.flight.iter().position(|(known, _)| *known == packet_id)?;
         let (_, message) = self.flight.swap_remove(place);
         if self.flight.is_empty() {
-            // A connection that waits holds no memory for it.
+            // A waiting connection holds no memory for it.
             self.flight = Vec::new();
         }
         Some(message)
     }
 
     fn new_packet_id(&mut self) -> u16 {
-        // No more are taken than the window has places, so that one is free.
+        // The window limits their number, so one is always free.
         loop {
             self.last_packet_id = self.last_packet_id.checked_add(1).unwrap_or(1);
             if !self.flight.iter().any(|(known, _)| *known == self.last_packet_id) {
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     }
 }
 
-/// Ends a connection rather than to give anything in clear: it waits, and comes later.
+/// Ends the connection, because the message must not be sent in clear; it is delivered later.
 fn unsealed() -> MqttEnd {
     MqttFault::new(DisconnectReasonCode::ServerBusy, "a message could not be sealed").into()
 }

@@ -1,4 +1,4 @@
-//! What is written, byte by byte as the standards have it.
+//! The output, byte by byte as in the standards.
 
 use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 

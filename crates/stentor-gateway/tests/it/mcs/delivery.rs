@@ -206,7 +206,7 @@ async fn a_device_that_reads_nothing_is_cut_off_and_loses_nothing() {
         tokio::task::yield_now().await;
     }
     end(&mut stuck).await;
-    // One that reads and writes at once is not stuck, however little the way between holds.
+    // A client that reads and writes at the same time is not stuck, even over a tiny buffer.
     program.limits.write_timeout = std::time::Duration::from_secs(10);
     let mut client = program.connect().await;
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! Unmodified clients of GCM and FCM, which get what is sent to the token that they were given.
+//! Unmodified clients of GCM and FCM, which receive messages sent to their token.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Listening {
         self.room.send(to(&[self.device])).await
     }
 
-    /// Demands that a message arrives as it was sent.
+    /// Checks that a message arrives as it was sent.
     async fn gets(&mut self, sent: MessageId) {
         let got = step(&mut self.lines, "message").await;
         let id = sent.to_string();
@@ -53,7 +53,7 @@ impl Listening {
         assert_eq!(got[1], id);
     }
 
-    /// Waits until the ledger says that a message was delivered.
+    /// Waits until the ledger has a message as delivered.
     async fn is_delivered(&self, sent: MessageId) {
         let delivered = async {
             while self.room.delivered(sent).await < 1 {
@@ -88,7 +88,7 @@ fn firebase_messaging_for_python_gets_and_acknowledges_what_is_sent_to_its_token
     });
 }
 
-/// This client acknowledges only when it comes again.
+/// This client acknowledges only at its next connection.
 #[test]
 fn push_receiver_for_node_gets_what_is_sent_and_confirms_it_at_its_return() {
     let name = "mcs::foreign::push_receiver_for_node_gets_what_is_sent_and_confirms_it_at_its_return";

@@ -84,7 +84,7 @@ async fn a_silent_device_is_asked_whether_it_is_there_and_then_cut_off() {
         ..program.limits
     };
     let mut client = program.connect().await;
-    // Its heartbeats are answered while the test waits: this ends when somebody else takes its place, and not before.
+    // Its heartbeats are answered while the test waits. The task ends only when another connection takes its place.
     let waits = tokio::spawn(async move { end(&mut client).await });
     for _ in 0..5 {
         let mut other = Program { android_id: program.android_id, ..Program::check_in(&room.gateway) };
@@ -128,7 +128,7 @@ async fn a_program_without_a_registration_has_no_place_to_keep_and_ends_soon() {
             here.read_to_end(&mut Vec::new()).await.expect("ended");
             serving.await.expect("served");
         } else {
-            // At once, and not with the first thing that the device says.
+            // At once, and not with the first stanza of the device.
             tokio::time::timeout(Duration::from_secs(10), admitted.cancelled()).await.expect("admitted");
             let mut client = program.connect().await;
             heard(&mut client).await;

@@ -1,13 +1,13 @@
-//! A network of its own in which the names that a client has built in lead to this machine, so that it needs no change.
+//! A separate network in which the host names built into a client lead to this machine, so that the client needs no change.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Set inside; holds the file that is written when the story has come to its end.
+/// Set inside the network; the path of the file that is written at the end of the story.
 const INSIDE: &str = "STENTOR_GATEWAY_INSIDE";
-/// The names that clients of GCM and FCM have built in.
+/// The host names built into clients of GCM and FCM.
 pub(super) const NAMES: &[&str] = &[
     "localhost",
     "android.clients.google.com",
@@ -32,7 +32,7 @@ impl ForeignClient {
         }
     }
 
-    /// Returns where `tests/judges/install` puts it.
+    /// Returns its directory, as created by `tests/judges/install`.
     fn home(self) -> PathBuf {
         Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(self.names().0)
     }
@@ -72,7 +72,7 @@ impl ForeignClient {
     }
 }
 
-/// Runs `story` in such a network: the test `name` starts itself once more there. Without what it takes the test reports a skip, or
+/// Runs `story` in such a network, in which the test `name` starts itself again. If a requirement is missing, the test reports a skip, or
 /// fails when `STENTOR_TEST_REQUIRE` lists `judges`.
 pub(super) fn judged(name: &str, client: ForeignClient, story: impl AsyncFn()) {
     if let Some(marker) = std::env::var_os(INSIDE) {

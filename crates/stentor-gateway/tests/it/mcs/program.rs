@@ -1,4 +1,4 @@
-//! A program with its registrations, as a client of GCM and FCM is one.
+//! A program with its registrations, like a client of GCM and FCM.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const KEY: &str = "a registration key";
 const KEY_ID: KeyId = KeyId::from_raw(1);
 
-/// Lets in whoever has the key; without one whoever wants to, as GCM does, but for apps that end with an odd number.
+/// Accepts registrations with the key. Without a key, as in GCM, it accepts only those of apps with odd numbers.
 pub(super) struct OneKey;
 
 #[async_trait]
@@ -36,7 +36,7 @@ pub(super) struct Program {
     pub(super) android_id: u64,
     pub(super) security_token: u64,
     pub(super) limits: McsLimits,
-    /// How much a connection holds that was not read.
+    /// Capacity of a connection for unread bytes.
     pub(super) pipe_bytes: usize,
     pub(super) stopping: CancellationToken,
 }
@@ -81,7 +81,7 @@ impl Program {
         }
     }
 
-    /// Opens a connection that is served.
+    /// Opens a connection to a running server.
     pub(super) fn wire(&self) -> DuplexStream {
         let (here, there) = tokio::io::duplex(self.pipe_bytes);
         tokio::spawn(mcs::serve(
@@ -115,7 +115,7 @@ pub(super) fn json_of(reply: &McsReply) -> Value {
     serde_json::from_slice(&reply.body).unwrap_or(json!(null))
 }
 
-/// Waits for an event, as long as a test may take.
+/// Waits for an event, within a test's time limit.
 pub(super) async fn event(client: &mut McsClient<DuplexStream>) -> McsClientEvent {
     let event = tokio::time::timeout(Duration::from_secs(10), client.next());
     event.await.expect("something comes").expect("the connection lives")
@@ -141,7 +141,7 @@ pub(super) async fn end(client: &mut McsClient<DuplexStream>) -> String {
     }
 }
 
-/// Makes sure that all that was said before is heard.
+/// Waits until all earlier stanzas are processed.
 pub(super) async fn heard(client: &mut McsClient<DuplexStream>) {
     client.ping().await.expect("asked");
     assert_eq!(event(client).await, McsClientEvent::Alive);

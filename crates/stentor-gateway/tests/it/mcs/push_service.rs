@@ -1,4 +1,4 @@
-//! The hosts that clients of GCM and FCM ask: HTTP at port 443 and MCS at 5228, both over TLS.
+//! The hosts contacted by clients of GCM and FCM: HTTP at port 443 and MCS at 5228, both over TLS.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::namespace::NAMES;
 use super::program::OneKey;
 
-/// What is served to one client.
+/// The servers for one client.
 pub(super) struct PushService {
     pub(super) authority: PathBuf,
     breaks: CancellationToken,
@@ -38,7 +38,7 @@ impl PushService {
         Self { authority, breaks, _folder: folder }
     }
 
-    /// Ends the first connection of MCS.
+    /// Ends the first MCS connection.
     pub(super) fn end_first(&self) {
         self.breaks.cancel();
     }
@@ -102,7 +102,7 @@ async fn answer(listener: TcpListener, acceptor: TlsAcceptor, gateway: Gateway) 
     }
 }
 
-/// As much of HTTP as these clients speak.
+/// The part of HTTP that these clients use.
 #[derive(Default)]
 struct WebRequest {
     path: String,

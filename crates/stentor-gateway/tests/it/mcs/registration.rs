@@ -11,7 +11,7 @@ use stentor_storage::conformance::scene::Scene;
 use super::program::{KEY, OneKey, Program, heard, json_of, message, token_of, value};
 use crate::room::{Room, to};
 
-/// Has no keys any more.
+/// A registrar without keys.
 struct NoKey;
 
 #[async_trait]
@@ -25,7 +25,7 @@ impl McsRegistrar for NoKey {
     }
 }
 
-/// A key of an application server, as clients of FCM send Google's.
+/// An application server's key, as clients of FCM send Google's.
 const SERVER_KEY: &str =
     "BDOU99-h67HcA6JeFXHbSNMu7e2yNNu3RzoMj8TM4W88jITfq7ZmPvIM1Iv-4_l2LxQcYwhqby2xGpWwzjfAnG4";
 
@@ -134,7 +134,7 @@ async fn a_web_client_registers_with_nobody_first_and_then_with_an_app() {
     let unregister = async |token: &str, installation: Option<&str>| {
         mcs::unregister_web(&room.gateway, &OneKey, &project, (Some(KEY), installation), token).await.status
     };
-    // The same key and the same name of an installation, as everybody may have them, are another installation.
+    // The same key and the same installation id, which anyone may have, are another installation.
     let (_, other) = install(&room, room.app, KEY).await;
     let other = other["authToken"]["token"].as_str().expect("a token");
     assert_eq!(unregister(&token, None).await, 401);
@@ -183,7 +183,7 @@ async fn a_registration_that_finds_no_room_leaves_no_device_behind() {
     let token = program.register(room.app, "one").await;
     let device = room.gateway.holder(&token).await.expect("a device").device;
     let agent = format!("android-{:x}", program.android_id);
-    // Names that are no registrations of this protocol, but take the places of some.
+    // Names that are no registrations of this protocol, but count towards the limit.
     for number in 1..CHANNELS_PER_AGENT_MAX_COUNT {
         let channel = Channel { name: format!("{number}"), app: room.app, device };
         room.store.put_channel(&agent, &channel).await.expect("put");

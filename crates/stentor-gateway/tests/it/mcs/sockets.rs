@@ -1,4 +1,4 @@
-//! Devices over real sockets: lines that go dead without a word, and devices that never read.
+//! Devices over real sockets: lines that go dead silently, and devices that never read.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::program::{Program, persistent};
 use crate::room::{Room, to};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a socket holds in these tests, about: the system may double it.
+/// Approximate size of a socket's buffer in these tests; the system may double it.
 const SOCKET_BYTES: u32 = 8 << 10;
 const ANY_PORT: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0));
 
-/// Serves whoever connects.
+/// Serves every connection.
 fn serve(program: &Program) -> SocketAddr {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_send_buffer_size(SOCKET_BYTES).expect("set");
@@ -36,7 +36,7 @@ fn serve(program: &Program) -> SocketAddr {
     address
 }
 
-/// A line between a device and the server that can go dead: both sockets stay open, and nothing is carried any more.
+/// A line between a device and the server that can go dead: both sockets stay open, and no bytes pass any more.
 struct Line {
     address: SocketAddr,
     dead: CancellationToken,
@@ -102,7 +102,7 @@ async fn a_device_whose_line_goes_dead_is_cut_off_and_gets_later_what_was_writte
     let line = Line::to(server).await;
     let mut lost = connected(&program, line.address).await;
     lost.ping().await.expect("asked");
-    // It answers every heartbeat as long as one comes.
+    // The device answers every heartbeat that reaches it.
     let lost = tokio::spawn(async move { while lost.next().await.is_ok() {} });
     while !room.gateway.is_connected(device) {
         tokio::task::yield_now().await;

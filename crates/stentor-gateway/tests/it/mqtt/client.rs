@@ -1,4 +1,4 @@
-//! The device's side, written from the standard: no code of ours and none of the library's.
+//! An MQTT client written from the standard, without code of the server or of its library.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) const UNSUBACK: u8 = 0xB0;
 pub(crate) const PINGRESP: u8 = 0xD0;
 pub(crate) const DISCONNECT: u8 = 0xE0;
 
-/// What a CONNECT says.
+/// The contents of a CONNECT.
 #[derive(Clone)]
 pub(crate) struct Hello {
     pub(crate) version: u8,
@@ -28,7 +28,7 @@ pub(crate) struct Hello {
     pub(crate) token: Option<String>,
     pub(crate) secret: Option<String>,
     pub(crate) will: Option<(&'static str, &'static [u8])>,
-    /// Of MQTT 5, encoded.
+    /// Encoded properties of MQTT 5.
     pub(crate) properties: Vec<u8>,
 }
 
@@ -46,12 +46,12 @@ impl Hello {
         }
     }
 
-    /// Asks for a session that goes on, with MQTT 5 for an hour.
+    /// Requests a persistent session, with MQTT 5 for an hour.
     pub(crate) fn kept(self) -> Self {
         self.kept_for(3_600)
     }
 
-    /// Asks for a session that goes on, with MQTT 5 for so long.
+    /// Requests a persistent session, with MQTT 5 for `seconds`.
     pub(crate) fn kept_for(mut self, seconds: u32) -> Self {
         self.is_clean = false;
         if self.version == 5 {
@@ -91,7 +91,7 @@ pub(crate) fn packet(first: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Writes bytes behind their length in seven bits a byte.
+/// Prefixes bytes with their length, in seven bits a byte.
 pub(crate) fn with_length(body: &[u8]) -> Vec<u8> {
     let (mut bytes, mut left) = (Vec::new(), body.len());
     loop {
@@ -111,18 +111,18 @@ pub(crate) fn counted(bytes: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), bytes].concat()
 }
 
-/// Writes a text behind its length.
+/// Prefixes a text with its length.
 pub(crate) fn text(text: &str) -> Vec<u8> {
     counted(text.as_bytes())
 }
 
-/// A PUBLISH that came.
+/// A received PUBLISH.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) topic: String,
     pub(crate) packet_id: Option<u16>,
     pub(crate) is_retained: bool,
-    /// Of MQTT 5, encoded.
+    /// Encoded properties of MQTT 5.
     pub(crate) properties: Vec<u8>,
     pub(crate) payload: Vec<u8>,
 }
@@ -144,7 +144,7 @@ pub(crate) struct MqttClient {
 }
 
 impl MqttClient {
-    /// Connects without a word.
+    /// Opens a connection without sending anything.
     pub(crate) fn open(room: &Room, version: u8, limits: MqttLimits) -> Self {
         let (stream, other) = tokio::io::duplex(64 * 1_024);
         let stopping = CancellationToken::new();
@@ -158,7 +158,7 @@ impl MqttClient {
         Self { stream, version, stopping, server }
     }
 
-    /// Connects and says hello; returns the CONNACK's body too.
+    /// Opens a connection and sends a CONNECT; also returns the CONNACK's body.
     pub(crate) async fn hello(room: &Room, hello: &Hello) -> (Self, Vec<u8>) {
         let mut client = Self::open(room, hello.version, MqttLimits::default());
         client.say(&hello.bytes()).await;
@@ -166,7 +166,7 @@ impl MqttClient {
         (client, body)
     }
 
-    /// Connects a new device of the room that is let in.
+    /// Connects a new device of the room, with a successful login.
     pub(crate) async fn device(room: &Room, version: u8) -> (DeviceIdentity, DeviceCredentials, Self) {
         let (identity, credentials) = room.device().await;
         let (client, connack) = Self::hello(room, &Hello::new(version, &credentials)).await;
@@ -205,7 +205,7 @@ impl MqttClient {
         body
     }
 
-    /// Demands that the connection ends, after a DISCONNECT with this code where the version has one.
+    /// Checks that the connection ends, after a DISCONNECT with this code if the version has one.
     pub(crate) async fn ends_with(&mut self, code: u8) {
         if self.version == 5 {
             assert_eq!(self.expect(DISCONNECT).await[0], code);
@@ -223,7 +223,7 @@ impl MqttClient {
         rest = if packet_id.is_some() { &rest[2..] } else { rest };
         let mut properties = Vec::new();
         if self.version == 5 {
-            // Some sixty bytes: their length is one byte.
+            // The properties have some sixty bytes, so their length is one byte.
             let (own, payload) = rest[1..].split_at(usize::from(rest[0]));
             (properties, rest) = (own.to_vec(), payload);
         }
@@ -240,7 +240,7 @@ impl MqttClient {
         *body.last().expect("a code")
     }
 
-    /// Takes a filter back.
+    /// Unsubscribes from a filter.
     pub(crate) async fn unsubscribe(&mut self, filter: &str) -> Vec<u8> {
         let bytes = packet(0xA2, &[self.head(8), text(filter)].concat());
         self.say(&bytes).await;
@@ -263,13 +263,13 @@ impl MqttClient {
         self.say(&packet(PUBLISH | 2, &body)).await;
     }
 
-    /// Waits until all that was said is worked on.
+    /// Waits until all earlier packets are processed.
     pub(crate) async fn ping(&mut self) {
         self.say(&packet(0xC0, &[])).await;
         self.expect(PINGRESP).await;
     }
 
-    /// The packet identifier, and no properties where the version has some.
+    /// The packet identifier, followed by empty properties if the version has them.
     fn head(&self, packet_id: u8) -> Vec<u8> {
         if self.version == 5 { vec![0, packet_id, 0] } else { vec![0, packet_id] }
     }

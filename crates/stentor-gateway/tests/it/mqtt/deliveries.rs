@@ -1,4 +1,4 @@
-//! What devices get.
+//! Deliveries to devices.
 
 use stentor_core::name::TopicName;
 use stentor_core::target::Target;
@@ -108,7 +108,7 @@ async fn mqtt_5_tells_the_life_that_is_left_and_the_id() {
     client.subscribe("messages/#", 1).await;
     let message = room.send(to(&[identity.device]).ttl(1_000)).await;
     let properties = client.given().await.properties;
-    // The clock of the room stands ten seconds after the message was due: 990 are left.
+    // The room's clock is ten seconds after the due time of the message: 990 are left.
     let expiry = [2, 0, 0, 0x03, 0xDE];
     assert!(properties.windows(5).any(|part| part == expiry), "{properties:?}");
     for word in ["application/json", "message_id", message.to_string().as_str()] {
@@ -138,7 +138,7 @@ async fn no_more_is_given_than_the_device_takes_at_once() {
         room.send(to(&[identity.device])).await;
     }
     let mut unacknowledged = vec![client.given().await, client.given().await];
-    // The answer to the ping would come behind a third one.
+    // The reply to the ping would follow a third message.
     client.ping().await;
     for _ in 0..3 {
         client.acknowledge(&unacknowledged.remove(0)).await;
@@ -212,7 +212,7 @@ async fn an_acknowledgement_with_any_reason_ends_a_delivery() {
     client.subscribe("messages/#", 1).await;
     let refused = room.send(to(&[identity.device])).await;
     let id = client.given().await.packet_id.expect("QoS 1").to_be_bytes();
-    // 0x80 is that the device could not use it.
+    // 0x80 means that the device could not use it.
     client.say(&packet(0x40, &[id[0], id[1], 0x80])).await;
     client.ping().await;
     room.gateway.flush().await;

@@ -1,4 +1,4 @@
-//! The last states of topics, and which subscriptions get them.
+//! The last states of topics, and the subscriptions that get them.
 
 use stentor_core::name::TopicName;
 use stentor_core::target::Target;
@@ -22,7 +22,7 @@ fn to_topic(topic: &str) -> Draft {
     Draft::to(Target::Topic(name(topic))).ttl(1_000)
 }
 
-/// Makes a topic with a device that keeps it, and returns its last state.
+/// Creates a topic with a subscribed device, and returns the id of its last state.
 async fn topic_with_state(room: &Room, topic: &str) -> String {
     let (identity, _) = room.device().await;
     room.store.subscribe(room.app, &name(topic), &[identity.device]).await.expect("subscribed");
@@ -33,7 +33,7 @@ async fn subscribe_elsewhere(room: &Room, identity: DeviceIdentity, topic: &str)
     room.store.subscribe(room.app, &name(topic), &[identity.device]).await.expect("subscribed");
 }
 
-/// Demands that the next thing is this last state.
+/// Checks that the next delivery is this last state.
 async fn gets(client: &mut MqttClient, topic: &str, state: &str) {
     let given = client.given().await;
     assert_eq!((given.is_retained, given.packet_id, given.topic.as_str()), (true, None, topic));
@@ -55,7 +55,7 @@ async fn a_subscription_gets_the_last_state_of_its_topic_whenever_it_is_made() {
             gets(&mut client, "topics/door", &newest).await;
             client.ping().await;
         }
-        // The device is subscribed by now, its new session is not.
+        // By now the device is subscribed, but its new session is not.
         let (mut client, _) = MqttClient::hello(&room, &Hello::new(version, &credentials)).await;
         client.subscribe("topics/door", 0).await;
         gets(&mut client, "topics/door", &newest).await;

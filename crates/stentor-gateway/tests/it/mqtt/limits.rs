@@ -1,4 +1,4 @@
-//! What nobody can do to us.
+//! Limits that no client can exceed.
 
 use stentor_core::name::TopicName;
 use stentor_gateway::mqtt::MqttLimits;
@@ -8,8 +8,8 @@ use super::client::{Hello, MqttClient, packet, text};
 use crate::allocations::held_bytes;
 use crate::room::{Room, to};
 
-/// What a connection may hold while it waits, its task included and its socket not. It held 472 bytes when this was written; a new version of
-/// the compiler or of the runtime may need a little more.
+/// Most bytes held by a waiting connection, including its task but not its socket. It held 472 bytes when this was written; a new version
+/// of the compiler or of the runtime may need a little more.
 const IDLE_MAX_BYTES: isize = 512;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_packet_that_is_too_large_ends_the_connection_before_it_is_read() {
     let room = Room::new().await;
     for version in [4, 5] {
         let (_, _, mut client) = MqttClient::device(&room, version).await;
-        // 65,536 bytes behind the length of three: one more than the limit with the first four.
+        // A remaining length of 65,536 bytes, which with the header of four bytes exceeds the limit.
         client.say(&[0x30, 0x80, 0x80, 0x04]).await;
         client.ends_with(0x95).await;
     }
@@ -52,12 +52,12 @@ async fn a_device_that_takes_nothing_is_cut_off_and_misses_nothing() {
     let (identity, credentials, mut client) = MqttClient::device(&room, 4).await;
     client.subscribe("messages/#", 0).await;
     let mut sent = 0_u64;
-    // More than fits between the two sides and into what is gathered.
+    // More than fits into the pipe and the server's output.
     for _ in 0..800 {
         room.send(to(&[identity.device])).await;
         sent += 1;
     }
-    // Nobody reads: time passes only when nothing else can happen.
+    // The client does not read: time passes only when nothing else can happen.
     let MqttClient { mut stream, server, stopping, .. } = client;
     server.await.expect("cut off");
     drop(stopping);
@@ -106,7 +106,7 @@ async fn a_connection_holds_little_while_it_waits() {
         ids.push(identity.device);
         clients.push(client);
     }
-    // It is given something, and confirms it: what that took is given back.
+    // Each connection gets a message and confirms it; the memory used for it is freed again.
     room.send(to(&ids)).await;
     for client in &mut clients {
         let given = client.given().await;

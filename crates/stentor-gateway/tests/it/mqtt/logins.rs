@@ -1,4 +1,4 @@
-//! Who is let in, and how connections end.
+//! Logins, and the ends of connections.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ async fn a_session_is_present_when_the_client_was_here_and_wants_it_back() {
     }
 }
 
-/// Connects, leaves with these properties of MQTT 5, and waits until that is noted; returns whether a session was present.
+/// Connects, disconnects with these properties of MQTT 5, and waits until the end is processed. Returns true if a session was present.
 async fn visit(room: &Room, hello: &Hello, properties: &[u8]) -> bool {
     let (mut client, connack) = MqttClient::hello(room, hello).await;
     assert_eq!(connack[1], 0);
@@ -182,11 +182,11 @@ async fn whoever_does_not_log_in_is_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn a_device_that_is_silent_for_one_and_a_half_keep_alives_is_cut_off() {
     let room = Room::new().await;
-    // The second is longer than until the next look.
+    // With the last keep alive, the permitted silence exceeds the longest time between two checks.
     for (version, keep_alive_seconds) in [(4, 10), (5, 10), (5, 100)] {
         let (_, credentials) = room.device().await;
         let hello = Hello { keep_alive_seconds, ..Hello::new(version, &credentials) };
-        // One that has come back is not taken for the one that it was.
+        // A device that has reconnected is distinguished from its former connection.
         let (mut left, _) = MqttClient::hello(&room, &hello).await;
         tokio::time::advance(Duration::from_secs(5)).await;
         let (mut client, _) = MqttClient::hello(&room, &hello).await;
@@ -250,7 +250,7 @@ async fn a_login_that_cannot_be_read_is_answered_where_its_version_has_words_for
     client.say(&cut(4)).await;
     assert_eq!(client.packet().await, None);
     let mut wants_qos_2 = Hello { will: Some(("upstream", b"x")), ..Hello::new(5, &credentials) }.bytes();
-    // The flags stand behind the version; two bits of them are the QoS of the will.
+    // The flags follow the version; two bits of them are the QoS of the will.
     let place = wants_qos_2.windows(5).position(|part| part == b"MQTT\x05").expect("a version") + 5;
     wants_qos_2[place] |= 0x10;
     let mut client = MqttClient::open(&room, 5, MqttLimits::default());

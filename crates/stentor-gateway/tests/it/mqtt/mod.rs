@@ -1,4 +1,4 @@
-//! MQTT over connections, with bytes as the standard writes them.
+//! MQTT over connections, with the bytes of the standard.
 
 mod client;
 mod deliveries;

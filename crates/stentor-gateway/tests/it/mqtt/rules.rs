@@ -1,4 +1,4 @@
-//! What the standards forbid, packet by packet: each ends the connection and changes nothing.
+//! Violations of the standards, packet by packet: each ends the connection and changes nothing.
 
 use stentor_gateway::DeviceCredentials;
 use stentor_gateway::mqtt::MqttLimits;
@@ -12,10 +12,10 @@ const OLD: &[u8] = &[4];
 const NEW: &[u8] = &[5];
 const MALFORMED: u8 = 0x81;
 const PROTOCOL: u8 = 0x82;
-/// Bytes that are no text: U+0000, which is none of MQTT's, an overlong one, half of a pair, and a byte that UTF-8 does not have.
+/// Bytes that are no valid text: U+0000, which MQTT forbids, an overlong encoding, half of a surrogate pair, and a byte outside of UTF-8.
 const NO_TEXTS: [&[u8]; 4] = [b"a\0b", b"\xC0\x80", b"\xED\xA0\x80", b"a\xFF"];
 
-/// What breaks a rule: what it is, in which versions, the packet in such a version, and the code that MQTT 5 has for it.
+/// A violation: its description, the versions it concerns, the packet in a version, and the reason code of MQTT 5.
 struct Wrong {
     what: String,
     versions: &'static [u8],
@@ -32,7 +32,7 @@ fn wrong(
     Wrong { what: what.into(), versions, packet: Box::new(packet), code }
 }
 
-/// Writes properties of MQTT 5 where the version has any.
+/// Encodes properties of MQTT 5; empty for a version without properties.
 fn properties(version: u8, properties: &[u8]) -> Vec<u8> {
     if version == 5 { with_length(properties) } else { Vec::new() }
 }
@@ -85,7 +85,7 @@ fn property(id: u8, value: &[u8]) -> Vec<u8> {
     [vec![id], counted(value)].concat()
 }
 
-/// Logins that break a rule.
+/// Logins that violate a rule.
 fn wrong_logins(right: &Connect) -> Vec<Wrong> {
     let mut all = Vec::new();
     let mut put = |what: &str, versions, code, change: &dyn Fn(&mut Connect)| {
@@ -150,7 +150,7 @@ fn publish_with(own: Vec<u8>) -> impl Fn(u8) -> Vec<u8> {
     move |_| packet(0x30, &[text("upstream"), with_length(&own), b"{}".to_vec()].concat())
 }
 
-/// Messages of a device that break a rule.
+/// Messages of a device that violate a rule.
 fn wrong_messages() -> Vec<Wrong> {
     let mut all = vec![
         wrong("QoS 0 that is repeated", BOTH, MALFORMED, publish(0x38, b"upstream", b"{}")),
@@ -207,7 +207,7 @@ fn filtered(first: u8, filter: Vec<u8>, options: Option<u8>) -> impl Fn(u8) -> V
     }
 }
 
-/// Subscriptions that break a rule.
+/// Subscriptions that violate a rule.
 fn wrong_subscriptions() -> Vec<Wrong> {
     let mut all = vec![
         wrong("reserved bits of SUBSCRIBE", BOTH, MALFORMED, filtered(0x80, b"#".to_vec(), Some(0))),
@@ -256,7 +256,7 @@ fn wrong_subscriptions() -> Vec<Wrong> {
     all
 }
 
-/// Other packets that break a rule.
+/// Other packets that violate a rule.
 fn wrong_others() -> Vec<Wrong> {
     let reason = || property(31, b"a\0");
     vec![
@@ -308,7 +308,7 @@ async fn a_login_that_breaks_a_rule_is_refused_and_its_connection_closed() {
             assert_eq!(client.packet().await, None, "{what}, version {version}");
         }
     }
-    // The tables are about what is wrong with them: the same without it is right.
+    // Counter-checks: the same packets without the violation are accepted.
     for version in BOTH {
         for flags in [0, 0x04, 0x0C, 0x24] {
             let right = Connect { flags: right.flags | flags, ..right.clone() };
@@ -357,7 +357,7 @@ async fn what_the_standards_allow_is_taken() {
     let room = Room::new().await;
     for version in [4, 5] {
         let (_, _, mut client) = MqttClient::device(&room, version).await;
-        // Repeated, to be kept, both, and again with the same number: each is a message.
+        // Repeated, retained, both, and again with the same identifier: each is a message.
         for first in [0x32, 0x3A, 0x33, 0x3B] {
             client.say(&publish(first, b"upstream/\xC3\xA4\xEF\xBB\xBF", b"{}")(version)).await;
             assert_eq!(client.expect(PUBACK).await[..2], [0, 9]);
@@ -372,7 +372,7 @@ async fn what_the_standards_allow_is_taken() {
             .await;
         client.expect(0xD0).await;
         client.expect(0xD0).await;
-        // Wildcards where they may be, also those that lead nowhere.
+        // Valid wildcards, also those that match nothing here.
         for filter in ["+", "+/a", "a/+/b", "a/+", "/", "//", "a/#", "/#", "+/#"] {
             let refused = if version == 5 { 0x87 } else { 0x80 };
             assert_eq!(client.subscribe(filter, 2).await, refused, "{filter}");
@@ -392,7 +392,7 @@ async fn names_are_compared_letter_by_letter() {
     let (_, credentials) = room.device().await;
     let hello =
         |client_id: &str| Hello { client_id: client_id.to_owned(), ..Hello::new(4, &credentials).kept() };
-    // Twenty-three bytes of letters and digits always go; a mark of byte order is a letter like others.
+    // Twenty-three letters and digits are always accepted; a byte order mark is an ordinary character.
     for client_id in ["0123456789abcdefghijABC", "a", "\u{feff}a", "A", "a\u{308}", "\u{e4}"] {
         let (_, connack) = MqttClient::hello(&room, &hello(client_id)).await;
         assert_eq!(connack, [0, 0], "{client_id:?} is another client than those before");
@@ -405,7 +405,7 @@ async fn names_are_compared_letter_by_letter() {
 async fn a_device_is_told_nothing_that_is_larger_than_it_takes() {
     let room = Room::new().await;
     let (_, credentials) = room.device().await;
-    // What is left of a refusal is its code.
+    // The code of the refusal fits, its text does not.
     let hello = |bytes: u8| Hello {
         properties: vec![39, 0, 0, 0, bytes],
         secret: Some("wrong".to_owned()),
@@ -430,13 +430,13 @@ async fn before_and_after_its_login_a_connection_is_told_nothing() {
     let (_, credentials) = room.device().await;
     let right = Connect::new(&credentials);
     for version in [4, 5] {
-        // What stands behind a login that is refused is not looked at.
+        // Packets after a rejected login are ignored.
         let refused = Connect { secret: b"wrong".to_vec(), ..right.clone() };
         let mut client = MqttClient::open(&room, version, MqttLimits::default());
         client.say(&[refused.bytes(version), publish(0x32, b"upstream", b"{}")(version)].concat()).await;
         assert_ne!(client.expect(CONNACK).await[1], 0);
         assert_eq!(client.packet().await, None);
-        // What stands behind a right one, or behind a goodbye, has its turn: after the CONNACK, and never.
+        // Packets after a successful login are processed after the CONNACK; packets after a DISCONNECT never.
         let mut client = MqttClient::open(&room, version, MqttLimits::default());
         let goodbye = [packet(0xE0, &[]), publish(0x32, b"upstream", b"{}")(version)].concat();
         client.say(&[right.bytes(version), packet(0xC0, &[]), goodbye].concat()).await;

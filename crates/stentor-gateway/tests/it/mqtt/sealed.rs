@@ -1,4 +1,4 @@
-//! Devices that have told of a key.
+//! Devices that have registered a key.
 
 use serde_json::{Value, json};
 use stentor_core::device::DeviceKeys;

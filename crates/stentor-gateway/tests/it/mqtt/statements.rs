@@ -1,4 +1,4 @@
-//! The table of the statements of both standards, in docs/gateway/mqtt.md: it is whole, and what it claims is tested.
+//! The table of statements of both standards, in docs/gateway/mqtt.md: it is complete, and its claims are tested.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ const NEW: &str = "1.5.4 3, 1.5.5 1, 1.5.7 1, 2.1.3 1, 2.2.1 6, 2.2.2 1, 3.1.0 2
      3.10.3 2, 3.10.4 6, 3.11.2 2, 3.11.3 2, 3.12.4 1, 3.14.0 1, 3.14.1 1, 3.14.2 4, 3.14.4 3, 3.15.1 1, 3.15.2 3, 4.1.0 2, \
      4.2.0 1, 4.3.1 1, 4.3.2 5, 4.3.3 13, 4.4.0 2, 4.5.0 2, 4.6.0 6, 4.7.0 1, 4.7.1 2, 4.7.2 1, 4.7.3 4, 4.8.2 6, 4.9.0 3, \
      4.12.0 7, 4.12.1 2, 4.13.1 1, 4.13.2 1, 6.0.0 4";
-/// The only number of these that was not given out.
+/// The only number of these that the standard skips.
 const NEW_MISSING: &str = "2.2.1-1";
 /// Sections of MQTT 3.1.1.
 const OLD: &str = "1.5.3 3, 2.2.2 2, 2.3.1 7, 3.1.0 2, 3.1.2 24, 3.1.3 11, 3.1.4 5, 3.2.0 1, 3.2.2 6, 3.3.1 12, 3.3.2 3, 3.3.4 1, 3.3.5 2, \
@@ -45,7 +45,7 @@ fn all(sections: &str, missing: &str) -> Vec<String> {
     numbers.filter(|number| number != missing).collect()
 }
 
-/// Finds each test of these folders.
+/// Collects the test sources of these folders.
 fn sources(folder: &Path, into: &mut String) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

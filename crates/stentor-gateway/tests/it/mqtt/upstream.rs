@@ -1,4 +1,4 @@
-//! What devices say.
+//! Upstream messages of devices.
 
 use stentor_core::limits::UPSTREAM_PER_DEVICE_MAX_COUNT;
 use stentor_core::upstream::UpstreamMessage;

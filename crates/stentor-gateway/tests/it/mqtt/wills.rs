@@ -1,4 +1,4 @@
-//! What is said in the name of devices that are gone.
+//! Wills of disconnected devices.
 
 use std::time::Duration;
 
@@ -53,13 +53,13 @@ async fn a_will_that_leads_nowhere_is_refused_at_once() {
     }
 }
 
-/// Connects a device whose will has a delay of thirty seconds, and whose session goes on for a minute.
+/// Connects a device with a will delay of thirty seconds and a session expiry of a minute.
 async fn patient(room: &Room) -> (DeviceCredentials, MqttClient) {
     let (_, credentials) = room.device().await;
     let mut hello = Hello::new(5, &credentials).kept_for(60);
     hello.will = Some(("upstream/gone", b"{}"));
     let mut bytes = hello.bytes();
-    // Will properties stand before the will's topic: a delay in place of none.
+    // The properties of the will precede its topic: a delay in place of none.
     let place = bytes.windows(2).position(|part| part == [0, 13]).expect("the will's topic") - 1;
     bytes.splice(place..=place, [5, 24, 0, 0, 0, 30]);
     bytes[1] += 5;
@@ -69,7 +69,7 @@ async fn patient(room: &Room) -> (DeviceCredentials, MqttClient) {
     (credentials, client)
 }
 
-/// Waits until a connection has ended, or so many seconds have passed.
+/// Waits until a connection has ended, or `seconds` have passed.
 async fn passes(server: &mut tokio::task::JoinHandle<()>, seconds: u64) {
     let _over = tokio::time::timeout(Duration::from_secs(seconds), server).await;
 }
@@ -128,7 +128,7 @@ async fn a_takeover_that_goes_on_with_the_session_sends_no_will_that_has_a_delay
 
 #[tokio::test(start_paused = true)]
 async fn a_goodbye_may_shorten_what_a_will_waits_for() {
-    // The reason: with the will. Then the session expiry interval.
+    // The reason code 4 (disconnect with will), then the session expiry interval.
     for (seconds, after) in [(0, 1), (10, 11)] {
         let room = Room::new().await;
         let (_, mut client) = patient(&room).await;

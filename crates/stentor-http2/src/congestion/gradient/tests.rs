@@ -36,7 +36,7 @@ fn a_queue_that_is_suspected_and_found_stays_shorter() {
     let mut gradient = Gradient::new();
     gradient.judge(window(1_000.0, 200.0));
     assert_eq!(gradient.judge(window(1_000.0, 200.0)), Advice::Set(700));
-    // The answers of before, and then as many a second as before with fewer in flight.
+    // A window with earlier responses, and then the same rate as before with fewer in flight.
     assert_eq!(gradient.judge(window(700.0, 190.0)), Advice::Stay);
     assert_eq!(gradient.judge(window(700.0, 140.0)), Advice::Stay);
     assert_eq!(gradient.judge(window(700.0, 140.0)), Advice::Set(489), "and it is tried again");

@@ -1,4 +1,4 @@
-//! Congestion control against peers that are no more than a few numbers, in virtual time.
+//! Congestion control against simulated peers of a few parameters, in virtual time.
 
 use std::collections::VecDeque;
 
@@ -7,33 +7,33 @@ use proptest::prelude::*;
 use super::*;
 use crate::latency::Latency;
 
-/// A push service: so far away, and so many answers a second at most, in the order of the requests.
+/// A push service with a distance and a maximum rate of responses, in the order of the requests.
 #[derive(Debug, Clone, Copy)]
 struct Peer {
     distance_ms: f64,
     per_second: f64,
-    /// By how much, as a share, a distance may be longer.
+    /// Share by which a distance may be longer.
     jitter: f64,
     trouble: PeerTrouble,
 }
 
-/// What a push service does beside answering.
+/// A push service's behaviour beside regular responses.
 #[derive(Debug, Clone, Copy)]
 enum PeerTrouble {
     None,
-    /// Resets one request of so many.
+    /// Resets every n-th request.
     Resets(u64),
-    /// Resets so many requests in a row, once.
+    /// Resets the first n requests.
     Burst(u64),
-    /// Refuses one request of so many with a 429.
+    /// Rejects every n-th request with a 429.
     Refuses(u64),
-    /// Refuses with a 429 what is more than this in flight.
+    /// Rejects requests beyond this number in flight with a 429.
     Full(usize),
-    /// Refuses with a 429 what is more than this a second.
+    /// Rejects requests beyond this number a second with a 429.
     Over(f64),
 }
 
-/// How a request ends.
+/// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Answered,
@@ -51,17 +51,17 @@ impl Peer {
     }
 }
 
-/// A sender that always has more to send, and what it saw.
+/// A sender that always has more to send, with its state.
 struct SenderSimulation {
     congestion: CongestionControl,
     latency: Latency,
     now_ms: f64,
-    /// When each was opened and ends, and how.
+    /// Opening time, end time and end of each request.
     open: VecDeque<(f64, f64, End)>,
     last_end_ms: f64,
     dice: u64,
     opened: u64,
-    /// What a peer with a quota would let through now.
+    /// Requests that a peer with a quota would accept now.
     tokens: f64,
 }
 
@@ -84,12 +84,12 @@ impl SenderSimulation {
         }
     }
 
-    /// Plays on for so long, in steps of a millisecond; returns the answers that were no refusals.
+    /// Simulates `milliseconds` in steps of one millisecond; returns the number of responses that were not rejections.
     fn run(&mut self, peer: Peer, milliseconds: usize) -> usize {
         self.run_with(peer, milliseconds, usize::MAX)
     }
 
-    /// The same with so many requests to send in each millisecond, no more: those that find no room are lost.
+    /// Like [`Self::run`], with at most `most` new requests in each millisecond. Requests that find no room are lost.
     fn run_with(&mut self, peer: Peer, milliseconds: usize, most: usize) -> usize {
         let mut answered = 0;
         for _ in 0..milliseconds {
@@ -105,7 +105,7 @@ impl SenderSimulation {
         answered
     }
 
-    /// Reads what has come, as a connection does: failures first.
+    /// Reads the outcomes that are due, as a connection does: failures first.
     fn read(&mut self) -> usize {
         let (mut reset, mut refused, mut accepted, mut youngest) = (0, 0, 0, f64::MIN);
         while let Some((opened, _, end)) = self.open.pop_front_if(|(_, end, _)| *end <= self.now_ms) {
@@ -166,7 +166,7 @@ impl SenderSimulation {
         is_within
     }
 
-    /// Plays on for so long with one request in 20 ms: a campaign is over, and the next has not begun.
+    /// Simulates `milliseconds` with one request in 20 ms: the time between two campaigns.
     fn drip(&mut self, milliseconds: usize) {
         for now in 0..milliseconds {
             self.now_ms += 1.0;
@@ -178,7 +178,7 @@ impl SenderSimulation {
         }
     }
 
-    /// Counts requests from here on.
+    /// Restarts the count of requests.
     fn count_anew(&mut self) {
         self.opened = 0;
     }
@@ -191,7 +191,7 @@ fn distance_alone_holds_nothing_back() {
     for distance_ms in [5.0, 50.0, 200.0, 1_000.0] {
         let mut sender = SenderSimulation::new(4_096);
         let far = Peer::new(distance_ms, AT_ONCE, 0.2);
-        // Twice doubled from 1,024, and as long again for the rates that allow it to be known.
+        // Long enough to double twice from 1,024, and as long again until the rates that allow it are known.
         sender.run(far, (distance_ms * 9.0) as usize + 50);
         assert_eq!(sender.congestion.limit(), 4_096, "{distance_ms} ms away");
     }
@@ -204,7 +204,7 @@ fn a_peer_that_can_do_no_more_is_not_given_ever_more() {
     sender.run(full, 5_000);
     let answered = sender.run(full, 10_000);
     assert!(answered >= 45_000, "{answered} of 50000");
-    // A hundred would do; as long as answers come within a tenth of a second nobody is hurt.
+    // A hundred would suffice; any number is acceptable while responses come within a tenth of a second.
     assert!(sender.congestion.limit() <= 1_000, "{} in flight", sender.congestion.limit());
 }
 
@@ -230,13 +230,13 @@ fn a_peer_that_moves_away_is_followed() {
     let far = Peer { distance_ms: 200.0, ..near };
     sender.run(near, 5_000);
     let most = 4_096.0 / 210.0 * 1_000.0;
-    // The shortest latency of before is believed for two spans of five seconds.
+    // The previous shortest latency counts for two spans of five seconds.
     sender.run(far, 12_000);
     let answered = sender.run(far, 10_000) as f64 / 10.0;
     assert!(answered >= 0.9 * most, "{answered} a second of {most}");
 }
 
-/// Returns the answers a second of a peer that can take 300,000: before its trouble begins, and for so long afterwards.
+/// Returns the response rate per second of a peer that can take 300,000: before its trouble begins, and during `milliseconds` of it.
 fn before_and_after(distance_ms: f64, trouble: PeerTrouble, milliseconds: usize) -> (f64, f64) {
     let mut sender = SenderSimulation::new(65_536);
     let well = Peer::new(distance_ms, 300_000.0, 0.1);
@@ -359,11 +359,11 @@ proptest! {
         let peer = Peer::new(distance_ms, per_second, jitter);
         sender.run(peer, 20_000);
         let answered = sender.run(peer, 10_000) as f64 / 10.0;
-        // In the order of the requests, so the longest distance counts.
+        // Responses come in the order of the requests, so the longest distance counts.
         let possible = per_second.min(16_384.0 / (distance_ms * (1.0 + jitter)) * 1_000.0);
         prop_assert!(answered >= 0.85 * possible, "{answered} of {possible} a second, {} in flight", sender.congestion.limit());
-        // What it cannot take waits here and not there. Growth that a queue hid is not always found out: then about as many
-        // stay in flight as may be at the start.
+        // Excess requests wait here and not at the peer. Growth hidden by a queue is not always detected; then about as many requests stay
+        // in flight as the initial limit allows.
         let enough = possible * distance_ms * (1.0 + jitter) / 1_000.0;
         let most = (8.0 * enough + 1_100.0).max(1.2 * 4_096.0);
         prop_assert!((sender.congestion.limit() as f64) <= most, "{} for {enough}", sender.congestion.limit());

@@ -1,4 +1,4 @@
-//! Reads what the peer says.
+//! Processing of the peer's frames.
 
 use stentor_http2_codec::frame::{
     self, ErrorCode, FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind,
@@ -13,12 +13,12 @@ use crate::fault::Fault;
 use crate::gather::Gather;
 use crate::response::{PLAIN_STATUS, Response};
 
-/// A header block is given up when it is this many times longer than the headers we keep.
+/// Ratio of the largest header block to the largest kept headers. A longer block is an error.
 const BLOCK_MAX_FACTOR: usize = 4;
-/// Bytes for the peer that may wait because of what it asks; more means that it asks and never reads.
+/// Bytes of pending replies to the peer's frames. More means that the peer sends requests for replies and never reads.
 const ANSWERS_MAX_BYTES: usize = 1_024 * 1_024;
 
-/// A header block whose end has not come.
+/// A header block without its end.
 pub(super) struct Block {
     stream: u32,
     flags: u8,
@@ -26,11 +26,11 @@ pub(super) struct Block {
 }
 
 impl Mux {
-    /// Reads every whole frame; returns how many bytes they took.
+    /// Processes every whole frame; returns the number of bytes used.
     pub(crate) fn receive(&mut self, plain: &[u8]) -> Result<usize, Violation> {
         let mut used = 0;
         while let Some(head) = FrameHeader::read(&plain[used..]) {
-            // We announce no other size, so a larger frame is an error (RFC 9113, section 4.2).
+            // This client announces no other size, so a larger frame is an error (RFC 9113, section 4.2).
             if head.length > PAYLOAD_DEFAULT_MAX_BYTES {
                 return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a frame is too large"));
             }
@@ -46,8 +46,7 @@ impl Mux {
     }
 
     fn frame(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
-        // Nothing may come between the parts of a block, on any stream: the table's order depends on it (RFC 9113,
-        // section 6.10).
+        // No frame of any stream may interrupt a block, because the table's order depends on it (RFC 9113, section 6.10).
         if self.block.is_some() && head.kind != kind::CONTINUATION {
             return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a header block is interrupted"));
         }
@@ -67,12 +66,12 @@ impl Mux {
                 Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a PRIORITY frame has a wrong size"))
             }
             kind::PUSH_PROMISE => Err(Violation(ErrorCode::PROTOCOL_ERROR, "the peer pushes unasked")),
-            // What is unknown means nothing (RFC 9113, section 4.1).
+            // Unknown kinds are ignored (RFC 9113, section 4.1).
             _ => Ok(()),
         }
     }
 
-    /// Refuses frames on streams that never were.
+    /// Rejects frames on streams that were never opened.
     fn known(&self, stream: u32) -> Result<(), Violation> {
         if stream == 0 || stream.is_multiple_of(2) || stream >= self.streams.next_id() {
             return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a frame is on a stream that was never opened"));
@@ -99,7 +98,7 @@ impl Mux {
         let block = self.block.as_mut().filter(|block| block.stream == head.stream);
         let block = block.ok_or(Violation(ErrorCode::PROTOCOL_ERROR, "a CONTINUATION continues nothing"))?;
         block.bytes.extend_from_slice(payload);
-        // Empty parts add nothing to the bound, and could go on for ever.
+        // Empty parts are rejected too: they add nothing to the length and could continue for ever.
         if block.bytes.len() > self.keep_header_bytes * BLOCK_MAX_FACTOR || payload.is_empty() {
             return Err(Violation(ErrorCode::ENHANCE_YOUR_CALM, "a header block has no end"));
         }
@@ -111,13 +110,13 @@ impl Mux {
         Ok(())
     }
 
-    /// Reads the head of an answer, or its trailers.
+    /// Processes the head of a response, or its trailers.
     fn answer(&mut self, stream: u32, flags: u8, block: &[u8]) -> Result<(), Violation> {
         let batch = self.streams.get_mut(stream).map(|open| open.batch);
         let keep_all = batch.is_some_and(|batch| self.keeps_all(batch));
         let excerpt = batch.and_then(|batch| self.excerpt(batch));
         let mut gather = Gather::new(keep_all, self.keep_header_bytes);
-        // Also for streams that are over: the table must stay in step with the peer's.
+        // Also for ended streams: the table must stay in step with the peer's.
         self.decoder.decode(block, &mut gather).map_err(|Malformed(what)| compression(what))?;
         let ends = flags & flag::END_STREAM != 0;
         let Some(open) = self.streams.get_mut(stream) else { return Ok(()) };
@@ -148,14 +147,14 @@ impl Mux {
     fn data(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         self.known(head.stream)?;
         let body = unpadded(head, payload)?;
-        // Also for streams that are over: what they used of the connection's window is given back all the same.
+        // Also for ended streams: the bytes they used of the connection's window are returned all the same.
         self.return_window(payload.len() as u32)?;
         let Some(open) = self.streams.get_mut(head.stream) else { return Ok(()) };
         if open.status == 0 {
             self.refuse_answer(head.stream);
             return Ok(());
         }
-        // With its padding, which could otherwise come without end.
+        // Counted with the padding, which could otherwise continue without end.
         open.received_bytes = open.received_bytes.saturating_add(payload.len() as u32);
         let (received, batch) = (open.received_bytes as usize, open.batch);
         if !self.kept.is_empty() {
@@ -170,7 +169,7 @@ impl Mux {
         Ok(())
     }
 
-    /// Keeps as much of a part of a body as there is room for.
+    /// Keeps a part of a body, as far as the limits permit.
     fn keep_body(&mut self, stream: u32, batch: u32, body: &[u8]) {
         let unread_max = if self.excerpt(batch).is_some() { UNREAD_MAX_BYTES } else { usize::MAX };
         let Some(kept) = self.kept.get_mut(&stream) else { return };
@@ -182,7 +181,7 @@ impl Mux {
         self.unread_bytes += fitting.len();
     }
 
-    /// Extends the peer's window by the bytes that were read, now and then.
+    /// Counts bytes as read, and widens the peer's window once half of it is used.
     fn return_window(&mut self, bytes: u32) -> Result<(), Violation> {
         self.unreturned_bytes += bytes;
         if self.unreturned_bytes > CONNECTION_WINDOW_BYTES {
@@ -198,11 +197,11 @@ impl Mux {
         Ok(())
     }
 
-    /// Ends a stream whose answer has come whole.
+    /// Ends a stream with a complete response.
     fn complete(&mut self, stream: u32) {
         let Some(open) = self.streams.remove(stream) else { return };
         if self.blocked.remove(stream) {
-            // Answered before it was asked to the end: the rest of the body is not wanted.
+            // The response came before the end of the request: the rest of the request body is not needed.
             self.reset(stream, ErrorCode::CANCEL);
         }
         let kept = self.take_kept(stream, open.batch);
@@ -216,7 +215,7 @@ impl Mux {
         self.ended.push(Ended { open, reply });
     }
 
-    /// Resets a stream whose answer is no HTTP.
+    /// Resets a stream with a malformed response.
     fn refuse_answer(&mut self, stream: u32) {
         self.reset(stream, ErrorCode::PROTOCOL_ERROR);
         self.end_with(stream, Reply::Unanswered(Fault::Reset("its answer is no HTTP".into())));
@@ -234,7 +233,7 @@ impl Mux {
             ErrorCode::REFUSED_STREAM => Reply::NotSent(Fault::Refused),
             _ => Reply::Unanswered(Fault::Reset(code.to_string().into())),
         };
-        // An answer that has begun is one, whatever ends its stream.
+        // A response that has begun counts as one, independent of the stream's end.
         if answered {
             self.end(head.stream, Fault::Refused);
         } else {
@@ -254,7 +253,7 @@ impl Mux {
             return Ok(());
         }
         self.peer.is_known = true;
-        // In the frame's order: of a value that comes twice the last one holds (RFC 9113, section 6.5.3).
+        // In the frame's order: of repeated values the last one applies (RFC 9113, section 6.5.3).
         for (id, value) in settings {
             match self.peer.apply(id, value)? {
                 SettingsChange::None => {}
@@ -262,7 +261,7 @@ impl Mux {
                 SettingsChange::StreamWindows(bytes) => self.blocked.shift_windows(bytes),
             }
         }
-        // The acknowledgement first: what `pump` writes may need the windows of the new settings.
+        // The acknowledgement precedes `pump`, whose output may depend on the windows of the new settings.
         frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.out);
         self.blocked.pump(&mut self.peer, &mut self.out);
         Ok(())
@@ -288,10 +287,10 @@ impl Mux {
         let (Some(last), Some(code)) = (frame::number(payload, 0), frame::number(payload, 4)) else {
             return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a GOAWAY is too short"));
         };
-        // A later GOAWAY may only lower it (RFC 9113, section 6.8).
+        // A later GOAWAY may only lower the last stream (RFC 9113, section 6.8).
         let last = frame::without_reserved_bit(last).min(self.peer.goes_after.unwrap_or(u32::MAX));
         self.counts.goaways += u64::from(self.peer.goes_after.is_none());
-        // Before streams end: what goes again must not be opened here.
+        // Must precede the end of the streams: requests that are queued again must not be opened here.
         self.peer.goes_after = Some(last);
         for stream in self.streams.above(last) {
             self.end_with(stream, Reply::NotSent(Fault::GoAway(ErrorCode(code).to_string().into())));
@@ -305,7 +304,7 @@ impl Mux {
             bytes.ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size"))?;
         let bytes = frame::without_reserved_bit(bytes);
         if head.stream == 0 {
-            // An error of the whole connection, while that of one stream ends this stream (section 6.9.1).
+            // For stream 0 it is an error of the connection; otherwise it ends only the stream (section 6.9.1).
             self.peer.widen(bytes)?;
         } else {
             self.known(head.stream)?;
@@ -320,7 +319,7 @@ impl Mux {
     }
 }
 
-/// Takes the padding off.
+/// Removes the padding.
 fn unpadded(head: FrameHeader, payload: &[u8]) -> Result<&[u8], Violation> {
     frame::unpadded(head, payload).map_err(|(code, what)| Violation(code, what))
 }

@@ -53,7 +53,7 @@ fn with_keep(requests: Arc<dyn crate::batch::Requests>, keep: Keep) -> Arc<Work>
     Work::new(batch, &[method], Instant::now() + Duration::from_secs(60))
 }
 
-/// A connection that has heard these settings and opened one stream for each body.
+/// Creates a connection that has received these settings and opened one stream for each body.
 fn talking(entries: &[(u16, u32)], bodies: &[usize], keep: Keep) -> Mux {
     let mut mux = Mux::new(&Limits::default());
     hear(&mut mux, &settings(entries)).expect("good settings");
@@ -69,7 +69,7 @@ fn hear(mux: &mut Mux, bytes: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Splits what was written into frames: kind, flags, stream, payload.
+/// Splits the output into frames: kind, flags, stream, payload.
 fn written(mux: &mut Mux) -> Vec<(u8, u8, u32, Vec<u8>)> {
     let out = std::mem::take(&mut mux.out);
     mux.note_taken(out.len());
@@ -83,7 +83,7 @@ fn written(mux: &mut Mux) -> Vec<(u8, u8, u32, Vec<u8>)> {
     frames
 }
 
-/// Counts the body bytes written for a stream, and returns whether its end was.
+/// Counts the body bytes written for a stream; the flag is true if its end was written.
 fn body(frames: &[(u8, u8, u32, Vec<u8>)], stream: u32) -> (usize, bool) {
     let of_stream = frames.iter().filter(|(kind, _, id, _)| *kind == kind::DATA && *id == stream);
     of_stream.fold((0, false), |(bytes, ended), (_, flags, _, payload)| {

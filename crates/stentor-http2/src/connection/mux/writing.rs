@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Writing of requests.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use crate::work::{Run, Work};
 /// Streams that one connection may open before it is replaced: ids end at 2^31.
 const LAST_STREAM: u32 = (1 << 31) - 1 - 2 * 1_024;
 
-/// Returns the stream id at which a connection for so many requests opens no more.
+/// Returns the stream id at which a connection for `max_requests` requests opens no more streams.
 pub(super) fn last_stream(max_requests: u32) -> u32 {
     max_requests.max(1).saturating_mul(2).saturating_add(1).min(LAST_STREAM)
 }
 
-/// The fields that the requests of one batch share, as they are written while the table stays as it is.
+/// The encoded shared fields of one batch, valid while the header table does not change.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// Which batch, and at which state of the table.
+    /// The batch, and the generation of the table.
     of: Option<(u32, u64)>,
     pseudo: Vec<u8>,
     constant: Vec<u8>,
 }
 
 impl Shared {
-    /// Forgets a batch whose place another will take.
+    /// Clears the fields of a batch before its slot is reused.
     pub(super) fn forget(&mut self, batch: u32) {
         self.of = self.of.filter(|(of, _)| *of != batch);
     }
 
-    /// Writes the shared fields so that those that repeat enter the table.
+    /// Encodes the shared fields and enters the repeating ones into the table.
     fn enter(&mut self, batch: u32, work: &Work, encoder: &mut Encoder) {
         self.pseudo.clear();
         self.constant.clear();
@@ -46,7 +46,7 @@ impl Shared {
         self.of = Some((batch, encoder.generation()));
     }
 
-    /// Writes the shared fields as the table has them now.
+    /// Encodes the shared fields against the current table.
     fn renew(&mut self, batch: u32, work: &Work, encoder: &Encoder) {
         self.pseudo.clear();
         self.constant.clear();
@@ -57,33 +57,33 @@ impl Shared {
 }
 
 impl Mux {
-    /// Returns how many streams may be opened now, `most` at most in all.
+    /// Returns the number of streams that may be opened now, for a limit of `most` open ones.
     pub(crate) fn room(&self, most: usize) -> usize {
         let open = self.peer.is_known
             && self.peer.goes_after.is_none()
             && !self.is_spent()
-            // While bodies wait for the window of the connection, another request would only wait behind them.
+            // While bodies wait for the connection's window, another request would only wait behind them.
             && (self.blocked.is_empty() || self.peer.window_bytes > 0);
         let most = self.slots(most).saturating_sub(self.streams.len());
         if open { most.min(self.unused_streams()) } else { 0 }
     }
 
-    /// Returns how many streams there may be at once, `most` at most.
+    /// Returns how many streams may be open at once, `most` at most.
     pub(crate) fn slots(&self, most: usize) -> usize {
         most.min(self.peer.max_streams as usize)
     }
 
-    /// Returns whether its stream ids are used up.
+    /// Returns true if the stream ids are used up.
     pub(crate) fn is_spent(&self) -> bool {
         self.unused_streams() == 0
     }
 
     fn unused_streams(&self) -> usize {
-        // Client's stream ids are odd.
+        // A client's stream ids are odd.
         (self.last_stream.saturating_sub(self.streams.next_id()) / 2) as usize
     }
 
-    /// Reserves room for a batch of `count` requests.
+    /// Reserves a slot for `count` requests of a batch.
     pub(crate) fn enlist(&mut self, work: &Arc<Work>, count: u32) -> u32 {
         let known =
             |place: &Option<OpenBatch>| place.as_ref().is_some_and(|held| Arc::ptr_eq(&held.work, work));
@@ -98,9 +98,9 @@ impl Mux {
         at as u32
     }
 
-    /// Writes the requests of a run while there is room in the buffer; takes them off its front.
+    /// Writes requests from the front of a run while there is room in the buffer.
     ///
-    /// A request that cannot be written is given back with its fault; the others go on.
+    /// A request that cannot be written is passed to `refused` with its fault; the others continue.
     pub(crate) fn open(
         &mut self,
         batch: u32,
@@ -127,12 +127,12 @@ impl Mux {
                 Some(Err(problem)) => refused(index, Fault::Request(problem.into())),
                 None => refused(index, Fault::Abandoned),
             }
-            // Last, so that a request whose writing panics still belongs to the run.
+            // Must come last, so that a request still belongs to the run if its writing panics.
             run.from += 1;
         }
     }
 
-    /// Returns how many bytes come before the next.
+    /// Returns the offset of the next byte in the connection's output.
     fn offset(&self) -> NonZeroU64 {
         NonZeroU64::new(self.taken_bytes + self.out.len() as u64).unwrap_or(NonZeroU64::MIN)
     }
@@ -152,20 +152,20 @@ impl Mux {
             Ok(body_at) => body_at,
             Err(problem) => {
                 self.out.truncate(begins_at);
-                // What it entered into the table was never sent, and the peer's table must stay the same as ours.
+                // The entries of this request were never sent, and the peer's table must match ours.
                 self.encoder.roll_back(mark);
                 return Err(problem);
             }
         };
         self.finish(stream, begins_at, body_at);
         if resized || self.encoder.generation() != mark.generation() {
-            // What entered the table just now is one byte from the next request on.
+            // New table entries take one byte from the next request on.
             self.shared.renew(open.batch, work, &self.encoder);
         }
         Ok(())
     }
 
-    /// Cuts what was just written into frames as the peer allows them.
+    /// Divides the request just written into frames within the peer's limits.
     fn finish(&mut self, stream: u32, begins_at: usize, body_at: Option<usize>) {
         let block_end = body_at.map_or(self.out.len(), |at| at - FRAME_HEADER_BYTES);
         let fits = block_end - begins_at - FRAME_HEADER_BYTES <= self.peer.max_payload_bytes;
@@ -184,7 +184,7 @@ impl Mux {
             return;
         }
         let body = self.out.split_off(body_at);
-        // The room for its frame's header goes, too: `pump` writes one for each part that the windows let through.
+        // This also removes the space for the frame's header: `pump` writes one for each part that the windows permit.
         self.out.truncate(block_end);
         if !fits {
             self.cut_block(stream, begins_at, 0);
@@ -193,7 +193,7 @@ impl Mux {
         self.blocked.pump(&mut self.peer, &mut self.out);
     }
 
-    /// Writes a header block that is too large for one frame again, in several.
+    /// Rewrites a header block that is too large for one frame as several frames.
     fn cut_block(&mut self, stream: u32, begins_at: usize, ends: u8) {
         let block = self.out.split_off(begins_at + FRAME_HEADER_BYTES);
         self.out.truncate(begins_at);

@@ -23,7 +23,7 @@ fn waiting(batches: &[usize]) -> (RunQueue, Vec<Run>) {
     (RunQueue { large: runs.iter().cloned().collect(), waiting, ..RunQueue::default() }, runs)
 }
 
-/// Returns of which batch, by its place, each part is that is taken.
+/// Returns the index of the batch of each part taken.
 fn order(queue: &mut RunQueue, runs: &[Run], most: usize) -> Vec<usize> {
     let part = |queue: &mut RunQueue| queue.pop(most, false);
     let parts = std::iter::from_fn(|| part(queue));

@@ -1,4 +1,4 @@
-//! A foreign server's process: what it takes to run it, how it is started, and a client for it.
+//! A foreign server's process: its requirements, its start, and a client for it.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::support::within;
 
-/// Whose server.
+/// The implementation of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Nghttpd,
@@ -29,15 +29,15 @@ pub(crate) enum Kind {
     Mock,
 }
 
-/// How a server is to behave.
+/// The behaviour of a server.
 pub(crate) struct Options {
     pub(crate) tls: &'static SupportedProtocolVersion,
     pub(crate) max_streams: u32,
-    /// What may be written on a stream at first; `nghttpd` knows only one less than a power of two.
+    /// Initial window of a stream; `nghttpd` supports only one less than a power of two.
     pub(crate) window_bytes: u32,
-    /// Requests after which a connection is ended with GOAWAY; 0 for never, which is all that `nghttpd` can.
+    /// Requests after which a connection ends with GOAWAY; 0 for never, the only value that `nghttpd` supports.
     pub(crate) leave_after: usize,
-    /// Keeps no table of the headers it gets and pads what it sends; only `nghttpd` can.
+    /// Disables the table of received headers and pads the server's frames; only `nghttpd` supports it.
     pub(crate) plain: bool,
 }
 
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Names what is missing to run this server.
+    /// Returns the name of a missing requirement of this server, if there is one.
     fn missing(self) -> Option<&'static str> {
         match self {
             Self::Nghttpd => said("nghttpd", "--version").is_none().then_some("nghttpd"),
@@ -74,8 +74,7 @@ impl Kind {
 }
 
 impl Foreign {
-    /// Starts a server. Without what it takes the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists
-    /// the server's name.
+    /// Starts a server. If a requirement is missing, the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists the server's name.
     pub(crate) async fn start(kind: Kind, options: &Options) -> Option<Self> {
         if let Some(what) = kind.missing() {
             skip(kind, what);
@@ -107,7 +106,7 @@ impl Foreign {
         Client::new(&endpoint, limits).expect("usable endpoint")
     }
 
-    /// Asks the mock how many pushes it took, how many it refused, and how many of them were different.
+    /// Queries the mock for the number of pushes accepted, of those rejected, and of distinct ones.
     pub(crate) async fn pushes(&mut self) -> [usize; 3] {
         self.child.stdin.as_mut().expect("piped").write_all(b"?").await.expect("it runs");
         let mut line = String::new();
@@ -118,7 +117,7 @@ impl Foreign {
         numbers(line.trim())
     }
 
-    /// Returns which version of TLS a client that knows all gets.
+    /// Returns the version of TLS negotiated with a client that supports all versions.
     pub(crate) async fn negotiates(&self) -> ProtocolVersion {
         let mut roots = RootCertStore::empty();
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("a certificate");
@@ -137,7 +136,7 @@ impl Foreign {
     }
 }
 
-/// Starts a program of ours, which tells its port and ends with its input.
+/// Starts one of our own programs, which prints its port and exits at the end of its input.
 async fn told(mut command: Command, folder: &Path, options: &Options) -> (Child, u16) {
     let version = if options.tls.version == ProtocolVersion::TLSv1_2 { "TLSv1.2" } else { "TLSv1.3" };
     command.arg(folder.join("cert.pem")).arg(folder.join("key.pem")).arg(version);
@@ -147,13 +146,13 @@ async fn told(mut command: Command, folder: &Path, options: &Options) -> (Child,
     let mut child = command.spawn().expect("started");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let line = lines.next_line().await.expect("readable").expect("a line before the end");
-    // Nothing follows unasked.
+    // The program prints nothing else on its own.
     child.stdout = Some(lines.into_inner().into_inner());
     let port = line.strip_prefix("port ").and_then(|port| port.parse().ok()).expect("a port");
     (child, port)
 }
 
-/// Starts `nghttpd`, which has to be given a port: a free one, or another when somebody else was quicker.
+/// Starts `nghttpd`, which requires a port: a free one, or another one if it was taken in between.
 async fn nghttpd(folder: &Path, options: &Options) -> (Child, u16) {
     let library = folder.join("openssl.cnf");
     std::fs::write(&library, openssl_config(options.tls)).expect("written");
@@ -176,8 +175,8 @@ async fn nghttpd(folder: &Path, options: &Options) -> (Child, u16) {
     }
 }
 
-/// `nghttpd` cannot be told a version of TLS and takes the newest. With nothing but SHA-384 to sign with, a key on P-256
-/// is of no use to TLS 1.3, which ties curve and hash together.
+/// `nghttpd` has no option for the version of TLS and uses the newest. If only SHA-384 is allowed for signatures, a key on P-256 is
+/// unusable in TLS 1.3, which ties curve and hash together.
 fn openssl_config(tls: &SupportedProtocolVersion) -> &'static str {
     match tls.version {
         ProtocolVersion::TLSv1_2 => {
@@ -188,7 +187,7 @@ fn openssl_config(tls: &SupportedProtocolVersion) -> &'static str {
     }
 }
 
-/// Asks a port again and again; `false` when the process ended instead, because somebody else has the port.
+/// Polls a port until the server listens. Returns `false` if the process ended instead, because the port was taken.
 async fn listens(child: &mut Child, port: u16) -> bool {
     let mut pause = tokio::time::interval(std::time::Duration::from_millis(5));
     loop {
@@ -222,7 +221,7 @@ fn go_is_new_enough() -> bool {
     minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor >= 24)
 }
 
-/// Reads numbers with a space between.
+/// Parses numbers separated by a space.
 pub(crate) fn numbers<const COUNT: usize>(text: &str) -> [usize; COUNT] {
     let numbers: Vec<usize> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
     numbers.try_into().expect("so many numbers")
@@ -237,7 +236,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign")
 }
 
-/// Where `install` and the tests put what they make.
+/// Directory for the output of `install` and of the tests.
 fn home() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("foreign")
 }
@@ -250,7 +249,7 @@ fn skip(kind: Kind, what: &str) {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     let required = required.split(',').any(|word| word.trim() == kind.word());
     assert!(!required, "missing: {what} (STENTOR_TEST_REQUIRE does not allow to skip {})", kind.word());
-    // The thread of a test bears its name. Straight to the stream: what a passing test prints is otherwise swallowed.
+    // The thread of a test bears its name. Written straight to stderr, because the test harness captures the output of a passing test.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or_default();
     let _ = writeln!(std::io::stderr(), "skipped: {test}, missing: {what}");

@@ -1,4 +1,4 @@
-//! The server of these cases, and what it notes.
+//! The server of these cases, and its records.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,18 +11,18 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::text;
 
-/// How often each request is refused at most.
+/// Most rejections of each request.
 const REFUSALS_MAX_COUNT: usize = 2;
-/// How many connections end early at most.
+/// Most connections that end early.
 const ENDS_MAX_COUNT: usize = 3;
-/// A request that goes again that often has gone through all that a server may do to it.
+/// A request with this many resends has gone through everything that a server may do to it.
 pub(super) const RESENDS_MAX_COUNT: u8 = (REFUSALS_MAX_COUNT + ENDS_MAX_COUNT) as u8;
 
-/// What a server says first.
+/// The settings at the start of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Greeting {
     pub(super) window_bytes: u32,
-    /// Whether streams have no window until the first request has come.
+    /// True if streams have no window until the first request has come.
     pub(super) opens_late: bool,
     pub(super) connection_window_bytes: u32,
     pub(super) frame_bytes: u32,
@@ -30,15 +30,15 @@ pub(super) struct Greeting {
     pub(super) streams: u32,
 }
 
-/// What a request gets.
+/// The server's action on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Answer,
-    /// Refuses it unread.
+    /// Rejects it unread.
     Refuse,
     /// Reads it and resets its stream.
     Break,
-    /// Resets its stream in the middle of the answer.
+    /// Resets its stream in the middle of the response.
     BreakLate,
     /// Widens the window of all streams, then answers.
     Widen(u32),
@@ -55,11 +55,11 @@ pub(super) struct Answer {
     pub(super) pieces: Vec<usize>,
     pub(super) trailers: bool,
     pub(super) informs: bool,
-    /// How often others get the thread before it.
+    /// Number of times that it yields the thread before the response.
     pub(super) pauses: usize,
 }
 
-/// What the connections share: what to do next, and what was done.
+/// State shared by the connections: the next acts, and the past ones.
 pub(super) struct Script {
     acts: Vec<Act>,
     next: usize,
@@ -68,13 +68,13 @@ pub(super) struct Script {
     constant_bytes: usize,
     refused: HashMap<usize, usize>,
     ends: usize,
-    /// How often each request was read to its end and acted on.
+    /// Number of times that each request was read to its end and acted on.
     pub(super) processed: HashMap<usize, usize>,
-    /// What was done with each request at last.
+    /// The last action on each request.
     pub(super) last: HashMap<usize, Act>,
-    /// Whether a connection was ended at once.
+    /// True if a connection was ended at once.
     pub(super) left: bool,
-    /// What came otherwise than it was sent.
+    /// Requests that arrived other than they were sent.
     pub(super) wrong: Vec<String>,
 }
 
@@ -95,12 +95,12 @@ impl Script {
         }
     }
 
-    /// Returns the answer to a request, the same however often it comes.
+    /// Returns the response to a request, the same at each repetition.
     pub(super) fn answer(&self, index: usize) -> &Answer {
         &self.answers[index % self.answers.len()]
     }
 
-    /// Draws what happens to a request; nothing worse than an answer when it had its share.
+    /// Draws the action on a request; a plain response once the limits are reached.
     fn act(&mut self, index: usize) -> Act {
         self.next += 1;
         let mut act = self.acts[(self.next - 1) % self.acts.len()];
@@ -116,7 +116,7 @@ impl Script {
         act
     }
 
-    /// Notes that a request came whole, and compares it with what was sent.
+    /// Records a complete request, and compares it with the request sent.
     fn process(&mut self, index: usize, head: &http::Request<()>, body: &[u8]) {
         *self.processed.entry(index).or_default() += 1;
         let constant = text(0, self.constant_bytes);
@@ -135,7 +135,7 @@ type Shared = Arc<Mutex<Script>>;
 pub(super) async fn serve(listener: TcpListener, greetings: Vec<Greeting>, script: Shared) {
     for greeting in greetings.into_iter().cycle() {
         let Ok((tcp, _)) = listener.accept().await else { return };
-        // Or each frame of a slow conversation would wait for the acknowledgement of the one before.
+        // Otherwise each frame of a slow exchange would wait for the acknowledgement of the previous one.
         tcp.set_nodelay(true).expect("connected");
         tokio::spawn(serve_connection(tcp, greeting, Arc::clone(&script)));
     }
@@ -171,9 +171,9 @@ async fn serve_connection(tcp: TcpStream, greeting: Greeting, script: Shared) {
             }
             Act::Leave => connection.abrupt_shutdown(Reason::NO_ERROR),
             Act::Retire => connection.graceful_shutdown(),
-            // Never narrower: what was read before that crate hears of its own new limit it gives back to nobody.
+            // Never narrower: the h2 crate does not return the window of bytes read before it applies its own new limit.
             Act::Widen(bytes) if bytes > window => {
-                // Not while the last settings are under way.
+                // Not while the previous settings are unacknowledged.
                 window = connection.set_initial_window_size(bytes).map_or(window, |()| bytes);
             }
             Act::Answer | Act::Break | Act::BreakLate | Act::Widen(_) => {}
@@ -202,7 +202,7 @@ async fn respond_to(
     if act == Act::Break {
         return respond.send_reset(Reason::INTERNAL_ERROR);
     }
-    // The connection may be over meanwhile.
+    // The connection may have ended in between.
     let _ = say(index, &answer, act == Act::BreakLate, respond).await;
 }
 

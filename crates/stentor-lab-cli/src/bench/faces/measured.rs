@@ -1,4 +1,4 @@
-//! One server that is asked through one face: turn by turn, how many calls a second and what each costs it.
+//! One server called through one face: the rate of calls and the cost of each, turn by turn.
 
 use crate::faces::replay::Replay;
 use crate::faces::replaying_caller::ReplayingCaller;
@@ -7,12 +7,12 @@ use procfs::process::Process;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
 
-/// A process under load, and what was measured of it.
+/// A process under load, with its results.
 pub(super) struct MeasuredFace {
     replay: Replay,
-    /// The process whose processor time counts.
+    /// Id of the measured process.
     process: u32,
-    /// The body of the first reply: all others must be the same, because the record does not change.
+    /// The body of the first reply; all others must be equal, because the record does not change.
     pub(super) reply: Vec<u8>,
     /// Calls per second, turn by turn.
     pub(super) rates: Samples,
@@ -23,7 +23,7 @@ pub(super) struct MeasuredFace {
 }
 
 impl MeasuredFace {
-    /// Asks once and looks whether the reply has all of these texts.
+    /// Makes one call and checks that the reply has all of these texts.
     pub(super) fn find(replay: Replay, process: u32, texts: &[String]) -> anyhow::Result<Self> {
         let reply = ReplayingCaller::connect(&replay)?.call()?.to_vec();
         let missing = texts.iter().find(|text| !contains(&reply, text.as_bytes()));
@@ -36,7 +36,7 @@ impl MeasuredFace {
         Ok(Self { replay, process, reply, rates, cpu, calls: 0 })
     }
 
-    /// How many bytes one request has, with all around it.
+    /// Returns the size of one request, with its framing.
     pub(super) const fn request_bytes(&self) -> usize {
         self.replay.request.len()
     }
@@ -46,9 +46,9 @@ impl MeasuredFace {
         self.load(&mut self.callers(connections)?, limit)
     }
 
-    /// Calls for a while over connections of its own, each with one call at a time, and keeps what that took.
+    /// Makes calls for the time `limit` over connections of its own, each with one call at a time, and records the rate and the cost.
     pub(super) fn take_turn(&mut self, connections: usize, limit: Duration) -> anyhow::Result<()> {
-        // Connecting is no part of a call.
+        // Before the clock starts: the cost of connecting does not count.
         let mut callers = self.callers(connections)?;
         let (before, started) = (cpu_seconds(self.process)?, Instant::now());
         let calls = self.load(&mut callers, limit)?;

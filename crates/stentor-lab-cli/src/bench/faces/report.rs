@@ -1,4 +1,4 @@
-//! What was measured of the faces, told as one object and row by row.
+//! The results of the faces, as one object and row by row.
 
 use super::rivals::Rival;
 use super::{FacePair, FacesOptions, OPERATION};
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use stentor_lab::runner;
 use stentor_lab::statistics::{MedianSummary, Samples};
 
-/// The most processor time that a call may take above the same call through REST, in microseconds.
+/// Limit of the processor time of a call above the same call through REST, in microseconds.
 pub(crate) const ABOVE_REST_MAX_US: f64 = 20.0;
 
-/// What was measured.
+/// Results of the bench.
 pub(crate) struct FacesReport {
     options: FacesOptions,
     /// The faces, REST first.
     pub(crate) rows: Vec<FaceRow>,
     record_json_bytes: usize,
     peak_rss_bytes: u64,
-    /// The system's load before the first turn and after the last, so that a reader knows whether the machine was quiet.
+    /// The system's load before the first turn and after the last, which shows if the machine was quiet.
     load_average: [f64; 2],
 }
 
-/// What was measured of one face.
+/// Results of one face.
 pub(crate) struct FaceRow {
     /// Its name.
     pub(crate) face: &'static str,
@@ -28,15 +28,15 @@ pub(crate) struct FaceRow {
     pub(crate) rates: Samples,
     /// Microseconds of the server's processor time for each call.
     pub(crate) cpu: Samples,
-    /// How many of them are above those of REST in the same round.
+    /// Processor time of each call above that of REST in the same round, in microseconds.
     pub(crate) above_rest: Samples,
-    /// What it was measured beside, or why there is nothing.
+    /// Results of its rival, or the reason for which it has none.
     pub(crate) rival: Result<RivalRow, String>,
     calls: u64,
     bytes: [usize; 2],
 }
 
-/// What was measured of a rival.
+/// Results of a rival.
 pub(crate) struct RivalRow {
     /// Dialect, software and runtime.
     pub(crate) id: String,
@@ -64,7 +64,7 @@ impl FacesReport {
         Self { options: options.clone(), rows, record_json_bytes, peak_rss_bytes, load_average }
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let FacesOptions { seconds, rounds, connections, warm_up_seconds, commit, .. } = self.options;
         let environment = runner::environment("loopback", "", "", commit);
@@ -101,12 +101,12 @@ impl FaceRow {
         Self { face, rates: ours.rates, cpu: ours.cpu, above_rest, rival, calls: ours.calls, bytes }
     }
 
-    /// Whether a call takes no more above REST than it may; `None` without turns.
+    /// Returns true if the cost of a call above REST is within the limit; `None` without turns.
     pub(crate) fn is_near_rest(&self) -> Option<bool> {
         self.above_rest.quantile(0.5).map(|above| above <= ABOVE_REST_MAX_US)
     }
 
-    /// Whether a call takes less processor time than the rival's; `None` without a rival.
+    /// Returns true if a call takes less processor time than the rival's; `None` without a rival.
     pub(crate) fn is_cheaper(&self) -> Option<bool> {
         let rival = self.rival.as_ref().ok()?.cpu.quantile(0.5)?;
         self.cpu.quantile(0.5).map(|ours| ours < rival)

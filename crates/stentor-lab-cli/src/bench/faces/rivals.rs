@@ -1,4 +1,4 @@
-//! Others that answer the same request with the same record and do nothing besides: subjects of the laboratory, by LSP-1.
+//! Other servers that answer the same request with the same record and do nothing else: subjects of the laboratory, by LSP-1.
 
 use super::measured::MeasuredFace;
 use crate::faces::replay::Replay;
@@ -13,34 +13,34 @@ use stentor_lab::subject::process::SubjectProcess;
 use stentor_lab::subject::protocol::{Prepare, Report, SubjectOrder, SubjectRole};
 use stentor_lab::subject::reference::Op;
 
-/// A Java machine with a framework takes its time to start.
+/// Timeout of a start: a Java machine with a framework starts slowly.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Separates marks, where a factor has several.
+/// Separates marks in a factor with several.
 const SEPARATOR: &str = ";";
 
-/// Where the rivals are.
+/// Folder of the rivals.
 #[derive(Clone, Debug)]
 pub(crate) enum RivalFolder {
-    /// They are not wanted.
+    /// Rivals are excluded.
     LeftOut,
-    /// There is no folder of them here.
+    /// There is no folder of rivals here.
     Unknown,
     /// Their definitions are here.
     At(PathBuf),
 }
 
-/// What a face is measured beside.
+/// A rival of a face.
 pub(super) struct Rival {
     /// Dialect, software and runtime.
     pub(super) id: String,
     /// Versions of its software, by name.
     pub(super) versions: BTreeMap<String, String>,
     pub(super) measured: MeasuredFace,
-    // It runs as long as it is held.
+    // Held, because the process runs until it is dropped.
     _process: SubjectProcess,
 }
 
-/// Starts what this face is measured beside, or tells why there is nothing.
+/// Starts the rival of this face. The error is the reason for which there is none.
 pub(super) async fn start(
     face: &str,
     folder: &RivalFolder,
@@ -56,7 +56,7 @@ pub(super) async fn start(
     serve(face, &entry, record, texts).await.map_err(|error| format!("{error:#}"))
 }
 
-/// Finds the definition and looks whether it can run.
+/// Finds the definition and checks that it can run.
 fn entry(face: &str, folder: &Path) -> Result<CatalogueEntry, String> {
     let entries = catalogue::read(folder).map_err(|error| error.to_string())?;
     let dialect = format!("{face}/");
@@ -101,13 +101,13 @@ async fn serve(
         anyhow::bail!("it did not get ready");
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    // It asks for no key; the same bytes come all the same.
+    // The rival checks no key; the key is sent all the same, so that the requests are alike.
     let replay = Replay::of(face, address, "sk_none", &super::show(record));
     let measured = MeasuredFace::find(replay, process.id(), texts)?;
     Ok(Rival { id: entry.definition.id.clone(), versions, measured, _process: process })
 }
 
-/// Returns a record as factors: a text for each field, the marks in one.
+/// Returns a record as factors: a text for each field, with all marks in one text.
 fn factors(record: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(SEPARATOR),

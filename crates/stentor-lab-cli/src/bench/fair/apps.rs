@@ -1,4 +1,4 @@
-//! The hostile apps: what each does, where its callers come from, and what becomes of its requests.
+//! The hostile apps: their behaviours, the addresses of their callers, and the outcomes of their requests.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use stentor_stage::client::ApiClient;
 
-/// What a hostile app does.
+/// Behaviour of a hostile app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostileBehaviour {
     /// Imports lines of 2,000 topics.
     HeavyImport,
     /// Sends to a device of a provider for which it has no credential.
     NoCredential,
-    /// Counts a large audience, 16 callers side by side.
+    /// Counts a large audience, with 16 concurrent callers.
     DryRun,
     /// Uploads imports by a byte a second.
     SlowUpload,
@@ -21,11 +21,11 @@ pub(crate) enum HostileBehaviour {
     Connections,
     /// Leaves the bodies of its requests unfinished.
     UnfinishedBodies,
-    /// Has as many schedules as it may, each due every minute.
+    /// Creates as many schedules as permitted, each due every minute.
     Schedules,
-    /// Sends to an audience whose push service answers after 5 to 20 seconds.
+    /// Sends to an audience with a push service that answers after 5 to 20 seconds.
     Tarpit,
-    /// Sends to an audience of which no device can be reached.
+    /// Sends to an audience in which no device can be reached.
     BadAnswers,
 }
 
@@ -58,7 +58,7 @@ impl HostileBehaviour {
         }
     }
 
-    /// Returns what it means, for the help of the command line.
+    /// Returns its description for the command line's help.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::HeavyImport => "Imports lines of 2,000 topics",
@@ -74,7 +74,7 @@ impl HostileBehaviour {
     }
 }
 
-/// A hostile app and where its callers come from.
+/// A hostile app and the address of its callers.
 #[derive(Clone)]
 pub(super) struct HostileApp {
     pub(super) behaviour: HostileBehaviour,
@@ -84,7 +84,7 @@ pub(super) struct HostileApp {
     pub(super) client: ApiClient,
 }
 
-/// What became of the requests of one hostile app.
+/// Outcomes of the requests of one hostile app, so far.
 #[derive(Default)]
 pub(super) struct RequestCounters {
     pub(super) asked: AtomicU64,
@@ -94,17 +94,17 @@ pub(super) struct RequestCounters {
 }
 
 impl RequestCounters {
-    /// Counts a request before it is made, and notes what came of it; returns whether that was good.
+    /// Counts a request before it is made, and its outcome afterwards; returns true if the outcome is good.
     pub(super) async fn count(
         &self,
         call: impl Future<Output = anyhow::Result<(StatusCode, Value)>>,
     ) -> bool {
-        // Sums that are read when the callers are ended; no two of them have to agree at any moment before.
+        // Relaxed suffices: the sums are read after the callers have ended, and need not be consistent before.
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.note(&call.await)
     }
 
-    /// Notes an answer, and whether it was a good one.
+    /// Counts an answer; returns true if it is good.
     fn note(&self, answer: &anyhow::Result<(StatusCode, Value)>) -> bool {
         let counter = match answer {
             Ok((status, _)) if status.is_success() => &self.done,
@@ -116,11 +116,11 @@ impl RequestCounters {
     }
 }
 
-/// What became of the requests of one hostile app, at its end.
+/// Outcomes of the requests of one hostile app, at its end.
 pub(crate) struct HostileAppCounts {
-    /// What it did.
+    /// Behaviour of the app.
     pub(crate) behaviour: HostileBehaviour,
-    /// Asked, done, refused, broken.
+    /// Requests made, done, refused and broken.
     pub(crate) numbers: [u64; 4],
 }
 

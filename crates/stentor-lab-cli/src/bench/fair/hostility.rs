@@ -1,4 +1,4 @@
-//! What the hostile apps do, each within what its key allows.
+//! The requests of the hostile apps, each with the permissions of its key.
 
 use super::apps::{HostileApp, HostileAppCounts, HostileBehaviour, RequestCounters};
 use super::sockets;
@@ -11,31 +11,31 @@ use std::time::Duration;
 use stentor_stage::client::{ApiClient, Key};
 use tokio::runtime::{Builder, Runtime};
 
-/// How much the hostile callers give way to the server and the tenth app (nice(2)).
+/// Lower priority of the hostile callers than that of the server and the tenth app (nice(2)).
 const GIVING_WAY: i32 = 10;
-/// Wait after a refusal: a caller that spins on refusals costs the machine more than the server.
+/// Pause after a refusal: a caller that spins on refusals costs the machine more than the server.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 /// Lines of one heavy import, and the topics of each: as many as a device may have.
 const HEAVY_LINES: u64 = 60;
 const HEAVY_TOPICS: u64 = 2_000;
-/// Callers side by side.
+/// Number of concurrent callers.
 const QUEUE_CALLERS: u64 = 4;
 const DRY_RUN_CALLERS: u64 = 16;
 const SCHEDULE_CALLERS: u64 = 8;
 const GUESSING_CALLERS: u64 = 2;
-/// Schedules that are asked for.
+/// Number of requests for schedules.
 const SCHEDULES_MAX_COUNT: u64 = 20_000;
-/// How often campaigns to large audiences are asked for.
+/// Interval of campaigns to large audiences.
 const CAMPAIGN_EVERY: Duration = Duration::from_secs(10);
 
-/// All hostile apps at work.
+/// All running hostile apps.
 pub(super) struct Attack {
     runtime: Runtime,
     counters: Vec<(HostileBehaviour, Arc<RequestCounters>)>,
 }
 
 impl Attack {
-    /// Lets all of them begin.
+    /// Starts all hostile apps.
     pub(super) fn begin(apps: &[HostileApp]) -> anyhow::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).on_thread_start(give_way).enable_all().build()?;
@@ -48,10 +48,10 @@ impl Attack {
         Ok(Self { runtime, counters: all })
     }
 
-    /// Ends all of them and returns what became of their requests.
+    /// Ends all hostile apps and returns the outcomes of their requests.
     pub(super) fn end(self) -> Vec<HostileAppCounts> {
-        // Nobody is waited for: a caller that holds a connection open would hold the bench up as well. A request that ends
-        // after this is in no count or in one, and both are true.
+        // Without a wait for the callers: one with an open connection would block the bench as well. A request that ends later is in no
+        // count or in one, and both are correct.
         self.runtime.shutdown_background();
         let read = |counters: &RequestCounters| {
             [&counters.asked, &counters.done, &counters.refused, &counters.broken]
@@ -67,8 +67,9 @@ impl Attack {
 fn give_way() {
     let thread = Some(rustix::thread::gettid());
     let own = rustix::process::getpriority_process(thread).unwrap_or_default();
-    // Always allowed, and where it is not, the hostile callers only compete harder. From where the bench stands: beside other programs
-    // a fixed number would leave them no processor at all where the bench goes before these.
+    // Lowering one's own priority is always allowed; without it, the hostile callers would only compete harder. The value is relative to
+    // the bench's own priority: if the bench runs at a higher priority than other programs, a fixed number would leave the callers no
+    // processor beside these.
     let _ = rustix::process::setpriority_process(thread, own + GIVING_WAY);
 }
 
@@ -88,7 +89,7 @@ async fn act(app: HostileApp, counters: Arc<RequestCounters>) {
     }
 }
 
-/// Asks again and again, so many callers side by side.
+/// Repeats a request without end, with a number of concurrent callers.
 async fn many<B>(callers: u64, app: HostileApp, counters: Arc<RequestCounters>, path: &'static str, body: B)
 where
     B: Fn() -> Value + Clone + Send + 'static,
@@ -122,7 +123,7 @@ fn single() -> Value {
     })
 }
 
-/// The same app with a key that looks right and does not exist.
+/// The same app with a well-formed key that does not exist.
 fn stranger(app: &HostileApp) -> HostileApp {
     let key = Key(format!("sk_{}", "A".repeat(43)));
     let client = ApiClient::new(app.client.server(), Some(key), None);
@@ -160,7 +161,7 @@ async fn make_schedules(app: HostileApp, counters: Arc<RequestCounters>) {
     for _ in 0..SCHEDULE_CALLERS {
         let (app, counters, next) = (app.clone(), counters.clone(), next.clone());
         tasks.spawn(async move {
-            // Each number is handed out once, which is all that is asked of it.
+            // Relaxed suffices: each number need only be taken once.
             while next.fetch_add(1, Ordering::Relaxed) < SCHEDULES_MAX_COUNT {
                 let schedule = json!({"cron": "* * * * *", "time_zone": "UTC", "message": single()});
                 if !counters.count(app.client.offer("/v1/schedules", &schedule)).await {

@@ -21,13 +21,13 @@ use stentor_stage::text::cell;
 
 /// Devices of the tenth app's topic.
 const TENTH_DEVICES: u64 = 100;
-/// Devices of the app whose devices answer badly.
+/// Devices of the app with bad answers.
 pub(super) const BAD_DEVICES: u64 = 20_000;
-/// Tokens that the FCM emulator has to count beside those: the tenth app's single messages.
+/// Further tokens that the FCM emulator has to count: the tenth app's single messages.
 const SINGLE_TOKENS: u64 = 500_000;
 const LINES_PER_PART: u64 = 256;
 
-/// Everything that runs.
+/// All running processes.
 pub(super) struct FairStage {
     stage: Stage,
     apps: Vec<HostileApp>,
@@ -66,20 +66,20 @@ impl FairStage {
         &self.apps
     }
 
-    /// Lets the tenth app send for so long.
+    /// Measures the tenth app for the time `span`.
     pub(super) async fn measure(&mut self, span: Duration) -> anyhow::Result<TenthAppTimes> {
         let tokens: Vec<String> = (0..TENTH_DEVICES).map(|number| token("tenth", number)).collect();
         self.tenth.send(&self.stage.emulators.fcm, &tokens, span).await
     }
 
-    /// Fails when a process has ended by itself.
+    /// Fails if a process has ended by itself.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         self.tarpit.check_alive()?;
         self.stage.check_alive()
     }
 }
 
-/// A push service that answers now and then, after five to twenty seconds.
+/// Starts a push service that answers after five to twenty seconds.
 async fn start_tarpit(stage: &Stage, devices: u64) -> anyhow::Result<Emulator> {
     let directory = stage.directory().join("tarpit");
     std::fs::create_dir_all(&directory).context("no directory can be made for the tarpit")?;
@@ -90,7 +90,7 @@ async fn start_tarpit(stage: &Stage, devices: u64) -> anyhow::Result<Emulator> {
     Emulator::start(Half::Fcm, true, &directory, settings).await
 }
 
-/// Makes an app with a key of its own; its callers come from an address of their own.
+/// Creates an app with a key of its own; its callers have an address of their own.
 async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> anyhow::Result<HostileApp> {
     let root = stage.server.client()?;
     let id = cell(&root.post("/v1/apps", &json!({"name": behaviour.word()})).await?["id"]);
@@ -104,7 +104,7 @@ async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> 
     Ok(HostileApp { behaviour, id, key, address, client })
 }
 
-/// Makes the credential and the devices that a hostile app needs.
+/// Creates the credential and the devices that a hostile app needs.
 async fn furnish(stage: &Stage, app: &HostileApp, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
     let (mut provider, mut credential) = ("null", json!({}));
     if matches!(app.behaviour, HostileBehaviour::Tarpit | HostileBehaviour::BadAnswers) {

@@ -1,4 +1,4 @@
-//! Hostility by sockets that do not finish what they begin.
+//! Hostile sockets with unfinished requests.
 
 use super::apps::{HostileApp, RequestCounters};
 use std::io;
@@ -10,20 +10,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// Imports uploaded side by side.
+/// Number of concurrent uploads of imports.
 const UPLOADS: u64 = 8;
-/// Slow enough to hold its place, and quick enough that no limit of an idle connection ends it.
+/// Slow enough to occupy a connection, and fast enough that no idle timeout ends it.
 const BYTE_EVERY: Duration = Duration::from_secs(1);
-/// Idle connections held: more than the server has places by default.
+/// Number of idle connections: more than the server's default limit.
 const IDLE_CONNECTIONS: u64 = 10_500;
-/// Requests whose bodies are not finished.
+/// Number of requests with unfinished bodies.
 const UNFINISHED: u64 = 1_000;
-/// What such a body promises, and what comes of it.
+/// Announced length of such a body, and the number of bytes sent.
 const PROMISED_BYTES: usize = 1_000_000;
 const SENT_BYTES: usize = 900_000;
-/// Wait before a connection that was closed is opened again.
+/// Pause before a closed connection is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Wait between two connections at the beginning, so that they do not only wait for each other.
+/// Pause between two connections at the beginning, so that they do not queue behind each other.
 const APART: Duration = Duration::from_millis(1);
 /// The preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -45,7 +45,7 @@ pub(super) async fn upload_slowly(app: HostileApp, counters: Arc<RequestCounters
     .await;
 }
 
-/// Holds connections without ever asking anything.
+/// Holds connections without a request.
 pub(super) async fn hold_idle(app: HostileApp, counters: Arc<RequestCounters>) {
     side_by_side(IDLE_CONNECTIONS, app, counters, |app: HostileApp| async move {
         let mut stream = connect(&app).await?;
@@ -68,7 +68,7 @@ pub(super) async fn leave_unfinished(app: HostileApp, counters: Arc<RequestCount
     .await;
 }
 
-/// Does one thing on so many connections, each again when it has ended.
+/// Runs `work` on `count` connections, and repeats it on each connection after it has ended.
 async fn side_by_side<F, W>(count: u64, app: HostileApp, counters: Arc<RequestCounters>, work: F)
 where
     F: Fn(HostileApp) -> W + Copy + Send + 'static,
@@ -108,7 +108,7 @@ fn head(app: &HostileApp, path: &str, content_type: &str, length: &str) -> Strin
     )
 }
 
-/// Reads and forgets until the server has closed the connection.
+/// Reads and discards data until the server has closed the connection.
 async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {
     let mut bytes = [0; 1_024];
     while stream.read(&mut bytes).await? > 0 {}

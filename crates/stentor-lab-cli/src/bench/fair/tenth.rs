@@ -1,4 +1,4 @@
-//! The tenth app: what it asks for and how long it waits.
+//! The tenth app: its requests and its waiting times.
 
 use crate::bench::steady;
 use reqwest::StatusCode;
@@ -14,35 +14,35 @@ use stentor_stage::emulator::Emulator;
 const SINGLE_PAUSE: Duration = Duration::from_millis(20);
 /// The pause between two campaigns.
 const CAMPAIGN_PAUSE: Duration = Duration::from_millis(500);
-/// Longest wait for a first push; one that does not come counts as that.
+/// Longest wait for a first push; a missing push counts with this time.
 const PUSH_LIMIT: Duration = Duration::from_secs(30);
-/// How often the push service's counts are looked at.
+/// Interval between reads of the push service's counts.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long the tenth app waited.
+/// Waiting times of the tenth app.
 #[derive(Default)]
 pub(crate) struct TenthAppTimes {
-    /// From asking to the 202, in milliseconds.
+    /// From the request to the 202, in milliseconds.
     pub(crate) accept_ms: Samples,
-    /// From asking for a campaign to its first push at the push service, in milliseconds.
+    /// From the request for a campaign to its first push at the push service, in milliseconds.
     pub(crate) first_push_ms: Samples,
-    /// Requests that got another answer than 202, or none.
+    /// Requests with another answer than 202, or with none.
     pub(crate) refused: u64,
 }
 
-/// The app that only wants to send.
+/// The app that only sends.
 pub(super) struct TenthApp {
     client: ApiClient,
     next: Arc<AtomicU64>,
 }
 
 impl TenthApp {
-    /// An app that has sent nothing yet.
+    /// Creates an app that has sent nothing yet.
     pub(super) fn new(client: ApiClient) -> Self {
         Self { client, next: Arc::default() }
     }
 
-    /// Sends for so long and returns how long it waited.
+    /// Sends for the time `span` and returns the waiting times.
     pub(super) async fn send(
         &self,
         fcm: &Emulator,
@@ -84,14 +84,14 @@ impl TenthApp {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
             times.push(asked.elapsed().as_secs_f64() * 1e3);
-            // The rest of a campaign is over before the next one counts.
+            // In the pause the rest of the campaign ends, before the next one is measured.
             tokio::time::sleep(CAMPAIGN_PAUSE).await;
         }
         Ok((times, refused))
     }
 }
 
-/// A token as it was imported.
+/// Returns an imported token.
 pub(super) fn token(name: &str, number: u64) -> String {
     format!("{name}-{number:0140}")
 }

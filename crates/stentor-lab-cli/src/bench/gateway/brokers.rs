@@ -19,19 +19,19 @@ use tokio::net::TcpStream;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Where programs are that a search path may leave out.
+/// System folders that a search path may lack.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// What the gateway is measured beside.
+/// Brokers to measure beside the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BrokerChoice {
-    /// Whatever is installed.
+    /// All installed brokers.
     All,
-    /// No broker beside.
+    /// No broker.
     None,
 }
 
-/// A broker that is known here.
+/// A supported broker.
 struct BrokerKind {
     name: &'static str,
     program: &'static str,
@@ -66,7 +66,7 @@ fn mosquitto_config(address: SocketAddr, _folder: &Path, connections: usize) -> 
     )
 }
 
-/// JetStream gives each device with QoS 1 a consumer, of which a stream has 1,000 by default.
+/// Configuration of nats-server. JetStream gives each device with QoS 1 a consumer, and limits a stream to 1,000 consumers by default.
 fn nats_config(address: SocketAddr, folder: &Path, connections: usize) -> String {
     format!(
         "server_name: bench\nlisten: \"127.0.0.1:-1\"\nmax_connections: {}\njetstream {{ store_dir: \"{}\", limits {{ default_max_consumers: -1 }} }}\nmqtt {{ listen: \"{address}\" }}\n",
@@ -75,7 +75,7 @@ fn nats_config(address: SocketAddr, folder: &Path, connections: usize) -> String
     )
 }
 
-/// Measures each of them, or tells why it is not.
+/// Measures each broker; a row without a measurement has the reason.
 pub(super) async fn measure(
     directory: &Path,
     options: &GatewayOptions,
@@ -147,7 +147,7 @@ impl BrokerKind {
         found.with_context(|| format!("no {} here: docs/lab/bench.md says how it is installed", self.program))
     }
 
-    /// Returns the line in which the program tells its version.
+    /// Returns the first line of the program's version output.
     fn version(&self, program: &Path) -> anyhow::Result<String> {
         let told = Command::new(program).arg(self.version_argument).output();
         let told = told.with_context(|| format!("{} cannot be run", program.display()))?;

@@ -1,4 +1,4 @@
-//! Devices that are connected, and messages to all of them.
+//! Connected devices, and messages to all of them.
 
 use super::GatewayOptions;
 use super::publisher::Publisher;
@@ -11,19 +11,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stentor_stage::child_process::{cpu_seconds, rss_bytes};
 use stentor_stage::reporter::Reporter;
 
-/// After so long without anything to do a connection is idle, and what its login took is given back.
+/// Time after which a connection is idle and the memory of its login is released.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// Devices at one server.
 pub(super) struct DeviceTrial {
     pub(super) devices: DeviceProcesses,
     pub(super) publisher: Publisher,
-    /// The number of the last message.
+    /// Number of the last message.
     pub(super) number: u64,
     process: u32,
 }
 
-/// Processor seconds so far: of the server and of the devices.
+/// Processor seconds so far, of the server and of the devices.
 #[derive(Clone, Copy)]
 struct UsedSeconds {
     server: f64,
@@ -44,12 +44,12 @@ impl DeviceTrial {
         Ok(Self::new(devices, Publisher::Api(setting.client.clone()), process))
     }
 
-    /// Takes devices at a server of this process.
+    /// Takes over devices at a server with this process id.
     pub(super) const fn new(devices: DeviceProcesses, publisher: Publisher, process: u32) -> Self {
         Self { devices, publisher, number: 0, process }
     }
 
-    /// Connects all devices, and looks at what they take while nothing happens.
+    /// Connects all devices, and measures their cost while they are idle.
     pub(super) async fn connections(&mut self, reporter: &dyn Reporter) -> anyhow::Result<ConnectionRow> {
         let (rss_before, used_before) = (rss_bytes(self.process)?, self.used()?);
         let began = now_us();
@@ -73,14 +73,14 @@ impl DeviceTrial {
         Ok(row)
     }
 
-    /// Returns what became of messages to all, one after the other and then some at once.
+    /// Measures messages to all devices, one after the other and then several at once.
     pub(super) async fn messages_to_all(
         &mut self,
         options: &GatewayOptions,
         reporter: &dyn Reporter,
     ) -> anyhow::Result<MessagesToAllRow> {
         let mut row = MessagesToAllRow::default();
-        // Pages, plans and buffers are there before the clock starts; a loss counts all the same.
+        // The first message warms caches and buffers before the clock starts; its losses count all the same.
         let mut first = MessagesToAllRow::default();
         self.send_to_all(1, &mut first).await?;
         let before = self.used()?;
@@ -109,7 +109,7 @@ impl DeviceTrial {
         Ok(row)
     }
 
-    /// Sends so many messages to all at once, and counts them where they come in.
+    /// Sends `messages` messages to all at once, and counts their deliveries at the devices.
     async fn send_to_all(&mut self, messages: u32, row: &mut MessagesToAllRow) -> anyhow::Result<()> {
         let (first, wanted) = (self.number + 1, u64::from(messages) * self.devices.devices() as u64);
         let before = self.devices.status().await?.distinct;
@@ -139,7 +139,7 @@ impl DeviceTrial {
         Ok(UsedSeconds { server: cpu_seconds(self.process)?, devices: self.devices.usage().cpu_seconds })
     }
 
-    /// Looks at another process from now on: the server was started again.
+    /// Measures another process from now on, because the server was restarted.
     pub(super) const fn look_at(&mut self, process: u32) {
         self.process = process;
     }

@@ -1,4 +1,4 @@
-//! How a message for all devices is given to what is measured.
+//! Publication of a message for all devices, at the gateway or at a broker.
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -10,19 +10,19 @@ use stentor_stage::text::cell;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What every device of a broker subscribes to.
+/// Topic to which every device of a broker subscribes.
 pub(super) const BROKER_TOPIC: &str = "bench/all";
-/// Longest time until a broker has taken a message over.
+/// Timeout of a broker's confirmation of a message.
 const CONFIRMATION_LIMIT: Duration = Duration::from_secs(60);
-/// Longest time in which no receipt is written, after which those that are missing count as lost.
+/// Longest time without a new receipt, after which missing receipts count as lost.
 const RECEIPTS_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Whoever publishes.
+/// A publisher of messages.
 pub(super) enum Publisher {
     /// An app server of ours: a campaign to everyone.
     Api(ApiClient),
-    /// A client of a broker: one message of QoS 1 to a topic that all hold.
+    /// A client of a broker: one message of QoS 1 to a topic of all devices.
     Mqtt(MqttPublisher),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct MqttPublisher {
 }
 
 impl Publisher {
-    /// Sends a message with this number to all; returns its campaign where there is one.
+    /// Sends a message with this number to all; returns its campaign, if it has one.
     pub(super) async fn publish(&mut self, number: u64) -> anyhow::Result<Option<String>> {
         match self {
             Self::Api(client) => {
@@ -45,7 +45,7 @@ impl Publisher {
         }
     }
 
-    /// Waits until the ledger of a campaign has so many receipts, or no more come; returns how many it has.
+    /// Waits until the ledger of a campaign has `wanted` receipts, or no more arrive; returns their number.
     pub(super) async fn receipts(&self, campaign: &str, wanted: u64) -> anyhow::Result<u64> {
         let Self::Api(client) = self else { return Ok(0) };
         receipts(client, campaign, wanted).await
@@ -91,7 +91,7 @@ impl MqttPublisher {
     }
 }
 
-/// Waits until the ledger of a campaign has so many receipts, or no more come; returns how many it has.
+/// Waits until the ledger of a campaign has `wanted` receipts, or no more arrive; returns their number.
 pub(super) async fn receipts(client: &ApiClient, campaign: &str, wanted: u64) -> anyhow::Result<u64> {
     let path = format!("/v1/campaigns/{}", segment(campaign));
     let (mut before, mut changed) = (0, Instant::now());
@@ -107,7 +107,7 @@ pub(super) async fn receipts(client: &ApiClient, campaign: &str, wanted: u64) ->
     }
 }
 
-/// Writes a message as the API takes it.
+/// Writes a message in the form of the API.
 pub(super) fn message(target: Value, number: u64) -> Value {
     json!({
         "target": target,
@@ -117,7 +117,7 @@ pub(super) fn message(target: Value, number: u64) -> Value {
     })
 }
 
-/// Writes what a device of the gateway gets of such a message, for brokers to hand on.
+/// Writes the payload of such a message at a device of the gateway, for brokers.
 fn payload(number: u64) -> String {
     let message = message(Value::Null, number);
     json!({

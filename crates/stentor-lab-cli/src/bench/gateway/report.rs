@@ -1,4 +1,4 @@
-//! What was measured, as one object.
+//! The results of the bench, as one object.
 
 use super::GatewayOptions;
 use serde_json::{Value, json};
@@ -7,85 +7,85 @@ use stentor_lab::statistics::Samples;
 /// Messages to all devices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessagesToAllRow {
-    /// Deliveries a second, from asking for the message to the last device, message by message.
+    /// Deliveries per second, from the request for the message to the last device, message by message.
     pub(crate) rates: Samples,
-    /// Milliseconds from asking to the last device.
+    /// Milliseconds from the request to the last device.
     pub(crate) last_ms: Samples,
-    /// Milliseconds from asking to the last receipt in the ledger.
+    /// Milliseconds from the request to the last receipt in the ledger.
     pub(crate) receipts_ms: Samples,
     /// The same rate for several messages at once.
     pub(crate) burst_rates: Samples,
     /// Processor seconds of the server for a thousand deliveries, with their receipts.
     pub(crate) server_cpu_per_thousand: f64,
-    /// The same while there were several messages at once.
+    /// The same for several messages at once.
     pub(crate) burst_cpu_per_thousand: f64,
     /// Processor seconds of the devices' processes for a thousand deliveries.
     pub(crate) devices_cpu_per_thousand: f64,
-    /// Deliveries that did not come.
+    /// Missing deliveries.
     pub(crate) lost: u64,
-    /// Deliveries that came again.
+    /// Repeated deliveries.
     pub(crate) repeats: u64,
-    /// Receipts that the ledger does not have.
+    /// Receipts that are missing in the ledger.
     pub(crate) receipts_missing: u64,
 }
 
-/// What connections cost.
+/// Cost of connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionRow {
-    /// How many there were.
+    /// Number of connections.
     pub(crate) connections: usize,
-    /// By so much each of them made the server's resident memory grow.
+    /// Growth of the server's resident memory per connection.
     pub(crate) idle_bytes: f64,
-    /// Logins with their subscriptions, a second.
+    /// Logins with their subscriptions, per second.
     pub(crate) per_second: f64,
-    /// Microseconds of the server's processor time for each of them.
+    /// Processor time of the server for each of them, in microseconds.
     pub(crate) server_cpu_us_each: f64,
-    /// What came to them all.
+    /// Messages to all of them.
     pub(crate) to_all: Option<MessagesToAllRow>,
 }
 
 /// Messages to single devices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SinglesRow {
-    /// Messages that were asked for.
+    /// Number of requested messages.
     pub(crate) messages: u64,
-    /// How many a second were asked for.
+    /// Requested rate, per second.
     pub(crate) per_second: f64,
-    /// Milliseconds from asking to the device.
+    /// Milliseconds from the request to the device.
     pub(crate) latency_ms: Samples,
-    /// Messages that did not come to their device.
+    /// Messages that did not reach their device.
     pub(crate) lost: u64,
-    /// Messages that came again.
+    /// Repeated messages.
     pub(crate) repeats: u64,
 }
 
 /// A kill of the server with a message under way.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StormRow {
-    /// From the kill until all devices were subscribed again.
+    /// Time from the kill until all devices were subscribed again.
     pub(crate) seconds_from_kill: f64,
-    /// From the moment at which the server said that it is ready.
+    /// The same from the time at which the server reported that it is ready.
     pub(crate) seconds_from_start: f64,
-    /// Whether all came back.
+    /// True if all devices returned.
     pub(crate) is_complete: bool,
-    /// Attempts to connect that failed, those while there was no server among them.
+    /// Failed attempts to connect, including those while the server was down.
     pub(crate) failed_attempts: u64,
     /// Devices that did not get the message.
     pub(crate) lost: u64,
-    /// Devices that got it again.
+    /// Devices that got the message again.
     pub(crate) repeats: u64,
-    /// Receipts that the ledger does not have.
+    /// Receipts that are missing in the ledger.
     pub(crate) receipts_missing: u64,
 }
 
 /// A broker.
 pub(super) struct BrokerRow {
     pub(super) name: &'static str,
-    /// Its version and what was measured, or why nothing was.
+    /// Its version and results, or the reason for which it was not measured.
     pub(super) measured: Result<(String, ConnectionRow), String>,
 }
 
-/// What was measured.
+/// Results of the bench.
 pub(crate) struct GatewayReport {
     options: GatewayOptions,
     load_before: f64,
@@ -101,7 +101,7 @@ pub(crate) struct GatewayReport {
 }
 
 impl ConnectionRow {
-    /// Takes what came to all of them.
+    /// Adds the results of messages to all devices.
     pub(super) fn add(&mut self, to_all: MessagesToAllRow) {
         self.to_all = Some(to_all);
     }
@@ -138,7 +138,7 @@ impl GatewayReport {
         }
     }
 
-    /// Counts deliveries of the gateway's that did not come, and receipts that the ledger lacks.
+    /// Counts missing deliveries of the gateway, and receipts that are missing in the ledger.
     pub(crate) fn lost(&self) -> (u64, u64) {
         let rows = [Some(&self.clear), self.tls.as_ref()];
         let rows = rows.into_iter().flatten().filter_map(|row| row.to_all.as_ref());
@@ -151,12 +151,12 @@ impl GatewayReport {
         (lost + of_singles + of_storm, missing + unreceipted)
     }
 
-    /// Returns whether nothing was lost and all devices came back.
+    /// Returns true if nothing was lost and all devices returned.
     pub(crate) fn holds(&self) -> bool {
         self.lost() == (0, 0) && self.storm.as_ref().is_none_or(|storm| storm.is_complete)
     }
 
-    /// The report as one object.
+    /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
         let (lost, receipts_missing) = self.lost();
         let to_all = self.clear.to_all.clone().unwrap_or_default();
@@ -184,7 +184,7 @@ impl GatewayReport {
         object
     }
 
-    /// Lists the rivals: each with its version and what was measured, or why nothing was.
+    /// Lists the rivals, each with its results, or with the reason for which it was not measured.
     pub(crate) fn rivals(&self) -> impl Iterator<Item = (&'static str, Result<&ConnectionRow, &str>)> {
         let row = |rival: &BrokerRow| rival.name;
         self.rivals.iter().map(move |rival| {

@@ -14,7 +14,7 @@ use stentor_stage::failure::CommandFailure;
 use stentor_stage::server::{Server, data_dir};
 use stentor_stage::text::cell;
 
-/// What every device wants: whatever comes to it.
+/// Topic filter of every device: all its messages.
 const FILTER: &str = "messages/#";
 
 /// The server, the app and its devices.
@@ -50,7 +50,7 @@ impl GatewaySetting {
         Ok(Self { server, client, logins, devices_at, connections: options.connections })
     }
 
-    /// Starts the server anew so that it speaks TLS with this certificate and key.
+    /// Restarts the server with TLS, with this certificate and key.
     pub(super) async fn restart_with_tls(&mut self, cert_file: &Path, key_file: &Path) -> anyhow::Result<()> {
         let files = format!(
             "[api]\ntls_cert_file = \"{}\"\ntls_key_file = \"{}\"\n",
@@ -66,7 +66,7 @@ impl GatewaySetting {
     }
 }
 
-/// Finds an address whose port nobody uses: a server that is started again must be where it was.
+/// Finds an address with a free port: a restarted server must keep its address.
 pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("this machine has no free port")?;
     Ok(listener.local_addr()?)
@@ -79,7 +79,7 @@ fn settings(address: SocketAddr, connections: usize) -> String {
     )
 }
 
-/// Invents tokens of the form that the gateway gives.
+/// Invents tokens in the form of the gateway's.
 fn tokens(app: &str, count: usize) -> Vec<String> {
     (0..count).map(|place| format!("{app}.bench{place:027}")).collect()
 }

@@ -18,24 +18,24 @@ use stentor_stage::reporter::Reporter;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// Callers side by side: enough that one answer may take some time and the pace is kept.
+/// Number of concurrent callers: enough to keep the pace although one answer may take some time.
 const CALLERS: usize = 32;
-/// The same devices in every run.
+/// Fixed, so that every run sends to the same devices.
 const SEED: u64 = 1;
 
 /// A message to one device.
 #[derive(Clone)]
 struct SingleMessage {
     number: u64,
-    /// The device's place.
+    /// Index of the device.
     device: usize,
     token: String,
-    /// When it is asked for, from the beginning on.
+    /// Time of its request, from the beginning.
     after: Duration,
 }
 
 impl DeviceTrial {
-    /// Sends to random devices and looks when each message came to the device that it was for.
+    /// Sends to random devices, and measures when each message reached its device.
     pub(super) async fn singles(
         &mut self,
         setting: &GatewaySetting,
@@ -61,7 +61,7 @@ impl DeviceTrial {
                     row.latency_ms.push(one.last_us.saturating_sub(asked) as f64 / 1e3);
                     row.repeats += one.repeats;
                 }
-                // One that came to another device is as lost as one that came to none.
+                // A message that reached another device counts as lost.
                 _ => row.lost += 1,
             }
         }
@@ -83,10 +83,10 @@ impl DeviceTrial {
     }
 }
 
-/// Sends all, each in its time; returns when each was asked for, in microseconds since 1970.
+/// Sends all messages, each at its time; returns the time of each request, in microseconds since 1970.
 async fn send(client: &ApiClient, messages: &[SingleMessage]) -> anyhow::Result<HashMap<u64, u64>> {
     let (client, messages) = (client.clone(), messages.to_vec());
-    // One thread for all of them: callers that wake each other's threads cost the machine more than their calls do.
+    // One thread for all callers: callers that wake each other's threads cost more than their calls.
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(side_by_side(&client, &messages))

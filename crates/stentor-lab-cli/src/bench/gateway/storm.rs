@@ -1,4 +1,4 @@
-//! The server is killed while a message is on its way to all devices, and they all come back at once.
+//! A kill of the server while a message is on its way to all devices, and the reconnection of all devices at once.
 
 use super::messages_to_all::{DeviceTrial, now_us, since};
 use super::report::StormRow;
@@ -7,8 +7,8 @@ use anyhow::Context;
 use stentor_stage::reporter::Reporter;
 
 impl DeviceTrial {
-    /// Kills the server as soon as it has accepted a message for all, starts it again, and waits for the devices and for what they
-    /// were to get.
+    /// Kills the server as soon as it has accepted a message for all, restarts it, and waits for the devices and for their missing
+    /// deliveries.
     pub(super) async fn storm(
         &mut self,
         setting: &mut GatewaySetting,

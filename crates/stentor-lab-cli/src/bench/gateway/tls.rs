@@ -9,10 +9,10 @@ use rcgen::{CertificateParams, KeyPair};
 use std::path::Path;
 use stentor_stage::reporter::Reporter;
 
-/// The names of this machine that the certificate is for.
+/// Names of this machine in the certificate.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// Starts the server anew with a certificate, and measures what differs.
+/// Restarts the server with a certificate, and repeats the measurements of connections and of messages to all.
 pub(super) async fn measure(
     setting: &mut GatewaySetting,
     directory: &Path,

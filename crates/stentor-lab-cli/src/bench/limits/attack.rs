@@ -9,13 +9,13 @@ use tokio::runtime::{Builder, Runtime};
 
 /// The attackers' priority below the server and the other app (nice(2)).
 const GIVING_WAY: i32 = 10;
-/// Time between the beginnings of two connections: without it all would end, and begin again, in one moment.
+/// Time between the beginnings of two connections: without it all would end, and begin again, at the same time.
 const APART: Duration = Duration::from_millis(2);
-/// Wait before a connection that was closed is opened again.
+/// Pause before a closed connection is opened again.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// Most streams of one connection, as the server has it.
+/// The server's limit of streams per connection.
 const STREAMS_MAX_COUNT: u64 = 256;
 
 /// The bytes of each connection, and the number of connections.
@@ -24,7 +24,7 @@ pub(super) struct AttackBytes {
     pub(super) connections: u64,
 }
 
-/// An attack that goes on.
+/// A running attack.
 pub(super) struct Pressure(Runtime);
 
 impl Pressure {
@@ -54,7 +54,7 @@ impl Pressure {
 fn give_way() {
     let thread = Some(rustix::thread::gettid());
     let own = rustix::process::getpriority_process(thread).unwrap_or_default();
-    // Always allowed, and where it is not, the attackers only compete harder.
+    // Lowering one's own priority is always allowed; without it, the attackers would only compete harder.
     let _ = rustix::process::setpriority_process(thread, own + GIVING_WAY);
 }
 
@@ -66,7 +66,7 @@ async fn hold(address: SocketAddr, first: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns what is sent to an entry point; `None` where the attack means nothing there.
+/// Returns the bytes for an entry point; `None` if the attack does not apply to it.
 pub(super) fn bytes(
     (name, spoken): (&str, Spoken),
     (host, key): (&str, Option<&str>),

@@ -5,9 +5,9 @@
 pub(crate) enum Spoken {
     /// A route of the API's port, with the type of its bodies.
     Http(&'static str),
-    /// A port of its own, whose address is in this file of the data directory, and what begins there.
+    /// A port of its own: the file of the data directory with its address, and the first bytes of a connection.
     Port(&'static str, &'static [u8]),
-    /// The raw socket, whose hello has the key.
+    /// The raw socket, with the key in its hello.
     Socket,
     /// A route that becomes a WebSocket.
     WebSocket,
@@ -34,7 +34,7 @@ const XML: &str = "text/xml";
 const FORM: &str = "application/x-www-form-urlencoded";
 const GRPC: &str = "application/grpc";
 
-/// One of each kind: every face and front, every listener, and each route that asks for no key.
+/// One of each kind: every face and front, every listener, and each route without a key.
 pub(crate) const ENTRY_POINTS: [AttackedEntry; 33] = [
     http("POST /v1/messages", JSON),
     http("POST /v1/messages/bulk", JSON),
@@ -71,7 +71,7 @@ pub(crate) const ENTRY_POINTS: [AttackedEntry; 33] = [
     port("ccs", "ccs.addr", b"<stream:stream to='gcm.googleapis.com' xmlns='jabber:client' "),
 ];
 
-/// With what an attack is made.
+/// The credential of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CredentialKind {
     None,
@@ -80,7 +80,7 @@ pub(crate) enum CredentialKind {
 }
 
 impl CredentialKind {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 3] = [Self::None, Self::Join, Self::App];
 
     /// Its name on the command line and in the report.
@@ -92,7 +92,7 @@ impl CredentialKind {
         }
     }
 
-    /// Returns what it means, for the help of the command line.
+    /// Returns its description for the command line's help.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::None => "No key",
@@ -115,7 +115,7 @@ pub(crate) enum AttackKind {
 }
 
 impl AttackKind {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 7] = [
         Self::HalfBody,
         Self::ZstdHead,
@@ -139,7 +139,7 @@ impl AttackKind {
         }
     }
 
-    /// Returns what it means, for the help of the command line.
+    /// Returns its description for the command line's help.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::HalfBody => "The first bytes of a body",
@@ -147,8 +147,8 @@ impl AttackKind {
             Self::GzipHead => "The head of a gzip member",
             Self::LargeLength => "A large Content-Length, and no body",
             Self::Chunked => "The first of several chunks",
-            Self::Streams => "Streams of one HTTP/2 connection whose bodies do not come",
-            Self::Nothing => "Connections on which nothing is said",
+            Self::Streams => "Streams of one HTTP/2 connection without their bodies",
+            Self::Nothing => "Connections that send nothing",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The server of the bench with every listener open, an app that attacks, and one that only wants to send.
+//! The server of the bench with every listener open, an attacking app, and an app that only sends.
 
 use super::attack::{self, AttackBytes};
 use super::entry::{AttackKind, AttackedEntry, CredentialKind, Spoken};
@@ -17,11 +17,11 @@ use tempfile::TempDir;
 
 /// The pause of a caller of the other app between two messages.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Every listener, at a port that the system chooses.
+/// Settings with every listener, at a port that the system chooses.
 const SETTINGS: &str = "[api]\nsocket_listen = \"127.0.0.1:0\"\n\
                         [gateway]\nmcs_listen = \"127.0.0.1:0\"\nmqtt_listen = \"127.0.0.1:0\"\nccs_listen = \"127.0.0.1:0\"\n";
 
-/// Everything that runs.
+/// All running processes.
 pub(super) struct LimitsStage {
     server: Server,
     attacker: [String; 2],
@@ -33,7 +33,7 @@ impl LimitsStage {
     /// Starts a server with two apps.
     pub(super) async fn build() -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
-        // As it is by default, which is not how other benches want it.
+        // The server's default, which other benches change.
         let environment = vec![(NAMELESS_RATE, "1000".into())];
         let server = Server::start_with(directory.path(), Some(SETTINGS.to_owned()), environment).await?;
         let (attacker, _) = make_app(&server, "attacker").await?;
@@ -44,7 +44,7 @@ impl LimitsStage {
         Ok(Self { server, attacker: [join, app], victim, directory })
     }
 
-    /// Returns where an entry point is.
+    /// Returns the address of an entry point.
     pub(super) fn address(&self, entry_point: &AttackedEntry) -> anyhow::Result<SocketAddr> {
         let file = match entry_point.spoken {
             Spoken::Http(_) | Spoken::WebSocket => return Ok(self.host()?.parse()?),
@@ -55,7 +55,7 @@ impl LimitsStage {
         Ok(text.trim().parse()?)
     }
 
-    /// Returns what an attack sends; `None` where it means nothing.
+    /// Returns the bytes of an attack; `None` if it does not apply to the entry point.
     pub(super) fn bytes(
         &self,
         entry_point: &AttackedEntry,
@@ -73,20 +73,20 @@ impl LimitsStage {
         Ok(attack::bytes(place, (&self.host()?, key), attack, connections))
     }
 
-    /// Lets the other app send for so long; returns its times in milliseconds, and how often it was refused.
+    /// Sends messages of the other app for the time `span`; returns its times in milliseconds, and its number of refused requests.
     pub(super) async fn measure(&self, span: Duration) -> anyhow::Result<(Samples, u64)> {
         let target = json!({"token": {"platform": "android", "provider": "null", "token": "one"}});
         let message = json!({"target": target, "data": {"k": "v"}}).to_string();
         steady::send(self.victim.clone(), PAUSE, span, Arc::new(move || message.clone())).await
     }
 
-    /// Returns what the server takes, in megabytes.
+    /// Returns the server's resident memory, in megabytes.
     pub(super) fn rss_mb(&mut self) -> anyhow::Result<f64> {
         let process = self.server.process().context("the server has ended")?.id();
         Ok(rss_bytes(process)? as f64 / 1e6)
     }
 
-    /// Fails when the server has ended by itself.
+    /// Fails if the server has ended by itself.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         self.server.check_alive()
     }
@@ -97,7 +97,7 @@ impl LimitsStage {
     }
 }
 
-/// Makes an app that may send; returns its id and a key for everything.
+/// Creates an app with permission to send; returns its id and a key with all scopes.
 async fn make_app(server: &Server, name: &str) -> anyhow::Result<(String, String)> {
     let root = server.client()?;
     let id = cell(&root.post("/v1/apps", &json!({"name": name})).await?["id"]);

@@ -1,30 +1,30 @@
-//! One cell of the matrix: what the push service does, what is asked of the server then, and whether it held that.
+//! One cell of the matrix: the push service's bad answers, the requirements on the server, and its results.
 
 use serde_json::{Value, json};
 use std::time::Duration;
 use stentor_emulators::Policy;
 
-/// Shares in percent below which a few bad answers must cost no more than themselves.
+/// Shares in percent below which bad answers may delay nothing but their own deliveries.
 const FEW_PERCENT: f64 = 20.0;
-/// Shares in percent from which on the push service is in trouble and must be spared.
+/// Shares in percent from which on the server must limit its requests to the push service.
 const MANY_PERCENT: f64 = 50.0;
-/// The part of the clean rate, of the good deliveries, that is asked for.
+/// Required rate of the good deliveries, as a share of the clean rate.
 const RATE_PART: f64 = 0.8;
-/// How much longer than idle a single message may take.
+/// Permitted increase of a single message's time over idle.
 const SINGLE_MARGIN_MS: f64 = 100.0;
-/// What may be on its way before the first bad answer is known.
+/// Limit of requests in flight before the first bad answer is known.
 const WINDOW_REQUESTS: u64 = 4_096;
-/// The wait that FCM's documents ask for after a 429 without `Retry-After`.
+/// The wait after a 429 without `Retry-After`, according to FCM's documents.
 const THROTTLED: Duration = Duration::from_secs(60);
-/// How long a request is waited for.
+/// Timeout of a request.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// What a busy machine may add to a bound.
+/// Tolerance of a bound for a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// How single messages' tokens begin; they meet no trouble.
+/// Prefix of the tokens of single messages, which never get bad answers.
 pub(super) const SINGLES: &str = "single-";
 
-/// What the push service does to an attempt.
+/// A bad answer of the push service to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadAnswer {
     /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`.
@@ -37,7 +37,7 @@ pub(crate) enum BadAnswer {
     Unavailable,
     /// `RST_STREAM` with `INTERNAL_ERROR`.
     Reset,
-    /// No answer comes.
+    /// The request stays unanswered.
     NoAnswer,
 }
 
@@ -58,7 +58,7 @@ impl BadAnswer {
         }
     }
 
-    /// Returns what it means, for the help of the command line.
+    /// Returns its description for the command line's help.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::AskedToWait => "429 QUOTA_EXCEEDED with Retry-After: 1",
@@ -81,7 +81,7 @@ impl BadAnswer {
         }
     }
 
-    /// How long after an attempt began the next one has begun at the latest; `attempt` is 1 for the first.
+    /// Longest time from the beginning of an attempt to the beginning of the next one; `attempt` is 1 for the first.
     fn back_off_max(self, attempt: u32) -> Duration {
         let own = Duration::from_secs(2) * (1 << attempt.saturating_sub(1));
         let wait = match self {
@@ -94,7 +94,7 @@ impl BadAnswer {
     }
 }
 
-/// How many attempts at a delivery meet the trouble.
+/// The attempts at a delivery that get a bad answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
     /// The first.
@@ -118,7 +118,7 @@ impl Persistence {
         }
     }
 
-    /// Returns what it means, for the help of the command line.
+    /// Returns its description for the command line's help.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::Once => "The first",
@@ -127,7 +127,7 @@ impl Persistence {
         }
     }
 
-    /// How many attempts fail before one succeeds; `None` when none ever does.
+    /// Number of failed attempts before a success; `None` if no attempt succeeds.
     pub(super) const fn failures(self) -> Option<u32> {
         match self {
             Self::Once => Some(1),
@@ -140,16 +140,16 @@ impl Persistence {
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TroubleCase {
-    /// Of the tokens, so many percent.
+    /// Share of the tokens with bad answers, in percent.
     pub(crate) share: f64,
-    /// What they meet.
+    /// Kind of the bad answers.
     pub(crate) kind: BadAnswer,
-    /// How many attempts meet it.
+    /// The attempts that get a bad answer.
     pub(crate) persistence: Persistence,
 }
 
 impl TroubleCase {
-    /// What the push service is told to do.
+    /// The policy of the push service.
     pub(super) fn policy(self) -> Value {
         let answer = self.kind.answer();
         let share = (self.share * 10_000.0).round() as u32;
@@ -161,49 +161,49 @@ impl TroubleCase {
         json!({"scripts": [{"prefix": SINGLES}, script]})
     }
 
-    /// Returns what tells whether a token meets the trouble.
+    /// Returns a predicate that is true for tokens with bad answers.
     pub(super) fn meets(self) -> anyhow::Result<impl Fn(&str) -> bool> {
         let policy: Policy = serde_json::from_value(self.policy())?;
         Ok(move |token: &str| policy.scripts.iter().find(|one| one.is_about(token)) == policy.scripts.get(1))
     }
 
-    /// How long after the good deliveries have left the last repeated one is accepted, at the latest.
+    /// Longest time from the end of the good deliveries until the last repeated one is accepted.
     pub(super) fn repeats_max(self) -> Duration {
         let failures = self.persistence.failures().unwrap_or(0);
         (1..=failures).map(|attempt| self.kind.back_off_max(attempt)).sum::<Duration>() + SLACK
     }
 
-    /// Returns whether so few deliveries meet the trouble that the others must go on.
+    /// Returns true if the share of bad answers is small enough that the others must not be delayed.
     pub(super) fn is_of_few(self) -> bool {
         self.share < FEW_PERCENT
     }
 
-    /// The most requests that a push service in such trouble gets: one for each device, the repeats that bring a delivery
-    /// through, and what was on its way before the trouble was known.
+    /// Limit of requests to the push service: one for each device, the repeats up to a success, and the requests in flight before the first
+    /// bad answer was known.
     pub(super) fn requests_max(self, devices: u64, troubled: u64) -> u64 {
         devices + troubled * u64::from(self.persistence.failures().unwrap_or(0)) + WINDOW_REQUESTS
     }
 
-    /// The words for a table and a line of progress.
+    /// The words of the cell for a table and a line of progress.
     pub(crate) fn words(self) -> [String; 3] {
         [self.share.to_string(), self.kind.word().to_owned(), self.persistence.word().to_owned()]
     }
 }
 
-/// What was measured of a cell.
+/// Results of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TroubleCell {
     /// The cell.
     pub(crate) case: TroubleCase,
     /// Devices of its campaign.
     pub(crate) devices: u64,
-    /// Devices that meet the trouble.
+    /// Devices with bad answers.
     pub(crate) troubled: u64,
     /// Good deliveries that were not accepted when the cell ended.
     pub(crate) left: u64,
     /// Repeated deliveries that were not accepted yet when the last good one was.
     pub(crate) pending: u64,
-    /// Whether the credential was parked at that moment.
+    /// True if the credential was parked at that time.
     pub(crate) parked: bool,
     /// Accepted deliveries per second, until the last good one.
     pub(crate) rate: f64,
@@ -220,7 +220,8 @@ pub(crate) struct TroubleCell {
 }
 
 impl TroubleCell {
-    /// Returns whether the cell holds: the others went on where few met the trouble, got through where some did, and the service was spared where many did.
+    /// Returns true if the cell holds. With few bad answers, the other deliveries, the repeated ones and single messages keep their limits.
+    /// With more, all good deliveries get through. With many, the push service gets no more requests than the limit.
     pub(crate) fn holds(&self) -> bool {
         if self.case.share >= MANY_PERCENT {
             return self.requests <= self.case.requests_max(self.devices, self.troubled);

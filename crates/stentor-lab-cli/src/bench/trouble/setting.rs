@@ -1,4 +1,4 @@
-//! Measures a cell: a server of its own, a campaign without trouble, and the same one with it, single messages beside.
+//! Measures a cell with a server of its own: campaigns without bad answers, and one with them beside single messages.
 
 use super::case::{SINGLES, TroubleCase, TroubleCell};
 use crate::bench::campaigns::millis;
@@ -19,14 +19,14 @@ use stentor_stage::stage::{Stage, StageOptions};
 use stentor_stage::text::cell;
 use tokio::task::JoinHandle;
 
-/// Enough for a 99th percentile that is not the slowest one, within three seconds.
+/// Enough for a 99th percentile below the maximum, within three seconds.
 const SINGLES_COUNT: u64 = 150;
 const SINGLES_EVERY: Duration = Duration::from_millis(20);
-/// How long the last single message is waited for; one that has not ended then counts as old as it is.
+/// Longest wait for the last single message; an unfinished one then counts with its age.
 const SINGLES_LIMIT: Duration = Duration::from_secs(10);
-/// The median of these is the clean rate: one of two could be the odd one.
+/// Number of clean campaigns; the clean rate is their median, which one outlier does not change.
 const CLEAN_ROUNDS: u32 = 3;
-/// Each poll reads all counts, which costs the machine that is measured.
+/// Interval between reads, each of which reads all counts and costs time of the measured machine.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
@@ -34,12 +34,12 @@ const DAY_MS: i64 = 24 * 3_600 * 1_000;
 pub(super) struct CellStage {
     stage: Stage,
     devices: u64,
-    /// Longest time for the good deliveries, and for all of a cell in which many meet trouble.
+    /// Longest time for the good deliveries, and for all deliveries of a cell with many bad answers.
     limit: Duration,
 }
 
 impl CellStage {
-    /// Starts everything; the devices are imported and the connections are warm.
+    /// Starts all processes, imports the devices and warms the connections.
     pub(super) async fn build(
         devices: u64,
         limit: Duration,
@@ -83,7 +83,8 @@ impl CellStage {
         })
     }
 
-    /// Returns the median rate of some campaigns without trouble; the push service has as much to look up for each request.
+    /// Returns the median rate of some campaigns without bad answers; the push service has the same number of scripts to match for each
+    /// request.
     async fn clean_rate(&self, case: TroubleCase) -> anyhow::Result<f64> {
         self.set_policy(&TroubleCase { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
@@ -106,7 +107,7 @@ impl CellStage {
         ApiClient::new(control, None, None)?.put("/policy", policy).await.map(drop)
     }
 
-    /// Sends to everyone and returns when that was asked.
+    /// Sends to everyone and returns the time of the request.
     async fn campaign(&self) -> anyhow::Result<Instant> {
         let began = Instant::now();
         let everyone = json!({"target": "everyone", "notification": {"title": "to everyone"}});
@@ -114,7 +115,7 @@ impl CellStage {
         Ok(began)
     }
 
-    /// Waits until the good deliveries are accepted, or too long.
+    /// Waits until the good deliveries are accepted, or until the limit.
     async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<GoodDeliveries> {
         loop {
             open.remove_accepted(&self.stage.emulators.fcm.counted()?);
@@ -131,7 +132,7 @@ impl CellStage {
         }
     }
 
-    /// Waits until every delivery that can succeed is accepted, and the single messages are sent, or too long.
+    /// Waits until every delivery that can succeed is accepted and the single messages are sent, or until the limit.
     async fn until_repeated<T>(
         &self,
         open: &mut OpenDeliveries,
@@ -169,16 +170,16 @@ impl CellStage {
     }
 }
 
-/// What was seen when the last good delivery was accepted, or the waiting ended.
+/// State at the time of the last accepted good delivery, or at the end of the wait.
 struct GoodDeliveries {
     rate: f64,
     pending: u64,
 }
 
-/// A token by its hash, and how often it was accepted before.
+/// A token by its hash, and the number of its earlier acceptances.
 type AcceptedBefore = (u64, u32);
 
-/// The deliveries that are waited for.
+/// Deliveries that are not accepted yet.
 struct OpenDeliveries {
     good: Vec<AcceptedBefore>,
     repeated: Vec<AcceptedBefore>,
@@ -199,7 +200,7 @@ impl OpenDeliveries {
         Self { good, repeated, troubled }
     }
 
-    /// Strikes out what has been accepted since.
+    /// Removes deliveries that were accepted in between.
     fn remove_accepted(&mut self, counted: &ObserverFile) {
         for list in [&mut self.good, &mut self.repeated] {
             list.retain(|(hash, before)| counted.lookup_hash(*hash).accepted <= *before);
@@ -207,7 +208,7 @@ impl OpenDeliveries {
     }
 }
 
-/// Writes the line of an Android device, whichever half the place belongs to.
+/// Writes the line of an Android device, whichever half the member belongs to.
 fn write_line(population: DevicePopulation, member: PopulationMember, lines: &mut String) {
     let number = 2 * member.number + u64::from(member.half == Half::Apns);
     population.write_line(PopulationMember { half: Half::Fcm, number }, lines);
@@ -234,7 +235,7 @@ async fn send_singles(client: ApiClient, first: u64) -> anyhow::Result<Vec<Strin
     Ok(campaigns)
 }
 
-/// Returns how long single messages took, from acceptance to the commit of the answer, in whole milliseconds.
+/// Returns the 99th percentile of the time of single messages, from acceptance to the commit of the answer, in whole milliseconds.
 async fn p99(client: &ApiClient, campaigns: Vec<String>) -> anyhow::Result<f64> {
     let (began, mut times) = (Instant::now(), Samples::default());
     for campaign in campaigns {

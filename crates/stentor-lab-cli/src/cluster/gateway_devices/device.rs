@@ -1,4 +1,4 @@
-//! One device: it polls a node, confirms what it gets, sends to its app, and goes to any other node when one fails it.
+//! One device: it polls a node, confirms its messages, sends to its app, and switches to any other node after a failure.
 
 use super::super::faults_state::FaultsState;
 use super::super::writing::ANSWER_LIMIT;
@@ -12,15 +12,15 @@ use std::time::Duration;
 use stentor_stage::mqtt_devices::RegisteredDevice;
 use tokio::time::Instant;
 
-/// How long a poll waits for messages.
+/// Time for which a poll waits for messages.
 const WAIT_SECONDS: u64 = 5;
 /// Wait before a device tries another node, in milliseconds.
 const RETRY_MS: std::ops::Range<u64> = 50..500;
 /// Time between two messages of a device to its app, in milliseconds.
 const SAYS_EVERY_MS: std::ops::Range<u64> = 5_000..15_000;
-/// One turn in so many a device goes to another node for no reason.
+/// One turn in this number moves a device to another node without a failure.
 const MOVES_ONE_IN: u32 = 8;
-/// Answers after which the same is to be asked again.
+/// Status codes after which the same request is repeated.
 const LATER: [StatusCode; 4] = [
     StatusCode::CONFLICT,
     StatusCode::REQUEST_TIMEOUT,
@@ -28,7 +28,7 @@ const LATER: [StatusCode; 4] = [
     StatusCode::SERVICE_UNAVAILABLE,
 ];
 
-/// What all devices share.
+/// Common parts of all devices.
 pub(super) struct DeviceParts {
     http: Client,
     urls: Vec<String>,
@@ -43,15 +43,15 @@ pub(super) struct GatewayDevice {
     number: usize,
     registered: RegisteredDevice,
     chance: StdRng,
-    /// Which node it asks.
+    /// Index of its current node.
     node: usize,
-    /// Messages that it has and whose receipt was not answered.
+    /// Received messages without an answered receipt.
     unconfirmed: Vec<String>,
-    /// The number of the next message to its app, and when it is to be sent.
+    /// Number of the next message to its app, and the time to send it.
     next_said: (u64, Instant),
 }
 
-/// A request came to nothing; all of it is asked again.
+/// A request failed; the whole request is repeated.
 struct Unanswered;
 
 impl DeviceParts {
@@ -75,7 +75,7 @@ impl GatewayDevice {
         Self { parts, number, registered, chance, node, unconfirmed: Vec::new(), next_said }
     }
 
-    /// Goes on for as long as anybody lets it.
+    /// Runs until the task is aborted.
     pub(super) async fn run(mut self) {
         loop {
             let has_failed = self.turn().await.is_err();
@@ -116,7 +116,7 @@ impl GatewayDevice {
         Ok(())
     }
 
-    /// Confirms what it has; it is on disk when that is answered.
+    /// Sends receipts for its messages; an answered receipt is on disk.
     async fn confirm(&mut self) -> Result<(), Unanswered> {
         if self.unconfirmed.is_empty() {
             return Ok(());
@@ -124,14 +124,14 @@ impl GatewayDevice {
         let request = self.request(Method::POST, "receipts").json(&json!({"messages": self.unconfirmed}));
         let said = self.ask(request, ANSWER_LIMIT).await?;
         let messages = std::mem::take(&mut self.unconfirmed);
-        // Where fewer were awaited some were confirmed before, or are not in the ledger yet and come again.
+        // A smaller number: some were confirmed before, or are not in the ledger yet and come again.
         if said["confirmed"].as_u64() == Some(messages.len() as u64) {
             self.parts.records.note_confirmed(self.number, messages);
         }
         Ok(())
     }
 
-    /// Sends a message to its app when it is time, under the same name until that is answered.
+    /// Sends a message to its app when it is due, with the same key until it is answered.
     async fn say(&mut self) -> Result<(), Unanswered> {
         let (number, at) = self.next_said;
         if self.parts.state.is_over() || Instant::now() < at {

@@ -1,4 +1,4 @@
-//! What became of everything that devices of the gateway were promised, and promised themselves.
+//! Checks all acknowledged messages to and from devices of the gateway.
 
 use super::super::caller::{RETRY_PAUSE, show};
 use super::messages::{GatewayLog, GatewayPromise, GatewayTarget};
@@ -11,44 +11,44 @@ use std::time::Instant;
 use stentor_stage::client::{ApiClient, segment};
 use stentor_stage::ledger::CampaignLedger;
 
-/// What is to be judged.
+/// Input of the checks.
 pub(super) struct Judgement<'a> {
     pub(super) clients: &'a [ApiClient],
     pub(super) ids: &'a [String],
     pub(super) records: &'a GatewayRecords,
     pub(super) log: GatewayLog,
     pub(super) occurrences: MinuteOccurrences,
-    /// Until when everything must have come.
+    /// Time limit for all messages.
     pub(super) limit: Instant,
 }
 
-/// What was found.
+/// Findings at devices of the gateway.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayFindings {
-    /// How many devices there were.
+    /// Number of devices.
     pub(crate) devices: u64,
     /// Messages that were answered with 202, or fired by the schedule.
     pub(crate) messages: u64,
-    /// Minutes that the schedule fired for.
+    /// Campaigns that the schedule fired.
     pub(crate) minutes: u64,
-    /// Campaigns that were paused and let go on.
+    /// Campaigns that were paused and resumed.
     pub(crate) held: u64,
     /// Deliveries of all of them.
     pub(crate) deliveries: u64,
-    /// Deliveries that devices never got though they could have, and messages of devices that nobody read.
+    /// Deliveries that devices never received although they could have, and devices' messages that the app server never read.
     pub(crate) lost: u64,
-    /// Deliveries without an end, and messages of devices that wait though they were acknowledged.
+    /// Deliveries without an end, and devices' messages that wait although they were acknowledged.
     pub(crate) stuck: u64,
-    /// What devices and their app server did.
+    /// Sums over the devices and their app server.
     sums: GatewaySums,
-    /// Answers that only put off.
+    /// Temporary refusals, by their code.
     refused: BTreeMap<String, u64>,
-    /// What must not be.
+    /// Violations that were found.
     pub(crate) broken: Vec<String>,
 }
 
 impl Judgement<'_> {
-    /// Waits until everything has come, if it comes in time, and judges.
+    /// Waits until all messages have arrived, or until the limit, and judges the result.
     pub(super) async fn run(self) -> GatewayFindings {
         let mut findings = GatewayFindings {
             devices: self.ids.len() as u64,
@@ -75,7 +75,7 @@ impl Judgement<'_> {
         findings
     }
 
-    /// Waits until a message has ended, and is confirmed by all its devices where it does not expire before.
+    /// Waits until a message has ended, and until all its devices have confirmed it unless it may expire before.
     async fn until_delivered(&self, promise: &GatewayPromise) -> CampaignLedger {
         let (mut ledger, devices) = (CampaignLedger::default(), self.devices_of(promise));
         let path = format!("/v1/campaigns/{}", segment(&promise.campaign));
@@ -127,7 +127,7 @@ impl Judgement<'_> {
         findings.broken.extend(wrong.map(|why| format!("the message {} to devices: {why}", promise.message)));
     }
 
-    /// Waits until the app server has read what devices were told is kept, and nothing waits any more.
+    /// Waits until the app server has read all acknowledged messages of devices, and none waits any more.
     async fn judge_upstream(&self, findings: &mut GatewayFindings) {
         let (mut unread, mut waiting);
         loop {
@@ -149,12 +149,12 @@ impl Judgement<'_> {
 }
 
 impl GatewayFindings {
-    /// Returns how many messages of devices their app server read.
+    /// Returns the number of devices' messages that their app server read.
     pub(crate) fn upstream_read(&self) -> u64 {
         self.sums.upstream_read
     }
 
-    /// The findings as an object of the report.
+    /// Returns the findings as an object of the report.
     pub(crate) fn object(&self) -> Value {
         let sums = self.sums;
         json!({

@@ -1,4 +1,4 @@
-//! What is sent to the devices: campaigns to all of them, of which some are held for a while, and messages to one.
+//! Messages to the devices: campaigns to all of them, some of them paused for a while, and messages to one device.
 
 use super::super::caller::{AnswerLog, ClusterCaller, ClusterRequest};
 use rand::rngs::StdRng;
@@ -10,19 +10,19 @@ use stentor_stage::text::cell;
 
 const MESSAGES_MAX: u64 = 5_000;
 const PAUSE: Duration = Duration::from_millis(2_500);
-/// How long a campaign is held.
+/// Duration of a pause.
 const HELD_FOR: Duration = Duration::from_millis(1_500);
-/// Some messages are for those who are there at once.
+/// Time to live of messages for devices that are connected at once.
 const SHORT_TTL_SECONDS: u64 = 2;
-/// It was held, or let go on, too late.
+/// Error code of a campaign that ended before it could be paused or resumed.
 const TOO_LATE: &[&str] = &["conflict"];
 
-/// To whom a message goes.
+/// Target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GatewayTarget {
     /// All devices.
     Everyone,
-    /// The one with this number.
+    /// The device with this number.
     One(usize),
 }
 
@@ -32,15 +32,15 @@ pub(super) struct GatewayPromise {
     pub(super) message: String,
     pub(super) campaign: String,
     pub(super) target: GatewayTarget,
-    /// Whether it may expire before its devices are there.
+    /// True if it may expire before its devices connect.
     pub(super) is_short: bool,
 }
 
-/// What was answered.
+/// Log of the answers.
 #[derive(Default)]
 pub(super) struct GatewayLog {
     pub(super) promises: Vec<GatewayPromise>,
-    /// Campaigns that were paused and let go on.
+    /// Campaigns that were paused and resumed.
     pub(super) held: u64,
     pub(super) answers: AnswerLog,
 }
@@ -71,7 +71,7 @@ impl GatewayMessages {
         self.log
     }
 
-    /// Sends the next message: to all, to one, to all and held, to all for a short time, and so on.
+    /// Sends the next message, in turn: to all, to one, to all with a pause, to all with a short time to live.
     async fn play(&mut self, number: u64) {
         let (target, is_short) = match number % 4 {
             1 => (GatewayTarget::One(self.chance.random_range(0..self.ids.len())), false),
@@ -95,7 +95,7 @@ impl GatewayMessages {
         self.log.promises.push(promise);
     }
 
-    /// Pauses a campaign and lets it go on; what was accepted meanwhile is to come afterwards.
+    /// Pauses a campaign and resumes it; messages accepted during the pause must arrive afterwards.
     async fn hold(&mut self, campaign: &str) {
         let act = |action: &str| ClusterRequest::Act(format!("/v1/campaigns/{}/{action}", segment(campaign)));
         if let Some(Ok(_)) = self.caller.insist_or(&act("pause"), TOO_LATE).await {
@@ -106,7 +106,7 @@ impl GatewayMessages {
     }
 }
 
-/// Reads what the server says of a campaign or message that it has.
+/// Reads a campaign or message from the server's response.
 pub(super) fn promise_of(said: &Value, target: GatewayTarget, is_short: bool) -> GatewayPromise {
     GatewayPromise { message: cell(&said["id"]), campaign: cell(&said["campaign"]), target, is_short }
 }

@@ -1,4 +1,4 @@
-//! A schedule that fires each minute: each minute has one campaign, whoever dies meanwhile.
+//! A schedule that fires each minute: each minute has exactly one campaign, even if servers die.
 
 use super::super::caller::{ClusterCaller, ClusterRequest, RETRY_PAUSE};
 use super::super::faults_state::PATIENCE;
@@ -13,25 +13,25 @@ use stentor_stage::text::cell;
 
 const MINUTE_SECONDS: i64 = 60;
 
-/// A schedule that is there.
+/// The schedule on the servers.
 pub(super) struct MinuteSchedule {
     caller: ClusterCaller,
     path: String,
-    /// When it fires first.
+    /// Time of the first occurrence.
     first: Timestamp,
 }
 
-/// What it fired.
+/// Occurrences of the schedule.
 #[derive(Debug, Default)]
 pub(super) struct MinuteOccurrences {
-    /// Its campaigns, by their time.
+    /// Its campaigns, by their due time.
     fired: BTreeMap<Timestamp, Vec<GatewayPromise>>,
-    /// What must not be.
+    /// Violations that were found.
     pub(super) broken: Vec<String>,
 }
 
 impl MinuteSchedule {
-    /// Makes the schedule.
+    /// Creates the schedule.
     pub(super) async fn begin(mut caller: ClusterCaller) -> anyhow::Result<Self> {
         let message = json!({"target": "everyone", "data": {"number": "minute"}, "exact": true});
         let body = json!({"cron": "* * * * *", "time_zone": "UTC", "catch_up": "all", "message": message});
@@ -41,7 +41,7 @@ impl MinuteSchedule {
         Ok(Self { caller, path: format!("/v1/schedules/{}", segment(&cell(&made["id"]))), first })
     }
 
-    /// Ends it once it has fired all that was due; returns what it fired, beside what is known to be no occurrence.
+    /// Cancels the schedule once it has fired all due occurrences, and returns them; campaigns in `log` are not occurrences.
     pub(super) async fn finish(mut self, log: &GatewayLog) -> MinuteOccurrences {
         let mut found = MinuteOccurrences::default();
         let next_due = self.until_caught_up().await;
@@ -55,7 +55,7 @@ impl MinuteSchedule {
         found
     }
 
-    /// Waits until all that is due has fired; returns when it fires next.
+    /// Waits until all due occurrences have fired; returns the time of the next one.
     async fn until_caught_up(&mut self) -> Option<Timestamp> {
         let begun = Instant::now();
         loop {
@@ -68,7 +68,7 @@ impl MinuteSchedule {
         }
     }
 
-    /// Lists campaigns on full minutes that are not known otherwise; returns whether all could be listed.
+    /// Lists campaigns on full minutes that are not in `known`; returns true if the list is complete.
     async fn list(&mut self, known: &HashSet<String>, found: &mut MinuteOccurrences) -> bool {
         let mut before = String::new();
         loop {
@@ -101,7 +101,7 @@ impl MinuteOccurrences {
         self.fired.entry(due).or_default().push(promise);
     }
 
-    /// Checks that each minute from the first to before the next one to come has one campaign.
+    /// Checks that each minute from `first` to before `next_due` has one campaign.
     fn check(&mut self, first: Timestamp, next_due: Timestamp) {
         let mut minute = first;
         while minute < next_due {
@@ -111,7 +111,7 @@ impl MinuteOccurrences {
             }
             minute += MINUTE_SECONDS.seconds();
         }
-        // The next one may have come while the schedule was being ended.
+        // The next occurrence may have fired while the schedule was being canceled.
         let strange: Vec<_> =
             self.fired.keys().filter(|due| **due < first || **due > next_due).cloned().collect();
         self.broken.extend(strange.iter().map(|due| format!("{due} is no minute of the schedule")));

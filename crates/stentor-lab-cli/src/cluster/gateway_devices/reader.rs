@@ -1,4 +1,4 @@
-//! The app server of the devices: it reads what they send as a stream of events and acknowledges it.
+//! The app server of the devices: it reads their messages as a stream of events and acknowledges them.
 
 use super::super::caller::{ClusterCaller, ClusterRequest, RETRY_PAUSE};
 use super::super::writing::ANSWER_LIMIT;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A stream that says nothing for so long is given up: there is a comment every 15 seconds.
+/// Idle timeout of a stream, which has a comment every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 const ACKNOWLEDGE: &str = "/v1/upstream/acknowledge";
 
@@ -26,9 +26,9 @@ impl UpstreamReader {
         Self { caller, place, acknowledgements: 0, records }
     }
 
-    /// Goes on for as long as anybody lets it.
+    /// Runs until the task is aborted.
     pub(super) async fn run(mut self) {
-        // Each stream begins at another node.
+        // Each stream begins at a different node.
         for _ in 0..self.place {
             self.caller.next_client();
         }
@@ -75,7 +75,7 @@ impl UpstreamReader {
     }
 }
 
-/// Takes the data of all whole events out of what came.
+/// Removes all complete events from the buffer and returns their data.
 fn take_messages(text: &mut Vec<u8>) -> Vec<Value> {
     let Some(end) = text.windows(2).rposition(|pair| pair == b"\n\n") else { return Vec::new() };
     let whole: Vec<u8> = text.drain(..end + 2).collect();

@@ -1,33 +1,33 @@
-//! What devices got and sent, and what their app server read.
+//! Records of messages received and sent by devices, and read by their app server.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What one device did.
+/// Record of one device.
 #[derive(Debug, Default)]
 pub(super) struct GatewayDeviceRecord {
-    /// How often it got each message, by the message's id.
+    /// Number of receptions of each message, by the message's id.
     got: HashMap<String, u32>,
-    /// Messages whose receipt was answered.
+    /// Messages with an answered receipt.
     confirmed: HashSet<String>,
-    /// How often a message came whose receipt had been answered.
+    /// Receptions of a message after its receipt was answered.
     repeats_after_receipt: u64,
-    /// Messages of it that were answered with 202, by its own names for them.
+    /// Its messages that were answered with 202, by its own names for them.
     sent: HashSet<String>,
 }
 
-/// What the app server read.
+/// Record of the app server.
 #[derive(Debug, Default)]
 pub(super) struct UpstreamRecord {
-    /// How often each message came, by its device and the device's own name for it.
+    /// Number of receptions of each message, by its device and the device's own name for it.
     read: HashMap<(String, String), u32>,
-    /// Messages whose acknowledgement was answered, by the server's names for them.
+    /// Messages with an answered acknowledgement, by the server's ids.
     acknowledged: HashSet<String>,
-    /// How often a message came whose acknowledgement had been answered.
+    /// Receptions of a message after its acknowledgement was answered.
     repeats_after_acknowledgement: u64,
 }
 
-/// What all did.
+/// Records of all devices and of their app server.
 #[derive(Debug, Default)]
 pub(super) struct GatewayRecords {
     devices: Vec<Mutex<GatewayDeviceRecord>>,
@@ -36,7 +36,7 @@ pub(super) struct GatewayRecords {
     strange: Mutex<Vec<String>>,
 }
 
-/// Sums over what all devices did.
+/// Sums over all records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GatewaySums {
     pub(super) receptions: u64,
@@ -54,24 +54,24 @@ impl GatewayRecords {
         Self { devices: (0..devices).map(|_| Mutex::default()).collect(), ..Self::default() }
     }
 
-    /// Notes that a device got a message.
+    /// Records that a device received a message.
     pub(super) fn note_got(&self, device: usize, message: &str) {
         let mut record = self.device(device);
         *record.got.entry(message.to_owned()).or_default() += 1;
         record.repeats_after_receipt += u64::from(record.confirmed.contains(message));
     }
 
-    /// Notes that receipts of a device were answered.
+    /// Records that receipts of a device were answered.
     pub(super) fn note_confirmed(&self, device: usize, messages: impl IntoIterator<Item = String>) {
         self.device(device).confirmed.extend(messages);
     }
 
-    /// Notes that a message of a device was answered with 202.
+    /// Records that a message of a device was answered with 202.
     pub(super) fn note_sent(&self, device: usize, name: String) {
         self.device(device).sent.insert(name);
     }
 
-    /// Notes that the app server read a message of a device.
+    /// Records that the app server read a message of a device.
     pub(super) fn note_read(&self, id: &str, device: String, name: String) {
         let mut upstream = lock(&self.upstream);
         *upstream.read.entry((device, name)).or_default() += 1;
@@ -79,27 +79,27 @@ impl GatewayRecords {
         upstream.repeats_after_acknowledgement += u64::from(is_repeat);
     }
 
-    /// Notes that acknowledgements were answered.
+    /// Records that acknowledgements were answered.
     pub(super) fn note_acknowledged(&self, ids: Vec<String>) {
         lock(&self.upstream).acknowledged.extend(ids);
     }
 
-    /// Notes an answer that only puts off.
+    /// Records a temporary refusal.
     pub(super) fn note_refused(&self, word: &str) {
         *lock(&self.refused).entry(word.to_owned()).or_default() += 1;
     }
 
-    /// Notes what must not be.
+    /// Records an unexpected event.
     pub(super) fn note_strange(&self, what: String) {
         lock(&self.strange).push(what);
     }
 
-    /// Returns whether a device got a message.
+    /// Returns true if a device received a message.
     pub(super) fn has_got(&self, device: usize, message: &str) -> bool {
         self.device(device).got.contains_key(message)
     }
 
-    /// Counts messages of devices that were answered with 202 and never read; `ids` names the devices in their order.
+    /// Counts messages of devices that were answered with 202 and never read; `ids` contains the ids of the devices in their order.
     pub(super) fn unread(&self, ids: &[String]) -> u64 {
         let upstream = lock(&self.upstream);
         let unread_of = |(device, id): (usize, &String)| {
@@ -110,12 +110,12 @@ impl GatewayRecords {
         ids.iter().enumerate().map(unread_of).sum()
     }
 
-    /// Returns how often each kind of answer put off.
+    /// Returns the number of temporary refusals by their code.
     pub(super) fn refused(&self) -> BTreeMap<String, u64> {
         lock(&self.refused).clone()
     }
 
-    /// Lists what must not be.
+    /// Lists unexpected events.
     pub(super) fn strange(&self) -> Vec<String> {
         lock(&self.strange).clone()
     }

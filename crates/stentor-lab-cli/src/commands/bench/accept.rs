@@ -1,4 +1,4 @@
-//! `stentor lab bench accept`: how many single messages a second are on disk and answered with 202.
+//! `stentor lab bench accept`: the rate of single messages that are on disk and answered with 202.
 
 use crate::bench::accept::{self, AcceptOptions};
 use clap::Args;
@@ -7,7 +7,7 @@ use stentor_terminal::output::Output;
 use stentor_terminal::progress::on_the_terminal;
 use stentor_terminal::store_name::StoreName;
 
-/// Send many single messages at once, and measure how fast the server accepts them
+/// Send many single messages at once, and measure the rate at which the server accepts them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,13 +18,13 @@ Examples:
 Each message is sent to a sink, and the bench checks that it arrived there. The callers share the machine with the server.
 `floor` is the rate of the same callers at /healthz, which does nothing: no server on this machine can answer faster.")]
 pub(crate) struct AcceptArgs {
-    /// How many messages, each to a different token
+    /// Number of messages, each to a different token
     #[arg(long, default_value_t = 50_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000))]
     messages: u64,
     /// Callers at the same time
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     callers: u64,
-    /// Where the server keeps everything; with postgres the same is measured with sqlite beside it, and the result has the ratios
+    /// Store of the server; with postgres, sqlite is measured too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
 }

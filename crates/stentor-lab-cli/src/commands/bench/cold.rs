@@ -1,4 +1,4 @@
-//! `stentor lab bench cold`: how long a server that was shut down cleanly takes from its start to its first push.
+//! `stentor lab bench cold`: the time of a server from a start after a clean shutdown to its first push.
 
 use crate::bench::cold::{self, ColdOptions};
 use clap::Args;
@@ -20,7 +20,7 @@ pub(crate) struct ColdArgs {
     /// Devices in the registry
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
-    /// How many starts
+    /// Number of starts
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }

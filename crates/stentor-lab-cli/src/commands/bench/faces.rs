@@ -1,4 +1,4 @@
-//! `stentor lab bench faces`: what one call costs the server through each face, beside others that answer with the same record.
+//! `stentor lab bench faces`: the cost of one call for the server through each face, beside other servers that answer with the same record.
 
 use crate::bench::faces::{
     self, ABOVE_REST_MAX_US, FaceRow, FacesOptions, FacesReport, OPERATION, RivalFolder,
@@ -28,16 +28,16 @@ pub(crate) struct FacesArgs {
     /// Seconds of each turn
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// How many turns each has
+    /// Number of turns of each server
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Connections at the same time, each with one call at a time
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     connections: u64,
-    /// Seconds of calls that are not timed, before the first turn: a Java machine compiles meanwhile
+    /// Seconds of calls that are not timed, before the first turn, in which a Java machine compiles
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=600))]
     warm_up_seconds: u32,
-    /// What the faces are measured beside
+    /// Servers to measure beside the faces
     #[arg(long, value_enum, default_value_t = RivalChoice::All)]
     rivals: RivalChoice,
     /// Folder of the rivals' definitions; otherwise `lab/rivals` here, above, or above this program
@@ -47,9 +47,9 @@ pub(crate) struct FacesArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RivalChoice {
-    /// Whatever is built and can run here
+    /// All that are built and can run here
     All,
-    /// No server beside
+    /// No other server
     None,
 }
 
@@ -87,7 +87,7 @@ fn describe(report: &FacesReport) -> String {
     let header = ["face", "calls/s", "CPU us each", "above REST", "", "beside", "CPU us each", ""];
     let rows = table(header, report.rows.iter().map(row));
     format!(
-        "{OPERATION}; at most {ABOVE_REST_MAX_US:.0} us of CPU above REST, and less than what it is beside\n\n{rows}"
+        "{OPERATION}; at most {ABOVE_REST_MAX_US:.0} us of CPU above REST, and less than the program beside it\n\n{rows}"
     )
 }
 

@@ -1,4 +1,4 @@
-//! `stentor lab bench fair`: what nine hostile apps cost a tenth one.
+//! `stentor lab bench fair`: the delay that nine hostile apps cause to a tenth one.
 
 use crate::bench::fair::{self, FairOptions, FairReport, HostileBehaviour, is_within};
 use clap::Args;
@@ -21,13 +21,13 @@ service (median). The bench is ok when the tenth app is never refused and both t
 server, or 50 ms above them if that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
 in this program with a low priority: what they do is limited by what the server lets them, not by the machine.")]
 pub(crate) struct FairArgs {
-    /// What the hostile apps do, separated by commas; all kinds when not given
+    /// Behaviours of the hostile apps, separated by commas; all by default
     #[arg(long, value_delimiter = ',', value_parser = one_of(&HostileBehaviour::ALL, HostileBehaviour::word, HostileBehaviour::meaning))]
     kind: Vec<HostileBehaviour>,
-    /// How long the hostile apps act
+    /// Duration of the hostile behaviour
     #[arg(long, default_value_t = 75, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
-    /// How long the tenth app is measured alone
+    /// Duration of the measurement of the tenth app alone
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     idle_seconds: u64,
     /// Devices in the large audiences of the hostile apps

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use stentor_terminal::output::{Output, table};
 use stentor_terminal::progress::on_the_terminal;
 
-/// Where the project's own script puts brokers.
+/// The folder in which the project's own script installs brokers.
 const BROKERS: &str = "target/brokers";
 
-/// Connect many devices to the gateway and measure what they cost and how fast messages reach them
+/// Connect many devices to the gateway, and measure their cost and the latency of messages to them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct GatewayBenchArgs {
     /// Seconds of messages to single devices
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=600))]
     singles_seconds: u32,
-    /// What the gateway is measured beside
+    /// Brokers to measure beside the gateway
     #[arg(long, value_enum, default_value_t = BrokerScope::All)]
     rivals: BrokerScope,
     /// Folder of brokers that the system has not installed; otherwise `target/brokers` here or above this program
@@ -52,9 +52,9 @@ pub(crate) struct GatewayBenchArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum BrokerScope {
-    /// Whatever is installed here
+    /// All that are installed here
     All,
-    /// No server beside
+    /// No other server
     None,
 }
 

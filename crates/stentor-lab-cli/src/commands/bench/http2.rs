@@ -7,7 +7,7 @@ use stentor_lab::statistics::{MedianSummary, Samples};
 use stentor_terminal::output::{Output, table};
 use stentor_terminal::progress::on_the_terminal;
 
-/// Compare the sender with h2load: the same requests to the same sink over as many connections and streams
+/// Compare the sender with h2load: the same requests to the same sink over the same number of connections and streams
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(crate) struct Http2Args {
     /// Requests of each run, each to a different token
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
     requests: u64,
-    /// How many rounds
+    /// Number of rounds
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Connections at the same time

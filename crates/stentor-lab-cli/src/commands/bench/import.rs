@@ -7,7 +7,7 @@ use stentor_terminal::output::Output;
 use stentor_terminal::progress::on_the_terminal;
 use stentor_terminal::store_name::StoreName;
 
-/// Register many new devices through the API and measure how fast that is
+/// Register many new devices through the API, and measure the rate
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -15,13 +15,13 @@ Examples:
   stentor lab bench import --devices 3000000 --rounds 3 --json
   stentor lab bench import --store postgres --json")]
 pub(crate) struct ImportBenchArgs {
-    /// How many devices, all of them new
+    /// Number of devices, all of them new
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
-    /// How many rounds, each with a new server and an empty store
+    /// Number of rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Where the server keeps everything; with postgres the same is measured with sqlite beside it, and the result has the ratios
+    /// Store of the server; with postgres, sqlite is measured too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
 }

@@ -1,4 +1,4 @@
-//! `stentor lab bench limits`: what another app feels of requests that do not come.
+//! `stentor lab bench limits`: the effect of unfinished requests on another app.
 
 use crate::bench::limits::{
     self, AttackKind, AttackedEntry, CredentialKind, ENTRY_POINTS, LimitsOptions, LimitsReport,
@@ -18,24 +18,24 @@ Examples:
   stentor lab bench limits --entry-point 'POST /token' --attack zstd-head --json
   stentor lab bench limits --credential none --seconds 5 --json
 
-Each cell is one attack at one entry point with one credential: so many connections begin a request and do not go on, and each is
-opened again when the server has closed it. Meanwhile another app sends single messages. A cell is ok when none of them is refused
-and their 202 (p99) takes at most three times as long as before the attacks, or 10 ms longer if that is more. Attacks that mean
-nothing at an entry point are left out. The attackers run in this program with a low priority.")]
+Each cell is one attack at one entry point with one credential: N connections (--connections) begin a request and do not
+continue it, and each is opened again when the server has closed it. At the same time another app sends single messages. A
+cell is ok when none of them is refused and their 202 (p99) takes at most three times as long as before the attacks, or 10 ms longer if
+that is more. Attacks that mean nothing at an entry point are left out. The attackers run in this program with a low priority.")]
 pub(crate) struct LimitsArgs {
-    /// Method and path, or a protocol, separated by commas; one of each kind when not given
+    /// Method and path, or a protocol, separated by commas; by default one of each kind
     #[arg(long, value_delimiter = ',', value_parser = entry_point)]
     entry_point: Vec<&'static AttackedEntry>,
-    /// With what the attacks are made, separated by commas; all when not given
+    /// Credentials of the attacks, separated by commas; all by default
     #[arg(long, value_delimiter = ',', value_parser = one_of(&CredentialKind::ALL, CredentialKind::word, CredentialKind::meaning))]
     credential: Vec<CredentialKind>,
-    /// What does not come, separated by commas; all when not given
+    /// Missing parts of the requests, separated by commas; all by default
     #[arg(long, value_delimiter = ',', value_parser = one_of(&AttackKind::ALL, AttackKind::word, AttackKind::meaning))]
     attack: Vec<AttackKind>,
     /// Connections of an attack; with `streams` these are streams, 256 on each connection
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     connections: u64,
-    /// How long the other app is measured in each cell
+    /// Duration of the measurement of the other app in each cell
     #[arg(long, default_value_t = 2, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
 }

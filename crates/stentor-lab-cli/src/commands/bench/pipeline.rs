@@ -22,29 +22,28 @@ Examples:
   stentor lab bench pipeline --queue nats --devices 100000
   stentor lab bench pipeline --nodes 3 --store postgres --queue nats --json
 
-The server is started anew after the import, so that campaign_peak_rss_bytes is the campaign's alone (the
-questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
+The server is restarted after the import, so that campaign_peak_rss_bytes is that of the campaign alone (queries
+afterwards raise server_peak_rss_bytes); the campaign begins when the server has its access token and connections.
 Server, FCM sink and APNs sink are processes of their own on 127.0.0.1, with real TLS and HTTP/2; no quota, every other
 setting is the default. The fields of the last round are those of `stentor demo --json`, with all rounds' samples.")]
 pub(crate) struct PipelineArgs {
-    /// How many devices: half through FCM, half through APNs
+    /// Number of devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
-    /// How long the sinks take to answer
+    /// Response time of the sinks
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
-    /// How many rounds, each with a new server and an empty store
+    /// Number of rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Where the server keeps everything; where this or the queue is not sqlite, each round has one with both beside it, and the
-    /// result their ratios
+    /// Store of the server; if the store or the queue is not sqlite, each round measures sqlite for both too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
-    /// Where it has the chunks that wait: sqlite, memory, postgres (with --store postgres), nats (a server of its own) or the URL of
-    /// a nats-server
+    /// Queue of the waiting chunks: sqlite, memory, postgres (with --store postgres), nats (a server of its own) or the URL of a
+    /// nats-server
     #[arg(long, default_value = "sqlite", value_name = "QUEUE")]
     queue: StageQueue,
-    /// How many servers share the campaign; several need --store postgres, and a queue that they share (postgres or nats). The result
+    /// Number of servers that share the campaign; several need --store postgres, and a queue that they share (postgres or nats). The result
     /// has the processor time of each, of PostgreSQL, of nats-server, and of all for a million pushes
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     nodes: u32,

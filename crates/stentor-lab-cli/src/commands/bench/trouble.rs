@@ -1,4 +1,4 @@
-//! `stentor lab bench trouble`: what bad answers to a share of the deliveries cost the others.
+//! `stentor lab bench trouble`: the effect of bad answers to a share of the deliveries on the others.
 
 use crate::bench::trouble::{self, BadAnswer, Persistence, TroubleCase, TroubleCell, TroubleOptions};
 use clap::Args;
@@ -25,16 +25,16 @@ pub(crate) struct TroubleArgs {
     /// Percent of the devices that get bad answers, separated by commas
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
     share: Vec<f64>,
-    /// Which bad answers they get, separated by commas; all kinds when not given
+    /// Kinds of bad answers, separated by commas; all by default
     #[arg(long, value_delimiter = ',', value_parser = one_of(&BadAnswer::ALL, BadAnswer::word, BadAnswer::meaning))]
     kind: Vec<BadAnswer>,
-    /// How many attempts get one, separated by commas; all three when not given
+    /// Attempts of a delivery with bad answers, separated by commas; all three by default
     #[arg(long, value_delimiter = ',', value_parser = one_of(&Persistence::ALL, Persistence::word, Persistence::meaning))]
     persistence: Vec<Persistence>,
     /// Devices of each campaign
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     devices: u64,
-    /// How long a cell waits for the good deliveries, and for all of them where many meet trouble
+    /// Longest wait of a cell for the good deliveries, and for all of them if many get bad answers
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     cell_seconds: u64,
 }
@@ -67,7 +67,7 @@ impl TroubleArgs {
     }
 }
 
-/// Returns what was named, or everything there is.
+/// Returns the named values, or all if none is named.
 fn named_or<T: Copy>(named: &[T], all: &[T]) -> Vec<T> {
     if named.is_empty() { all.into() } else { named.into() }
 }

@@ -1,4 +1,4 @@
-//! `stentor lab bench urgent`: how long single messages take while a campaign runs, beside when nothing runs.
+//! `stentor lab bench urgent`: the latency of single messages during a campaign, beside that on an idle server.
 
 use crate::bench::urgent::{self, UrgentOptions, UrgentReport};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! How the verdicts are told to people: contradictions first, each with what speaks against it.
+//! Text of the verdicts: contradictions first, each with its evidence.
 
 use super::ClaimsAccount;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Judged};
 use stentor_terminal::output::table;
 
-/// So many cells that speak against a claim are shown.
+/// Limit of the contradicting cells that are shown for a claim.
 const CELLS_MAX: usize = 3;
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
@@ -62,7 +62,7 @@ fn verdict_with_cells(judgment: &Judgment) -> String {
     format!("{} in {} of {all}: {cells}{more}", judgment.verdict.word(), failures.len())
 }
 
-/// Leaves the names out of a cell: its values speak for themselves.
+/// Removes the names from a cell, and leaves its values.
 fn values(cell: &str) -> String {
     let values: Vec<&str> =
         cell.split("; ").filter_map(|pair| pair.split_once('=')).map(|(_, value)| value).collect();

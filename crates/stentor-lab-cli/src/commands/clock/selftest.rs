@@ -15,24 +15,24 @@ use stentor_terminal::progress::PhaseProgress;
 
 /// Test the estimate of one-way delay against the truth
 ///
-/// A phone and a server, each in a time namespace with a clock of its own, compare their clocks with a time server over the
-/// link, by the protocol of albertengo-2020, and exchange messages. What follows for the one-way delay, by the paper's
-/// mean of 100 offsets and by the shortest round trips before and after each block, is printed beside the true delay.
-/// Once with equal ways, once with a way back that takes up to 30 ms longer.
+/// A phone and a server, each in a time namespace with a clock of its own, compare their clocks with a time server over the link, by the
+/// protocol of albertengo-2020, and exchange messages. The one-way delay is estimated by the paper's mean of 100 offsets, and by the
+/// shortest round trips before and after each block. Both estimates are printed beside the true delay, once with equal ways, and once with
+/// a way back that takes up to 30 ms longer.
 ///
-/// The exit code is 0 when every check is within its bound, 1 when one is not, 6 when this machine allows no link.
+/// The exit code is 0 if every check is within its bound, 1 if one is not, 6 if this machine allows no link.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor lab clock selftest\n  stentor lab clock selftest --full --json")]
 pub(super) struct ClockSelftestArgs {
     /// The paper's counts: 10 tests of 500 messages, one each 500 ms; about 90 minutes
     #[arg(long)]
     full: bool,
-    /// Decides how much each packet is delayed
+    /// Seed of the delays of packets
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// What one setup came to.
+/// Result of one setup.
 struct SelftestResult {
     setup: ClockTrial,
     findings: Findings,
@@ -60,7 +60,7 @@ impl ClockSelftestArgs {
 }
 
 fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<SelftestResult>> {
-    // Found once, since a failure inside the trial has nowhere to go.
+    // Resolved once before the trial, where an error could not be returned.
     let command = |orders: &_| party::command(orders).unwrap_or_else(|_| Command::new("stentor"));
     let setups = [ClockTrial::symmetric(protocol, seed), ClockTrial::asymmetric(protocol, seed)];
     let messages = u64::from(protocol.tests * protocol.blocks * protocol.messages);

@@ -1,4 +1,4 @@
-//! `stentor lab energy battery`: how many hours a battery lasts when a trace's exchanges go on and on.
+//! `stentor lab energy battery`: the life of a battery in hours, while the exchanges of a trace are repeated.
 
 use super::traffic::{ProcessorOptions, TraceOptions, device};
 use super::{caveats, facts, short};
@@ -21,7 +21,7 @@ use stentor_terminal::progress::PhaseProgress;
 const MILLISECOND_S: f64 = 1e-3;
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
-/// What is modelled and what is not, told with every answer.
+/// The scope of the model, printed with every answer.
 const MODELLED: [&str; 4] = [
     "the radio's states are simulated packet by packet until the cell is empty; nothing was measured",
     "the cell's voltage without a load is a curve for lithium-polymer cells in general (Zephyr, after Analog Devices AN4189); its 0.1 ohm inside are our assumption",
@@ -29,7 +29,7 @@ const MODELLED: [&str; 4] = [
     "screen, processor and system are only in it as far as --base-watt and --cpu-ms say; without them the hours are an upper bound",
 ];
 
-/// Simulate how many hours a battery lasts when a trace's exchange is repeated
+/// Simulate the life of a battery in hours while the exchange of a trace is repeated
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,22 +54,22 @@ pub(super) struct BatteryArgs {
     /// Milliseconds from one exchange to the next in the trace, if it was captured at another rate
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
     captured_every_ms: Option<u32>,
-    /// The most milliseconds that an exchange begins late
+    /// Largest delay of the beginning of an exchange, in milliseconds
     #[arg(long, default_value_t = 20, value_name = "MS")]
     jitter_ms: u32,
-    /// How many discharges to simulate with the source's coefficients
+    /// Number of discharges to simulate with the source's coefficients
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// Seed of the jitter of the first run
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
-    /// What the rest of the phone uses all the time, in watts
+    /// Constant power of the rest of the phone, in watts
     #[arg(long, default_value_t = 0.0, value_name = "WATT")]
     base_watt: f64,
     /// CPU milliseconds of an exchange; needs --processor or --cpu-watt
     #[arg(long, value_name = "MS")]
     cpu_ms: Option<f64>,
-    /// Where to write the logs of all runs, as CSV
+    /// File for the logs of all runs, as CSV
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

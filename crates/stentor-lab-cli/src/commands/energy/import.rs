@@ -1,4 +1,4 @@
-//! `stentor lab energy import` and `import-log`: what others measured.
+//! `stentor lab energy import` and `import-log`: measurements of other instruments.
 
 use super::traffic::text;
 use super::{facts, short, values};

@@ -27,16 +27,16 @@ pub(super) struct MeasureArgs {
     /// List the meters and end
     #[arg(long)]
     list: bool,
-    /// How long to read them when there is no command
+    /// Time of reading if there is no command
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     seconds: u64,
     /// Readings per second
     #[arg(long, default_value_t = 10, value_name = "RATE", value_parser = clap::value_parser!(u64).range(1..=1000))]
     rate: u64,
-    /// Where the kernel shows its devices
+    /// Directory of the kernel's devices
     #[arg(long, default_value = SYS, value_name = "DIR", hide = true)]
     sys: PathBuf,
-    /// The command to run meanwhile
+    /// Command to run during the measurement
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -79,13 +79,13 @@ impl MeasureArgs {
         Ok((sources.iter().filter_map(|source| source.value(EnergySide::Machine)).collect(), code))
     }
 
-    /// Completes when the command ends, with its code, or when the seconds are over.
+    /// Completes with the exit code when the command ends, or after the given seconds.
     async fn end(&self) -> anyhow::Result<Option<i32>> {
         let Some((program, arguments)) = self.command.split_first() else {
             tokio::time::sleep(Duration::from_secs(self.seconds)).await;
             return Ok(None);
         };
-        // What the command prints must not stand between a program and the object on the last line.
+        // The command's output goes to standard error, so that programs can read the object on the last line.
         let mut child = tokio::process::Command::new(program);
         child.args(arguments).kill_on_drop(true).stdout(std::io::stderr());
         let status = child.status().await.with_context(|| format!("{program} cannot be started"))?;

@@ -1,4 +1,4 @@
-//! `stentor lab energy model`: what a radio used for a captured trace.
+//! `stentor lab energy model`: the energy of a radio for a captured trace.
 
 use super::traffic::{ProcessorOptions, RadioTraffic, TraceOptions, device};
 use super::{caveats, facts, short, values};
@@ -15,9 +15,9 @@ use stentor_lab::energy::{CAVEATS, EnergySide, EnergySource, EnergyValue, second
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, table};
 
-/// States that are told to people; the file has them all.
+/// Limit of states in the text output; the file has them all.
 const STRETCHES_SHOWN: usize = 12;
-/// States in the object for programs; the file has them all.
+/// Limit of states in the object for programs; the file has them all.
 const STRETCHES_MAX: usize = 20_000;
 
 /// Model the energy that a radio used for a packet trace: joules by state, and the states over time

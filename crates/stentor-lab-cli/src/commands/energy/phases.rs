@@ -1,4 +1,4 @@
-//! `stentor lab energy phases`: a meter's readings joined with what a subject did when.
+//! `stentor lab energy phases`: a meter's readings joined with the phases of a subject's samples.
 
 use super::import::meter;
 use super::{caveats, short};
@@ -28,7 +28,7 @@ pub(super) struct PhasesArgs {
     /// The subject's samples
     #[arg(long, value_name = "FILE")]
     samples: PathBuf,
-    /// Whose samples these are
+    /// Side of the samples
     #[arg(long, value_enum)]
     side: SideName,
     /// Seconds to add to the meter's times

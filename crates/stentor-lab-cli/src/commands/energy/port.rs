@@ -1,4 +1,4 @@
-//! Serial ports: opened raw, read until they hang up or somebody stops.
+//! Serial ports: opened raw, and read until they hang up or the recording is stopped.
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a silent port is waited for before it is asked whether to stop.
+/// Timeout of one wait for a silent port, after which the stop flag is read.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A port, or a file or pipe in its place.
@@ -20,7 +20,7 @@ pub(super) struct SerialPort {
 }
 
 impl SerialPort {
-    /// Opens it, without becoming its terminal; what is a terminal is made raw and gets a speed.
+    /// Opens a port without making it the controlling terminal; a terminal is made raw and gets a speed.
     pub(super) fn open(path: &Path, baud: u32, stop: Arc<AtomicBool>) -> anyhow::Result<Self> {
         let flags = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -43,10 +43,10 @@ impl SerialPort {
 }
 
 impl Read for SerialPort {
-    /// Returns nothing when the other end hangs up, or when it is to stop.
+    /// Returns 0 if the other end hangs up or the stop flag is set.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            // Nothing is handed over with it, and a stop that is seen one look later is early enough.
+            // Relaxed suffices: the flag guards no data, and a stop may be noticed one wait later.
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(0);
             }
@@ -57,7 +57,7 @@ impl Read for SerialPort {
                 Err(error) => return Err(error.into()),
             }
             return match self.file.read(bytes) {
-                // What a port says whose other end is gone.
+                // The error of a port with its other end closed.
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other,

@@ -17,7 +17,7 @@ use stentor_lab::subject::clock::monotonic_ns;
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note};
 
-/// The part of the rate that may be missing before it is remarked upon.
+/// Share of readings that may be missing without a remark.
 const RATE_TOLERANCE: f64 = 0.05;
 
 /// Record a serial meter that prints lines of time, volt, ampere
@@ -36,7 +36,7 @@ pub(super) struct RecordArgs {
     /// Readings per second of the meter
     #[arg(long, value_name = "RATE")]
     rate: f64,
-    /// Where the readings go
+    /// File for the readings
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Speed of the port
@@ -72,7 +72,7 @@ impl RecordArgs {
         note(&format!("stentor: recording {} to {}", self.port.display(), self.out.display()));
         let asked = stentor_terminal::process::asked_to_end()?;
         let enough = Duration::from_secs(self.seconds.unwrap_or(u64::from(u32::MAX)));
-        // However it ends, the recording is waited for: only then is its file whole.
+        // The recording is awaited in any case: only then is its file complete.
         let recording = tokio::select! {
             done = &mut recording => done,
             () = asked => { stop.store(true, Ordering::Relaxed); recording.await }

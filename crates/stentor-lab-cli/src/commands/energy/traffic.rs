@@ -1,4 +1,4 @@
-//! Options that say what a radio carried: a trace, whose it is, and which coefficients.
+//! Options for the traffic of a radio: the trace, the device in it, and the coefficients.
 
 use anyhow::Context;
 use clap::Args;
@@ -14,27 +14,27 @@ use stentor_lab::energy::trace::{Direction, PacketTrace};
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::note;
 
-/// Which trace and which radio.
+/// Options for the trace and the radio.
 #[derive(Debug, Args)]
 pub(super) struct TraceOptions {
     /// The packets: a pcap file (raw IP, Ethernet or Linux cooked), or a list (.csv) of seconds, up or down, bytes
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
-    /// Which radio
+    /// Name of the radio
     #[arg(long, value_parser = PossibleValuesParser::new(RADIOS), required_unless_present = "coefficients", value_name = "RADIO")]
     radio: Option<String>,
     /// Your own coefficients, in a TOML file like those that come with the program
     #[arg(long, value_name = "FILE", conflicts_with = "radio")]
     coefficients: Option<PathBuf>,
-    /// The device's address in the capture; without it, whoever sent the first packet
+    /// The device's address in the capture; by default the sender of the first packet
     #[arg(long, value_name = "ADDRESS")]
     device_address: Option<IpAddr>,
 }
 
-/// Which processor.
+/// Options for the processor.
 #[derive(Debug, Args)]
 pub(super) struct ProcessorOptions {
-    /// Machine whose power while computing is used
+    /// Machine with the measured power of a busy processor
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["raspberry-pi-b", "htc-dream", "nexus-one"]), conflicts_with = "cpu_watt")]
     processor: Option<String>,
     /// Power of the processor while it computes, in watts
@@ -42,19 +42,19 @@ pub(super) struct ProcessorOptions {
     cpu_watt: Option<f64>,
 }
 
-/// A trace with what is to be told of it.
+/// A trace, with the facts to print about it.
 pub(super) struct RadioTraffic {
     pub(super) trace: PacketTrace,
     pub(super) model: RadioModel,
     pub(super) device: Option<IpAddr>,
     pub(super) is_device_guessed: bool,
-    /// Packets of others, and frames that are none of IP.
+    /// Packets of other hosts, and frames without IP.
     pub(super) left_out: u64,
     pub(super) is_cut: bool,
 }
 
 impl TraceOptions {
-    /// Reads everything.
+    /// Reads the files of these options.
     pub(super) fn open(&self) -> anyhow::Result<RadioTraffic> {
         let model = self.model()?;
         let bytes = read(&self.trace, FILE_MAX_BYTES)?;
@@ -72,7 +72,7 @@ impl TraceOptions {
             device.map(|device| capture.trace(device)).unwrap_or_default().not_empty().map_err(wrong)?;
         if trace.bytes(Direction::Down) == 0 {
             note(
-                "stentor: nothing in this capture goes to the device; on loopback both ends have one address, and cannot be told apart",
+                "stentor: nothing in this capture goes to the device; on loopback both ends have one address and cannot be separated",
             );
         }
         let left_out = (capture.packets.len() - trace.packets().len()) as u64 + capture.others;
@@ -103,7 +103,7 @@ impl ProcessorOptions {
     }
 }
 
-/// Returns who was taken for the device.
+/// Describes the address of the device.
 pub(super) fn device(traffic: &RadioTraffic) -> String {
     match (traffic.device, traffic.is_device_guessed) {
         (Some(device), true) => format!("{device} (the first sender; --device-address names another)"),
@@ -112,7 +112,7 @@ pub(super) fn device(traffic: &RadioTraffic) -> String {
     }
 }
 
-/// Reads a file that is not too large.
+/// Reads a file. Fails if it is too large.
 pub(super) fn read(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
     let file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
     let mut bytes = Vec::new();
@@ -128,7 +128,7 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a text; what is not UTF-8 in it will be named by its line.
+/// Reads a text. Bytes that are not UTF-8 are replaced, so that the parser reports their line.
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&read(path, FILE_MAX_BYTES)?).into_owned())
 }

@@ -18,22 +18,21 @@ use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note};
 use stentor_terminal::process::asked_to_end;
 
-/// How long a command that was asked to end may take.
+/// Time limit for a command to end after it was signalled.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// How long `--wait-port` waits.
+/// Timeout of `--wait-port`.
 const SERVE_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// So long nothing must pass before the link counts as still.
+/// Time without packets after which the link counts as idle.
 const QUIET: Duration = Duration::from_millis(50);
 
 /// Run a command on the device's side of a link
 ///
-/// The command runs in a network namespace of its own whose only way out is the link. At the link's other end is the
-/// server's side, 10.77.0.2 (also in the environment as STENTOR_SERVER): a second command runs there (--serve), or
-/// single ports of it lead to services of this machine or beyond (--forward). Nothing of the machine's own network is
-/// changed, and there are no names: use addresses.
+/// The command runs in a network namespace of its own, and the link is the only way out of it. At the link's other end is the server's
+/// side, 10.77.0.2 (also in the environment as STENTOR_SERVER): a second command runs there (--serve), or single ports of it lead to
+/// services of this machine or beyond (--forward). The machine's own network is not changed. There is no name resolution: use addresses.
 ///
-/// The exit code is the command's; 6 when this machine allows no link.
+/// The exit code is the command's; 6 if this machine allows no link.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +43,7 @@ Examples:
 pub(super) struct LinkRunArgs {
     #[command(flatten)]
     shape: ShapeArgs,
-    /// Decides which packets are lost and how much each is delayed
+    /// Seed of the losses and delays of packets
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Run this shell command on the server's side while the main command runs; may be repeated
@@ -63,7 +62,7 @@ pub(super) struct LinkRunArgs {
     /// Accept a lower level: veth has addresses but no link; loopback has neither
     #[arg(long, value_parser = options::level, default_value = "netns")]
     level: RigLevel,
-    /// What to run, with its arguments
+    /// Command to run, with its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -86,10 +85,10 @@ impl LinkRunArgs {
         let started = Instant::now();
         let status = attend(self.start(&rig)?, end).await?;
         let took = started.elapsed();
-        // What the command sent last is still on its way.
+        // The command's last packets may still be on their way.
         let _ = rig.settle(QUIET, Duration::from_secs(2));
         let outcome = LinkRunOutcome::of(&rig, &plan.link, status, took);
-        // After the outcome, so that nothing of their ending counts in it; before the rig, in whose namespaces they are.
+        // After the outcome, so that it contains no traffic of their ending; before the rig is dropped, because they are in its namespaces.
         drop(forwards);
         for service in &mut services {
             end_of(service);
@@ -112,7 +111,7 @@ impl LinkRunArgs {
     fn services(&self, rig: &Rig) -> anyhow::Result<Vec<Child>> {
         let start = |line: &String| {
             let mut command = Command::new("sh");
-            // What it says is told on standard error: standard output belongs to the command.
+            // Its output goes to standard error, because standard output belongs to the command.
             command.args(["-c", &format!("exec 1>&2; {line}")]).stdin(Stdio::null());
             rig.spawn(Side::Server, command).with_context(|| format!("`{line}` cannot be started"))
         };
@@ -135,7 +134,7 @@ impl LinkRunArgs {
                 for service in services.iter_mut() {
                     if let Some(status) = service.try_wait()? {
                         return Err(CommandFailure::not_done(format!(
-                            "what --serve runs has ended before it listened on port {port}: {status}"
+                            "the service of --serve ended before it listened on port {port}: {status}"
                         ))
                         .into());
                     }
@@ -151,7 +150,7 @@ impl LinkRunArgs {
     }
 }
 
-/// Waits for a command; ends it when we are asked to end.
+/// Waits for a command; ends it when this process is signalled to end.
 async fn attend(mut child: Child, end: impl Future<Output = ()>) -> anyhow::Result<ExitStatus> {
     let process = child.id();
     let mut waiting = tokio::task::spawn_blocking(move || child.wait());
@@ -159,7 +158,7 @@ async fn attend(mut child: Child, end: impl Future<Output = ()>) -> anyhow::Resu
         status = &mut waiting => return Ok(status??),
         () = end => {}
     }
-    // It has got the signal as well when it came from the terminal; a second one does no harm.
+    // A signal from the terminal has reached it already; a second one does no harm.
     signal(process, rustix::process::Signal::TERM);
     match tokio::time::timeout(END_WITHIN, &mut waiting).await {
         Ok(status) => Ok(status??),
@@ -172,7 +171,7 @@ async fn attend(mut child: Child, end: impl Future<Output = ()>) -> anyhow::Resu
 
 fn signal(process: u32, signal: rustix::process::Signal) {
     if let Some(process) = rustix::process::Pid::from_raw(process.cast_signed()) {
-        // One that has ended meanwhile is what was wanted.
+        // An error means that it has ended already, as intended.
         let _ = rustix::process::kill_process(process, signal);
     }
 }

@@ -1,4 +1,4 @@
-//! `stentor lab link selftest`: the link against what probes and others count.
+//! `stentor lab link selftest`: a comparison of the link with the counts of probes and of other tools.
 
 use crate::commands::rig::{checks, refusal};
 use anyhow::Context;
@@ -14,17 +14,17 @@ use stentor_terminal::progress::PhaseProgress;
 
 /// Test delay, jitter, rate, loss, byte counts and lateness of the link engine
 ///
-/// The exit code is 0 when every check is within its bound, 1 when one is not or the engine was late, 6 when this machine
-/// allows no namespaces or TUN devices.
+/// The exit code is 0 if every check is within its bound, 1 if one is not or the engine was late, 6 if this machine allows no namespaces or
+/// TUN devices.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor lab link selftest\n  stentor lab link selftest --seed 7 --json")]
 pub(super) struct LinkSelftestArgs {
-    /// Decides which packets are lost and how much each is delayed
+    /// Seed of the losses and delays of packets
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// What all steps together found.
+/// Findings of all steps.
 #[derive(Default)]
 struct LinkFindings {
     checks: Vec<Check>,

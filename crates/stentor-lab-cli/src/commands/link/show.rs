@@ -1,4 +1,4 @@
-//! `stentor lab link show`: the profiles, and what this machine can do with them.
+//! `stentor lab link show`: the profiles of links, and their availability on this machine.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use stentor_rig::link::{PROFILES, Profile};
 use stentor_rig::{Link, Plan, Rig, RigLevel, Wanted};
 use stentor_terminal::output::{Output, table};
 
-/// Show the profiles with their sources, and which levels this machine allows
+/// Show the profiles with their sources, and the levels that this machine allows
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ impl ShowArgs {
     }
 }
 
-/// Raises a level and takes it down; returns why it cannot be had, if so.
+/// Sets a level up and takes it down; returns the reason if it is not available.
 fn reason_against(level: RigLevel) -> Option<String> {
     let plan = Plan { level: Wanted::Exactly(level), ..Plan::new(Link::open()) };
     Rig::raise(&plan).err().map(|refusal| refusal.to_string())

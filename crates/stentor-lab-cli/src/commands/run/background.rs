@@ -1,4 +1,4 @@
-//! What goes on beside a campaign: devices and users are saved, at a fixed rate, as long as it runs.
+//! Load beside a campaign: devices and users are saved at a fixed rate while it runs.
 
 use super::site::{SiteApp, registration};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) struct Saves {
 struct SaveCounts {
     saved: AtomicU64,
     failed: AtomicU64,
-    /// How long each took.
+    /// Response times of the saves.
     took_ms: Mutex<Samples>,
 }
 
@@ -48,19 +48,19 @@ impl Saves {
         Self { counts, _tasks: tasks }
     }
 
-    /// How many were answered with success, and how many were not.
+    /// Numbers of successful and of failed saves.
     pub(super) fn counts(&self) -> (u64, u64) {
-        // Two sums that need not be of one moment: a save between them is in one or in none.
+        // The sums need not be consistent: a save between both reads is in one of them or in none.
         (self.counts.saved.load(Ordering::Relaxed), self.counts.failed.load(Ordering::Relaxed))
     }
 
-    /// The time within which the share `part` of them was answered, in milliseconds.
+    /// The quantile `part` of the response times, in milliseconds.
     pub(super) fn quantile_ms(&self, part: f64) -> Option<f64> {
         self.counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).quantile(part)
     }
 }
 
-/// Saves one after the other: a slow answer delays the next, and the count tells.
+/// Saves one after the other. A slow response delays the next save, which shows in the count.
 async fn save(
     kind: SavedKind,
     client: ApiClient,

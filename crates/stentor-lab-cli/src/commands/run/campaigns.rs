@@ -18,7 +18,7 @@ use stentor_lab::runner::{Adapter, AttemptResult, RunError, RunEvent, Scheduled,
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note};
 
-/// A cell, how often it is run, and about how long that takes.
+/// A cell, with its number of runs and their expected duration.
 struct Test<'a> {
     cell: &'a CampaignCell,
     repetitions: u32,
@@ -51,15 +51,15 @@ impl Scheduled for Test<'_> {
     }
 }
 
-/// Our server between emulators, as what makes forks.
+/// Our server between emulators, as the adapter that makes forks.
 struct WithEmulators<'a> {
     study: &'a Campaigns,
     scale: f64,
     give_up_after: Duration,
     settings: &'a Settings,
-    /// What runs; it is there once the run has begun.
+    /// The running processes; `None` until the run has begun.
     running: Option<(Site, Looks)>,
-    /// Why the run ended, with its exit code.
+    /// The error that ended the run, with its exit code.
     error: Option<anyhow::Error>,
 }
 
@@ -80,7 +80,7 @@ impl WithEmulators<'_> {
         Ok(record)
     }
 
-    /// Keeps an error with what only this command knows of it.
+    /// Keeps an error with its exit code, which only this command knows.
     fn failed(&mut self, error: anyhow::Error) -> RunError {
         let sentence = format!("{error:#}");
         self.error = Some(error);
@@ -112,7 +112,7 @@ impl<'a> Adapter for WithEmulators<'a> {
     }
 }
 
-/// Removes what an interrupted run left.
+/// Removes the directories of an interrupted run.
 fn remove_leftovers(directory: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(directory)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(DIRECTORY) {
@@ -125,14 +125,14 @@ fn remove_leftovers(directory: &Path) -> anyhow::Result<()> {
 impl RunArgs {
     /// Runs a study of campaigns.
     pub(super) async fn campaigns(&self, plan: &StudyPlan, output: Output) -> anyhow::Result<ExitCode> {
-        // It is about rates and nothing else.
+        // The study is about nothing but rates, which need real time.
         stentor_stage::emulated::refuse()?;
         if let Some(option) = self.options.only_theirs() {
             let sentence = format!("{} has no {option}: see --scale and --only", plan.id);
             return Err(CommandFailure::usage(sentence).into());
         }
         let account = self.until_interrupted(self.perform(plan)).await?;
-        // What was not made, or was ended by its limit, proves nothing and spoils nothing.
+        // Runs that were not made or were ended by their limit are no evidence either way.
         let mut finished = account.results.records.iter().filter(|record| record.outcome == FINISHED);
         let is_sound = finished.all(|record| record.campaign.as_ref().is_some_and(CampaignRecord::is_sound));
         let mut object = report::campaigns(&account)?;
@@ -173,7 +173,7 @@ impl RunArgs {
         Ok(account)
     }
 
-    /// Returns the campaigns of a plan, with push services that take as long as was asked for.
+    /// Returns the campaigns of a plan, with the requested latency of the push services.
     fn study_of(&self, plan: &StudyPlan) -> anyhow::Result<Campaigns> {
         let mut study = plan.campaigns.clone().context("the study has no campaigns")?;
         if let Some(median) = self.latency_median_ms {
@@ -182,7 +182,7 @@ impl RunArgs {
         Ok(study)
     }
 
-    /// Lists what is to be run.
+    /// Lists the tests to be run.
     fn tests<'a>(&self, study: &'a Campaigns) -> anyhow::Result<Vec<Test<'a>>> {
         let mut cells: Vec<&CampaignCell> =
             study.cells.iter().filter(|cell| self.beyond || cell.question.is_empty()).collect();
@@ -201,7 +201,7 @@ impl RunArgs {
         Ok(cells.into_iter().map(test).collect())
     }
 
-    /// Returns how it is run; the plan in it must not change when a run is gone on with.
+    /// Returns the settings of the run; the plan in them must not change when a run is continued.
     fn campaign_settings(&self, plan: &StudyPlan, study: &Campaigns) -> Settings {
         let kept: Value = json!({
             "study": plan.id,
@@ -228,13 +228,13 @@ impl RunArgs {
     }
 }
 
-/// Names the commits that runs were made with; there may be several in a directory that was gone on with.
+/// Names the commits that runs were made with; a continued directory may have several.
 fn commits(records: &[ForkRecord]) -> String {
     let commits: BTreeSet<&str> = records.iter().map(|record| record.env.commit.as_str()).collect();
     commits.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Reports each attempt, and how far all is.
+/// Reports each attempt, and the progress of all.
 fn report(event: &RunEvent<'_>, runs: &mut u64) {
     match event {
         RunEvent::Begun { forks, .. } => *runs = *forks,

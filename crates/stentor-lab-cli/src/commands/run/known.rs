@@ -1,4 +1,4 @@
-//! The known device of each platform: it listens at its emulator, and must get the push.
+//! The known device of each platform: it listens at its emulator, and must receive the push.
 
 use super::site::{Site, halves};
 use anyhow::Context;
@@ -8,10 +8,10 @@ use stentor_lab::plan::PlatformMix;
 use stentor_stage::devices::PopulationMember;
 use tokio::task::JoinHandle;
 
-/// How long after the campaign's end a device may still hear of it.
+/// Time after the campaign's end in which a device may still receive its message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Devices that listen.
+/// Listening devices.
 pub(super) struct KnownDevices {
     listening: Vec<JoinHandle<anyhow::Result<()>>>,
 }
@@ -39,14 +39,14 @@ impl KnownDevices {
         Ok(Self { listening })
     }
 
-    /// Returns how many devices got the message, and how many there are.
+    /// Returns the number of devices that received the message, and the number of all.
     pub(super) async fn reached(self) -> [u32; 2] {
         let count = self.listening.len() as u32;
         let mut reached = 0;
         for listening in self.listening {
             let stop = listening.abort_handle();
             let heard = tokio::time::timeout(PATIENCE, listening).await;
-            // A time limit ends the waiting, not the task, which would listen on through the next trial.
+            // The timeout ends only the wait: the task would go on listening through the next trial.
             stop.abort();
             reached += u32::from(matches!(heard, Ok(Ok(Ok(())))));
         }

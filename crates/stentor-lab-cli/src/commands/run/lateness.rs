@@ -1,9 +1,9 @@
-//! Where others hold the processors, every time that is measured is wrong.
+//! Validity of runs: every measured time is wrong if other processes occupy the processors.
 
-/// So late in one case of 20, and a run does not count: the push services' answers take about 35 ms.
+/// Limit of the 95th percentile of lateness. A run beyond it does not count, because the push services' answers take only about 35 ms.
 const LATE_MAX_MS: f64 = 15.0;
 
-/// Returns why a run does not count, or nothing.
+/// Returns the reason for which a run does not count; empty if it counts.
 pub(super) fn verdict(late_ms: Option<f64>) -> String {
     match late_ms {
         Some(late) if late > LATE_MAX_MS => {

@@ -1,4 +1,4 @@
-//! What the emulators answer in a cell; the known devices are always registered.
+//! The emulators' answers in a cell; the known devices are always registered.
 
 use serde_json::{Value, json};
 use stentor_lab::plan::{CampaignCell, ProviderModel};

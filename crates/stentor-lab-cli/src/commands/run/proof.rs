@@ -1,25 +1,25 @@
-//! What the emulators saw of every single device, against what the ledger says.
+//! A comparison of the emulators' counts of every single device with the ledger.
 
 use super::site::{Site, SiteApp, halves};
 use std::collections::HashMap;
 use stentor_lab::plan::PlatformMix;
 use stentor_terminal::ledger::LedgerTotals;
 
-/// What was found.
+/// Counts of the emulators.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Proof {
     /// Devices of the audience.
     pub(super) devices: u64,
-    /// Those of which an emulator answered an attempt.
+    /// Devices with an attempt that an emulator answered.
     pub(super) seen: u64,
-    /// Those with an accepted attempt.
+    /// Devices with an accepted attempt.
     pub(super) accepted: u64,
     /// Accepted attempts beyond the first of a device.
     pub(super) duplicates: u64,
 }
 
 impl Proof {
-    /// Looks every device of these apps up.
+    /// Looks up every device of these apps.
     pub(super) fn take(site: &Site, apps: &[usize], mix: PlatformMix) -> anyhow::Result<Self> {
         let mut counted = HashMap::new();
         for half in halves(mix) {
@@ -36,7 +36,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// Devices that are in no book, were never seen, or are called accepted and were not.
+    /// Counts devices that are missing in the audience, were never seen, or are accepted in the ledger only.
     pub(super) fn lost(&self, audience: u64, totals: &LedgerTotals) -> u64 {
         let unseen = self.devices - self.seen;
         let unbooked = self.devices.saturating_sub(audience);

@@ -1,4 +1,4 @@
-//! The files of a study of campaigns beside its records: looks at running tests, where and how it was run, the report.
+//! The files of a study of campaigns beside its records: samples of running tests, the provenance, and the report.
 
 use super::site::Site;
 use crate::commands::report;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use stentor_lab::results::{self, Account, CONFIDENCE};
 use stentor_machine::facts::{fact, line, processor};
 
-/// The page with everything.
+/// File name of the complete report.
 pub(super) const PAGE: &str = "report.html";
 const LOOKS: &str = "samples.csv";
 const HEADER: &str = "test,repetition,seconds,ended,attempts,inflight,connections,server_cpu_seconds,\
                       server_peak_rss_bytes\n";
 
-/// Looks at a running test; they are kept when it has ended, so that an interrupted one leaves nothing.
+/// Samples of a running test; they are written when it has ended, so that an interrupted test leaves none.
 pub(super) struct Looks {
     path: PathBuf,
     lines: String,
 }
 
 impl Looks {
-    /// Goes on in the directory of a run, or begins there.
+    /// Opens the file of samples in a directory, or creates it.
     pub(super) fn open(directory: &Path) -> anyhow::Result<Self> {
         let path = directory.join(LOOKS);
         if !path.exists() {
@@ -33,13 +33,13 @@ impl Looks {
         Ok(Self { path, lines: String::new() })
     }
 
-    /// Adds a look.
+    /// Adds a sample.
     pub(super) fn add(&mut self, line: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.lines, "{line}");
     }
 
-    /// Keeps those of a run that is over, or forgets them.
+    /// Writes the samples of an ended test, or discards them.
     pub(super) fn end(&mut self, are_kept: bool) -> anyhow::Result<()> {
         let lines = std::mem::take(&mut self.lines);
         if are_kept {
@@ -49,7 +49,7 @@ impl Looks {
     }
 }
 
-/// Keeps where, when and how all of this was measured; `plan` is said too.
+/// Writes the place, time and settings of the measurements, with `plan`.
 pub(super) async fn provenance(
     directory: &Path,
     plan: &Value,
@@ -92,7 +92,7 @@ fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// Returns the load of the machine as the system tells it.
+/// Returns the system's load averages.
 pub(super) fn load() -> String {
     line("/proc/loadavg")
 }

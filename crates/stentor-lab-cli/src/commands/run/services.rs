@@ -25,7 +25,7 @@ use stentor_stage::emulated;
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note, table};
 
-/// What only the studies of web services know.
+/// Options for the studies of web services alone.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Studies of web services")]
 pub(super) struct RunOptions {
@@ -41,7 +41,7 @@ pub(super) struct RunOptions {
     /// Readings of the study: paper, code, modern
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     variant: Vec<String>,
-    /// Subjects whose label, id or stack contains this
+    /// Only subjects with this text in their label, id or stack
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subject: Vec<String>,
     /// Levels of a factor instead of the profile's, such as type=Int,String; may be repeated
@@ -68,7 +68,7 @@ pub(super) struct RunOptions {
     /// A fork does not count when 1 of 100 wake-ups is later than this
     #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
-    /// Print what would run and how long it would take, and run nothing
+    /// Print the cells to run and their expected duration, and run nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -86,7 +86,7 @@ pub(super) struct Services<'a> {
 }
 
 impl RunOptions {
-    /// Names an option that only the studies of web services can follow.
+    /// Names a given option that applies to studies of web services only.
     pub(super) fn only_theirs(&self) -> Option<&'static str> {
         let options = [
             ("--standard", self.standard),
@@ -132,7 +132,7 @@ impl RunOptions {
         }
     }
 
-    /// Lists the options by which a part of the study was asked for, as whoever repeats the run has to give them.
+    /// Lists the options for the selected part of the study, in the form that repeats the run.
     fn asked(&self) -> Vec<String> {
         let listed = |name: &str, values: &[String]| match values {
             [] => Vec::new(),
@@ -155,7 +155,7 @@ impl RunOptions {
             .collect()
     }
 
-    /// Lists the limits of forks that count, where they are not the usual ones.
+    /// Lists the limits for valid forks, if they are not the defaults.
     fn wider_gate(&self) -> impl Iterator<Item = String> {
         let usual = ValidityLimits::default();
         let limits = [
@@ -185,7 +185,7 @@ impl RunOptions {
 }
 
 impl Services<'_> {
-    /// Runs it.
+    /// Runs the study.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let plan = self.plan;
         let (definitions, mut unusable) = self.definitions(plan)?;
@@ -211,7 +211,7 @@ impl Services<'_> {
         Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Keeps what probes say of the study's features, where it has tables of them; returns whether all of them ran.
+    /// Stores the results of probes, if the study has tables of features; returns true if all of them ran.
     async fn probe(&self) -> anyhow::Result<bool> {
         if self.plan.id != probes::STUDY {
             return Ok(true);
@@ -247,7 +247,7 @@ impl Services<'_> {
         if !asked.is_empty() {
             kept[runner::ASKED] = asked.into();
         }
-        // What is timed and what is not are not gone on with in one directory.
+        // Timed and untimed runs must not share a directory.
         if !emulated::is_timed() {
             kept["not_timed"] = NOT_TIMED.into();
         }
@@ -269,7 +269,7 @@ impl Services<'_> {
         }
     }
 
-    /// Lists our subjects and those of the directory of definitions, and what is unusable there.
+    /// Lists our subjects and those of the directory of definitions, and the unusable ones of that directory.
     fn definitions(&self, plan: &StudyPlan) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
         let program = std::env::current_exe().context("the path of this program is not known")?;
         let words = ["subject", "speak"].map(str::to_owned);
@@ -330,7 +330,7 @@ impl Services<'_> {
     }
 }
 
-/// Returns what the laboratory itself took.
+/// Returns the cost of the laboratory itself.
 fn took(summary: &RunSummary) -> String {
     let instrument = summary.instrument;
     if !emulated::is_timed() {
@@ -343,7 +343,7 @@ fn took(summary: &RunSummary) -> String {
     )
 }
 
-/// Tries the rig, and returns what is less than it could be.
+/// Sets the rig up, and prints its limits.
 fn testbed(link: &str, link_behind: &str, seed: u64) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, link_behind, seed)?;
     let unknown = || {

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use stentor_lab::plan::CampaignCell;
 
-/// Devices in a chunk where consumers are fixed: enough chunks for all of them also at a small scale.
+/// Devices per chunk if the number of consumers is fixed: enough chunks for all of them, even at a small scale.
 const CHUNK_DEVICES: u32 = 50;
 
-/// Writes the configuration; everything that is not there is the default.
+/// Writes the configuration; settings that are not in it have their defaults.
 pub(super) fn of(cell: &CampaignCell) -> String {
     let (pipeline, sender) = (pipeline(cell), sender(cell));
     let mut text = String::new();
@@ -31,13 +31,13 @@ fn pipeline(cell: &CampaignCell) -> OwnSettings {
         settings.push(("consumers_max", Some(cell.workers.unwrap_or(consumers))));
         settings.push(("consumer_max_batches", Some(1)));
         settings.push(("urgent_share_percent", Some(0)));
-        // Connections are a factor here: none is open that no consumer has.
+        // Connections are a factor here: none may be open in advance without a consumer.
         settings.push(("ready_max_credentials", Some(0)));
     }
     settings
 }
 
-/// Each app has connections of its own, so that they share what is fixed.
+/// Settings of the sender. Each app has connections of its own, so that a fixed number of consumers is divided among the apps.
 fn sender(cell: &CampaignCell) -> OwnSettings {
     let Some(consumers) = cell.consumers else { return Vec::new() };
     let inflight = (consumers / cell.apps).max(1);

@@ -21,24 +21,24 @@ use tempfile::TempDir;
 const ONE: usize = 0;
 /// The app of tests of both.
 const BOTH: usize = 1;
-/// Producers at one provider that an audience can be divided among, apart from a single one.
+/// Numbers of parts of an audience, one for each producer at one provider, apart from a single producer.
 const PARTS: [u32; 2] = [2, 4];
 
-/// How the directory of the processes begins, below the results.
+/// Prefix of the name of the processes' directory, below the results.
 pub(super) const DIRECTORY: &str = "site-";
 
-/// Everything that runs.
+/// All running processes.
 pub(super) struct Site {
-    // The server is first, so that it is ended before those it talks to.
+    // The server comes first, so that it is dropped before the processes that it connects to.
     pub(super) server: Server,
     pub(super) emulators: Emulators,
     pub(super) apps: Vec<SiteApp>,
-    /// What goes on beside every trial.
+    /// Load beside every trial.
     pub(super) background: Background,
-    /// Apps that send at once, by their number and whether they send to both platforms.
+    /// Apps that send at the same time, by their number, and true if they send to both platforms.
     at_once: HashMap<(u32, bool), Vec<usize>>,
     devices: [PlatformDevices; 2],
-    /// What every app reaches the emulators with.
+    /// Credentials of every app for the emulators.
     credentials: [Value; 2],
     _directory: TempDir,
 }
@@ -50,7 +50,7 @@ pub(super) struct SiteApp {
 }
 
 impl Site {
-    /// Starts everything, makes the two apps of the study and imports their devices.
+    /// Starts all processes, creates the two apps of the study and imports their devices.
     pub(super) async fn build(study: &Campaigns, scale: f64, out: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir_in(out);
         let directory = directory.context("no directory can be made for the processes")?;
@@ -58,7 +58,7 @@ impl Site {
         let (keys, devices) =
             (Keys::make()?, [PlatformMix::Gcm, PlatformMix::Both].map(|mix| study.devices(mix, scale)));
         let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
-        // A run meets no more than these; the rest is for tokens that should not be there.
+        // A run has no more tokens than these; the rest is room for unexpected ones.
         let settings = |half| settings(half, &keys, 4 * tokens + 1000);
         let emulators = Emulators::start(false, &path, settings).await?;
         let server = Server::start(&path).await?;
@@ -79,7 +79,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Returns the apps that a cell's pushes go out from, made when they are not there yet.
+    /// Returns the apps for the pushes of a cell, and creates missing ones.
     pub(super) async fn apps_for(&mut self, cell: &CampaignCell) -> anyhow::Result<Vec<usize>> {
         let is_both = cell.mix == PlatformMix::Both;
         let place = if is_both { BOTH } else { ONE };
@@ -94,7 +94,7 @@ impl Site {
         Ok(self.at_once.get(&key).cloned().unwrap_or_else(|| vec![place]))
     }
 
-    /// Makes so many apps that share these devices evenly; returns their places.
+    /// Creates `count` apps that share these devices evenly; returns their indexes.
     async fn add_apps(&mut self, count: u32, devices: PlatformDevices) -> anyhow::Result<Vec<usize>> {
         let first = self.apps.len();
         let share = |all: u64| (all / u64::from(count)).max(2);
@@ -104,7 +104,7 @@ impl Site {
         Ok((first..self.apps.len()).collect())
     }
 
-    /// The tokens of the known devices of a platform: the first of each app.
+    /// Returns the tokens of the known devices of a platform: the first of each app.
     pub(super) fn known_tokens(&self, apps: &[usize], half: Half) -> Vec<String> {
         apps.iter().map(|app| self.apps[*app].fleet.token(PopulationMember { half, number: 0 })).collect()
     }
@@ -115,7 +115,7 @@ impl Site {
         apps.iter().map(|app| halves().map(|half| self.apps[*app].fleet.devices_of(*half)).sum::<u64>()).sum()
     }
 
-    /// Cancels what a run has left unfinished, so that it does not go on in the next.
+    /// Cancels unfinished campaigns of a run, so that they do not continue in the next.
     pub(super) async fn cancel_running(&self, apps: &[usize]) -> anyhow::Result<()> {
         for SiteApp { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
             let listed = client.get_with("/v1/campaigns", &[("limit", "100".to_owned())]).await?;
@@ -127,7 +127,7 @@ impl Site {
         Ok(())
     }
 
-    /// Asks the emulators how many connections they have taken since they were started.
+    /// Returns the number of connections that the emulators have accepted since their start.
     pub(super) async fn connections_opened(&self) -> anyhow::Result<u64> {
         let mut opened = 0;
         for emulator in [&self.emulators.fcm, &self.emulators.apns] {
@@ -137,18 +137,18 @@ impl Site {
         Ok(opened)
     }
 
-    /// When the newest campaign of any app was asked for, by the server's clock.
+    /// Returns the time of creation of the newest campaign of any app, by the server's clock.
     pub(super) async fn newest_campaign(&self) -> anyhow::Result<Option<String>> {
         let mut newest = None;
         for SiteApp { client, .. } in &self.apps {
             let listed = client.get_with("/v1/campaigns", &[("limit", "1".to_owned())]).await?;
-            // Instants in this form are in order as text.
+            // Instants in this form are ordered as text.
             newest = newest.max(listed["campaigns"][0]["created_at"].as_str().map(str::to_owned));
         }
         Ok(newest)
     }
 
-    /// Fails when a process has ended by itself.
+    /// Fails if a process has ended by itself.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         self.server.check_alive()?;
         self.emulators.check_alive()
@@ -157,7 +157,7 @@ impl Site {
     async fn add_app(&mut self, devices: PlatformDevices) -> anyhow::Result<()> {
         let number = self.apps.len() as u64 + 1;
         let client = make_app(self.server.client()?, &format!("app {number}"), &self.credentials).await?;
-        // Both platforms have as many devices, which is what a fleet is made of.
+        // A population has the same number of devices for both platforms.
         let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
         import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
         self.apps.push(SiteApp { client, fleet });
@@ -165,7 +165,7 @@ impl Site {
     }
 }
 
-/// The platforms that a mix means.
+/// The platforms of a mix.
 pub(super) const fn halves(mix: PlatformMix) -> &'static [Half] {
     match mix {
         PlatformMix::Gcm => &[Half::Fcm],
@@ -174,7 +174,7 @@ pub(super) const fn halves(mix: PlatformMix) -> &'static [Half] {
     }
 }
 
-/// The topic that all devices of a platform are subscribed to.
+/// The topic of all devices of a platform.
 pub(super) const fn topic(half: Half) -> &'static str {
     match half {
         Half::Fcm => "gcm",
@@ -182,12 +182,12 @@ pub(super) const fn topic(half: Half) -> &'static str {
     }
 }
 
-/// The topic that a part of a platform's devices is subscribed to.
+/// The topic of a part of a platform's devices.
 pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
     format!("{}-{}-of-{parts}", topic(half), number % u64::from(parts) + 1)
 }
 
-/// A device as the API wants it.
+/// A device in the form of the API.
 pub(super) fn registration(fleet: DevicePopulation, member: PopulationMember) -> Value {
     let platform = match member.half {
         Half::Fcm => "android",

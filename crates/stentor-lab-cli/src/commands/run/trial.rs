@@ -1,4 +1,4 @@
-//! One run of a cell: fresh processes as it wants them, campaigns, and what came of them.
+//! One run of a cell: fresh processes with the settings of the cell, campaigns, and their record.
 
 use super::background::Saves;
 use super::known::KnownDevices;
@@ -22,30 +22,30 @@ use stentor_rig::cgroup::{self, Cgroup, CgroupLimits};
 use stentor_stage::devices::Half;
 use stentor_stage::server::ProcessLimit;
 
-/// So long after its connections broke a server may still be ending.
+/// Longest time from the break of its connections to the end of a server.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What stands for the paper's prototype.
+/// Name of the stack in the role of the paper's prototype.
 pub(super) const STACK: &str = "stentor-with-emulators";
 /// The paper's name for it.
 const LABEL: &str = "prototype";
 /// The variant of the paper's own tests; other cells have their question.
 const PAPER: &str = "paper";
 
-/// What is to be run.
+/// A run to be made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CampaignTrial<'a> {
     pub(super) cell: &'a CampaignCell,
-    /// Which of the repetitions, from 1.
+    /// Number of the repetition, from 1.
     pub(super) fork: u32,
-    /// Which attempt at it, from 1.
+    /// Number of the attempt at this repetition, from 1.
     pub(super) attempt: u32,
-    /// How long push services take when the cell does not say.
+    /// Response times of the push services, unless the cell has its own.
     pub(super) usual: ProviderModel,
-    /// When to give up that anything moves.
+    /// Time without progress after which the run is given up.
     pub(super) give_up_after: Duration,
-    /// How the study is run.
+    /// Settings of the study.
     pub(super) settings: &'a Settings,
 }
 
@@ -92,7 +92,7 @@ impl CampaignTrial<'_> {
         targets.into_iter().map(message).collect()
     }
 
-    /// Returns where it is made, and how loaded that is now.
+    /// Returns the environment of the run, with its present load.
     fn environment(&self) -> Environment {
         let is_limited = self.limits() != CgroupLimits::default();
         environment("loopback", if is_limited { cgroup::version() } else { "" }, "", &self.settings.commit)
@@ -122,7 +122,7 @@ impl CampaignTrial<'_> {
         }
     }
 
-    /// Begins to tell what came of this run.
+    /// Begins the results of this run.
     fn campaign(&self) -> CampaignRecord {
         let sent_as = match self.cell.mix {
             PlatformMix::Gcm => "FCM v1",
@@ -138,7 +138,7 @@ impl CampaignTrial<'_> {
     }
 }
 
-/// Makes a run. A limit that cannot be set, or that ends the server, is told in the record.
+/// Makes a run. A limit that cannot be set, or that ends the server, is recorded.
 pub(super) async fn run(
     trial: CampaignTrial<'_>,
     site: &mut Site,
@@ -183,7 +183,7 @@ fn limit(cgroup: Cgroup) -> ProcessLimit {
     Box::new(move |process| cgroup.take(process).context("the server cannot be moved into its control group"))
 }
 
-/// Returns how the server ended, if it did: its connections break a little before that can be seen.
+/// Returns the reason for which the server ended, if it did: its connections break a little before the end can be observed.
 async fn last_word(site: &mut Site) -> Option<String> {
     let asked = Instant::now();
     while asked.elapsed() < END_LIMIT {
@@ -216,11 +216,11 @@ async fn measure(
     // Samples name a trial by its cell and its repetition.
     let name = format!("{},{}", trial.cell.id, trial.fork);
     watch.follow(&name, site, looks, trial.give_up_after).await?;
-    // At once: whatever the server does from here on is not for these campaigns.
+    // At once: the server's later work is not for these campaigns.
     let (usage, counts) = (site.server.usage(), saves.counts());
     let (instrument, lateness_p95_ms) = lateness.finish();
     let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
-    // Before the known devices are waited for: the saves are counted, and would only load the server.
+    // Before the wait for the known devices: the saves are counted already, and would only load the server.
     drop(saves);
     let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
@@ -284,7 +284,7 @@ fn record_of(trial: CampaignTrial<'_>, watch: &Watch, proof: &Proof) -> Campaign
     }
 }
 
-/// Returns how evenly the rate was shared, to the end of each campaign.
+/// Returns the evenness of the shared rate, up to the end of each campaign.
 fn shared(watch: &Watch) -> Option<f64> {
     let rate = |one: &Watched| {
         let seconds = one.ended_after.map_or(f64::INFINITY, |after| after.as_secs_f64());

@@ -1,4 +1,4 @@
-//! Watches the campaigns of a trial to their end, and the server meanwhile.
+//! Watches the campaigns of a trial to their end, with the server's metrics.
 
 use super::records::Looks;
 use super::site::Site;
@@ -10,7 +10,8 @@ use stentor_terminal::ledger::CampaignLedger;
 use stentor_terminal::output::{cell, note};
 use stentor_terminal::progress::PhaseProgress;
 
-/// One look in so many parts of what has passed: often at first, so that short trials are timed as well as long ones.
+/// The interval between samples is the elapsed time divided by this number: short at first, so that short trials are timed as well as long
+/// ones.
 const LOOKS_PER_SPAN: u32 = 100;
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(5);
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
@@ -21,16 +22,16 @@ pub(super) struct Watched {
     campaign: String,
     pub(super) ledger: CampaignLedger,
     pub(super) balanced: bool,
-    /// When its end was seen, after the start of the trial.
+    /// Time of its observed end, from the start of the trial.
     pub(super) ended_after: Option<Duration>,
 }
 
-/// What was seen.
+/// The samples of a trial.
 pub(super) struct Watch {
     pub(super) campaigns: Vec<Watched>,
     pub(super) progress: ProgressCurve,
     pub(super) places: InFlightLog,
-    /// What each campaign had when half of all had ended.
+    /// Ended deliveries of each campaign at the time when half of all had ended.
     pub(super) midway: Option<Vec<f64>>,
     pub(super) inflight_max: u64,
     pub(super) connections_max: u64,
@@ -40,7 +41,7 @@ pub(super) struct Watch {
 }
 
 impl Watched {
-    /// Posts a message and watches what comes of it.
+    /// Posts a message and returns its campaign to be watched.
     pub(super) async fn post(client: &ApiClient, message: &Value) -> anyhow::Result<Self> {
         let reply = client.post("/v1/messages", message).await?;
         let (client, campaign) = (client.clone(), cell(&reply["campaign"]));
@@ -60,7 +61,7 @@ impl Watched {
 }
 
 impl Watch {
-    /// Begins to watch campaigns to so many devices in all; the clock started when the first was asked for.
+    /// Begins to watch campaigns to a number of devices in all; `started` is the time before the first request.
     pub(super) fn new(campaigns: Vec<Watched>, pushes: u64, started: Instant) -> Self {
         Self {
             campaigns,
@@ -75,7 +76,7 @@ impl Watch {
         }
     }
 
-    /// Returns when all have ended, or when nothing has moved for too long. Samples begin with this name.
+    /// Watches until all have ended, or until nothing has moved for too long. Samples begin with `name`.
     pub(super) async fn follow(
         &mut self,
         name: &str,
@@ -102,7 +103,7 @@ impl Watch {
         Ok(())
     }
 
-    /// When the last end was seen.
+    /// Time until the last observed end.
     pub(super) fn wall(&self) -> Duration {
         let ends = self.campaigns.iter().map(|one| one.ended_after.unwrap_or_else(|| self.started.elapsed()));
         ends.max().unwrap_or_default()
@@ -145,7 +146,7 @@ impl Watch {
     }
 }
 
-/// Adds a gauge up over its labels.
+/// Adds up a gauge over its labels.
 fn gauge(metrics: &str, name: &str) -> u64 {
     let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
     let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());

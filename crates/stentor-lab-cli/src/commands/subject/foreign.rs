@@ -1,4 +1,4 @@
-//! Foreign subjects: which there are, whether they can run here, and building them.
+//! Foreign subjects: their list, their readiness on this machine, and their builds.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use stentor_terminal::failure::{CommandFailure, Exit};
 use stentor_terminal::output::{Output, table};
 use stentor_terminal::progress::PhaseProgress;
 
-/// Where foreign subjects are.
+/// The folder of foreign subjects.
 #[derive(Debug, Args)]
 pub(in crate::commands) struct SubjectFolderArgs {
     /// Folder of definitions; otherwise `lab/subjects` here, above, or above this program
@@ -20,7 +20,7 @@ pub(in crate::commands) struct SubjectFolderArgs {
     pub(in crate::commands) subjects: Option<PathBuf>,
 }
 
-/// List our own subjects, and foreign ones with what they still need on this machine
+/// List our own subjects, and foreign ones with their missing requirements on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,13 +38,13 @@ Examples:
   stentor lab subject build soap/cxf-2.7.4
   stentor lab subject build --all
 
-Java's subjects are built by Maven, which downloads what they need the first time. Subjects of one build are built once.
+Java's subjects are built by Maven, which downloads their dependencies the first time. Subjects of one build are built once.
 Nothing is installed; missing tools are listed.")]
 pub(super) struct SubjectBuildArgs {
     /// A subject, by its id or the beginning of it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
-    /// Build every subject whose tools are installed
+    /// Build every subject with installed tools
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl SubjectFolderArgs {
         self.subjects.clone().or_else(|| catalogue::folder(places))
     }
 
-    /// Finds a subject that can run here, or says what is to be done before.
+    /// Finds a subject that can run here. The error names the missing requirements or steps.
     pub(in crate::commands) fn ready(&self, id: &str) -> anyhow::Result<Definition> {
         let entry = self.entry(id)?;
         let (id, readiness) = (&entry.definition.id, entry.readiness(&mut Probes::default()));
@@ -76,7 +76,7 @@ impl SubjectFolderArgs {
         Ok(entry.definition)
     }
 
-    /// Reads the definitions; none where there is no folder and none was named.
+    /// Reads the definitions; empty if there is no folder and none was named.
     pub(super) fn entries(&self) -> anyhow::Result<Vec<CatalogueEntry>> {
         let Some(folder) = self.folder() else { return Ok(Vec::new()) };
         catalogue::read(&folder).map_err(|error| CommandFailure::usage(error.to_string()).into())
@@ -188,7 +188,7 @@ impl SubjectBuildArgs {
         progress.finish(entries.len() as u64);
         let ids: Vec<&str> = built.iter().map(|entry| entry.definition.id.as_str()).collect();
         output.result(&json!({ "built": ids, "skipped": skipped }), || ids.join("\n"))?;
-        // What was asked for by name has to be there; of everything, what can be.
+        // A subject that was requested by name must be built; with `--all`, skipped ones are permitted.
         Ok(if self.all || skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

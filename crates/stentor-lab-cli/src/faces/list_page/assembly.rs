@@ -1,4 +1,4 @@
-//! A page put together from the elements of its XML, whoever reads them: REST's record, or the record in an envelope of SOAP.
+//! A page assembled from the elements of its XML, independent of the parser: REST's record, or the record in a SOAP envelope.
 
 use super::{ListPage, ListedDevice, object};
 use anyhow::bail;
@@ -8,7 +8,7 @@ use stentor_wire::xml::pull::Pull;
 use stentor_wire::xml::sax::Handler;
 use stentor_wire::{DocumentLimits, WireError};
 
-/// What an element of a page means by its name.
+/// Meaning of an element of a page, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageElement {
     Devices,
@@ -23,7 +23,7 @@ enum PageElement {
     Other,
 }
 
-/// What was read so far.
+/// The page read so far.
 #[derive(Default)]
 pub(super) struct PageAssembly {
     page: ListPage,
@@ -77,7 +77,7 @@ impl PageAssembly {
         assembly.page()
     }
 
-    /// Reads a document on demand: what a page does not need is passed over unread.
+    /// Reads a document on demand, and skips elements that a page does not need.
     pub(super) fn of_text(text: &str, limits: &DocumentLimits) -> anyhow::Result<ListPage> {
         let mut pull = Pull::new(text, limits);
         let mut assembly = Self::default();
@@ -135,7 +135,7 @@ impl PageAssembly {
         self.open.push(part);
     }
 
-    /// Takes the innermost element, whose text is known by now.
+    /// Handles the end of the innermost element, with its text complete.
     fn finish(&mut self) -> Result<(), WireError> {
         let Some(part) = self.open.pop() else { return Ok(()) };
         let (outer, text) = (self.open.last().copied(), std::mem::take(&mut self.text));

@@ -4,10 +4,10 @@ use super::{ListKind, ListPage, ListedDevice, object};
 use anyhow::{Context, ensure};
 use stentor_wire::protobuf::fields::{WireValue, read_delimited, read_key, read_varint, skip};
 
-/// One byte that says whether what follows is compressed, and four of its length.
+/// The flag of compression in one byte, and the length in four.
 const GRPC_HEAD_BYTES: usize = 5;
 
-/// A field: its number and its bytes, or its number alone where it is a whole number.
+/// A field: its number and its bytes, or only its number if it is a whole number.
 enum PageField<'a> {
     Bytes(u32, &'a [u8]),
     Number(u32, u64),
@@ -15,7 +15,7 @@ enum PageField<'a> {
 
 /// Reads the page of a list.
 pub(super) fn page(kind: ListKind, mut message: &[u8]) -> anyhow::Result<ListPage> {
-    // `MemberList` has devices between people and the cursor; `TopicList` and `DeviceList` have not.
+    // `MemberList` has devices between users and the cursor; `TopicList` and `DeviceList` have not.
     let next = if kind == ListKind::Members { 3 } else { 2 };
     let mut page = ListPage::default();
     while let Some(field) = field(&mut message)? {
@@ -37,7 +37,7 @@ pub(super) fn of_grpc(reply: &[u8]) -> anyhow::Result<&[u8]> {
     Ok(message)
 }
 
-/// Takes the message out of a frame of the raw socket; what was refused is an error with its word.
+/// Takes the message out of a frame of the raw socket; a refusal is an error with its code.
 pub(super) fn of_frame(mut frame: &[u8]) -> anyhow::Result<&[u8]> {
     let mut reply = None;
     while let Some(field) = field(&mut frame)? {
@@ -47,7 +47,7 @@ pub(super) fn of_frame(mut frame: &[u8]) -> anyhow::Result<&[u8]> {
             _ => {}
         }
     }
-    // A message without fields is no bytes, and then not there.
+    // A message without fields has no bytes and is omitted.
     Ok(reply.unwrap_or_default())
 }
 
@@ -79,7 +79,7 @@ fn text(bytes: &[u8]) -> anyhow::Result<String> {
     Ok(std::str::from_utf8(bytes).context("a text is not UTF-8")?.to_owned())
 }
 
-/// Reads the next field; values of a fixed length, of which a page has none, are passed over.
+/// Reads the next field; values of a fixed length, which a page does not have, are skipped.
 fn field<'a>(message: &mut &'a [u8]) -> anyhow::Result<Option<PageField<'a>>> {
     while !message.is_empty() {
         match read_key(message)? {

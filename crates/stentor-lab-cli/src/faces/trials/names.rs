@@ -1,5 +1,4 @@
-//! Names and vocabularies: whether a list and its entries have names of their own, and whether a caller may bring elements that no
-//! description of the server knows.
+//! Names and vocabularies: trials of lists and entries for names of their own, and of elements that no description of the server contains.
 
 use super::{FaceUnderTrial, TOPICS, TrialVerdict, is};
 use serde_json::Value;
@@ -13,14 +12,14 @@ const OWN_MEMBER: &str = "<member><name>invoice</name><value><int>12</int></valu
 const OWN_FIELD: &str = r#"{"platform":"android","provider":"null","token":"own","invoice":{"total":12}}"#;
 
 impl FaceUnderTrial {
-    /// Asks for a list of structs and looks what is named by an element or a key of its own.
+    /// Requests a list of structs and checks for elements or keys that name the list and its entries.
     pub(super) async fn named(&self) -> TrialVerdict {
         let body = self.call(&self.own.call(TOPICS, None)).await?.body;
         if self.protocol == PaperProtocol::Rest {
             let reply: Value = serde_json::from_slice(&body)?;
             let has_list = reply["topics"].as_array().is_some_and(|all| all.iter().all(Value::is_object));
             let list = if has_list { "is the key topics" } else { "has no key" };
-            return is(false, format!("the list {list}; what stands in it is an object without a name"));
+            return is(false, format!("the list {list}; its entries are objects without names"));
         }
         let root = dom::parse(&body, &DocumentLimits::default())?;
         let entries = count(&root, &|one| one.name == "topics" && one.element("device_count").is_some());
@@ -32,7 +31,7 @@ impl FaceUnderTrial {
         )
     }
 
-    /// Sends what no description of the server knows.
+    /// Sends an element or member that no description of the server contains.
     pub(super) async fn customized(&self) -> TrialVerdict {
         let honest = self.document(&self.own.call(TOPICS, None));
         let reply = self.post(match self.protocol {
@@ -41,7 +40,7 @@ impl FaceUnderTrial {
             PaperProtocol::Rest => OWN_FIELD.to_owned(),
         });
         let reply = reply.await?;
-        let closed = "records hold what their description says and nothing else";
+        let closed = "records hold the fields of their description and no others";
         is(
             !reply.is_refusal(),
             format!("invoice, of a vocabulary of one's own, gets {}; {closed}", reply.summary()),
@@ -49,7 +48,7 @@ impl FaceUnderTrial {
     }
 }
 
-/// Counts an element and all within for which something holds.
+/// Counts the elements of a tree for which a predicate holds.
 fn count(element: &Element, holds: &dyn Fn(&Element) -> bool) -> usize {
     usize::from(holds(element)) + element.elements().map(|one| count(one, holds)).sum::<usize>()
 }

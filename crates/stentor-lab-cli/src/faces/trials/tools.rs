@@ -1,4 +1,4 @@
-//! Tools: a client that is made of a description and of nothing else, and lets it call.
+//! Tools: a client that is generated from a description alone, and calls the server.
 
 use super::{FaceUnderTrial, TrialVerdict, is, word};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use stentor_wire::{DocumentLimits, Value as RpcValue, wsdl};
 
 /// Types of XML Schema that are whole numbers.
 const WHOLE: [&str; 3] = ["xsd:long", "xsd:int", "xsd:integer"];
-/// A method that an app's data answer; the rest of its name is read.
+/// Prefix of methods that read data of an app; the rest of the name is read.
 const NOUN: &str = "topics.";
 
-/// What a description says of an operation that can be called with a number alone.
+/// A described operation that can be called with a number alone.
 struct DescribedCall {
     name: String,
     number: String,
@@ -21,7 +21,7 @@ struct DescribedCall {
 }
 
 impl FaceUnderTrial {
-    /// Reads the description, makes a call of it and sends it.
+    /// Reads the description, builds a call from it and sends it.
     pub(super) async fn tools(&self) -> TrialVerdict {
         match self.protocol {
             PaperProtocol::Soap => self.wsdl_client().await,
@@ -64,7 +64,7 @@ impl FaceUnderTrial {
             else {
                 continue;
             };
-            // The first kind is what is returned: a signature of one kind takes nothing.
+            // The first kind is the return type: a signature of one kind has no parameters.
             if ways.iter().any(|way| matches!(way, RpcValue::List(kinds) if kinds.len() == 1)) {
                 let told = self.called(name, vec![]).await?;
                 let answer = if told.is_ok() { "is answered" } else { "is refused" };
@@ -78,7 +78,7 @@ impl FaceUnderTrial {
         word(ProbeWord::No, "signatures say struct and not which fields")
     }
 
-    /// Calls a method; a fault is its text.
+    /// Calls a method; a fault is returned as its text.
     async fn called(&self, method: &str, params: Vec<RpcValue>) -> anyhow::Result<Result<RpcValue, String>> {
         let call = write_call(&Call { method: method.to_owned(), params })?;
         let reply = self.post(String::from_utf8(call)?).await?;
@@ -105,7 +105,7 @@ impl FaceUnderTrial {
     }
 }
 
-/// Finds the first operation all of whose fields may be left away, and among them a whole number.
+/// Finds the first operation with optional fields only, one of them a whole number.
 fn described(root: &Element) -> Option<DescribedCall> {
     let address = root.element("service")?.element("port")?.element("address")?.attribute("location")?;
     let declared = root.element("types")?.element("schema")?.elements();

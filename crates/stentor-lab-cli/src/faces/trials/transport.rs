@@ -1,4 +1,4 @@
-//! The raw socket: whether a document means the same in a frame, where no method, address or header of HTTP stands beside it.
+//! The raw socket: a comparison of a document over HTTP and in a frame, without a method, address or header of HTTP.
 
 use super::super::list_page::{ListKind, ListPage};
 use super::super::served::ROOT_KEY;
@@ -10,11 +10,11 @@ use stentor_wire::frame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The longest frame that is waited for: a page of some topics.
+/// Limit of a received frame: a page of some topics.
 const FRAME_MAX_BYTES: u32 = 1_024 * 1_024;
 
 impl FaceUnderTrial {
-    /// Sends one document over HTTP and in a frame, and compares what comes back.
+    /// Sends one document over HTTP and in a frame, and compares the replies.
     pub(super) async fn transport(&self) -> TrialVerdict {
         let encoding = match self.protocol {
             PaperProtocol::Soap => "soap",
@@ -40,7 +40,7 @@ impl FaceUnderTrial {
         )
     }
 
-    /// Asks the raw socket for an encoding that would carry requests of REST.
+    /// Requests an encoding of the raw socket that would carry requests of REST.
     async fn rest_in_frames(&self) -> TrialVerdict {
         let (_, greeting) = self.greeted("rest").await?;
         let code = greeting["error"]["code"].as_str().unwrap_or("a greeting");
@@ -52,7 +52,7 @@ impl FaceUnderTrial {
         )
     }
 
-    /// Sends the hello, and returns what is greeted with.
+    /// Sends the hello, and returns the greeting.
     async fn greeted(&self, encoding: &str) -> anyhow::Result<(TcpStream, Value)> {
         let mut stream = TcpStream::connect(self.socket).await?;
         let hello = json!({"stentor": 1, "key": ROOT_KEY, "app": self.app, "encoding": encoding}).to_string();
@@ -61,7 +61,7 @@ impl FaceUnderTrial {
     }
 }
 
-/// Sends a frame and returns what the next one holds.
+/// Sends a frame and returns the payload of the next one.
 async fn exchanged(stream: &mut TcpStream, payload: &[u8]) -> anyhow::Result<Vec<u8>> {
     stream.write_all(&frame::write(payload)?).await?;
     let length = stream.read_u32().await.context("no frame comes back")?;

@@ -1,10 +1,10 @@
-//! From text to claims: a descent over characters.
+//! The parser of claims: recursive descent over characters.
 
 use super::{
     Aggregate, ArithmeticOperator, Binding, ClaimExpression, Comparator, Filter, Selector, SyntaxError, Term,
 };
 
-/// Signs of comparison; the longer ones come first.
+/// Comparison operators; the longer ones come first.
 const COMPARISONS: [Comparator; 6] = [
     Comparator::LessOrEqual,
     Comparator::GreaterOrEqual,
@@ -20,10 +20,10 @@ const AGGREGATES: [(&str, Aggregate); 5] = [
     ("sum(", Aggregate::Sum),
     ("count(", Aggregate::Count),
 ];
-/// Terms within terms; claims come from files of ours, yet a typing error must not exhaust the stack.
+/// Maximum depth of nested terms. Claims come from our own files, but a typing error must not exhaust the stack.
 const DEPTH_MAX: usize = 32;
 
-/// The text and how far it was read.
+/// The text with the position of the parser.
 pub(super) struct ClaimParser<'a> {
     text: &'a str,
     at: usize,
@@ -37,19 +37,19 @@ impl<'a> ClaimParser<'a> {
         Self { text, at: 0, depth: 0 }
     }
 
-    /// Reads the whole text as a claim.
+    /// Parses the whole text as a claim.
     pub(super) fn claim(mut self) -> ParseResult<ClaimExpression> {
         let claim = self.conjunction()?;
         self.end(claim)
     }
 
-    /// Reads the whole text as a term.
+    /// Parses the whole text as a term.
     pub(super) fn whole_term(mut self) -> ParseResult<Term> {
         let term = self.sum()?;
         self.end(term)
     }
 
-    /// Reads the whole text as bindings with commas between.
+    /// Parses the whole text as bindings, separated by commas.
     pub(super) fn bindings(mut self) -> ParseResult<Vec<Binding>> {
         if self.rest().is_empty() {
             return Ok(Vec::new());
@@ -188,7 +188,7 @@ impl<'a> ClaimParser<'a> {
         Ok(Term::Figures(Selector { metric, filters }))
     }
 
-    /// Reads values up to one of some characters, which is left.
+    /// Parses values up to one of the end characters, which is not consumed.
     fn values(&mut self, ends: &[char]) -> ParseResult<Vec<String>> {
         let rest = self.rest();
         let length = rest.find(ends).unwrap_or(rest.len());
@@ -224,7 +224,7 @@ impl<'a> ClaimParser<'a> {
         Ok(rest[..length].to_owned())
     }
 
-    /// Takes words that end where a word ends.
+    /// Consumes the given words, if they end at a word boundary.
     fn word(&mut self, word: &str) -> bool {
         let after = self.rest().strip_prefix(word);
         let whole = after.is_some_and(|after| !after.starts_with(|next: char| next.is_alphanumeric()));
@@ -253,7 +253,7 @@ impl<'a> ClaimParser<'a> {
         if self.depth > DEPTH_MAX { Err(self.wanted("something less nested")) } else { Ok(()) }
     }
 
-    /// Returns what is left, without leading space.
+    /// Returns the remaining text, without leading spaces.
     fn rest(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start();

@@ -1,4 +1,4 @@
-//! Working out terms: figures are found, summed up and combined.
+//! Evaluation of terms: figures are selected, aggregated and combined.
 
 use super::super::expression::{Aggregate, ArithmeticOperator, Filter, Selector, Term};
 use super::super::figures::{Figure, FigureValue, Interval};
@@ -6,19 +6,19 @@ use super::{Bench, JudgeError, JudgeStop};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Columns that say where a paper prints a figure.
+/// Columns that describe where a paper prints a figure.
 const OF_PAPERS: [&str; 2] = ["source", "kind"];
-/// So many counted figures are named beside a count.
+/// Maximum of counted figures named beside a count.
 const WITNESSES_MAX: usize = 6;
 
-/// What names are bound to.
+/// The values bound to names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NameBindings(Vec<(String, String)>);
 
-/// What a term comes to.
+/// The value of a term.
 #[derive(Debug, Clone)]
 pub(super) enum Quantity {
-    /// A number, and the figures that were counted for it.
+    /// A number, with the figures counted for it.
     Number { value: Interval, witnesses: Vec<String> },
     /// A word.
     Word(String),
@@ -61,7 +61,7 @@ impl fmt::Display for Quantity {
 }
 
 impl Bench<'_> {
-    /// Works out a term to a number or a word.
+    /// Evaluates a term to a number or a word.
     pub(super) fn quantity(&self, term: &Term, scope: &NameBindings) -> Result<Quantity, JudgeStop> {
         let word = match term {
             Term::Word(word) => word.clone(),
@@ -87,7 +87,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Works out a term that must be a number.
+    /// Evaluates a term that must be a number.
     pub(super) fn number(&self, term: &Term, scope: &NameBindings) -> Result<Interval, JudgeStop> {
         match term {
             Term::Number(number) => Ok(Interval::point(*number)),
@@ -110,7 +110,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Works out a term of an aggregate, where figures may be many.
+    /// Evaluates a term of an aggregate, which may select many figures.
     fn numbers(&self, term: &Term, scope: &NameBindings) -> Result<Vec<Interval>, JudgeStop> {
         let Term::Figures(selector) = term else { return Ok(vec![self.number(term, scope)?]) };
         let found = self.found(selector, scope)?;
@@ -125,7 +125,7 @@ impl Bench<'_> {
         found.iter().map(number).collect()
     }
 
-    /// Lists what those figures of a term count that can only be compared with their like.
+    /// Lists the counted quantities of the term's figures that are comparable with their like only.
     pub(super) fn counted(&self, term: &Term, scope: &NameBindings) -> Result<BTreeSet<&str>, JudgeStop> {
         match term {
             Term::Figures(selector) => {
@@ -148,7 +148,7 @@ impl Bench<'_> {
             let Term::Figures(selector) = term else {
                 return Err(JudgeError::NotANumber("what is counted".into()).into());
             };
-            // None of a kind that nobody looked for is not the same as none.
+            // A count of zero in figures without this metric means that it was not measured.
             if !self.complete && self.figures.iter().all(|figure| figure.metric != selector.metric) {
                 return Err(self.nothing(selector, scope));
             }
@@ -195,12 +195,12 @@ impl Bench<'_> {
     }
 }
 
-/// Stops where a figure does not stand for what its name says.
+/// Stops if a figure does not represent its metric.
 fn comparable(figure: &Figure) -> Result<(), JudgeStop> {
     figure.objection().map_or(Ok(()), |why| Err(JudgeStop::Missing(why.to_owned())))
 }
 
-/// Returns that a figure is in a picture only, or was not measured.
+/// Returns the reason for a missing value: it is in a picture only, or was not measured.
 fn absent(figure: &Figure) -> JudgeStop {
     JudgeStop::Missing(format!("{}: {figure}", figure.kind))
 }
@@ -209,7 +209,7 @@ fn passes(figure: &Figure, name: &str, values: &[String]) -> bool {
     figure.field(name).is_some_and(|field| values.is_empty() || values.iter().any(|value| value == field))
 }
 
-/// Names a counted figure as shortly as it can be told from its neighbours.
+/// Returns the shortest name that distinguishes a counted figure from its neighbours.
 fn witness(figure: &Figure) -> String {
     if let Some(id) = figure.field("id") {
         return id.to_owned();
@@ -244,7 +244,7 @@ impl ArithmeticOperator {
 }
 
 impl Aggregate {
-    /// Sums up numbers, bound by bound; `numbers` holds at least one.
+    /// Aggregates numbers, bound by bound; `numbers` holds at least one.
     fn apply(self, numbers: &[Interval]) -> Interval {
         let over = |bound: fn(&Interval) -> f64| {
             let values = numbers.iter().map(bound);

@@ -1,4 +1,4 @@
-//! The studies that come with the laboratory.
+//! The studies shipped with the laboratory.
 
 use super::*;
 use crate::claims::figures::FigureValue;
@@ -170,7 +170,7 @@ fn measurements_judge_the_same_claims_with_their_intervals() {
         };
         (of("C003-4"), of("C003-3"))
     };
-    // No figure of ours speaks of the server, so that its claim stays open.
+    // No figure of ours concerns the server, so that its claim stays open.
     assert_eq!(verdict(["9.0,8.9,9.1", "8.0,7.9,8.1"]), (ClaimVerdict::Holds, ClaimVerdict::NotTestable));
     assert_eq!(verdict(["8.2,8.0,9.1", "8.0,7.9,8.1"]), (ClaimVerdict::Undecided, ClaimVerdict::NotTestable));
     assert_eq!(

@@ -1,28 +1,28 @@
-//! The exchanges of a trace, one a period, again and again and never quite on time.
+//! Repeated traffic: the exchanges of a trace, one per period, each with a random delay.
 
 use super::super::EnergyError;
 use super::super::trace::{PacketTrace, TracePacket};
 use crate::order::SplitMix64;
 
-/// Exchanges of a trace at most: eleven days of one each half second.
+/// Maximum of exchanges in a trace: eleven days of one every half second.
 const EXCHANGES_MAX: i64 = 2_000_000;
 
 /// An endless repetition of a trace's exchanges.
 #[derive(Debug)]
 pub struct RepeatedTraffic {
-    /// The packets of each exchange, with times since its beginning.
+    /// The packets of each exchange, with times relative to its start.
     exchanges: Vec<Vec<TracePacket>>,
     period_ns: i64,
     jitter_ns: i64,
     chance: SplitMix64,
     count: u64,
-    /// Packets of exchanges that reach into the next period.
+    /// Packets of exchanges that extend into the next period.
     waiting: Vec<TracePacket>,
 }
 
 impl RepeatedTraffic {
-    /// Cuts a trace into exchanges of `captured_every_ns` from its first packet on, and begins one each `period_ns`, up to
-    /// `jitter_ns` late.
+    /// Divides a trace into exchanges of `captured_every_ns` from its first packet on, and starts one every `period_ns`, up to `jitter_ns`
+    /// late.
     pub fn new(
         trace: &PacketTrace,
         captured_every_ns: i64,
@@ -56,7 +56,7 @@ impl RepeatedTraffic {
         })
     }
 
-    /// Adds the packets of the next period, in the order of time and behind all before.
+    /// Appends the packets of the next period in the order of time; all are later than the previous ones.
     pub fn next_period(&mut self, packets: &mut Vec<TracePacket>) {
         let begin = self.now_ns() + self.chance.below(self.jitter_ns as u64 + 1) as i64;
         let place = (self.count % self.exchanges.len() as u64) as usize;
@@ -69,13 +69,13 @@ impl RepeatedTraffic {
         packets.extend(self.waiting.drain(..due));
     }
 
-    /// Returns the instant at which the next period begins.
+    /// Returns the start of the next period.
     #[must_use]
     pub const fn now_ns(&self) -> i64 {
         self.count as i64 * self.period_ns
     }
 
-    /// Returns how many exchanges were begun.
+    /// Returns the number of exchanges started.
     #[must_use]
     pub const fn exchanges(&self) -> u64 {
         self.count

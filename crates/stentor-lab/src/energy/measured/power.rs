@@ -1,4 +1,4 @@
-//! Devices that tell their power, or else volt and ampere: batteries while nothing charges them, and chips such as INA219.
+//! Devices that report power, or voltage and current: batteries while they are not charged, and chips such as INA219.
 
 use super::super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, name_of, whole, word_if_any};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 /// Microwatts of a watt.
 const MICRO: f64 = 1e6;
 
-/// The files of a class of devices.
+/// The files of a device class.
 #[derive(Debug)]
 struct PowerFiles {
     power: &'static str,
     volt: &'static str,
     ampere: &'static str,
-    /// Units of a volt, and of an ampere.
+    /// Units per volt and per ampere.
     units: f64,
 }
 
@@ -27,12 +27,12 @@ const CHIP: PowerFiles =
 pub(super) struct PowerDevice {
     path: PathBuf,
     files: &'static PowerFiles,
-    /// Whether it is a battery, which counts only while it is discharged.
+    /// True for a battery, which is read only while it discharges.
     is_battery: bool,
 }
 
 impl PowerDevice {
-    /// Opens a battery; chargers and what tells neither power nor current are none.
+    /// Opens a battery; `None` for chargers and for devices that report neither power nor current.
     pub(super) fn battery(path: &Path) -> Result<Option<Self>, EnergyError> {
         let is_battery = word_if_any(&path.join("type")).is_some_and(|word| word == "Battery");
         let tells = [BATTERY.power, BATTERY.ampere].iter().any(|file| path.join(file).exists());
@@ -40,7 +40,7 @@ impl PowerDevice {
         (is_battery && tells).then(|| battery.tried()).transpose()
     }
 
-    /// Opens a chip; fans, thermometers and the like are none.
+    /// Opens a chip; `None` for fans, thermometers and the like.
     pub(super) fn chip(path: &Path) -> Result<Option<Self>, EnergyError> {
         let has = |file: &str| path.join(file).exists();
         let tells = has(CHIP.power) || has(CHIP.volt) && has(CHIP.ampere);
@@ -66,7 +66,7 @@ impl PowerDevice {
         (component.into(), EnergyOrigin::new(EnergyKind::Measured, model, scaled))
     }
 
-    /// Returns the power now.
+    /// Returns the present power.
     pub(super) fn watt(&self) -> Result<f64, EnergyError> {
         if self.is_battery {
             self.refuse_charger()?;
@@ -78,7 +78,7 @@ impl PowerDevice {
         } else {
             number(volt)? / units * (number(ampere)? / units)
         };
-        // Drivers of batteries do not agree on the sign of what flows out.
+        // Battery drivers disagree on the sign of a discharge current.
         Ok(if self.is_battery { watt.abs() } else { watt })
     }
 

@@ -1,4 +1,4 @@
-//! Counters of processors (RAPL): microjoules that go round at a limit which the kernel tells.
+//! Processor counters (RAPL): microjoules that wrap around at a limit given by the kernel.
 
 use super::super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, name_of, whole, word_if_any};
@@ -13,14 +13,14 @@ pub(super) struct Zone {
     name: String,
     folder: String,
     counter: PathBuf,
-    /// The highest value of the counter; the next is zero.
+    /// The highest value of the counter, followed by zero.
     range_uj: u64,
     last_uj: u64,
     sum_uj: u128,
 }
 
 impl Zone {
-    /// Opens a zone; what has no counter is none.
+    /// Opens a zone; `None` if it has no counter.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, EnergyError> {
         let counter = path.join("energy_uj");
         if !counter.exists() {
@@ -38,7 +38,7 @@ impl Zone {
         (self.name.clone(), EnergyOrigin::new(EnergyKind::Measured, model, "energy_uj, scaled by the kernel"))
     }
 
-    /// Returns the joules since it was opened.
+    /// Returns the joules since the zone was opened.
     pub(super) fn joules(&mut self) -> Result<f64, EnergyError> {
         let now = readable(&self.counter)?;
         self.sum_uj += u128::from(advance(self.last_uj, now, self.range_uj));
@@ -47,7 +47,7 @@ impl Zone {
     }
 }
 
-/// Returns how far a counter went from one value to the next, which may lie beyond its highest one.
+/// Returns the advance of a counter between two values, across a wrap-around if necessary.
 pub(super) fn advance(before: u64, now: u64, highest: u64) -> u64 {
     if now >= before {
         now - before

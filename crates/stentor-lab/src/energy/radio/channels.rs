@@ -1,10 +1,10 @@
-//! The channels of 3G: one of the radio's own and one that is shared, the timers that lead from one to the next, and bytes that wait.
+//! The channels of 3G: a dedicated and a shared one, the timers between them, and queues of bytes.
 
 use super::super::trace::TracePacket;
 use super::timeline::TimelineCursor;
 use super::{RadioSink, RadioState};
 
-/// Bytes that wait or were counted in one direction, and when the last came.
+/// Queued or counted bytes of one direction, and the time of the last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Heap {
     pub(super) bytes: f64,
@@ -12,7 +12,7 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Forgets its bytes where none has come for longer than a time.
+    /// Clears the bytes if none has arrived for longer than `after_ns`.
     pub(super) fn expire(&mut self, at_ns: i64, after_ns: i64) {
         if at_ns - self.at_ns > after_ns {
             self.bytes = 0.0;
@@ -28,23 +28,23 @@ impl Heap {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ChannelState {
     Idle,
-    /// On the way to the own channel until an instant, at some watts; with the instant from which its timer counts there.
+    /// Promotion to the dedicated channel until an instant, with its power and the instant from which the timer of that channel counts.
     Promotion {
         end_ns: i64,
         watt: f64,
         timer_from_ns: i64,
     },
-    /// On the own channel, with the instant from which the timer counts.
+    /// The dedicated channel, with the instant from which its timer counts.
     Dch(i64),
-    /// On the shared channel, with the instant from which the timer counts.
+    /// The shared channel, with the instant from which its timer counts.
     Fach(i64),
 }
 
-/// Where a radio of 3G is.
+/// The state of a 3G radio.
 pub(super) struct Channels {
     pub(super) cursor: TimelineCursor,
     pub(super) place: ChannelState,
-    /// Per direction: what waits on the shared channel.
+    /// Bytes queued on the shared channel, by direction.
     pub(super) waiting: [Heap; 2],
     pub(super) idle_w: f64,
     pub(super) dch_w: f64,
@@ -54,7 +54,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Follows the timers until an instant; the state that holds then is not yet told.
+    /// Follows the timers until an instant; the state at that instant is not yet reported.
     pub(super) fn advance(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         loop {
             let (end, next) = match self.place {
@@ -77,7 +77,7 @@ impl Channels {
         }
     }
 
-    /// Reports the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
+    /// Reports the current state until an instant. Without this, a radio that packets keep in one state would never report it.
     pub(super) fn emit(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let (state, watt) = match self.place {
             ChannelState::Idle => (RadioState::Idle, self.idle_w),
@@ -88,7 +88,7 @@ impl Channels {
         self.cursor.until(to_ns, state, watt, sink);
     }
 
-    /// Reports everything until an instant, after which no packet comes.
+    /// Reports all states until an instant, after which no packet follows.
     pub(super) fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         self.advance(to_ns, sink);
         self.emit(to_ns, sink);

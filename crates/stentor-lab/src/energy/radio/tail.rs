@@ -1,4 +1,4 @@
-//! Radios with a tail, LTE and plain Wi-Fi: active until the last packet, then rests one after the other, then idle.
+//! Radios with a tail, LTE and plain Wi-Fi: active until the last packet, then one rest state after the other, then idle.
 
 use super::super::trace::TracePacket;
 use super::super::{EnergyError, nanoseconds};
@@ -6,10 +6,10 @@ use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
-/// Bits of a byte, and joules of a milliwatt times a second over a megabit.
+/// Joules per byte for one mW per Mbit/s: 8 bits per byte, 10^6 bits per megabit, 10^3 mW per watt.
 const JOULE_PER_BYTE_OF_MW_PER_MBPS: f64 = 8.0 / 1e6 / 1e3;
 
-/// Numbers of LTE, as in its file.
+/// Coefficients of LTE, named as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LteCoefficients {
@@ -31,7 +31,7 @@ pub(super) struct LteCoefficients {
     base_w: f64,
 }
 
-/// Numbers of plain Wi-Fi, as in its file.
+/// Coefficients of plain Wi-Fi, named as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlainWifiCoefficients {
@@ -47,15 +47,15 @@ pub(super) struct TailRadio {
     promotion_ns: i64,
     promotion_w: f64,
     active_w: f64,
-    /// States after the last packet: for how long, and their power.
+    /// States after the last packet, with duration and power.
     rests: Vec<(RadioState, i64, f64)>,
     idle_w: f64,
-    /// What a byte costs upwards and downwards, beside the power.
+    /// Energy per byte sent and per byte received, in addition to the power.
     byte_joules: [f64; 2],
 }
 
 impl TailRadio {
-    /// Makes one of LTE, whose rests are interrupted by pings.
+    /// Makes an LTE radio; its rest states are interrupted by pings.
     pub(super) fn lte(of: &LteCoefficients, since_ns: i64) -> Result<Self, EnergyError> {
         let periods = [of.short_drx_period_s, of.long_drx_period_s, of.idle_ping_period_s];
         if periods.iter().any(|period| *period <= 0.0) {
@@ -83,7 +83,7 @@ impl TailRadio {
         })
     }
 
-    /// Makes one of Wi-Fi, which is active or not.
+    /// Makes a Wi-Fi radio that is either active or idle.
     pub(super) fn plain_wifi(of: &PlainWifiCoefficients, since_ns: i64) -> Self {
         Self {
             cursor: TimelineCursor { at_ns: since_ns },
@@ -97,7 +97,7 @@ impl TailRadio {
         }
     }
 
-    /// Reports the tail after the last packet until an instant; returns whether the radio has come to rest by then.
+    /// Reports the tail after the last packet until an instant. Returns true if the radio is at rest by then.
     fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) -> bool {
         self.cursor.until(last, RadioState::Active, self.active_w, sink);
         let mut end = last;

@@ -1,4 +1,4 @@
-//! What a radio did over time.
+//! The states of a radio over time.
 
 use super::super::seconds;
 use super::super::value::{EnergyOrigin, EnergySource};
@@ -6,31 +6,31 @@ use super::{RadioSink, RadioState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A state from one instant to another.
+/// A state over a time span.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RadioStretch {
-    /// What the radio did.
+    /// The state.
     pub state: RadioState,
-    /// From when, in nanoseconds of the trace's clock.
+    /// Start, in nanoseconds of the trace's clock.
     pub from_ns: i64,
-    /// Until when.
+    /// End.
     pub to_ns: i64,
     /// Its power.
     pub watt: f64,
 }
 
-/// Seconds and joules of one state.
+/// Duration and energy of one state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StateShare {
     /// The radio's state.
     pub state: RadioState,
-    /// How long in all.
+    /// Total duration.
     pub seconds: f64,
-    /// How much in all, with what bytes cost.
+    /// Total energy, including the energy of bytes.
     pub joule: f64,
 }
 
-/// The states of a radio, one after the other, and what bytes cost on the way.
+/// The consecutive states of a radio, and the energy of bytes.
 #[derive(Debug, Clone)]
 pub struct RadioTimeline {
     origin: EnergyOrigin,
@@ -49,7 +49,7 @@ impl RadioTimeline {
         &self.stretches
     }
 
-    /// Returns seconds and joules by state.
+    /// Returns duration and energy by state.
     #[must_use]
     pub fn shares(&self) -> Vec<StateShare> {
         let mut shares: BTreeMap<RadioState, StateShare> = BTreeMap::new();
@@ -103,7 +103,8 @@ impl EnergySource for RadioTimeline {
         0
     }
 
-    /// Counts bytes at the first instant, and not those at the last, so that spans add up; the very end belongs to it.
+    /// Includes bytes at the first instant and excludes those at the last, so that adjacent spans add up; the end of the timeline is
+    /// included.
     fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64> {
         let (first, last) = self.span_ns()?;
         if from_ns < first || to_ns > last || from_ns > to_ns {
@@ -122,15 +123,15 @@ impl EnergySource for RadioTimeline {
     }
 }
 
-/// Reports the stretches of a machine so that they follow each other.
+/// Reports the states of a machine as consecutive spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimelineCursor {
-    /// Until when everything has been told.
+    /// The end of the reported time.
     pub(super) at_ns: i64,
 }
 
 impl TimelineCursor {
-    /// Reports that the radio was in a state until an instant; nothing when that is past.
+    /// Reports a state until an instant; does nothing if that instant is past.
     pub(super) fn until(&mut self, to_ns: i64, state: RadioState, watt: f64, sink: &mut dyn RadioSink) {
         if to_ns > self.at_ns {
             sink.stretch(RadioStretch { state, from_ns: self.at_ns, to_ns, watt });

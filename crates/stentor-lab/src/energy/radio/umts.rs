@@ -1,4 +1,4 @@
-//! 3G as ARO has it: promotions to the own channel, a timer there that small packets do not reset, and a shared channel.
+//! 3G as modelled by ARO: promotions to the dedicated channel, whose timer small packets do not reset, and a shared channel.
 
 use super::super::nanoseconds;
 use super::super::trace::{Direction, TracePacket};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Seconds of a millisecond.
 const MILLISECOND_S: f64 = 1e-3;
 
-/// Numbers of the model, as in its file.
+/// Coefficients of the model, named as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UmtsCoefficients {
@@ -35,13 +35,13 @@ pub(super) struct UmtsCoefficients {
     down_rate_p0: f64,
 }
 
-/// A radio of 3G.
+/// A 3G radio.
 pub(super) struct Umts {
     of: UmtsCoefficients,
     channels: Channels,
-    /// The last packet of all.
+    /// Time of the last packet.
     last_ns: i64,
-    /// Per direction: what was counted on the own channel.
+    /// Bytes counted on the dedicated channel, by direction.
     counted: [Heap; 2],
 }
 
@@ -61,7 +61,7 @@ impl Umts {
         Self { of, channels, last_ns: i64::MIN / 2, counted: none }
     }
 
-    /// Adds a packet to the queue of the shared channel; returns whether it is too much for it.
+    /// Adds a packet to the queue of the shared channel. Returns true if the queue overflows.
     fn overflows(&mut self, packet: TracePacket) -> bool {
         let of = &self.of;
         let (p2, p1, p0, threshold) = match packet.direction {
@@ -75,7 +75,7 @@ impl Umts {
         heap.bytes > threshold
     }
 
-    /// Counts a packet on the own channel; returns whether the timer begins anew.
+    /// Counts a packet on the dedicated channel. Returns true if the timer restarts.
     fn resets(&mut self, packet: TracePacket) -> bool {
         let window_ns = nanoseconds(self.of.reset_window_s);
         self.counted.iter_mut().for_each(|heap| heap.expire(packet.at_ns, window_ns));
@@ -83,7 +83,7 @@ impl Umts {
         self.counted.iter().any(|heap| heap.bytes >= self.of.reset_bytes)
     }
 
-    /// Goes to the own channel: after a packet of the device, before one to it.
+    /// Moves to the dedicated channel: after a packet from the device, before a packet to it.
     fn promote(&mut self, packet: TracePacket, lasts_s: f64, watt: f64, sink: &mut dyn RadioSink) {
         let (at, lasts) = (packet.at_ns, nanoseconds(lasts_s));
         self.counted = [Heap::default(); 2];

@@ -1,4 +1,4 @@
-//! 3G as EnergyBox has it: thresholds of single packets and of queues decide between the shared and the own channel.
+//! 3G as modelled by EnergyBox: thresholds of single packets and of queues select the shared or the dedicated channel.
 
 use super::super::nanoseconds;
 use super::super::trace::{Direction, TracePacket};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Seconds of a millisecond.
 const MILLISECOND_S: f64 = 1e-3;
 
-/// Numbers of the model, as in its file.
+/// Coefficients of the model, named as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UmtsBoxCoefficients {
@@ -29,7 +29,7 @@ pub(super) struct UmtsBoxCoefficients {
     down_empty_ms: f64,
 }
 
-/// A radio of 3G.
+/// A 3G radio.
 pub(super) struct UmtsBox {
     of: UmtsBoxCoefficients,
     channels: Channels,
@@ -50,7 +50,7 @@ impl UmtsBox {
         Self { of, channels }
     }
 
-    /// Adds a packet to the queue of the shared channel; returns whether it is too much for it.
+    /// Adds a packet to the queue of the shared channel. Returns true if the queue overflows.
     fn overflows(&mut self, packet: TracePacket) -> bool {
         let of = &self.of;
         let heap = &mut self.channels.waiting[packet.direction as usize];
@@ -65,7 +65,7 @@ impl UmtsBox {
         heap.bytes > threshold
     }
 
-    /// Returns where a packet leads a radio that is idle.
+    /// Returns the state to which a packet moves an idle radio.
     fn woken(&self, packet: TracePacket) -> ChannelState {
         let threshold = match packet.direction {
             Direction::Up => self.of.idle_up_threshold_bytes,

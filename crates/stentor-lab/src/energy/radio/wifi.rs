@@ -1,4 +1,4 @@
-//! Wi-Fi that is awake while packets come and for a while after, and uses more at a high rate.
+//! Wi-Fi that stays awake during traffic and for a while after it, and draws more power at a high rate.
 
 use super::super::EnergyError;
 use super::super::nanoseconds;
@@ -7,7 +7,7 @@ use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
-/// Numbers of the model, as in its file.
+/// Coefficients of the model, named as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AdaptiveCoefficients {
@@ -19,14 +19,14 @@ pub(super) struct AdaptiveCoefficients {
     window_bytes: f64,
 }
 
-/// A radio that sleeps after a while; windows from its waking on with many bytes have a higher power.
+/// A radio that sleeps after a timeout. Time awake is divided into windows; windows with many bytes have a higher power.
 pub(super) struct Adaptive {
     of: AdaptiveCoefficients,
     cursor: TimelineCursor,
     last: Option<i64>,
     sleep_after_ns: i64,
     window_ns: i64,
-    /// When the window began that is not yet told, and its bytes.
+    /// Start of the window not yet reported, and its bytes.
     window_from: i64,
     window_bytes: u64,
 }
@@ -59,7 +59,7 @@ impl Adaptive {
         self.cursor.until(to_ns, state, watt, sink);
     }
 
-    /// Returns what comes until an instant; returns whether the radio sleeps by then.
+    /// Reports the states until an instant. Returns true if the radio sleeps by then.
     fn advance(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) -> bool {
         let sleeps_at = last + self.sleep_after_ns;
         let awake_until = sleeps_at.min(to_ns);

@@ -1,4 +1,4 @@
-//! Batteries that are emptied.
+//! Battery discharge.
 
 use super::super::battery::{BatteryCell, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, RepeatedTraffic};
 use super::super::coefficients::{Bound, RadioModel};
@@ -29,7 +29,7 @@ fn model(id: &str) -> RadioModel {
 #[test]
 fn a_cell_gives_its_charge_and_its_voltage_falls() {
     let mut cell = BatteryCell::full(MAH_OF_NEXUS_7).expect("a cell");
-    // About 16 watt hours, as 4.325 Ah at 3.7 V nominal are.
+    // About 16 watt hours, as expected of 4.325 Ah at 3.7 V nominal.
     assert_near(cell.joules_of_full() / 3600.0, 16.6, 0.3);
     let (mut seconds, mut volt, mut joules) = (0.0, f64::INFINITY, 0.0);
     while !cell.is_empty() {
@@ -40,7 +40,7 @@ fn a_cell_gives_its_charge_and_its_voltage_falls() {
         joules += 10.0;
     }
     assert!(volt > 3.2 && volt < 3.4, "{volt}");
-    // A watt through a tenth of an ohm: less than a percent is lost inside.
+    // One watt through a tenth of an ohm: less than a percent is lost inside.
     assert!(
         joules < cell.joules_of_full() && joules > 0.99 * cell.joules_of_full(),
         "{joules} in {seconds} s"
@@ -66,7 +66,7 @@ fn hours_follow_from_the_mean_power_and_the_log_has_a_line_each_three_minutes() 
     let discharge = discharge(&model, &trace, 100.0);
     let run = discharge.run(1, Bound::Value, |_| {}).expect("emptied");
     let full = discharge.cell.joules_of_full();
-    // 64 % of the time awake: 0.1708 W; jitter keeps the radio awake neither more nor less.
+    // Awake for 64 % of the time: 0.1708 W. Jitter does not change the share.
     assert_near(run.hours, full / 0.1708 / 3600.0, 0.02 * run.hours);
     assert_near(run.radio_joule, full, 0.02 * full);
     assert_eq!(run.log.len(), (run.hours * 3600.0 / LOG_EVERY_S).ceil() as usize + 1);
@@ -104,7 +104,7 @@ fn the_rest_of_the_phone_shortens_the_hours() {
 
 #[test]
 fn traffic_repeats_a_trace_in_order_and_keeps_its_rate() {
-    // Captured with 50 ms between exchanges, of which one reaches into the next two.
+    // Captured with 50 ms between exchanges; one exchange extends into the next two.
     let trace = PacketTrace::new(vec![up(0, 1), down(40, 2), up(50, 3), down(90, 4), up(100, 5)]);
     let mut traffic = RepeatedTraffic::new(&trace, 50 * MS, 500 * MS, 30 * MS, 3).expect("traffic");
     let mut packets = Vec::new();

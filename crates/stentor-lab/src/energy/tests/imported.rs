@@ -31,7 +31,7 @@ fn headers_units_separators_and_remarks_of_meters_are_understood() {
 
 #[test]
 fn what_was_recorded_here_is_measured_and_on_the_monotonic_clock() {
-    // The second line came 3 ms late: the least difference of the clocks is the best guess.
+    // The second line was received 3 ms late: the least difference of the clocks is the best estimate.
     let text = "time_s,volt,ampere,monotonic_ns\n0,5,1,7000000000\n1,5,1,8003000000\n2,5,1,9000000000\n";
     let file = read(text, "own.csv").expect("read");
     assert_eq!(file.series.origin().kind, EnergyKind::Measured);

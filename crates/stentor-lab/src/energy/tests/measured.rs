@@ -1,4 +1,4 @@
-//! Meters of this machine, on a directory that stands for /sys; files are really read.
+//! Meters of this machine, on a directory in place of `/sys`; the files are really read.
 
 use super::super::measured::find;
 use super::super::{EnergyKind, EnergySide, EnergySource, SECOND_NS};
@@ -6,7 +6,7 @@ use super::assert_near;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A directory that stands for `/sys`.
+/// A directory in place of `/sys`.
 struct Sys(TempDir);
 
 impl Sys {
@@ -42,7 +42,7 @@ fn a_counter_that_goes_round_at_its_limit_is_added_up() {
     }
     let source = sensor.finish().expect("readings");
     let value = source.value(EnergySide::Machine).expect("a value");
-    // 0.5 J, 0.5 J to the limit and over it, 3 J, and all but 1 J of the 10 J of a round.
+    // 0.5 J, 0.5 J across the wrap-around, 3 J, and all but 1 J of the 10 J of a round.
     assert_near(value.joule.expect("resolved"), 0.5 + 0.5 + 3.0 + 9.0, 1e-9);
     assert_near(source.joules(0, SECOND_NS / 2).expect("within"), 0.25, 1e-9);
     assert_eq!((value.kind, value.component.as_str()), (EnergyKind::Measured, "package-0"));

@@ -1,4 +1,4 @@
-//! Captures: the forms that are understood, and bytes that are none.
+//! Captures: the supported forms, and invalid bytes.
 
 use super::super::pcap::CaptureContents;
 use super::super::trace::{Direction, PacketTrace, TracePacket};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const DEVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-/// An IPv4 packet that says its length and addresses, and no more.
+/// An IPv4 packet with only its length and addresses.
 fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, length: u16) -> Vec<u8> {
     let mut packet = vec![0; 20];
     packet[0] = 0x45;
@@ -18,7 +18,7 @@ fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, length: u16) -> Vec<u8> {
     packet
 }
 
-/// A capture, little-endian unless told otherwise; frames are (seconds, fraction, bytes, length on the wire).
+/// A capture, little-endian unless `is_big`; frames are (seconds, fraction, bytes, length on the wire).
 fn file(magic: u32, link: u32, is_big: bool, frames: &[(u32, u32, Vec<u8>, u32)]) -> Vec<u8> {
     let four = |number: u32| if is_big { number.to_be_bytes() } else { number.to_le_bytes() };
     let mut bytes: Vec<u8> = [magic, 0x0002_0004, 0, 0, 65_535, link].into_iter().flat_map(four).collect();
@@ -56,7 +56,7 @@ fn frames_of_ethernet_count_as_the_packets_within() {
     six[4..6].copy_from_slice(&60_u16.to_be_bytes());
     six[8..24].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
     let frames = [
-        // Padded to 60 bytes on the wire: the packet itself says 40.
+        // Padded to 60 bytes on the wire; the packet's header states 40.
         (1, 0, frame(&[8, 0], ipv4(DEVICE, SERVER, 40)), 60),
         (1, 1, frame(&[0x81, 0, 0, 7, 8, 0], ipv4(DEVICE, SERVER, 100)), 118),
         (1, 2, frame(&[8, 6], vec![0; 28]), 42),

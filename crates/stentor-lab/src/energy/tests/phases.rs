@@ -19,7 +19,7 @@ fn meter() -> EnergySeries {
     read(&lines.join("\n"), "meter").expect("a meter's file").series
 }
 
-/// Two exchanges with a gap of 100 ms between them; serializing takes 100 ms, then 300 ms pass, then so many more.
+/// Two exchanges with a gap of 100 ms between them: 100 ms of serialization, 300 ms of service, then `deserialize_ms`.
 fn samples(deserialize_ms: i64) -> Vec<ClientSample> {
     let at = |begin: i64| ClientSample {
         t_start: begin * MS,

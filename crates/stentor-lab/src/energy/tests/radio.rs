@@ -1,4 +1,4 @@
-//! Radios: the numbers that follow from the coefficients by hand, and what must hold for any trace.
+//! Radios: values computed by hand from the coefficients, and invariants of any trace.
 
 use super::super::coefficients::{Bound, RADIOS, RadioModel};
 use super::super::radio::RadioState::{
@@ -26,7 +26,7 @@ fn states(timeline: &RadioTimeline) -> Vec<(RadioState, i64)> {
         .collect()
 }
 
-/// Mean watts between the 10th and the 110th exchange, and the part of that time in some states.
+/// Mean power between the 10th and the 110th exchange, and the share of that time in the given states.
 fn settled(id: &str, packets: &[TracePacket], busy: &[RadioState]) -> (f64, f64) {
     let timeline = timeline(id, &exchanges(120, packets));
     let (from, to) = (5_000 * MS, 55_000 * MS);
@@ -35,7 +35,7 @@ fn settled(id: &str, packets: &[TracePacket], busy: &[RadioState]) -> (f64, f64)
     (timeline.joules(from, to).expect("within") / 50.0, lasted as f64 / (to - from) as f64)
 }
 
-/// An exchange during which the radio stays awake: packets at most 200 ms apart until the answer.
+/// An exchange that keeps the radio awake: packets at most 200 ms apart until the response.
 fn busy_exchange(round_trip_ms: i64) -> Vec<TracePacket> {
     let mut packets: Vec<TracePacket> = (0..round_trip_ms).step_by(200).map(|at| up(at, 60)).collect();
     packets.push(down(round_trip_ms, 400));
@@ -58,7 +58,7 @@ fn wifi_of_the_galaxy_s2_is_awake_for_the_round_trip_and_220_ms() {
 
 #[test]
 fn wifi_of_the_galaxy_s2_sleeps_in_a_long_wait_when_nothing_keeps_it_awake() {
-    // Request and answer alone: 531 ms are awake from 0 to 251 ms of each half second, 697 ms from 0 to 417.
+    // Request and response alone: 531 ms keep the radio awake from 0 to 251 ms of each half second, 697 ms from 0 to 417.
     for (round_trip_ms, awake) in [(177, 0.397 / 0.5), (531, 0.251 / 0.5), (697, 0.417 / 0.5)] {
         let (mean, duty) = settled("wifi-s2", &[up(0, 400), down(round_trip_ms, 400)], &WIFI_BUSY);
         assert_near(duty, awake, 1e-3);
@@ -91,7 +91,7 @@ fn lte_goes_through_promotion_reception_and_a_tail() {
     let timeline = timeline("lte", &PacketTrace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
     let expected = [(Promotion, 260), (Active, 80), (Tail, 100), (ShortDrx, 20), (LongDrx, 10_000)];
     assert_eq!(states(&timeline), expected);
-    // 8 Mbit each way at 438.39 and 51.97 mJ, promotion, reception and tail at 1.2 W, and DRX by its pings.
+    // 8 Mbit in each direction at 438.39 and 51.97 mJ, promotion, reception and tail at 1.2 W, and DRX by its pings.
     let bytes = 8.0 * (0.43839 + 0.05197);
     let drx = 0.02 * (0.1 * 1.68 + 0.9 * 1.06) + 10.0 * (0.05 * 1.68 + 0.95 * 1.06);
     assert_near(all_joules(&timeline), 0.26 * 1.21 + 0.18 * 1.2 + drx + bytes, 1e-9);
@@ -131,7 +131,7 @@ fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
 
 #[test]
 fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_timer_for_them() {
-    // DCH from 2 s; 100 B at 4 s do not begin its 4 s anew, 400 B would.
+    // DCH from 2 s. At 4 s, 100 B do not restart its timer of 4 s; 400 B would.
     let small = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 100)]));
     let large = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 400)]));
     let dch = |timeline: &RadioTimeline| {
@@ -139,7 +139,7 @@ fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_
     };
     assert_near(dch(&small), 4.0, 1e-9);
     assert_near(dch(&large), 6.0, 1e-9);
-    // On the shared channel 300 B stay there, 600 B go to the own one.
+    // On the shared channel 300 B stay there; 600 B cause a promotion to the dedicated one.
     let stays = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 300)]));
     let leaves = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 600)]));
     assert_near(dch(&stays), 4.0, 1e-9);

@@ -56,7 +56,7 @@ fn every_cell_beyond_the_paper_answers_a_question_that_stands_there() {
 fn a_cell_is_expected_to_take_what_littles_law_says() {
     let study = Campaigns { provider: ProviderModel::fixed(50.0), ..campaigns() };
     let cell = CampaignCell { consumers: Some(50), ..CampaignCell::default() };
-    // 100 places, 50 ms: 2,000 a second, and a second for start and end.
+    // 100 slots and 50 ms: 2,000 a second, plus a second for start and end.
     assert_eq!(study.expected_seconds(&cell, 0.01), 6.0);
     assert_eq!(study.expected_seconds(&CampaignCell::default(), 0.01), 2.0);
     let levels = CampaignCell { producers: 4, latency_ms: Some(0.0), ..cell };

@@ -1,4 +1,4 @@
-//! Probes on subjects that are not ours.
+//! Probes on foreign subjects.
 
 use super::*;
 use crate::subject::dialect::SubjectDialect;
@@ -61,7 +61,7 @@ async fn a_subject_that_ends_over_a_question_does_not_do_it() {
     let told = ask("contract", &mut somebodys("soap", address)).await;
     assert_eq!(told.answer, Word(No), "{told:?}");
     assert!(told.evidence.contains("ended without an answer"), "{told:?}");
-    // One of ours that does so is broken.
+    // For a subject of ours the same result is a defect.
     let told = ask("contract", &mut TrialFace::at(Soap, address).expect("a face")).await;
     assert_eq!(told.answer, Word(NotRun), "{told:?}");
 }

@@ -1,4 +1,4 @@
-//! What comes of probes: a file, figures, verdicts, tables.
+//! Results of probes: a file, figures, verdicts, tables.
 
 use super::*;
 use crate::claims::ClaimVerdict::{self, DoesNotHold, Holds, NotTestable};
@@ -10,7 +10,7 @@ fn dossier() -> Dossier {
     Dossier::open(STUDY).expect("readable").expect("on the shelf")
 }
 
-/// Judges one claim by what a single probe told.
+/// Judges one claim by the result of a single probe.
 fn judged(id: &str, one: ProbeResult) -> ClaimVerdict {
     let figures = Probed::of(vec![one]).figures();
     let judged = dossier().judge(Some(&figures)).expect("judged");
@@ -50,7 +50,7 @@ fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
     let probed = Probed::of(answers.map(|answer| told("types", "Strict typing", "SOAP", answer)).to_vec());
     probed.write(directory.path()).expect("written");
     assert_eq!(Probed::read(directory.path()).expect("read"), Some(probed.clone()));
-    // What no probe can tell is no figure.
+    // An undecided result gives no figure.
     assert_eq!(probed.figures().iter().count(), 2);
     std::fs::write(directory.path().join(PROBES), "{\"schema\":\"other\",\"study\":\"x\",\"probes\":[]}")
         .expect("written");
@@ -64,7 +64,7 @@ fn claims_about_features_follow_what_the_probe_says() {
     assert_eq!(judged("C004-10", structs(No)), Holds);
     assert_eq!(judged("C004-10", structs(NotRun)), NotTestable);
     let contract = |word| told("contract", "Specification", "REST", Word(word));
-    // Others may describe what our face does not.
+    // A feature that our face lacks may exist in other software.
     assert_eq!(judged("C004-13", contract(No)), NotTestable);
     assert_eq!(judged("C004-13", contract(Yes)), Holds);
     assert_eq!(judged("C004-12", told("tls", "Security", "REST", Word(Yes))), DoesNotHold);
@@ -100,7 +100,7 @@ fn probes_stand_in_the_column_of_today_without_a_p_value() {
     assert_eq!((probed.period.verdict, probed.modern.verdict), (NotTestable, DoesNotHold));
     assert_eq!((probed.best().verdict, probed.modern.p), (DoesNotHold, None));
     assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
-    // Nobody looked how REST is described.
+    // REST was not probed for a description.
     assert_eq!(finding(&results, "C004-13").best().verdict, NotTestable);
 }
 

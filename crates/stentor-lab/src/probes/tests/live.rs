@@ -1,4 +1,4 @@
-//! Probes that ask a face.
+//! Probes that send requests to a face.
 
 use super::super::{contract, multicall, security, shapes};
 use super::*;
@@ -90,7 +90,7 @@ async fn harm_is_refused_by_every_face_and_the_next_request_answered() {
     }
 }
 
-/// Answers everybody that all is well, whatever was asked.
+/// Reports success to every client, regardless of the request.
 async fn yes_man(protocol: PaperProtocol) -> SocketAddr {
     let content = Content::Payload("placeholder".into());
     let body = protocol.dialect().expect("known").write_answer(Op::Echo, &content).expect("written");

@@ -1,4 +1,4 @@
-//! Probes that need no face: bytes, interviews, sources.
+//! Probes without a face: bytes, interviews, sources.
 
 use super::super::{interviews, security, shapes, size, sources, transport, types};
 use super::*;

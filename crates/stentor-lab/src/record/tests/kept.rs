@@ -1,11 +1,11 @@
-//! The records of the published runs, which a clone without history does not have.
+//! The records of the published runs, which are missing in a clone without history.
 
 use std::io::Write as _;
 use std::path::Path;
 
 use crate::record::{ForkRecord, file_of, read_directory};
 
-/// Returns the records of a run in `docs/studies`; without them the test is skipped, unless `STENTOR_TEST_REQUIRE` lists `records`.
+/// Returns the records of a run in `docs/studies`. Without them the test is skipped, unless `STENTOR_TEST_REQUIRE` lists `records`.
 pub(crate) fn kept(study: &str) -> Option<Vec<ForkRecord>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies").join(study);
     if file_of(&directory).is_some() {

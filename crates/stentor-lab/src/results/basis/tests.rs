@@ -5,7 +5,7 @@ use crate::claims::ClaimVerdict::{self, NotTestable};
 use crate::statistics::invented::Invented;
 use std::collections::BTreeMap;
 
-/// A small nunes-2014: Axis2 takes half as long again as CXF in every phase; these phases of these subjects run together.
+/// A small nunes-2014: in every phase Axis2 takes 1.5 times as long as CXF; the given phases of the given subjects overlap.
 fn study(overlaps: &[(&str, &[&str])]) -> Results {
     let mut invented = Invented::new(3);
     let mut records = Vec::new();

@@ -1,4 +1,4 @@
-//! Drawings of rates: a bar for each test, and lines over the number of consumers.
+//! Plots of rates: a bar for each test, and lines over the number of consumers.
 
 use super::{CellSummary, Plot, tables};
 use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, WIDTH, short, width_of};
@@ -8,9 +8,9 @@ const BAR: f64 = 11.0;
 const TOP: f64 = 52.0;
 const LEFT: f64 = 270.0;
 const RIGHT: f64 = 70.0;
-/// What Little's law allows.
+/// The style of the bound by Little's law.
 const BOUND: SeriesStyle = SeriesStyle::of(1);
-/// An interval of two or three runs may reach far; so much further than every rate it is cut.
+/// The interval of two or three runs may be very wide; it is clipped at this multiple of the largest rate.
 const BEYOND: f64 = 1.3;
 const PANEL: f64 = 380.0;
 const HEIGHT: f64 = 220.0;
@@ -18,7 +18,7 @@ const PANEL_TOP: f64 = 62.0;
 /// Levels of consumers in the paper.
 const CONSUMERS: [f64; 3] = [20.0, 50.0, 100.0];
 
-/// Draws the rates of cells: the paper's, ours with its interval and its runs, and what Little's law allows.
+/// Draws the rates of cells: the paper's, ours with its interval and its runs, and the bound by Little's law.
 pub(super) fn rates(id: &str, cells: &[&CellSummary]) -> Plot {
     let figures = |one: &&CellSummary| {
         let rate = Some(one.campaign.pushes_per_second);
@@ -95,7 +95,7 @@ fn label(one: &CellSummary) -> String {
     format!("{}  {}, {} in flight{pools}", one.id, one.mix, tables::consumers(one))
 }
 
-/// One place of a line: consumers, rate, and its interval.
+/// A point of a line: consumers, rate, and its interval.
 type RatePoint = (f64, f64, Option<(f64, f64)>);
 
 /// Reads a rate and its interval.
@@ -114,7 +114,7 @@ fn lines(tests: &[CellSummary], rate: RateOfCell) -> [Vec<RatePoint>; 3] {
     })
 }
 
-/// Draws the rate over the number of consumers with pools, as published and as measured: the paper's only figure.
+/// Draws the rate over the number of consumers with pools, published and measured: the paper's only figure.
 pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
     let looks = SeriesStyle::each(&["GCM", "APNs", "both"]);
     let published = lines(tests, |one| Some((one.published_pushes_per_second?, None)));

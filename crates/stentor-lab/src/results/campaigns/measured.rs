@@ -1,4 +1,4 @@
-//! What came of a cell of campaigns: its runs, summed up over those that count.
+//! The results of a campaign cell: its runs, summarized over the valid ones.
 
 use crate::claims::figures::{Figure, FigureValue, Figures};
 use crate::plan::CampaignCell;
@@ -8,41 +8,41 @@ use crate::results::CONFIDENCE;
 use crate::statistics::{Estimate, Samples};
 use serde::Serialize;
 
-/// A cell and its runs, or a single run.
+/// A cell with its runs, or a single run.
 #[derive(Debug, Clone, Serialize)]
 pub struct CellSummary {
     /// The cell's name.
     pub id: String,
-    /// Which of the repetitions, from 1; 0 where several are summed up.
+    /// Number of the repetition, from 1; 0 for a summary of several.
     pub repetition: u32,
-    /// Requests in flight at each provider; absent when the server decides.
+    /// Requests in flight at each provider; absent if the server decides.
     pub consumers: Option<u32>,
-    /// Whom the pushes went to.
+    /// The platforms.
     pub mix: String,
-    /// Whether connections were kept.
+    /// True if connections were kept open.
     pub pooled: bool,
-    /// Medians over the runs that count; sums of what is amiss and the worst proof over all that were made.
+    /// Medians over the valid runs; sums of errors and the worst proof over all runs made.
     #[serde(flatten)]
     pub campaign: CampaignRecord,
     /// The paper's rate.
     pub published_pushes_per_second: Option<f64>,
-    /// Ours over the paper's.
+    /// Our rate over the paper's.
     pub ratio: Option<f64>,
-    /// What Little's law allows for the modelled latency.
+    /// The bound by Little's law for the modelled latency.
     pub bound_pushes_per_second: Option<f64>,
-    /// What was measured over what is allowed.
+    /// The measured rate over the bound.
     pub share_of_bound: Option<f64>,
-    /// How long a push held its place, by Little's law from the measured rate.
+    /// Time that a push occupied its slot, by Little's law from the measured rate.
     pub held_ms: Option<f64>,
     /// The same for the paper's rate.
     pub published_held_ms: Option<f64>,
-    /// Why a run does not count; empty when it does, or where several are summed up.
+    /// The reason for being invalid; empty if the run is valid, or for a summary.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub invalid: String,
-    /// Why it was not made: what the machine or the rights do not allow; empty when it was.
+    /// The reason for which it was not made, such as missing rights; empty if it was made.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub skipped: String,
-    /// How the server ended before its time; empty when it did not.
+    /// The premature end of the server; empty if there was none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ended: String,
     /// Machine, load and program of a single run.
@@ -51,27 +51,27 @@ pub struct CellSummary {
     /// The question beyond the paper that it belongs to; empty for the study's own tests.
     #[serde(rename = "group", skip_serializing_if = "String::is_empty")]
     pub question: String,
-    /// Levels that are not as in the study's tests.
+    /// Levels that differ from the study's tests.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub levels: String,
-    /// Requests that may be in flight over all providers, if fixed.
+    /// Slots for requests in flight over all providers, if fixed.
     pub places: Option<u32>,
-    /// What holds the rate; only told with kept connections and fixed places.
+    /// The bound of the rate; only known with kept connections and fixed slots.
     pub limited_by: Option<RateBound>,
-    /// Pushes per second, with an interval from two runs on.
+    /// Pushes per second, with an interval from two runs.
     pub rate: Option<Estimate>,
-    /// The interval of the rate over the paper's.
+    /// The interval of the ratio to the paper's rate.
     pub ratio_interval: Option<[f64; 2]>,
-    /// Runs that count.
+    /// Number of valid runs.
     pub runs: usize,
-    /// Runs that were made and do not count.
+    /// Number of invalid runs.
     pub runs_invalid: usize,
-    /// Pushes per second of the runs that count, in the order of their repetitions.
+    /// Pushes per second of the valid runs, in the order of their repetitions.
     pub rates: Samples,
 }
 
 impl CellSummary {
-    /// Sums up the records of a cell; `None` without any.
+    /// Summarizes the records of a cell; `None` without any.
     pub(super) fn of(
         cell: &CampaignCell,
         figures: Option<&Figures>,
@@ -80,7 +80,7 @@ impl CellSummary {
         let made: Vec<&ForkRecord> = records.iter().copied().filter(|one| one.outcome != NOT_MADE).collect();
         let valid: Vec<&ForkRecord> =
             made.iter().copied().filter(|one| one.pushes_per_second().is_some()).collect();
-        // Something is told of a cell of which no run counts: what was seen, and that it does not count.
+        // A cell without valid runs is reported too, from its invalid ones.
         let told = if valid.is_empty() { &made } else { &valid };
         let first = *told.first().or(records.first())?;
         let [invalid, skipped, ended] = what_is_amiss(first);
@@ -115,7 +115,7 @@ impl CellSummary {
         Some(one.derived())
     }
 
-    /// Returns what came of a single run.
+    /// Returns the summary of a single run.
     pub(super) fn of_run(
         cell: &CampaignCell,
         figures: Option<&Figures>,
@@ -125,13 +125,13 @@ impl CellSummary {
         Some(Self { repetition: record.fork, env: Some(record.env.clone()), ..one })
     }
 
-    /// Returns whether any run was made at all.
+    /// Returns true if a run was made.
     #[must_use]
     pub const fn was_made(&self) -> bool {
         self.skipped.is_empty()
     }
 
-    /// Fills in what follows from the rate, the places and the latency.
+    /// Computes the values derived from the rate, the slots and the latency.
     fn derived(mut self) -> Self {
         let over = |a: f64, b: f64| (b > 0.0).then(|| a / b);
         let rate = self.campaign.pushes_per_second;
@@ -153,7 +153,8 @@ impl CellSummary {
     }
 }
 
-/// Returns why a run does not count, why it was not made, and how its server ended before its time; empty where nothing is so.
+/// Returns the reason for an invalid run, the reason for a run not made, and the premature end of the server; each is empty if it does not
+/// apply.
 fn what_is_amiss(record: &ForkRecord) -> [String; 3] {
     let none = String::new;
     match record.outcome.as_str() {
@@ -163,7 +164,7 @@ fn what_is_amiss(record: &ForkRecord) -> [String; 3] {
     }
 }
 
-/// Finds the rate of a test in the paper's table.
+/// Returns the rate of a test in the paper's table.
 fn published(figures: &Figures, id: &str) -> Option<f64> {
     let is_it = |figure: &&Figure| {
         figure.experiment == id

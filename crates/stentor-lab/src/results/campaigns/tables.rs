@@ -1,4 +1,4 @@
-//! The tables of a study of campaigns.
+//! The tables of a campaign study.
 
 use super::{CellSummary, JudgedClaim};
 use crate::document::{TextColumn, TextTable};
@@ -6,12 +6,12 @@ use crate::document::{TextColumn, TextTable};
 /// A column of cells.
 type SummaryColumn = TextColumn<'static, CellSummary>;
 
-/// Writes a number, or a dash without one.
+/// Formats a number, or a dash without one.
 fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// Writes a figure with its interval, if it has one.
+/// Formats a figure with its interval, if it has one.
 fn interval(figure: f64, low: Option<f64>, high: Option<f64>) -> String {
     let interval = low.zip(high).map(|(low, high)| format!(" [{low:.1}, {high:.1}]"));
     format!("{figure:.1}{}", interval.unwrap_or_default())
@@ -44,7 +44,7 @@ fn runs(one: &CellSummary) -> String {
     if invalid == 0 { valid.to_string() } else { format!("{valid} of {}", valid + invalid) }
 }
 
-/// Writes a cell's rate with its interval.
+/// Formats a cell's rate with its interval.
 fn rate(one: &CellSummary) -> String {
     if !one.was_made() {
         return "not run".to_owned();
@@ -56,7 +56,7 @@ fn rate(one: &CellSummary) -> String {
     told.unwrap_or_else(|| format!("{:.1}, does not count", one.campaign.pushes_per_second))
 }
 
-/// The rates of cells in few columns, for a terminal: headings and rows.
+/// A compact table of the cells' rates for a terminal: headings and rows.
 #[must_use]
 pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>) {
     let columns: [SummaryColumn; 10] = [
@@ -98,7 +98,7 @@ pub(super) fn rates(cells: &[&CellSummary]) -> TextTable {
     )
 }
 
-/// What Little's law says of each test.
+/// The analysis of each test by Little's law.
 pub(super) fn little(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
@@ -116,7 +116,7 @@ pub(super) fn little(cells: &[&CellSummary]) -> TextTable {
     )
 }
 
-/// What was proven.
+/// The proof of delivery.
 pub(super) fn proof(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
@@ -141,7 +141,7 @@ pub(super) fn proof(cells: &[&CellSummary]) -> TextTable {
     )
 }
 
-/// What it took.
+/// Times and resource use.
 pub(super) fn costs(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
@@ -174,7 +174,7 @@ pub(super) fn group(cells: &[&CellSummary]) -> TextTable {
     let fairness: SummaryColumn = ("fairness: to the end, midway", &|one| {
         format!("{}, {}", number(one.campaign.fairness, 3), number(one.campaign.fairness_midway, 3))
     });
-    // Where places are fixed it is they that are asked about, and apps are what stands for queues.
+    // If slots are fixed, the question concerns them, and apps represent queues.
     let is_shared = cells.iter().any(|one| one.campaign.fairness.is_some() && one.places.is_none());
     let levels: SummaryColumn = ("levels", &|one| one.levels.clone());
     let bound: SummaryColumn = ("bound", &|one| number(one.bound_pushes_per_second, 0));
@@ -182,7 +182,7 @@ pub(super) fn group(cells: &[&CellSummary]) -> TextTable {
     table(cells, &[("run", ID.1), MIX, CONSUMERS, levels, RUNS, RATE, bound, taken, HELD, last])
 }
 
-/// The verdicts on what we conclude for a question.
+/// The verdicts on our conclusions for a question.
 pub(super) fn answers(answers: &[JudgedClaim], question: &str) -> TextTable {
     let ours = answers.iter().filter(|one| one.group == question);
     let rows = ours.map(|one| [one.text.clone(), one.ours.word().to_owned(), one.our_figures.clone()]);

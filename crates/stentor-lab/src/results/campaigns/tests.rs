@@ -53,7 +53,7 @@ fn only(records: &[ForkRecord]) -> CellSummary {
 #[test]
 fn what_follows_from_a_rate_follows_from_it() {
     let one = only(&[record("T9", 1, 400.0)]);
-    // The paper's rate is 566, and 20 places with 40 ms each allow 500.
+    // The paper's rate is 566; 20 slots of 40 ms each allow 500.
     assert_eq!((one.published_pushes_per_second, one.bound_pushes_per_second), (Some(566.0), Some(500.0)));
     assert_eq!((one.share_of_bound, one.held_ms), (Some(0.8), Some(50.0)));
     assert_eq!((one.runs, one.rate.expect("a run").low, one.limited_by.is_some()), (1, None, true));

@@ -5,7 +5,7 @@ use crate::claims::ClaimVerdict;
 use crate::record::Bytes;
 use crate::statistics::invented::Invented;
 
-/// Headers of data packets each way, and what handshake and acknowledgements take besides.
+/// Headers of data packets in each direction, and below the bytes of handshake and acknowledgements.
 const HEADERS: u64 = 280;
 const CONTROL: u64 = 180;
 
@@ -32,7 +32,7 @@ fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
-/// Four forks of each cell, whose round trip takes so many milliseconds by its payload.
+/// Four forks of each cell, with a round trip of `ms(payload)`.
 fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<ForkRecord> {
     let mut invented = Invented::new(5);
     let mut records = Vec::new();

@@ -131,7 +131,7 @@ fn the_same_figures_are_there_as_markdown_and_as_csv() {
     let sheet = sheet(&account.results);
     let mut reader = csv::Reader::from_reader(sheet.as_bytes());
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("one width");
-    // A line for the cell and one for each of two forks.
+    // One line for the cell and one for each of two forks.
     let medians = rows.iter().filter(|row| &row[9] == "rtt_p50").count();
     assert_eq!(medians, 45 * 3);
     for figure in [

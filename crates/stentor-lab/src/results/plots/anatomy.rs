@@ -1,4 +1,4 @@
-//! What an exchange is made of: its time by phase, and its bytes by layer.
+//! The composition of an exchange: its time by phase, and its bytes by layer.
 
 use super::super::basis::{FOOTNOTE, MARK, streams};
 use super::super::layers;
@@ -13,7 +13,7 @@ use crate::statistics::Samples;
 
 const ROW: f64 = 20.0;
 const BAR: f64 = 13.0;
-/// Rows of one drawing.
+/// Maximum of rows in a plot.
 const ROWS_MAX: usize = 72;
 
 /// Phases of the client, in the order of an exchange.
@@ -38,7 +38,7 @@ pub(super) fn bytes(results: &Results) -> Vec<Plot> {
             Box::new(move |record| Some(layers::of(record, payload)?.to_vec()))
         },
     );
-    // Opening and closing, headers and framing come before it.
+    // In `parts`, opening and closing, headers and framing precede the payload.
     let is_known = bars.iter().all(|bar| bar.parts.last().is_some_and(|payload| *payload > 0.0));
     let payload = if is_known { KNOWN } else { UNKNOWN };
     let words = format!(
@@ -77,7 +77,7 @@ pub(super) fn phases(results: &Results) -> Vec<Plot> {
     stacked(results, "phases", "Where the time goes", &words, "ms", &names, &bars).into_iter().collect()
 }
 
-/// How a fork has the parts of its bar.
+/// Reads the parts of a fork's bar.
 type PartsOfFork = Box<dyn Fn(&ForkRecord) -> Option<Vec<f64>>>;
 
 fn bars(
@@ -147,7 +147,7 @@ fn stacked(
     Some(Plot { id: id.to_owned(), title: title.to_owned(), words: format!("{words}{more}"), svg })
 }
 
-/// Parts differ in colour and, where they are wide enough, in the pattern of their edge; their order is that of the legend.
+/// Draws the legend. Parts differ in colour and, if they are wide enough, in the pattern of their edge; their order is that of the legend.
 fn legend(canvas: &mut Canvas, names: &[&str], present: &[usize]) {
     let mut x = 8.0;
     for part in present {
@@ -157,7 +157,7 @@ fn legend(canvas: &mut Canvas, names: &[&str], present: &[usize]) {
     }
 }
 
-/// From light to dark, so that the order is seen without colour.
+/// Returns the fill of a part, from light to dark, so that the order is visible without colour.
 fn fill(part: usize) -> &'static str {
     const FILLS: [&str; 5] = [
         "var(--s1,#fef3c7)",

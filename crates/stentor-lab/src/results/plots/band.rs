@@ -1,4 +1,4 @@
-//! Times over size, with bands for their intervals, beside the paper's.
+//! Times over size, with bands for their intervals, beside the paper's times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ const PANEL: f64 = 400.0;
 const HEIGHT: f64 = 230.0;
 const GAP: f64 = 90.0;
 const LEFT: f64 = 58.0;
-/// Rows of panels in one drawing.
+/// Maximum of rows of panels in a plot.
 const ROWS_MAX: usize = 6;
 
-/// One place of a line: size, value, and its interval.
+/// A point of a line: size, value, and its interval.
 type BandPoint = (f64, f64, Option<(f64, f64)>);
 /// Reads a cell's value and its interval.
 type BandReader<'a> = dyn Fn(&MeasuredCell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
 
-/// Draws each part of the study that has a factor whose levels are sizes.
+/// Draws each part of the study that has a factor with sizes as levels.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
     let draw = |((experiment, variant), cells): ((&str, &str), Vec<&MeasuredCell>)| {
         part(results, &results.part(experiment, variant), &sized(&cells)?, &cells)
@@ -28,14 +28,14 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     parts(results).into_iter().filter_map(draw).collect()
 }
 
-/// Chooses the factor whose levels are sizes, the one with the most of them.
+/// Selects the factor with sizes as levels that has the most levels.
 fn sized(cells: &[&MeasuredCell]) -> Option<String> {
     let mut factors: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (name, level) in cells.iter().flat_map(|cell| &cell.levels) {
         factors.entry(name).or_default().insert(level);
     }
     let is_sized = |name: &str, levels: &BTreeSet<&str>| {
-        // A clock rate is no size of anything that is sent.
+        // A clock rate is not the size of any content.
         name != "cpu" && levels.len() > 1 && levels.iter().all(|level| size(level).is_some())
     };
     let sizes = factors.iter().filter(|(name, levels)| is_sized(name, levels));

@@ -1,4 +1,4 @@
-//! What it costs: processor time and memory, on each side.
+//! Costs: processor time and memory, on each side.
 
 use super::super::Metric;
 use super::super::ratios::place;
@@ -8,7 +8,7 @@ use crate::results::MeasuredCell;
 
 const ROW: f64 = 20.0;
 const TOP: f64 = 62.0;
-/// Rows of one drawing.
+/// Maximum of rows in a plot.
 const ROWS_MAX: usize = 72;
 
 /// Draws processor time and memory side by side.

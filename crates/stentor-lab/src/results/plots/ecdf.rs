@@ -1,4 +1,4 @@
-//! Whole distributions: which share of the exchanges took no longer.
+//! Cumulative distributions of durations over all exchanges.
 
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
@@ -10,11 +10,11 @@ const PANEL: f64 = 262.0;
 const HEIGHT: f64 = 180.0;
 const STEP: f64 = 318.0;
 const LEFT: f64 = 48.0;
-/// Panels of one drawing.
+/// Maximum of panels in a plot.
 const PANELS_MAX: usize = 15;
-/// Points of a line; more cannot be seen.
+/// Points of a line; more would not be visible.
 const POINTS_MAX: usize = 160;
-/// One subject's times and shares, and how they are drawn.
+/// One subject's times and shares, with their style.
 type StyledLine = (SeriesStyle, Vec<(f64, f64)>);
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -95,7 +95,7 @@ fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[Sty
             }
         }
         canvas.polyline(&points, *look);
-        // A mark in the middle tells lines apart without colour.
+        // A mark in the middle distinguishes lines without colour.
         if let Some((time, share)) = line.iter().find(|(_, share)| *share >= 0.5) {
             canvas.mark((across.place(*time), up(*share)), *look);
         }

@@ -1,4 +1,4 @@
-//! Energy, with its kind on every picture.
+//! Energy, with its kind in every plot.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ const ROW: f64 = 20.0;
 const TOP: f64 = 50.0;
 /// Millijoules of a joule.
 const MILLI: f64 = 1000.0;
-/// Rows of one drawing.
+/// Maximum of rows in a plot.
 const ROWS_MAX: usize = 60;
 
 /// Component, kind and model.
 pub(in crate::results) type JouleSource = (String, String, String);
 
-/// Draws each kind and model apart: measured, imported and modelled figures are never in one picture.
+/// Draws each kind and model separately: measured, imported and modelled figures are never in one plot.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
     let mut kinds: BTreeMap<JouleSource, Vec<(&MeasuredCell, Estimate)>> = BTreeMap::new();
     for cell in &results.cells {
@@ -36,7 +36,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     pictures.collect()
 }
 
-/// Shares joules out among each fork's whole exchanges, in millijoules, by component, kind and model.
+/// Returns the energy per whole exchange of each fork, in millijoules, by component, kind and model.
 pub(in crate::results) fn joules(cell: &MeasuredCell) -> BTreeMap<JouleSource, Samples> {
     let mut all: BTreeMap<JouleSource, Samples> = BTreeMap::new();
     for fork in &cell.forks {
@@ -86,7 +86,7 @@ fn picture(
     }
     let title = format!("Energy of the {component}: {kind}");
     let words = match kind {
-        "modelled" => format!("Worked out by the model {model} from what was captured, not measured."),
+        "modelled" => format!("Computed by the model {model} from the captured packets, not measured."),
         "imported" => format!("Imported from elsewhere: {model}."),
         _ => format!("Measured by {model}."),
     };

@@ -1,14 +1,14 @@
-//! Ratios with their intervals, beside the paper's.
+//! Ratios with their intervals, beside the paper's ratios.
 
 use super::super::ratios::{RatioGroup, SubjectRatio, ratios};
 use super::{Plot, Results, WIDTH, margin, slug};
 use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short};
 
 const ROW: f64 = 19.0;
-/// Room above a place's rows.
+/// Space above a group of rows.
 const GAP: f64 = 10.0;
 const TOP: f64 = 58.0;
-/// Rows of one drawing; more are told in tables.
+/// Maximum of rows in a plot; tables show all.
 const ROWS_MAX: usize = 60;
 
 /// Draws each part of the study.
@@ -24,7 +24,7 @@ fn forest(group: &RatioGroup<'_>) -> Option<Plot> {
         let ours = row.ours.map(|ours| [Some(ours.ratio), ours.low, ours.high]).unwrap_or_default();
         [ours[0], ours[1], ours[2], row.published, Some(1.0)].into_iter().flatten()
     });
-    // An interval of two or three forks may reach far; it is cut at the frame.
+    // The interval of two or three forks may be very wide; it is clipped at the frame.
     let middle = || rows.iter().flat_map(|row| [row.ours.map(|ours| ours.ratio), row.published]).flatten();
     let (least, most) = (middle().fold(1.0, f64::min) / 1.6, middle().fold(1.0, f64::max) * 1.6);
     let axis = Axis::log(values.map(|value| value.clamp(least, most)), left, WIDTH - 128.0)?;

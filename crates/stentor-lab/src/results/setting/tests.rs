@@ -12,7 +12,7 @@ use crate::statistics::invented::Invented;
 
 const SUBJECTS: [&str; 6] =
     ["HTTP XML DOM", "HTTP XML Pull", "HTTP JSON", "SOCKET", "HTTP XML SAX", "HTTP PROBUF"];
-/// SAX is played by a client that knows no heap.
+/// The client of SAX has no factor `heap`.
 const WITHOUT_HEAP: &str = "HTTP XML SAX";
 const HEAPS: [&str; 4] = ["16 MB", "24 MB", "8 MB", "free"];
 
@@ -26,7 +26,7 @@ fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> ForkR
     record
 }
 
-/// A study in its real shape: four heaps for each subject but the one that knows none.
+/// A study in its real shape: four heaps for each subject, except the one without a heap.
 fn study(at_16: &str, elsewhere: &str) -> Results {
     let mut records = Vec::new();
     for subject in SUBJECTS {
@@ -89,7 +89,7 @@ fn times_of_the_paper_stand_beside_cells_of_its_setting_alone() {
         .filter(|cell| paper::published_ms(&results, cell).is_some())
         .map(|cell| (cell.subject.as_str(), cell.levels["heap"].as_str()))
         .collect();
-    // All others of the paper ran out of memory.
+    // All other subjects of the paper ran out of memory.
     assert_eq!(beside, [("HTTP PROBUF", "16 MB"), ("HTTP XML SAX", "free")].into());
 }
 

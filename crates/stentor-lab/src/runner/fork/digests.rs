@@ -1,23 +1,23 @@
-//! What the digests of a fork's answers have to be, known before anything is asked.
+//! Expected digests of a fork's responses, computed before the first request.
 
 use crate::plan::Cell;
 use crate::subject::SubjectError;
 use crate::subject::reference::Digest;
 use std::collections::BTreeMap;
 
-/// Digests as hexadecimal digits; empty for no exchanges.
+/// Digests in hexadecimal digits; empty without exchanges.
 #[derive(Default)]
 pub(super) struct Digests {
-    /// Of one exchange.
+    /// Digest of one exchange.
     pub(super) first: String,
-    /// Of the whole warm-up.
+    /// Digest of the whole warm-up.
     pub(super) warmup: String,
-    /// Of all measured exchanges.
+    /// Digest of all measured exchanges.
     pub(super) samples: String,
 }
 
 impl Digests {
-    /// Works them out; fails for a cell that makes no sense.
+    /// Computes the digests. Fails if the cell has no valid exchanges.
     pub(super) fn of(
         cell: &Cell,
         factors: &BTreeMap<String, String>,

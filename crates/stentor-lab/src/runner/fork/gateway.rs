@@ -1,4 +1,4 @@
-//! What is started around the client of a fork: the server, and in front of it a gateway, where the cell has one.
+//! The processes around a fork's client: the server and, if the cell has one, a gateway.
 
 use super::half::KnownHalves;
 use super::{AttemptFailure, Digests, ForkAttempt, ForkOutput, note_versions};
@@ -8,7 +8,7 @@ use crate::subject::SubjectError;
 use crate::subject::protocol::{Report, SubjectRole};
 
 impl ForkAttempt<'_> {
-    /// Starts what stands between the halves before they are, and ends it after them.
+    /// Runs the fork between the start and the end of its gateway.
     pub(super) async fn with_gateway(
         &self,
         testbed: &mut dyn Testbed,
@@ -30,7 +30,7 @@ impl ForkAttempt<'_> {
     ) -> Result<ForkOutput, AttemptFailure> {
         let mut server = self.start(testbed, SubjectRole::Server, known.clone()).await?;
         if self.cell.gateway.is_some() {
-            // Who is connected to the gateway says nothing of where it is.
+            // The port of a server behind a gateway is not the gateway's, so the client needs the gateway's values.
             server.known = known.clone();
         }
         record.start_ns.server = Some(server.ready_ns);

@@ -1,4 +1,4 @@
-//! One half of a fork: a subject that runs, and what it said of itself.
+//! One half of a fork: a running subject with its reported facts.
 
 use super::{AttemptFailure, ForkAttempt};
 use crate::runner::testbed::Testbed;
@@ -7,27 +7,27 @@ use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// A half that runs.
+/// A running half.
 pub(super) struct RunningHalf {
     pub(super) host: SubjectProcess,
     pub(super) began: Instant,
     pub(super) versions: BTreeMap<String, String>,
     pub(super) ready_ns: u64,
-    /// What it was told of those before it, and once it is ready, what those after it are told.
+    /// Facts of the halves started before; once this half is ready, the facts for those started after it.
     pub(super) known: KnownHalves,
 }
 
-/// What a half is told of those that were started before it.
+/// The facts that a half receives about the halves started before it.
 #[derive(Clone, Default)]
 pub(super) struct KnownHalves {
-    /// Where the server listens.
+    /// The port of the server.
     pub(super) port: u16,
-    /// What the gateway said of itself.
+    /// The facts reported by the gateway.
     pub(super) facts: BTreeMap<String, String>,
 }
 
 impl RunningHalf {
-    /// Orders it to get ready; a half that cannot is ended.
+    /// Orders the half to prepare, and ends it if it fails.
     pub(super) async fn prepared(
         mut self,
         trial: &ForkAttempt<'_>,

@@ -1,5 +1,5 @@
-//! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
-//! read without its server, is marked as stale, and is not asked for again.
+//! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. The rows that the client has must be
+//! readable without the server, be marked as stale, and not be requested again.
 
 use super::super::interruption::Interruption;
 use super::{AttemptFailure, ForkAttempt, ForkOutput, RunningHalf, Testbed, note_versions};
@@ -14,23 +14,23 @@ use crate::subject::store::{Offline, PointStore};
 use std::time::{Duration, Instant};
 use stentor_wire::{Content, Point};
 
-/// How long a link stays cut: a lift, a tunnel, a change of the network.
+/// Duration of a link cut, as in a lift, a tunnel, or a network change.
 const CUT_FOR: Duration = Duration::from_secs(2);
-/// How often it is looked whether half of the pages are there.
+/// Polling interval for half of the pages.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What there is to be known of a synchronisation beforehand.
+/// The known properties of a synchronisation.
 struct Errand {
     interruption: Interruption,
     pages: u64,
     points: Vec<Point>,
-    /// Points of a page.
+    /// Points per page.
     page: usize,
     rows: PointStore,
 }
 
 impl ForkAttempt<'_> {
-    /// One synchronisation with a interruption, from the first page to the last.
+    /// Runs one synchronisation with an interruption, from the first page to the last.
     pub(super) async fn interrupted(
         &self,
         interruption: Interruption,
@@ -90,7 +90,7 @@ impl ForkAttempt<'_> {
         host.arm(closed, pages, &self.path(SubjectRole::Client, "")).await
     }
 
-    /// Does what is to happen, and reads what the client has in the meantime; returns the client back if it lives.
+    /// Performs the interruption, and reads the client's rows during it. Returns the client if it is alive.
     async fn strike(
         &self,
         errand: &Errand,
@@ -123,7 +123,7 @@ impl ForkAttempt<'_> {
         Ok((host, offline))
     }
 
-    /// Waits for a client that was not killed.
+    /// Waits for the report of a client that was not killed.
     async fn hear_out(
         &self,
         errand: &Errand,
@@ -144,7 +144,7 @@ impl ForkAttempt<'_> {
         Ok(host)
     }
 
-    /// Starts the client again; it has to ask for what it lacks, and for nothing else.
+    /// Restarts the client, which must request the missing pages and no others.
     async fn go_on(
         &self,
         errand: &Errand,
@@ -172,18 +172,18 @@ impl ForkAttempt<'_> {
 }
 
 impl Errand {
-    /// Returns the digest of all answers.
+    /// Returns the digest of all responses.
     fn digest(&self) -> String {
         let mut digest = Digest::default();
         digest.add(&Content::Points(self.points.clone()));
         digest.hex()
     }
 
-    /// Waits until half of the pages are there.
+    /// Waits until half of the pages are stored.
     async fn half_way(&self, patience: Duration) -> Result<(), SubjectError> {
         let began = Instant::now();
         while self.rows.pages()? < self.pages / 2 {
-            // A synchronisation that is complete has no pages that are there of an incomplete one.
+            // A complete synchronisation has no pages of an incomplete one.
             if began.elapsed() > patience || !self.rows.is_stale()? {
                 return Err(SubjectError::Exchange("it was never seen half way".into()));
             }
@@ -192,7 +192,7 @@ impl Errand {
         Ok(())
     }
 
-    /// Compares what could be read in the meantime: whole pages, each point right, all of it marked.
+    /// Checks the rows read during the interruption: whole pages, every point correct, marked as stale.
     fn look(&self, offline: Option<(Offline, u64)>) -> Result<InterruptionOutcome, SubjectError> {
         let found = InterruptionOutcome {
             pages: self.pages,
@@ -202,7 +202,7 @@ impl Errand {
         let Some((offline, offline_ns)) = offline else { return Ok(found) };
         let rows = offline.points.len();
         if !offline.is_stale && offline.points == self.points {
-            // The laboratory was late, not the client wrong.
+            // This is a delay of the laboratory, not an error of the client.
             return Err(SubjectError::Exchange("it was complete before it could be interrupted".into()));
         }
         if !offline.is_stale {
@@ -216,7 +216,7 @@ impl Errand {
         Ok(InterruptionOutcome { pages_kept, rows_offline: rows as u64, is_stale: true, offline_ns, ..found })
     }
 
-    /// Compares what is there in the end.
+    /// Checks the rows at the end.
     fn whole(&self) -> Result<(), SubjectError> {
         let offline = self.rows.offline()?;
         let is_whole = !offline.is_stale && offline.points == self.points;
@@ -226,7 +226,7 @@ impl Errand {
     }
 }
 
-/// Counts what was asked twice, and sees to it that bytes are those of all pages: a client that is killed tells nothing of its own.
+/// Counts pages requested twice, and corrects the byte counts to cover all pages: a killed client does not report its own.
 pub(super) fn count(record: &mut ForkRecord, asked: u64) {
     let Some(found) = &mut record.interruption else { return };
     found.pages_again = asked.saturating_sub(found.pages);

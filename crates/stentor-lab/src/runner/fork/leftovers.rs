@@ -1,4 +1,4 @@
-//! What must not stay of a fork: files of an earlier attempt, and whatever is timed where the processor is emulated.
+//! Cleanup of a fork: files of an earlier attempt, and all times if the processor is emulated.
 
 use super::ForkAttempt;
 use crate::record::ForkRecord;
@@ -14,7 +14,7 @@ impl ForkAttempt<'_> {
         }
     }
 
-    /// Leaves no time in a record of an emulated processor, and no file that has any beside it.
+    /// If the processor is emulated, removes all times from a record, and the files that contain times.
     pub(super) fn forget_times(&self, record: &mut ForkRecord) {
         if record.is_emulated() {
             record.forget_times();

@@ -26,7 +26,7 @@ fn forks_that_differ_widen_the_interval_more_than_their_samples() {
         let found = quantile(forks, 0.5, 0.95).expect("samples");
         found.high.expect("forks") - found.low.expect("forks")
     };
-    // The same samples dealt out so that all forks are alike.
+    // The same samples, distributed so that all forks are alike.
     let all: Vec<f64> = forks.iter().flat_map(|fork| fork.values().to_vec()).collect();
     let alike: Vec<Samples> =
         (0..8).map(|fork| all.iter().skip(fork).step_by(8).copied().collect()).collect();

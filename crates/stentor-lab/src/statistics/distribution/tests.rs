@@ -48,7 +48,7 @@ fn shares_of_the_normal_distribution_are_those_of_the_tables() {
             normal_p(z)
         );
     }
-    // The two ways of computing it meet.
+    // Both methods of computation agree at their boundary.
     let seam = 2.5 * std::f64::consts::SQRT_2;
     assert!(is_near(normal_p(seam - 1e-9), normal_p(seam + 1e-9), 1e-6));
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::statistics::invented::Invented;
 use proptest::prelude::*;
 
-/// What is asked for everywhere.
+/// The usual confidence level.
 const USUAL: f64 = 0.95;
 
 fn samples(values: &[f64]) -> Samples {
@@ -63,7 +63,7 @@ fn of_two_thousand_invented_studies_about_95_in_100_have_the_truth_in_their_inte
 fn of_two_thousand_invented_comparisons_about_95_in_100_have_the_truth_in_their_interval() {
     let mut invented = Invented::new(8);
     let covered = (0..2000).filter(|_| {
-        // Unequal spreads and unequal numbers of runs, as in reality.
+        // Unequal variances and unequal numbers of runs, as in practice.
         let first: Samples = (0..8).map(|_| (2.0 + 0.05 * invented.normal()).exp()).collect();
         let second: Samples = (0..5).map(|_| (1.0 + 0.15 * invented.normal()).exp()).collect();
         let found = ratio(&first, &second, USUAL).expect("positive");

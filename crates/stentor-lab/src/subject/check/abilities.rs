@@ -1,4 +1,4 @@
-//! Whether a subject does what its definition says that it can: rows, encryption, a connection for each exchange.
+//! Checks of the abilities stated in a subject's definition: rows, encryption, a connection for each exchange.
 
 use super::{DialectCheck, EXCHANGES, Passed, SEED, levels};
 use crate::subject::certificate;
@@ -19,18 +19,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use stentor_wire::{Content, Point};
 
-/// The level of a factor that names a file, as plans have it.
+/// The level of a factor that names a file, as used in plans.
 const SQLITE: &str = "sqlite";
-/// Points and how many of them at a time: a page for each exchange.
+/// The factors of paged points: one page per exchange.
 const PAGED: [(&str, &str); 2] = [("poi", "14"), ("page", "3")];
-/// A server's name that is not the laboratory's.
+/// A server name other than the laboratory's.
 const OTHER_NAME: &str = "elsewhere";
-/// Folders of certificates: the laboratory's, another one with the same name, and one with another name.
+/// Folders of certificates: the laboratory's own, another one with the same name, and one with another name.
 const OWN: &str = "own";
 const OTHER: &str = "other";
 const MISNAMED: &str = "misnamed";
 
-/// Checks a half by everything that its definition says.
+/// Checks a half for every ability stated in its definition.
 pub(super) async fn check(
     definition: &Definition,
     role: SubjectRole,
@@ -53,7 +53,8 @@ pub(super) async fn check(
     Ok(passed)
 }
 
-/// Lists what is tried of an ability; it asks for points even where a subject has none, as a claim of rows means them.
+/// Lists the trials of an ability. Rows are tried with points even if the subject does not list that operation, because the ability implies
+/// it.
 fn cells(definition: &Definition, ability: &str, role: SubjectRole) -> Vec<(Op, BTreeMap<String, String>)> {
     let any = definition.ops.first().copied().unwrap_or(Op::Echo);
     let paged = |more: &[(&str, &str)]| (Op::Points, levels(&[&PAGED[..], more].concat()));
@@ -82,7 +83,7 @@ fn denied(ability: &str, error: &SubjectError) -> SubjectError {
 impl DialectCheck<'_> {
     async fn ability(&self, role: SubjectRole) -> Result<BTreeMap<String, String>, SubjectError> {
         for file in [self.file(INSERT)?, self.file(STORE)?] {
-            // Rows of an earlier trial must not pass for this one's.
+            // Rows of an earlier trial must not be taken for those of this one.
             let _ = std::fs::remove_file(file);
         }
         if role == SubjectRole::Server {
@@ -98,7 +99,7 @@ impl DialectCheck<'_> {
         Ok(versions)
     }
 
-    /// Returns the factors with the files that they name.
+    /// Returns the factors with the paths of their files.
     pub(super) fn own_factors(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         self.factors_with(OWN)
     }
@@ -128,7 +129,7 @@ impl DialectCheck<'_> {
         self.factors.contains_key("sync")
     }
 
-    /// Has a client that trusts one certificate meet a server with another, and wants nothing to come of it.
+    /// Connects a client that trusts one certificate to a server with another. Fails if an exchange takes place.
     async fn refuses(&self, trusted: &str, shown: &str) -> Result<(), SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let setup = SubjectSetup::of(&self.factors_with(shown)?, SEED);
@@ -138,7 +139,7 @@ impl DialectCheck<'_> {
         host.end().await;
         let answered = match met {
             Ok(answered) => answered,
-            // It may give up as soon as it connects.
+            // It may give up while connecting.
             Err(SubjectError::GaveUp(_)) => 0,
             Err(error) => return Err(error),
         };
@@ -149,7 +150,7 @@ impl DialectCheck<'_> {
         Err(SubjectError::Wrong(format!("it talked to a server whose certificate {whose}")))
     }
 
-    /// Returns the answers that a client got.
+    /// Returns the number of responses that a client received.
     async fn meet(
         &self,
         host: &mut SubjectProcess,
@@ -174,8 +175,8 @@ impl DialectCheck<'_> {
         Err(SubjectError::Wrong(format!("{connections} connections for {EXCHANGES} exchanges")))
     }
 
-    /// Looks whether the rows are there that had to come, and no others, and the times at which they were kept; where none are
-    /// wanted there must be no times.
+    /// Checks the rows, which must be exactly the expected ones, and their insertion times. Without the factor `insert` there must be no
+    /// times.
     pub(super) fn judge_rows(&self, samples: &[ClientSample]) -> Result<(), SubjectError> {
         let times = sample::read_times(&sample::inserted(&self.out()?))?;
         if !self.factors.contains_key(INSERT) {
@@ -191,7 +192,7 @@ impl DialectCheck<'_> {
         if self.resumes() {
             return self.judge_file(INSERT, EXCHANGES, &self.all_points());
         }
-        // Each exchange brought other points with the same numbers.
+        // Each exchange returned different points with the same numbers.
         match self.exchange(EXCHANGES - 1)?.1 {
             Content::Points(last) => self.judge_file(INSERT, 1, &last),
             _ => Ok(()),

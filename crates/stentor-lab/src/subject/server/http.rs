@@ -18,18 +18,18 @@ use stentor_wire::DocumentLimits;
 
 type SubjectAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Speaks HTTP/1.1 with one client until it hangs up.
+/// Serves one client over HTTP/1.1 until it hangs up.
 pub(super) async fn speak_http(stream: Stream, work: ServerWork) {
     let service = service_fn(|request| {
         let work = work.clone();
         async move { Ok::<_, Infallible>(respond(request, &work).await) }
     });
-    // A peer that breaks off is no matter of the server's.
+    // A client that breaks off is no error of the server.
     let _ =
         http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Speaks gRPC with one client until it hangs up.
+/// Serves one client over gRPC until it hangs up.
 pub(super) async fn speak_grpc(stream: Stream, work: ServerWork) {
     let service = service_fn(|request| {
         let work = work.clone();
@@ -63,7 +63,7 @@ async fn answered(work: &ServerWork, question: Question<'_>) -> SubjectAnswer {
     let Some(answer) = work.answer(question) else { return std::future::pending().await };
     match answer {
         Ok(bytes) => response(StatusCode::OK, bytes, work),
-        // XML-RPC tells its faults in answers that are in order; SOAP 1.1 asks for 500.
+        // XML-RPC reports faults with status 200; SOAP 1.1 requires 500.
         Err(bytes) if work.dialect.format == ValueFormat::XmlRpc => response(StatusCode::OK, bytes, work),
         Err(bytes) if bytes.is_empty() => response(StatusCode::BAD_REQUEST, bytes, work),
         Err(bytes) => response(StatusCode::INTERNAL_SERVER_ERROR, bytes, work),
@@ -95,7 +95,7 @@ async fn call(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer {
     response
 }
 
-/// A refusal has its status among the headers, and no message.
+/// Returns a refusal: the status is among the headers, and there is no message.
 fn refusal() -> SubjectAnswer {
     let mut response = Response::new(Full::default().boxed_unsync());
     let headers = response.headers_mut();

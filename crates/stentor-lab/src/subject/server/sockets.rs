@@ -12,12 +12,12 @@ use stentor_wire::DocumentLimits;
 use stentor_wire::frame::{self, Frames};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 64 << 10;
-/// Answers that wait for the sending thread before the receiving one waits too.
+/// Responses queued for the sending thread before the receiving thread blocks.
 const WAITING_ANSWERS: usize = 16;
 
-/// A listener with a thread of its own.
+/// A listener on its own thread.
 pub(super) struct ListenerThread {
     pub(super) address: SocketAddr,
     stopped: Arc<AtomicBool>,
@@ -33,10 +33,10 @@ impl ListenerThread {
         Ok(Self { address, stopped })
     }
 
-    /// Stops accepting; connections end when their clients hang up.
+    /// Stops accepting connections; open ones end when their clients hang up.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        // The listener sits in accept: a connection wakes it.
+        // The listener blocks in accept; a connection wakes it.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -58,7 +58,7 @@ fn accept(listener: &TcpListener, work: &ServerWork, stopped: &AtomicBool) {
     }
 }
 
-/// Receives on this thread and sends on another.
+/// Receives on this thread and sends on another one.
 fn serve_connection(stream: TcpStream, work: &ServerWork) {
     work.connected();
     let _ = stream.set_nodelay(true);
@@ -98,12 +98,12 @@ fn send(mut stream: TcpStream, waiting: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Frames an answer; a request without one is answered by an empty frame.
+/// Frames a response; a request without a response gets an empty frame.
 fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Vec<u8> {
     frame::write(&answer.unwrap_or_default()).unwrap_or_default()
 }
 
-/// Speaks with one client until it hangs up.
+/// Serves one client over frames until it hangs up.
 pub(super) async fn speak_frames(mut stream: Stream, work: ServerWork) {
     let mut frames = Frames::new(DocumentLimits::default());
     let mut buffer = vec![0; READ_BYTES];

@@ -1,4 +1,4 @@
-//! What an XML-RPC face says of itself, and several calls in one: the methods that begin with `system.`.
+//! Introspection and multicall of an XML-RPC face: the methods that begin with `system.`.
 
 use super::ServerWork;
 use crate::subject::dialect::{METHOD_PREFIX, of_value, to_value};
@@ -11,7 +11,7 @@ use stentor_wire::{DocumentLimits, Value, WireError};
 const LIST: &str = "system.listMethods";
 const SIGNATURE: &str = "system.methodSignature";
 
-/// Answers a call of such a method; `None` when it is another.
+/// Answers a call of such a method; `None` for any other.
 pub(super) fn answer(work: &ServerWork, body: &[u8]) -> Option<Result<Vec<u8>, WireError>> {
     let call = read_call(body, &DocumentLimits::default()).ok()?;
     let outcome = match call.method.as_str() {
@@ -29,7 +29,7 @@ fn method(work: &ServerWork) -> String {
     format!("{METHOD_PREFIX}{}", work.op.word())
 }
 
-/// Returns what a method returns and what it takes.
+/// Returns the signature of a method: its return type and its parameters.
 fn signature(work: &ServerWork, call: &Call) -> RpcOutcome {
     match &call.params[..] {
         [Value::Text(name)] if *name == method(work) => {
@@ -53,6 +53,6 @@ fn single(work: &ServerWork, call: Call) -> RpcOutcome {
     let wrong = |text: String| RpcFault { code: CODE_WRONG_PARAMS, text };
     let [value] = &call.params[..] else { return Err(wrong("one parameter is wanted".into())) };
     let request = of_value(value).map_err(|error| wrong(error.to_string()))?;
-    let answer = work.do_it(request).ok_or_else(|| wrong("that cannot be asked for".into()))?;
+    let answer = work.do_it(request).ok_or_else(|| wrong("this request is not supported".into()))?;
     Ok(to_value(&answer))
 }

@@ -1,4 +1,4 @@
-//! Making the exchanges of a run: when they should start, how many at once, and what is kept of them.
+//! The exchanges of a run: their intended starts, their concurrency, and their results.
 
 use crate::order::SplitMix64;
 use crate::subject::SubjectError;
@@ -16,25 +16,25 @@ use std::time::Duration;
 use stentor_wire::Content;
 use tokio::task::JoinSet;
 
-/// Timers of the runtime are only as fine as a millisecond: the last of a wait is slept on the thread.
+/// The runtime's timers have a resolution of a millisecond only, so the last part of a wait is slept on the thread.
 const FINE_NS: i64 = 2_000_000;
 
-/// A client half that is ready.
+/// A prepared client half.
 pub(super) struct ClientHalf {
     dialect: SubjectDialect,
     prepare: Prepare,
     target: SocketAddr,
     setup: SubjectSetup,
-    /// Connections that nobody uses right now.
+    /// Idle connections.
     idle: Vec<SubjectClient>,
     rows: Option<PointStore>,
 }
 
-/// What came of the exchanges.
+/// The result of the exchanges.
 #[derive(Default)]
 pub(super) struct ExchangesResult {
     pub(super) samples: Vec<ClientSample>,
-    /// When rows were kept, for each sample; empty where none are.
+    /// Insertion times of rows, for each sample; empty if no rows are stored.
     pub(super) inserted: Vec<i64>,
     pub(super) answered: u64,
     pub(super) errors: u64,
@@ -54,7 +54,7 @@ impl ClientHalf {
         Ok(Self { dialect, prepare, target, setup, idle: vec![first], rows })
     }
 
-    /// Makes the exchanges of a run. Each has a seed of its own, the run's and its number, so that no answer can be reused.
+    /// Makes the exchanges of a run. Each has its own seed, the sum of the run's seed and its number, so that no response can be reused.
     pub(super) async fn run(&mut self, arm: &Arm, t0_ns: i64) -> Result<ExchangesResult, SubjectError> {
         let begin_ns = t0_ns.max(monotonic_ns());
         match arm.schedule {
@@ -91,7 +91,7 @@ impl ClientHalf {
         Ok(run)
     }
 
-    /// Makes exchanges side by side, each on a connection of its own; what finds no place waits for one.
+    /// Makes concurrent exchanges, each on its own connection. If all slots are taken, an exchange waits for a free one.
     async fn together(
         &mut self,
         arm: &Arm,
@@ -158,7 +158,7 @@ impl ClientHalf {
         op.request_number(factors, *seed, seq)
     }
 
-    /// Keeps the points of an answer as rows, where the cell wants it, and returns when that was done.
+    /// Stores the points of a response as rows, if the cell requires it, and returns the time after that.
     fn keep(&mut self, seq: u64, answer: &Content) -> Result<Option<i64>, SubjectError> {
         let (Some(rows), Content::Points(points)) = (&mut self.rows, answer) else { return Ok(None) };
         let number = |name: &str| self.prepare.factors.get(name).and_then(|text| text.parse::<u64>().ok());
@@ -184,7 +184,7 @@ impl ExchangesResult {
     }
 }
 
-/// When exchanges should start.
+/// The intended starts of exchanges.
 struct Times {
     schedule: ExchangeSchedule,
     next_ns: i64,
@@ -207,7 +207,7 @@ impl Times {
     }
 }
 
-/// Waits for a moment; to be exact, a thread with nothing else to do may sleep.
+/// Waits until an instant. If the thread may block, the last part is slept on it for precision.
 async fn until(instant_ns: i64, may_block: bool) {
     let wait = instant_ns - monotonic_ns();
     let coarse = if may_block { wait - FINE_NS } else { wait };

@@ -101,7 +101,7 @@ fn a_collapse_key_of_too_many_bytes_goes_as_its_hash() {
     assert_ne!(one, other, "different keys replace nothing of each other");
 }
 
-/// Such a key is refused today; one that was kept before must not make every attempt a broken stream.
+/// Such a key is refused today; a stored older one must not make every attempt a malformed request.
 #[test]
 fn a_kept_collapse_key_that_no_header_can_carry_goes_as_its_hash() {
     for kept in ["score ", " score"] {

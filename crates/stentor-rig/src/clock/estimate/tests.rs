@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const MS: i64 = 1_000_000;
 
-/// A query at an instant, with a way there and back, to a clock that is so far ahead.
+/// A query at an instant, with a delay each way, to a clock with this offset.
 fn query(at: i64, offset: i64, up: i64, down: i64) -> Stamps {
     Stamps {
         asked_ns: at,

@@ -1,4 +1,4 @@
-//! One-way delays of blocks of messages, from what both parties wrote down.
+//! One-way delays of blocks of messages, from the records of both parties.
 
 use super::{ClockTrial, MS_NS};
 use crate::clock::Drifting;
@@ -13,43 +13,43 @@ use std::io;
 /// The messages of one block, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TrialBlock {
-    /// Which test, from 0.
+    /// The index of the test, from 0.
     pub test: u32,
-    /// Which block of it, from 0.
+    /// The index of the block in its test, from 0.
     pub block: u32,
     /// The mean one-way delay, by one clock that sees both ends.
     pub true_ms: f64,
     /// The same by both clocks, compared by the shortest round trips before and after the block.
     pub shortest_ms: f64,
-    /// How far that can be off.
+    /// The error bound of `shortest_ms`.
     pub bound_ms: f64,
-    /// How far a single message was off at most.
+    /// The largest error of a single message.
     pub worst_error_ms: f64,
     /// The same by both clocks, compared by the paper's mean before the block.
     pub paper_ms: f64,
-    /// How far both clocks drifted apart, by their known speeds, from the paper's queries to the mean message.
+    /// The drift between both clocks, by their known speeds, from the paper's queries to the mean message.
     pub aged_ms: f64,
     /// The mean round trip of the messages.
     pub round_trip_ms: f64,
 }
 
-/// What a trial found.
+/// The findings of a trial.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// Every block, in order.
     pub blocks: Vec<TrialBlock>,
-    /// How much too fast the server's clock was found to be, in millionths.
+    /// The measured rate by which the server's clock is too fast, in parts per million.
     pub drift_ppm: f64,
-    /// How far that can be off.
+    /// The error bound of `drift_ppm`.
     pub drift_bound_ppm: f64,
-    /// Whether time namespaces set the clocks ahead; without them the parties add it themselves.
+    /// True if time namespaces set the clocks ahead; without them the parties add the offsets themselves.
     pub in_time_namespaces: bool,
-    /// How late the link was. It does not matter to the estimates: what is late is late in truth.
+    /// The lateness of the link. It does not affect the estimates, because a late packet has a longer true delay as well.
     pub lateness: Lateness,
 }
 
 impl Findings {
-    /// The block whose worst error is the largest part of its bound.
+    /// Returns the block with the worst error in proportion to its bound.
     #[must_use]
     pub fn worst(&self) -> TrialBlock {
         let part = |block: &&TrialBlock| block.worst_error_ms / block.bound_ms.max(f64::MIN_POSITIVE);
@@ -63,7 +63,7 @@ impl Findings {
     }
 }
 
-/// What one party wrote down, in order.
+/// The records of one party, in order.
 #[derive(Default)]
 struct Notes {
     clock: Drifting,
@@ -90,7 +90,7 @@ impl Notes {
         notes
     }
 
-    /// How far the time server is ahead of this party, around a round of queries.
+    /// Returns the offset by which the time server is ahead of this party, around a round of queries.
     fn anchor(&self, round: u32) -> io::Result<Anchor> {
         self.queries.get(&round).and_then(|queries| by_shortest(queries)).ok_or_else(incomplete)
     }
@@ -99,7 +99,7 @@ impl Notes {
         Ok(DriftEstimate { before: self.anchor(round)?, after: self.anchor(round + 1)? })
     }
 
-    /// How far this party's clock ran ahead, by its known speed, from a round of queries to an instant that it shows.
+    /// Returns the gain of this party's clock, by its known speed, from a round of queries to one of its readings.
     fn aged_ns(&self, round: u32, shown_ns: f64) -> io::Result<f64> {
         let queries = self.queries.get(&round).ok_or_else(incomplete)?;
         let middle = |stamps: &Stamps| (stamps.asked_ns as f64 + stamps.known_ns as f64) / 2.0;
@@ -112,7 +112,7 @@ impl Notes {
     }
 }
 
-/// Puts together what both parties wrote down.
+/// Computes the findings from the records of both parties.
 pub(super) fn work_out(
     setup: &ClockTrial,
     phone: &[PartyRecord],
@@ -133,7 +133,7 @@ pub(super) fn work_out(
     let span_ns = (whole.after.at_ns - whole.before.at_ns).max(1.0);
     Ok(Findings {
         blocks,
-        // The time server stands still: what it loses is what the server's clock gains.
+        // The time server's clock is steady: its loss is the gain of the server's clock.
         drift_ppm: -whole.drift_ppb() / 1e3,
         drift_bound_ppm: (whole.before.bound_ns + whole.after.bound_ns) / span_ns * 1e6,
         in_time_namespaces,

@@ -32,12 +32,12 @@ impl World {
         Self { setup, clocks, offset_ns, phone, server, now_ns: start_ns, chance: 1 }
     }
 
-    /// What a party's clock shows at an instant of ours.
+    /// Returns the reading of a party's clock at an instant of ours.
     fn reading(&self, party: usize, at_ns: i64) -> i64 {
         self.clocks[party].reading((at_ns + self.offset_ns[party]).cast_unsigned())
     }
 
-    /// How long a packet takes: even chance over the jitter.
+    /// Draws the delay of a packet, with uniform jitter.
     fn way_ns(&mut self, path: &Path) -> i64 {
         self.chance =
             self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -132,7 +132,7 @@ fn a_mean_that_is_not_taken_again_grows_old_with_the_drift() {
 #[test]
 fn a_clock_that_drifts_otherwise_than_stated_is_found_out() {
     let mut world = World::new(ClockTrial::asymmetric(PROTOCOL, 1));
-    // It runs at 400 millionths, while 50 are stated.
+    // The clock is fast by 400 parts per million, while 50 are stated.
     world.clocks[1].fast_ppb = 400_000;
     let (setup, findings) = world.live();
     assert!(setup.checks(&findings).iter().any(|check| !check.ok), "{findings:?}");

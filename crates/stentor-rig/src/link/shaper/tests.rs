@@ -36,7 +36,7 @@ fn a_recorded_link_lets_packets_leave_at_its_milliseconds_only() {
     let mut shaper = Shaper::new(Path { rate: Rate::Trace(trace), ..Path::open() }, 1);
     let dues = [1500, 1000, 500, 1500].map(|bytes| due(shaper.offer(7 * MS, bytes)) - 7 * MS);
     assert_eq!(dues, [2 * MS, 2 * MS, 2 * MS, 5 * MS]);
-    // Nobody was there at 7 (5 + 2): the next is 10.
+    // No packet was waiting at 7 (5 + 2): the next opportunity is 10.
     assert_eq!(due(shaper.offer((7 + 8) * MS, 100)) - 7 * MS, 10 * MS);
 }
 

@@ -1,4 +1,4 @@
-//! What other servers changed and this one has not heard of, or could not read.
+//! Changes by other servers that this one has missed, or could not read.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use stentor_core::id::{AppId, MessageId};
 use tokio::sync::Notify;
 
-/// Campaigns of which it is known one by one that they are to be read; of more, everything is looked at anew.
+/// Most campaigns that are noted one by one; beyond, everything is reloaded.
 const ACTED_MAX_COUNT: usize = 16_384;
 
-/// What is to be read.
+/// Changes to be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Missed {
     /// Everything may be different.
@@ -18,7 +18,7 @@ pub(super) struct Missed {
     pub(super) acted: BTreeSet<(AppId, MessageId)>,
 }
 
-/// What is noted to be read.
+/// The noted changes and a signal for new ones.
 #[derive(Debug, Default)]
 pub(super) struct MissedChanges {
     missed: Mutex<Missed>,
@@ -44,7 +44,7 @@ impl MissedChanges {
         self.noted.notify_one();
     }
 
-    /// Waits until something is noted, and takes it.
+    /// Waits until a change is noted, and takes all of them.
     pub(super) async fn next(&self) -> Missed {
         loop {
             self.noted.notified().await;

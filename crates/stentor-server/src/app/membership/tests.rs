@@ -12,7 +12,7 @@ async fn what_is_remembered_lapses_while_a_look_hangs_and_not_before() {
     };
     hangs(599).await;
     assert_eq!(lapses.get(), 0);
-    // What is looked up by others while the look still hangs is not believed for longer either.
+    // Entries that others add to the cache during the hanging read lapse as well.
     hangs(901).await;
     assert_eq!(lapses.get(), 5);
 }

@@ -1,5 +1,5 @@
-//! Numbers that must never change: of operations in the socket, of fields in Protocol Buffers. They stand in a file to which
-//! new ones are only appended.
+//! Stable numbers: of operations in the socket protocol, of fields in Protocol Buffers. They are stored in a file to which new ones are
+//! only appended.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use super::{Description, RecordShape};
 
 const KEPT: &str = include_str!("numbers.toml");
 
-/// The numbers as the file has them.
+/// The numbers in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Numbers {
-    /// Of operations, by name.
+    /// Numbers of operations, by name.
     #[serde(default)]
     pub operations: BTreeMap<String, u32>,
-    /// Of fields, by record and name.
+    /// Numbers of fields, by record and name.
     #[serde(default)]
     pub records: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
 impl Numbers {
-    /// Reads those that this program was built with.
+    /// Returns the numbers compiled into this program.
     #[must_use]
     pub fn kept() -> Self {
         toml::from_str(KEPT).unwrap_or_default()
@@ -39,13 +39,13 @@ impl Numbers {
         self.records.get(record)?.get(field).copied()
     }
 
-    /// Puts a record's fields in the order of their numbers, those without one last.
+    /// Sorts a record's fields by their numbers. Fields without a number come last.
     pub(super) fn sort(&self, record: &mut RecordShape) {
         let name = record.name.clone();
         record.fields.sort_by_key(|field| self.field(&name, &field.name).unwrap_or(u32::MAX));
     }
 
-    /// Returns the same with the next numbers for what has none yet.
+    /// Assigns the next free numbers to operations and fields without one.
     #[must_use]
     pub fn extended(mut self, description: &Description) -> Self {
         for one in &description.operations {
@@ -63,7 +63,7 @@ impl Numbers {
     }
 }
 
-/// Returns the file with numbers for all that is described, those that stand in it unchanged.
+/// Returns the text of the file, extended by numbers for new operations and fields. Existing numbers stay.
 #[must_use]
 pub fn appended(description: &Description) -> String {
     let numbers = Numbers::kept().extended(description);

@@ -1,4 +1,4 @@
-//! The fields of a message that belong to one push service each, as its adapter names them.
+//! Fields of a message that belong to a single push service, under the name that its adapter gives them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,22 +9,22 @@ use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_providers::Descriptor;
 
-/// What single push services get as it is.
+/// Fields that a push service gets unchanged, by provider.
 pub(crate) type OverridesByProvider = BTreeMap<ProviderKind, Map<String, Value>>;
 
-/// Returns overrides under the fields that callers know.
+/// Returns overrides under their field names in the API.
 pub(super) fn by_field(overrides: OverridesByProvider) -> BTreeMap<String, Map<String, Value>> {
     let field = |kind| stentor_providers::descriptor(kind).override_field();
     overrides.into_iter().filter_map(|(kind, fields)| Some((field(kind)?.to_owned(), fields))).collect()
 }
 
-/// A decoder of a request in which overrides may stand beside the request's own fields; they are put aside.
+/// A deserializer for a request with overrides beside its own fields; it collects the overrides separately.
 pub(super) struct WithOverrides<'a, D> {
     pub(super) request: D,
     pub(super) found: &'a mut OverridesByProvider,
 }
 
-/// Returns the same problem with the field of an override as callers know it.
+/// Renames the field of a problem in an override to its name in the API.
 pub(crate) fn named_override(invalid: Invalid) -> Invalid {
     let Some(path) = invalid.field.strip_prefix("overrides.") else { return invalid };
     let (kind, rest) = path.split_once('.').map_or((path, None), |(kind, rest)| (kind, Some(rest)));
@@ -57,7 +57,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for WithOverrides<'_, D> {
     }
 }
 
-/// A visitor, or the access to an object, that never sees an override.
+/// A visitor or map access that hides overrides from the request's own decoder.
 struct Sorter<'a, T> {
     visitor: T,
     fields: &'static [&'static str],
@@ -107,7 +107,7 @@ fn override_of(name: &str) -> Option<(ProviderKind, &'static str)> {
     stentor_providers::all().filter_map(named).find(|(_, field)| *field == name)
 }
 
-/// Refuses a field as a derived decoder does, the overrides among those that would be right.
+/// Returns the error text for an unknown field. As in derived decoders, it lists the expected fields, here with the overrides.
 fn unknown(name: &str, fields: &[&'static str]) -> String {
     let overrides = stentor_providers::all().filter_map(Descriptor::override_field);
     let known: Vec<_> = fields.iter().copied().chain(overrides).collect();

@@ -1,4 +1,4 @@
-//! Reads shapes from the schemas that the contract's types derive.
+//! Derives shapes from the OpenAPI schemas of the contract's types.
 
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -6,10 +6,10 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::{FieldShape, RecordShape, Shape, Shapes};
 
-/// The schemas of one type and of those inside it.
+/// Schemas of a type and of its nested types.
 type TypeSchemas = Vec<(String, RefOr<Schema>)>;
 
-/// Returns the record of a type; `shapes` gets the records inside it.
+/// Returns the record of a type, and adds the nested records to `shapes`.
 pub fn record_of<T: ToSchema>(shapes: &mut Shapes) -> RecordShape {
     let mut inside = TypeSchemas::new();
     T::schemas(&mut inside);
@@ -27,7 +27,7 @@ fn json(schema: &RefOr<Schema>) -> Value {
     serde_json::to_value(schema).unwrap_or_default()
 }
 
-/// Returns whether a schema has fields of its own.
+/// Returns true if a schema has fields of its own.
 fn is_record(schema: &Value) -> bool {
     schema.get("properties").is_some() || schema.get("allOf").is_some() || choices(schema).is_some()
 }
@@ -45,14 +45,14 @@ fn record(name: &str, schema: &Value, known: &Map<String, Value>) -> RecordShape
     RecordShape { name: name.to_owned(), about, fields, is_choice }
 }
 
-/// Returns the forms of an enum that holds values: an object with one field each, or a word.
+/// Returns the variants of an enum with values: each is an object with one field, or a word.
 fn choices(schema: &Value) -> Option<&Vec<Value>> {
     let forms = schema.get("oneOf")?.as_array()?;
     let is_form = |form: &Value| form.get("properties").is_some() || form.get("enum").is_some();
     forms.iter().all(is_form).then_some(forms)
 }
 
-/// Returns the fields that one form of an enum becomes; a word is a field that is true.
+/// Returns the fields for one variant of an enum. A word becomes a boolean field.
 fn choice_field(form: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
     let about = text(form, "description");
     if let Some(words) = form.get("enum").and_then(Value::as_array) {
@@ -63,7 +63,7 @@ fn choice_field(form: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
     fields.map(|field| FieldShape { about: about.clone(), is_required: false, ..field }).collect()
 }
 
-/// Returns the fields of an object, those of what it flattens into itself among them.
+/// Returns the fields of an object, including those of flattened types.
 fn fields_of(schema: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
     if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
         return parts.iter().flat_map(|part| flattened(part, known)).collect();
@@ -81,7 +81,7 @@ fn fields_of(schema: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
         .collect()
 }
 
-/// Returns what a value of a schema looks like.
+/// Returns the shape of a schema.
 fn shape(schema: &Value, known: &Map<String, Value>) -> Shape {
     if let Some(name) = referred(schema) {
         let meant = &known[name];
@@ -106,7 +106,7 @@ fn shape(schema: &Value, known: &Map<String, Value>) -> Shape {
     }
 }
 
-/// Returns the type that a schema names, `null` apart.
+/// Returns the type named by a schema, ignoring `null`.
 fn kind(schema: &Value) -> Option<&str> {
     match &schema["type"] {
         Value::String(kind) => Some(kind),
@@ -115,14 +115,14 @@ fn kind(schema: &Value) -> Option<&str> {
     }
 }
 
-/// Returns the fields of a part that stands where the whole stands.
+/// Returns the fields of a flattened part.
 fn flattened(part: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
     let Some(name) = referred(part) else { return in_order(fields_of(part, known), part) };
     let meant = &known[name];
     in_order(fields_of(meant, known), meant).into_iter().chain(beside(name)).collect()
 }
 
-/// Puts first what must be there, in the order of the type; schemas sort their fields by name.
+/// Sorts required fields to the front, in the order of the type. Schemas sort fields by name.
 fn in_order(mut fields: Vec<FieldShape>, schema: &Value) -> Vec<FieldShape> {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
     let place = |field: &FieldShape| required.iter().position(|name| **name == field.name);
@@ -130,7 +130,7 @@ fn in_order(mut fields: Vec<FieldShape>, schema: &Value) -> Vec<FieldShape> {
     fields
 }
 
-/// Returns the fields of a record that can be cleared; a schema says no more of them than that they may be absent.
+/// Returns the fields of a record that can be cleared. A schema only states that they may be absent.
 fn clearable(name: &str) -> &'static [&'static str] {
     match name {
         "DeviceChange" => &["locale", "tags", "time_zone", "user"],
@@ -138,14 +138,14 @@ fn clearable(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns the fields that stand in a record beside those of its type: push services name them.
+/// Returns the additional fields of a record that push services define.
 fn beside(name: &str) -> Vec<FieldShape> {
     let adapters = stentor_providers::all();
     match name {
         "MessageRequest" | "MessageContent" => adapters
             .filter_map(|adapter| Some((adapter.override_field()?, adapter.title)))
             .map(|(field, title)| {
-                FieldShape::optional(field, Shape::Json, &format!("What {title} gets in its own words."))
+                FieldShape::optional(field, Shape::Json, &format!("Fields for {title} in its own format."))
             })
             .collect(),
         "CredentialSummary" => adapters
@@ -160,7 +160,7 @@ fn referred(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
-/// Returns what a field means; where it refers to a record or nothing, the words stand one level deeper.
+/// Returns the description of a field. If the field is an optional record, its description is nested one level deeper.
 fn about(property: &Value) -> String {
     let own = text(property, "description");
     let forms = property.get("oneOf").and_then(Value::as_array).into_iter().flatten();

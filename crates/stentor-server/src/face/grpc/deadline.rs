@@ -1,4 +1,4 @@
-//! How long a caller waits: `grpc-timeout`, at most eight digits and a unit.
+//! Deadlines of callers: the header `grpc-timeout`, with at most eight digits and a unit.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::face::http::headers::header_text;
 const HEADER: &str = "grpc-timeout";
 const DIGITS_MAX_COUNT: usize = 8;
 
-/// Returns how long the caller waits, when the request says so.
+/// Returns the timeout of the caller, if the request has one.
 pub(super) fn deadline(headers: &HeaderMap) -> ServiceResult<Option<Duration>> {
     let Some(text) = header_text(headers, HEADER)? else { return Ok(None) };
     let wrong = || Problem::field(HEADER, "must be at most eight digits and one of H, M, S, m, u, n");
     read(text).map(Some).ok_or_else(wrong)
 }
 
-/// Waits for something as long as the caller does.
+/// Waits for a result until the caller's timeout.
 pub(super) async fn within<T>(
     wait: Option<Duration>,
     served: impl Future<Output = ServiceResult<T>>,
@@ -29,7 +29,7 @@ pub(super) async fn within<T>(
     }
 }
 
-/// Returns the problem of a caller who no longer waits.
+/// Returns the error for a call with an expired deadline.
 pub(super) fn passed() -> Problem {
     Problem::new(ErrorCode::RequestTimeout, "the deadline of the call has passed")
 }

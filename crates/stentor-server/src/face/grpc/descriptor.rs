@@ -1,4 +1,4 @@
-//! The same description as bytes: a `FileDescriptorProto`, which reflection hands out so that nobody needs a compiler.
+//! The description as a `FileDescriptorProto`, which reflection serves so that clients need no compiler.
 
 use stentor_wire::protobuf::fields::{put_field, put_number};
 
@@ -8,13 +8,13 @@ use crate::contract::description::description;
 use crate::contract::shape::{RecordShape, Shape};
 use crate::contract::streams::StreamFlow;
 
-/// Numbers of the types of fields (descriptor.proto).
+/// Type numbers of fields (descriptor.proto).
 const DOUBLE: u64 = 1;
 const INT64: u64 = 3;
 const BOOL: u64 = 8;
 const STRING: u64 = 9;
 const MESSAGE: u64 = 11;
-/// Numbers of the labels of fields.
+/// Label numbers of fields.
 const OPTIONAL: u64 = 1;
 const REPEATED: u64 = 3;
 
@@ -51,7 +51,7 @@ fn message(record: &RecordShape) -> Vec<u8> {
     let mut out = Vec::new();
     put_field(1, record.name.as_bytes(), &mut out);
     let mut oneofs: Vec<String> = record.is_choice.then(|| "choice".to_owned()).into_iter().collect();
-    // Go's reader wants the fields of a choice one behind the other.
+    // Go's parser requires the fields of a `oneof` to be consecutive.
     let (chosen, beside): (Vec<_>, Vec<_>) = record.fields.iter().partition(|one| is_in_choice(record, one));
     let clear = record.clear_field();
     for one in chosen.into_iter().chain(beside).chain(&clear) {
@@ -61,7 +61,7 @@ fn message(record: &RecordShape) -> Vec<u8> {
             put_number(9, 0, &mut written);
         }
         if has_presence(record, one) {
-            // Presence is a choice of one's own, which a compiler makes up (descriptor.proto, proto3_optional).
+            // Presence is a synthetic `oneof` of a single field (descriptor.proto, proto3_optional).
             put_number(9, oneofs.len() as u64, &mut written);
             put_number(17, 1, &mut written);
             oneofs.push(format!("_{}", one.name));
@@ -79,7 +79,7 @@ fn message(record: &RecordShape) -> Vec<u8> {
     out
 }
 
-/// Describes a field of a record; a map refers to the entry that is described inside the record.
+/// Describes a field of a record. A map refers to its entry type, which is described inside the record.
 fn field(name: &str, number: u32, shape: &Shape, record: &str) -> Vec<u8> {
     let mut out = Vec::new();
     put_field(1, name.as_bytes(), &mut out);
@@ -98,7 +98,7 @@ fn field(name: &str, number: u32, shape: &Shape, record: &str) -> Vec<u8> {
     out
 }
 
-/// Describes the entry of a map: a key, a value, and the mark that it is one.
+/// Describes the entry type of a map: a key, a value, and the option that marks it as a map entry.
 fn entry(name: &str, inner: &Shape) -> Vec<u8> {
     let inner = match inner {
         Shape::List(_) | Shape::Map(_) => &Shape::Json,
@@ -114,7 +114,7 @@ fn entry(name: &str, inner: &Shape) -> Vec<u8> {
     out
 }
 
-/// Returns the type of one value, and the record that it refers to.
+/// Returns the type number of a value, and the name of its record if it is one.
 fn single(shape: &Shape) -> (u64, Option<String>) {
     match shape {
         Shape::Text | Shape::Json | Shape::List(_) | Shape::Map(_) => (STRING, None),

@@ -1,4 +1,4 @@
-//! Compression of messages: `gzip` or none, as headers name it (grpc/doc/compression.md).
+//! Compression of messages: `gzip` or none, by header (grpc/doc/compression.md).
 
 use std::io::{Read as _, Write as _};
 
@@ -12,18 +12,18 @@ use super::frame;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::http::headers::header_text;
 
-/// Header that names how messages are compressed.
+/// Header with the compression of the messages.
 pub(super) const ENCODING: &str = "grpc-encoding";
-/// Header that names what the writer of it reads.
+/// Header with the compressions that the sender of the header accepts.
 pub(super) const ACCEPTED: &str = "grpc-accept-encoding";
-/// What we read.
+/// Compressions accepted by the server.
 pub(super) const KNOWN: &str = "identity,gzip";
-/// Shorter replies are not worth it.
+/// Minimum size of a compressed reply; below it, compression does not pay.
 const REPLY_MIN_BYTES: usize = 1_024;
-/// Bytes that are unpacked before it is asked whether there is room for them.
+/// Bytes decompressed between two requests for room.
 const STEP_BYTES: usize = 16 * 1_024;
 
-/// How messages are compressed.
+/// Compression of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageEncoding {
     Identity,
@@ -31,19 +31,19 @@ pub(super) enum MessageEncoding {
 }
 
 impl MessageEncoding {
-    /// Returns what a request says of its messages.
+    /// Returns the compression of a request's messages.
     pub(super) fn of_request(headers: &HeaderMap) -> ServiceResult<Self> {
         match header_text(headers, ENCODING)?.unwrap_or("identity") {
             "identity" => Ok(Self::Identity),
             "gzip" => Ok(Self::Gzip),
             _ => Err(Problem::new(
                 ErrorCode::UnsupportedMediaType,
-                format!("messages are read as {KNOWN}, and compressed in no other way"),
+                format!("messages may be encoded as {KNOWN} only"),
             )),
         }
     }
 
-    /// Returns how a request wants its reply.
+    /// Returns the compression for the reply to a request.
     pub(super) fn of_reply(headers: &HeaderMap) -> Self {
         let accepted = headers.get(ACCEPTED).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if accepted.split(',').any(|one| one.trim() == "gzip") { Self::Gzip } else { Self::Identity }
@@ -57,7 +57,7 @@ impl MessageEncoding {
         }
     }
 
-    /// Returns a message as it was before it was compressed; `grow` is asked for room as it unfolds.
+    /// Decompresses a message if its frame says so; `grow` reserves room before each step.
     pub(super) fn read(
         self,
         mark: u8,
@@ -71,7 +71,7 @@ impl MessageEncoding {
             (1, Self::Identity) => {
                 Err(broken("a message is compressed, but no header says how (grpc-encoding)"))
             }
-            _ => Err(broken("a frame begins with 0 or 1")),
+            _ => Err(broken("a frame must begin with 0 or 1")),
         }
     }
 
@@ -108,7 +108,7 @@ fn unpacked(
     if reader.into_inner().is_empty() {
         return Ok(all.into());
     }
-    Err(broken("something stands behind a compressed message"))
+    Err(broken("there are bytes after a compressed message"))
 }
 
 fn broken(why: &'static str) -> Problem {

@@ -1,4 +1,4 @@
-//! Frames of messages: a mark whether it is compressed, four bytes of length, and the message.
+//! Message frames: a byte that marks compression, four bytes of length, and the message.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 /// Bytes before a message.
 pub(super) const HEAD_BYTES: usize = 5;
 
-/// Returns the mark and the one message of a call whose body is whole.
+/// Returns the mark and the message of a complete body with exactly one frame.
 pub(super) fn only(body: &Bytes) -> ServiceResult<(u8, Bytes)> {
     let broken = || Problem::new(ErrorCode::InvalidRequest, "the body is not one frame with one message");
     let (head, message) = body.split_first_chunk::<HEAD_BYTES>().ok_or_else(broken)?;
@@ -18,7 +18,7 @@ pub(super) fn only(body: &Bytes) -> ServiceResult<(u8, Bytes)> {
     Ok((mark, body.slice(HEAD_BYTES..)))
 }
 
-/// Returns the frame of a message, which is compressed when the mark is 1.
+/// Returns the frame of a message. A mark of 1 means that the message is compressed.
 pub(super) fn of(mark: u8, message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     [&[mark][..], &length.to_be_bytes(), message].concat().into()

@@ -1,4 +1,4 @@
-//! Health as gRPC asks for it (grpc.health.v1), for balancers and probes. It needs no key, as `/readyz` needs none.
+//! The gRPC health protocol (grpc.health.v1), for load balancers and probes. Like `/readyz`, it needs no key.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -17,25 +17,25 @@ use crate::shares::ShareExhausted;
 
 /// The service.
 pub(super) const SERVICE: &str = "grpc.health.v1.Health";
-/// Where it is asked once.
+/// Path of a single check.
 pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
-/// Where it is watched.
+/// Path of the watch.
 pub(super) const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// The file that describes it.
+/// File name of its description.
 pub(super) const FILE: &str = "grpc/health/v1/health.proto";
 /// Its messages, as reflection names them.
 pub(super) const MESSAGES: [&str; 2] =
     ["grpc.health.v1.HealthCheckRequest", "grpc.health.v1.HealthCheckResponse"];
 
-/// Longest question: a name.
+/// Maximum size of a request, which contains only a name.
 const QUESTION_MAX_BYTES: usize = 4_096;
 
-/// What the format calls the states.
+/// Numbers of the protocol's serving states.
 const SERVING: u64 = 1;
 const NOT_SERVING: u64 = 2;
 const SERVICE_UNKNOWN: u64 = 3;
 
-/// Answers once; a service that does not exist is not found.
+/// Responds with the present state, or with `NOT_FOUND` for an unknown service.
 pub(super) async fn check(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
@@ -47,14 +47,14 @@ pub(super) async fn check(State(api): State<Api>, request: Request) -> Result<Re
     Ok(written(&message(state(&api).await), encoding))
 }
 
-/// Answers again whenever it changes, also for a service that does not exist yet.
+/// Responds with the present state and with each change of it, also for a service that is unknown.
 pub(super) async fn watch(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
     }
     let owner = RequestPermit::of(request.extensions())?.owner();
     let place = api.limits().health_watches.take(owner, 1).map_err(|_: ShareExhausted| {
-        Problem::new(ErrorCode::RateLimited, "health is watched by as many as are allowed at once")
+        Problem::new(ErrorCode::RateLimited, "as many watches of health are open as are allowed at once")
     })?;
     let (parts, body) = request.into_parts();
     let head = Request::from_parts(parts.clone(), body);
@@ -62,7 +62,7 @@ pub(super) async fn watch(State(api): State<Api>, request: Request) -> Result<Re
     Ok(RunningWatch::new(WatchedHealth { api, is_known }, &parts, place)?.answer().await?)
 }
 
-/// The server's health, for a caller who asks for one service.
+/// Watched health of the server, for one requested service.
 struct WatchedHealth {
     api: Api,
     is_known: bool,
@@ -85,7 +85,7 @@ fn message(state: u64) -> Vec<u8> {
     out
 }
 
-/// Returns whether a name is the whole server's, which is empty, or that of one of its services.
+/// Returns true for the empty name, which stands for the whole server, and for the names of its services.
 fn is_known(name: &str) -> bool {
     let own = name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('.'));
     name.is_empty() || own.is_some_and(|own| services().iter().any(|one| one.name == own))
@@ -110,7 +110,7 @@ fn name(mut message: &[u8]) -> Result<String, WireError> {
     Ok(found)
 }
 
-/// Describes the service as its authors did (github.com/grpc/grpc-proto, grpc/health/v1/health.proto).
+/// Describes the service as in the original (github.com/grpc/grpc-proto, grpc/health/v1/health.proto).
 pub(super) fn file() -> Vec<u8> {
     let mut out = Vec::new();
     put_field(1, FILE.as_bytes(), &mut out);

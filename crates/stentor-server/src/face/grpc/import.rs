@@ -1,4 +1,4 @@
-//! The import as a stream of messages: devices, or portions of lines. What is read waits for what is kept.
+//! Import over a client stream, in messages with a device or with lines. Reading waits until earlier devices are stored.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -21,10 +21,10 @@ use crate::face::http::with_timeout;
 use crate::face::record::protobuf::Schema;
 use crate::face::record::{Record, import_lines};
 
-/// The format of lines in which a device can be a message.
+/// The line format in which a message may contain a device.
 const NDJSON: &str = "ndjson";
 
-/// Imports what a call brings, and tells what came of it.
+/// Imports the devices of a call and returns the result.
 pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
@@ -39,7 +39,7 @@ async fn serve(api: &Api, request: Request) -> ServiceResult<Vec<u8>> {
     let (parts, body) = request.into_parts();
     let context = context_of(&parts, api).await?;
     let encoding = MessageEncoding::of_request(&parts.headers)?;
-    // A message on its way: packed, and what it becomes.
+    // Room for one message, compressed and decompressed.
     context.permit.grow(2 * api.body_max_bytes())?;
     let pieces = with_timeout(body.into_data_stream(), *api.import_timeout()).boxed();
     let max_bytes = api.body_max_bytes();
@@ -56,18 +56,18 @@ async fn serve(api: &Api, request: Request) -> ServiceResult<Vec<u8>> {
     Schema::get().write("ImportResult", &result)
 }
 
-/// Messages on their way to become lines.
+/// A converter of messages to lines.
 struct Pieces {
     messages: Messages,
     limits: DocumentLimits,
-    /// What was read before it was known that no options come.
+    /// The first message, if it contains no options.
     first: Option<Record>,
     takes_devices: bool,
     is_within_line: bool,
 }
 
 impl Pieces {
-    /// Reads the options, if they come first.
+    /// Reads the options, if the first message contains them.
     async fn options(&mut self) -> ServiceResult<Record> {
         self.first = self.piece().await.transpose()?;
         let told = self.first.as_mut().and_then(|first| first.remove("options"));

@@ -1,4 +1,4 @@
-//! The books of a campaign, watched until it has ended.
+//! Watch of a campaign's ledger until the campaign has ended.
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -16,17 +16,17 @@ use crate::face::record::protobuf::Schema;
 use crate::face::record::{Dispatcher, Record};
 use crate::shares::ShareExhausted;
 
-/// Longest question: an id, and an app.
+/// Maximum size of a request, which contains an id and an app.
 const QUESTION_MAX_BYTES: usize = 4_096;
 
-/// Answers with the books, and again whenever they have changed.
+/// Responds with the ledger, and again after each change.
 pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
     }
     let (parts, body) = request.into_parts();
     let context = context_of(&parts, &api).await?;
-    // What the operator's key names as the app is in the app's name.
+    // If the operator's key names an app, the request is charged to that app.
     if let Some(app) = context.app {
         context.permit.own(app)?;
     }
@@ -44,7 +44,7 @@ fn no_place(spent: ShareExhausted) -> Problem {
     Problem::new(ErrorCode::RateLimited, detail)
 }
 
-/// The books of one campaign. Each look asks anew, so that it ends when the key is removed.
+/// Watched ledger of one campaign. Each read authenticates again, so that the watch ends when the key is deleted.
 struct WatchedLedger {
     api: Api,
     parts: Parts,

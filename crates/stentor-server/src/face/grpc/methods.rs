@@ -1,4 +1,4 @@
-//! Which services there are and which methods they have: a service a noun, a method an operation.
+//! The gRPC services and their methods: one service per noun, one method per operation.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,11 +7,11 @@ use crate::contract::description::{OperationShape, description};
 use crate::contract::shape::RecordShape;
 use crate::contract::streams::{StreamFlow, StreamShape};
 
-/// The package of all that this face describes.
+/// Protobuf package of this face.
 pub(super) const PACKAGE: &str = "stentor.v1";
-/// The file that describes it.
+/// File name of its description.
 pub(super) const FILE: &str = "stentor.proto";
-/// Services that are not called as their noun, because a record has that name.
+/// Services with a name other than their noun, which a record already has.
 const RENAMED: &[(&str, &str)] = &[("status", "ServerStatus")];
 
 /// A service with its methods, in the order of the table.
@@ -20,15 +20,15 @@ pub(super) struct Service {
     pub(super) methods: Vec<Method>,
 }
 
-/// A method as its descriptions need it.
+/// A method and the data for its descriptions.
 pub(super) struct Method {
-    /// The name of the operation, or of the stream.
+    /// Name of the operation or of the stream.
     pub(super) operation: &'static str,
     pub(super) name: &'static str,
     pub(super) about: String,
     pub(super) request: &'static RecordShape,
     pub(super) reply: &'static RecordShape,
-    /// What comes in pieces, if anything does.
+    /// The streamed side, if any.
     pub(super) flow: Option<StreamFlow>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn path_of(operation: &str, method: &str) -> String {
     format!("/{PACKAGE}.{}/{method}", service_name(noun))
 }
 
-/// Finds the operation of a path such as `/stentor.v1.Messages/SendMessage`.
+/// Returns the operation of a path such as `/stentor.v1.Messages/SendMessage`.
 pub(super) fn operation(path: &str) -> Option<&'static OperationShape> {
     static BY_PATH: OnceLock<HashMap<String, &'static OperationShape>> = OnceLock::new();
     let path_of = |one: &OperationShape| path_of(one.facts.name, one.facts.type_name);

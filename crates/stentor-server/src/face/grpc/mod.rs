@@ -1,4 +1,4 @@
-//! The gRPC face, on the port of all others: every operation is a method, its record a message of Protocol Buffers.
+//! The gRPC face, on the same port as the others: each operation is a method, each record a Protocol Buffers message.
 
 mod deadline;
 mod descriptor;
@@ -42,7 +42,7 @@ pub use proto::proto;
 
 const GRPC: &str = "application/grpc";
 
-/// Returns whether there is a method for the operation, or for the stream, of a name.
+/// Returns true if the named operation or stream has a method.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
     let behind = STREAMS.iter().find(|one| one.name == operation).map_or(operation, |one| one.operation);
@@ -68,12 +68,12 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
         .merge(limited(Routes::new().route(&stream(&WATCH), any(ledger::answer)), EntryRule::Lasting))
 }
 
-/// Returns whether a request is a call, wherever it goes.
+/// Returns true if a request is a gRPC call, for any path.
 pub(super) fn is_call(headers: &HeaderMap) -> bool {
     content_type(headers).starts_with(GRPC)
 }
 
-/// Answers a call of a service that does not exist.
+/// Responds to a call of an unknown service.
 pub(super) fn no_such_service() -> Response {
     let mut response = Response::default();
     status::write(&mut response, &Problem::new(ErrorCode::MethodNotAllowed, "there is no such service"), "");
@@ -93,10 +93,10 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Re
     Ok(written(&message, wanted))
 }
 
-/// Serves one call with one message, and returns the message of its reply.
+/// Serves a unary call and returns the reply message.
 async fn serve(api: &Api, operation: &'static OperationShape, request: Request) -> ServiceResult<Vec<u8>> {
     let (parts, body) = request.into_parts();
-    // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
+    // Authenticate first: a caller without a key learns nothing else and takes no memory for a body.
     let context = context_of(&parts, api).await?;
     let max_bytes = api.large_body_max_bytes();
     let message = only_message(Request::from_parts(parts, body), max_bytes).await?;
@@ -107,7 +107,7 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
     Schema::get().write(&operation.reply.name, &served.await?)
 }
 
-/// Reads the body of a call that has one message of so many bytes at most, and returns this message unpacked.
+/// Reads the body of a call with a single message, and returns the message, decompressed to at most `max_bytes`.
 async fn only_message(request: Request, max_bytes: usize) -> ServiceResult<Bytes> {
     let encoding = MessageEncoding::of_request(request.headers())?;
     let permit = RequestPermit::of(request.extensions())?;
@@ -119,7 +119,7 @@ fn request_id(extensions: &Extensions) -> String {
     extensions.get::<RequestId>().map(|id| id.0.to_string()).unwrap_or_default()
 }
 
-/// Returns the pieces of a body as they come.
+/// Returns a stream of the body's pieces.
 fn pieces(body: Body) -> BoxStream<'static, ServiceResult<Bytes>> {
     TryStreamExt::map_err(body.into_data_stream(), problem_of).boxed()
 }
@@ -128,7 +128,7 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Returns the answer to a request that is no call, which the specification wants to be one of HTTP.
+/// Returns the response to a request that is not a gRPC call. The specification requires a plain HTTP response.
 fn refused_type(headers: &HeaderMap) -> Option<Response> {
     let rest = content_type(headers).strip_prefix(GRPC);
     let rest = rest.map(|rest| rest.strip_prefix("+proto").unwrap_or(rest));
@@ -145,7 +145,7 @@ fn written(message: &[u8], encoding: MessageEncoding) -> Response {
     reply(Body::new(body), encoding)
 }
 
-/// Returns the response whose body has the messages and the trailers.
+/// Returns a response with a body of messages and trailers.
 fn reply(body: Body, encoding: MessageEncoding) -> Response {
     let name = |name| HeaderName::from_static(name);
     let kind = (header::CONTENT_TYPE, GRPC);

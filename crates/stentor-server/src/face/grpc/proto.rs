@@ -59,15 +59,14 @@ fn label(record: &RecordShape, field: &FieldShape) -> &'static str {
     if has_presence(record, field) { "optional " } else { "" }
 }
 
-/// Returns whether a field says by itself whether it is there; records always do, and lists and maps never.
+/// Returns true if the presence of a field is explicit. Records always have presence, and lists and maps never.
 pub(super) fn has_presence(record: &RecordShape, field: &FieldShape) -> bool {
     let is_scalar =
         matches!(field.shape, Shape::Text | Shape::Int | Shape::Double | Shape::Bool | Shape::Json);
     is_scalar && !field.is_required && !record.is_choice
 }
 
-/// Returns whether a field stands in the choice of its record; the format has no place in it for lists and maps, which stand
-/// beside it.
+/// Returns true if a field is part of its record's `oneof`. Lists and maps cannot be, and are ordinary fields.
 pub(super) fn is_in_choice(record: &RecordShape, field: &FieldShape) -> bool {
     record.is_choice && !matches!(field.shape, Shape::List(_) | Shape::Map(_))
 }
@@ -80,7 +79,7 @@ fn kind(shape: &Shape) -> String {
     }
 }
 
-/// Returns the type of one value; a list or a map inside another is JSON.
+/// Returns the type of a single value. A list or a map inside another is JSON.
 fn single(shape: &Shape) -> &str {
     match shape {
         Shape::Text | Shape::Json | Shape::List(_) | Shape::Map(_) => "string",

@@ -1,5 +1,5 @@
-//! Reflection: which services there are and how they are described, for clients that have no file of ours. It needs no key,
-//! because the same is printed by `stentor contract proto`.
+//! Server reflection: services and their descriptors, for clients without our `.proto` file. It needs no key, because `stentor contract
+//! proto` prints the same.
 
 use std::sync::OnceLock;
 
@@ -20,17 +20,17 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
 
-/// The versions of the service; both have the same messages.
+/// Paths of both versions of the service, which share their messages.
 pub(super) const PATHS: &[&str] = &[
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
-/// Longest question: a name.
+/// Maximum size of a request, which contains only a name.
 const QUESTION_MAX_BYTES: usize = 4_096;
-/// Most questions of one call.
+/// Maximum number of requests in one call.
 const QUESTIONS_MAX_COUNT: usize = 100;
 
-/// What a client asks.
+/// A reflection request.
 enum ReflectionQuestion<'a> {
     File(&'a str),
     Symbol(&'a str),
@@ -38,7 +38,7 @@ enum ReflectionQuestion<'a> {
     Other,
 }
 
-/// Answers questions until the client has no more.
+/// Responds to each request until the client ends the stream.
 pub(super) async fn answer(State(_): State<Api>, request: Request) -> Result<Response, Refusal> {
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
@@ -67,7 +67,7 @@ fn reply(message: &Bytes) -> ServiceResult<Vec<u8>> {
         ReflectionQuestion::Symbol(name) if is_of_health(name) => (4, one(&health::file())),
         ReflectionQuestion::Services => (6, service_list()),
         ReflectionQuestion::File(_) | ReflectionQuestion::Symbol(_) => (7, error(5, "there is no such name")),
-        ReflectionQuestion::Other => (7, error(12, "that is not told")),
+        ReflectionQuestion::Other => (7, error(12, "this request is not supported")),
     };
     put_field(number, &answer, &mut out);
     Ok(out)
@@ -92,7 +92,7 @@ fn question(mut message: &[u8]) -> Result<ReflectionQuestion<'_>, WireError> {
     Ok(found)
 }
 
-/// Returns whether a full name is one of a record, a service or a method.
+/// Returns true if a full name denotes a record, a service or a method.
 fn is_known(name: &str) -> bool {
     let Some(name) = name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('.')) else { return false };
     let (first, method) = name.split_once('.').unwrap_or((name, ""));
@@ -101,7 +101,7 @@ fn is_known(name: &str) -> bool {
         || services().iter().any(|service| service.name == first && has(&service.methods))
 }
 
-/// Returns whether a full name is one of the health service, its methods or its messages.
+/// Returns true if a full name denotes the health service, one of its methods or one of its messages.
 fn is_of_health(name: &str) -> bool {
     let is_method = || [health::CHECK, health::WATCH].iter().any(|path| path[1..].replace('/', ".") == name);
     name == health::SERVICE || health::MESSAGES.contains(&name) || is_method()

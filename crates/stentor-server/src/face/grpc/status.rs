@@ -1,4 +1,4 @@
-//! Refusals as statuses of gRPC, with details that programs read.
+//! Refusals as gRPC statuses, with machine-readable details.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -10,10 +10,10 @@ use stentor_wire::protobuf::fields::{put_field, put_number};
 use super::{GRPC, encoding};
 use crate::contract::{ErrorCode, Problem};
 
-/// What reasons belong to, in details.
+/// Domain of the reasons in `ErrorInfo`.
 const DOMAIN: &str = "stentor";
 
-/// Returns the number of gRPC's status for a code.
+/// Returns the gRPC status code of an error code.
 const fn status_of(code: ErrorCode) -> u16 {
     match code {
         ErrorCode::InvalidRequest | ErrorCode::InvalidField | ErrorCode::AddressRefused => 3,
@@ -35,7 +35,7 @@ const fn status_of(code: ErrorCode) -> u16 {
     }
 }
 
-/// Writes a refusal into a response that has nothing but headers.
+/// Writes a refusal into a response that has only headers.
 pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
     *response.status_mut() = StatusCode::OK;
     *response.body_mut() = Body::empty();
@@ -46,12 +46,12 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
     headers.extend(refused(problem, request_id));
 }
 
-/// Returns the trailers of a call that went well.
+/// Returns the trailers of a successful call.
 pub(super) fn served() -> HeaderMap {
     HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"))])
 }
 
-/// Returns the trailers of a call that is refused.
+/// Returns the trailers of a refused call.
 pub(super) fn refused(problem: &Problem, request_id: &str) -> HeaderMap {
     let status = status_of(problem.code);
     let details = BASE64_STANDARD_NO_PAD.encode(details(status, problem, request_id));
@@ -65,7 +65,7 @@ pub(super) fn refused(problem: &Problem, request_id: &str) -> HeaderMap {
     values.map(|(name, value)| (HeaderName::from_static(name), value)).collect()
 }
 
-/// Writes a `google.rpc.Status` with what is known of the refusal.
+/// Encodes a `google.rpc.Status` with the details of a refusal.
 fn details(status: u16, problem: &Problem, request_id: &str) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(1, u64::from(status), &mut out);
@@ -91,7 +91,7 @@ fn details(status: u16, problem: &Problem, request_id: &str) -> Vec<u8> {
     out
 }
 
-/// The reason is the code, the same word in all faces; what helps stands beside it.
+/// Encodes an `ErrorInfo`. The reason is the error code, the same word as in all faces; the hint is in the metadata.
 fn error_info(problem: &Problem) -> Vec<u8> {
     let mut info = pair(problem.code.as_str(), DOMAIN);
     if let Some(hint) = problem.hint_with(str::to_owned) {
@@ -112,7 +112,7 @@ fn pair(first: &str, second: &str) -> Vec<u8> {
     out
 }
 
-/// Returns a text as headers may carry it: all but visible ASCII and the blank as their bytes.
+/// Percent-encodes a text for a header: all bytes but visible ASCII and the space.
 fn percent_encoded(text: &str) -> String {
     let one = |byte: u8| match byte {
         b' '..=b'~' if byte != b'%' => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! Messages that come, or go, one after the other.
+//! Streams of messages, in both directions.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use super::frame::HEAD_BYTES;
 use super::{reply, status};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
-/// Answers with messages until there is no more of them, or one is refused; the trailers tell which.
+/// Responds with messages until the stream ends or one of them is a refusal. The trailers contain the final status.
 pub(super) fn streamed(
     messages: BoxStream<'static, ServiceResult<Vec<u8>>>,
     encoding: MessageEncoding,
@@ -38,7 +38,7 @@ pub(super) fn streamed(
     reply(Body::new(Body::from_stream(frames).with_trailers(trailers)), encoding)
 }
 
-/// The messages of a body, of which no more is held than one message and a piece.
+/// The messages of a body. It buffers at most one message and one piece.
 pub(super) struct Messages {
     pieces: Fuse<BoxStream<'static, ServiceResult<Bytes>>>,
     held: BytesMut,
@@ -47,7 +47,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Reads messages of so many bytes at most, unpacked.
+    /// Reads messages of at most `max_bytes` after decompression.
     pub(super) fn of(
         pieces: BoxStream<'static, ServiceResult<Bytes>>,
         encoding: MessageEncoding,
@@ -56,7 +56,7 @@ impl Messages {
         Self { pieces: pieces.fuse(), held: BytesMut::new(), encoding, max_bytes }
     }
 
-    /// Returns the next message; `None` when the caller has sent all.
+    /// Returns the next message, or `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Option<ServiceResult<Bytes>> {
         loop {
             match self.take() {

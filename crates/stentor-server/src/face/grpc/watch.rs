@@ -1,4 +1,4 @@
-//! Replies that come one after the other: what is watched is looked at again and again, and told when it has changed.
+//! Watches: streamed replies. The server reads the watched state at intervals and sends it after each change.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::listen::{AtWork, RequestConnection};
 use crate::shares::SharePart;
 
-/// Time from one look to the next.
+/// Interval between two reads.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What can be watched.
+/// A state that can be watched.
 pub(super) trait WatchSubject: Send + 'static {
-    /// Looks at it as it is now.
+    /// Reads the present state.
     fn look(&mut self) -> impl Future<Output = ServiceResult<WatchedState>> + Send;
 }
 
-/// What one look has found.
+/// Result of one read.
 pub(super) struct WatchedState {
-    /// The message that tells it.
+    /// Message with the state.
     pub(super) message: Vec<u8>,
-    /// Whether it changes no more.
+    /// True if the state will not change any more.
     pub(super) is_last: bool,
 }
 
-/// Something that is watched, until it changes no more, the caller has enough, or the server ends.
+/// A running watch. It ends with the last state, with the caller's deadline or connection, or with the server.
 pub(super) struct RunningWatch<W> {
     watched: W,
     last_sent: Option<Vec<u8>>,
@@ -41,12 +41,12 @@ pub(super) struct RunningWatch<W> {
     connection: Option<RequestConnection>,
     request_id: String,
     _place: SharePart,
-    /// A connection whose watch has nothing to tell is not idle.
+    /// Marks the connection as busy, so that a watch without changes does not count as idle.
     _at_work: Option<AtWork>,
 }
 
 impl<W: WatchSubject> RunningWatch<W> {
-    /// Watches something for the caller of a request, at a place that was taken for it.
+    /// Creates a watch for the caller of a request, in a reserved place.
     pub(super) fn new(watched: W, parts: &Parts, place: SharePart) -> ServiceResult<Self> {
         let wait = deadline::deadline(&parts.headers)?;
         let connection = parts.extensions.get::<RequestConnection>().cloned();
@@ -62,7 +62,7 @@ impl<W: WatchSubject> RunningWatch<W> {
         })
     }
 
-    /// Answers with all that it finds; what cannot be looked at even once is refused.
+    /// Responds with the stream of states, or fails if the first read fails.
     pub(super) async fn answer(mut self) -> ServiceResult<Response> {
         let first = self.next().await.transpose()?;
         let request_id = std::mem::take(&mut self.request_id);
@@ -84,7 +84,7 @@ impl<W: WatchSubject> RunningWatch<W> {
         None
     }
 
-    /// Looks once more, after a pause; returns what is to be told if it has changed.
+    /// Reads the state again, after a pause; returns its message if it has changed.
     async fn changed(&mut self) -> ServiceResult<Option<Vec<u8>>> {
         if self.last_sent.is_some() {
             self.pause().await?;
@@ -115,7 +115,7 @@ impl<W: WatchSubject> RunningWatch<W> {
         tokio::select! {
             () = sleep(LOOK_INTERVAL) => Ok(()),
             () = too_late => Err(deadline::passed()),
-            () = stopping => Err(Problem::new(ErrorCode::Unavailable, "the server ends; watch it again")),
+            () = stopping => Err(Problem::new(ErrorCode::Unavailable, "the server is stopping; watch again")),
         }
     }
 }

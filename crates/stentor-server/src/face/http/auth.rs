@@ -1,4 +1,4 @@
-//! Who asks: `Authorization: Bearer` or `X-API-Key`, and for the root key the app.
+//! Authentication: `Authorization: Bearer` or `X-API-Key`, and the app that a request with the root key names.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -18,25 +18,24 @@ use crate::face::record::RequestContext;
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
-/// Where this face looks for the app.
+/// Hint for a request without an app, with the places in which this face looks for it.
 const NAME_THE_APP: &str = "name the app: header `X-Stentor-App: app_…` or `?app=app_…`";
 
-/// Finds out what the head of a request says beside the record that its body holds: whose key it is, which app it names,
-/// its idempotency key, and where it comes from.
+/// Resolves the context of a request from its head: the identity of the key, the named app, the idempotency key and the origin.
 pub(in crate::face) async fn context_of(parts: &Parts, api: &Api) -> ServiceResult<RequestContext> {
     let (name, secret) = name_and_secret(&parts.headers)?;
     context_with(parts, api, name, secret).await
 }
 
-/// An app's caller, found by the head of a request.
+/// An authenticated caller for an app.
 pub(crate) struct AuthenticatedCaller {
-    /// Who asks.
+    /// The caller.
     pub(crate) caller: Caller,
     /// The idempotency key.
     pub(crate) key: Option<IdempotencyKey>,
 }
 
-/// Finds out who asks by the head of a request; the key stands where the faces look for it, or is `secret`.
+/// Authenticates a request by its head. The key is `secret`, or the one in the headers if `secret` is absent.
 pub(crate) async fn authenticated_caller(
     parts: &Parts,
     api: &Api,
@@ -74,8 +73,8 @@ async fn context_with(
     })
 }
 
-/// Returns the key of a request, and the name beside it where the scheme has one: clients of older formats often know no
-/// header but `Authorization: Basic`. The password is the key, the name may be an app's id.
+/// Returns the key of a request and, with HTTP Basic, the user name: clients of older formats often support only `Authorization: Basic`.
+/// The password is the key, and the user name may be an app id.
 fn name_and_secret(headers: &HeaderMap) -> ServiceResult<(Option<String>, String)> {
     let text = header_text(headers, "authorization")?.unwrap_or_default();
     let basic = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"));
@@ -86,7 +85,7 @@ fn name_and_secret(headers: &HeaderMap) -> ServiceResult<(Option<String>, String
     Ok((Some(name.to_owned()), secret.to_owned()))
 }
 
-/// A known key.
+/// A valid key.
 pub(in crate::face) struct Authenticated(pub(in crate::face) Identity);
 
 impl FromRequestParts<Api> for Authenticated {
@@ -101,7 +100,7 @@ impl FromRequestParts<Api> for Authenticated {
     }
 }
 
-/// A known key, speaking for one app.
+/// A valid key that acts for one app.
 pub(in crate::face) struct AppCaller(pub(in crate::face) Caller);
 
 impl FromRequestParts<Api> for AppCaller {
@@ -133,7 +132,7 @@ fn secret(headers: &HeaderMap) -> ServiceResult<&str> {
     header_text(headers, KEY_HEADER)?.ok_or_else(missing)
 }
 
-/// Reads which app the request names, in its query or in a header.
+/// Returns the app named by a request, in its query or in a header.
 pub(in crate::face) fn named_app(parts: &Parts) -> ServiceResult<Option<AppId>> {
     let query = parts.uri.query().unwrap_or_default();
     let in_query = query.split('&').find_map(|pair| pair.strip_prefix("app="));

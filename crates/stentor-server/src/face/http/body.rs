@@ -1,5 +1,5 @@
-//! Reads a body whole: so many bytes at most. Its deadline and the memory that all bodies share hold for it however it is read; one that
-//! is compressed is unpacked while it comes, and what it unpacks to is what counts.
+//! Reads a complete body of limited size. The body's deadline and the shared memory budget apply in every case. A compressed body is
+//! decompressed as it arrives, and its decompressed size counts.
 
 use std::io;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use super::request_permit::RequestPermit;
 use super::zstd_header::{self, ZstdHeader};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
-/// How long the rest of a body that is too large is waited for.
+/// Maximum time to wait for the rest of a body that is too large.
 const PASS_OVER_MAX: Duration = Duration::from_secs(1);
-/// Memory of unpacking beside the window: tables and buffers.
+/// Memory of a decoder beside its window: tables and buffers.
 const GZIP_BYTES: usize = 64 * 1_024;
 const ZSTD_BYTES: usize = 192 * 1_024;
 
@@ -41,13 +41,13 @@ pub(crate) async fn read(request: Request, max_bytes: usize) -> ServiceResult<By
     }
 }
 
-/// Reads a body as it is to be, up to what a route takes that knows other codings itself.
+/// Reads a body without decoding it, for routes that handle further content codings themselves.
 pub(crate) async fn read_raw(body: Body, max_bytes: usize) -> ServiceResult<Bytes> {
     read_plain(body, Announced { bytes: 0, max_bytes }).await
 }
 
-/// Refuses a body by the length that it announces. One that is less than twice as long as it may be is passed over first; of a longer
-/// one too much would have to be read, and who waits for a word before it sends (`Expect`) sends nothing.
+/// Rejects a body by its announced length. A body of less than twice the limit is discarded first. A longer one would take too much
+/// reading, and a client that sent `Expect` sends nothing before it gets a response.
 async fn refuse_unread(request: Request, announced: usize, max_bytes: usize) -> Problem {
     if announced / 2 < max_bytes && !request.headers().contains_key(header::EXPECT) {
         pass_over_rest(request.into_body().into_data_stream(), announced).await;
@@ -55,8 +55,8 @@ async fn refuse_unread(request: Request, announced: usize, max_bytes: usize) -> 
     too_large(max_bytes)
 }
 
-/// Passes over what is left of a body, for a while: a connection that is closed with bytes unread can take the answer away from a
-/// peer that is still writing (RFC 9112, section 9.6).
+/// Discards the rest of a body for a limited time. Closing a connection with unread bytes can destroy the response for a peer that is still
+/// writing (RFC 9112, section 9.6).
 async fn pass_over_rest<E>(pieces: impl Stream<Item = Result<Bytes, E>> + Unpin, max_bytes: usize) {
     let _who_writes_for_longer_may_miss_it = timeout(PASS_OVER_MAX, pass_over(pieces, max_bytes)).await;
 }
@@ -76,7 +76,7 @@ async fn read_packed(
     permit: &RequestPermit,
     max_bytes: usize,
 ) -> ServiceResult<Bytes> {
-    // What is packed is read away at once; what it becomes is what stays.
+    // Compressed bytes are consumed at once; only the decompressed ones stay in memory.
     permit.count_unpacked();
     let mut packed = at_most(max_bytes, body);
     let refused = |error: io::Error| match error.kind() {
@@ -88,7 +88,7 @@ async fn read_packed(
         ContentCoding::Zstd => Some(ZstdWindow::asked_for(zstd_header::read(&head))),
         ContentCoding::Identity | ContentCoding::Gzip => None,
     };
-    // Of a window no more is ever touched than the body unpacks to.
+    // No more of a window is ever used than the decompressed size of the body.
     let taken = window.map_or(GZIP_BYTES, |window| window.bytes().min(max_bytes) + ZSTD_BYTES);
     permit.grow(taken)?;
     let body = PackedBody::new(iter([Ok(head)]).chain(packed));
@@ -101,7 +101,8 @@ async fn read_packed(
     read
 }
 
-/// Reads as much of a packed body as says what unpacking it will take; nothing is made for a body that does not come.
+/// Reads the first bytes of a compressed body, until the memory for decompression is known. Nothing is allocated for a body that does not
+/// arrive.
 async fn head(
     packed: &mut (impl Stream<Item = io::Result<Bytes>> + Unpin),
     coding: ContentCoding,
@@ -120,13 +121,13 @@ async fn head(
     Ok(head.freeze())
 }
 
-/// Returns why a body ended that was being unpacked: what ended it before, or that it cannot be unpacked.
+/// Returns the reason for the end of a body during decompression: an earlier refusal, or invalid compressed data.
 fn cause(error: &io::Error) -> Problem {
     let before = error.get_ref().and_then(|inner| inner.downcast_ref::<Problem>());
     before.cloned().unwrap_or_else(not_unpacked)
 }
 
-/// Ends a body that is longer than allowed while it is still packed: packed frames may hold nothing at all.
+/// Limits the compressed size of a body too, because compressed frames may be empty.
 fn at_most(max_bytes: usize, body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
     let mut left = max_bytes;
     body.into_data_stream().map(move |piece| {
@@ -136,7 +137,7 @@ fn at_most(max_bytes: usize, body: Body) -> impl Stream<Item = io::Result<Bytes>
     })
 }
 
-/// How long a body is by its header, zero when that is not said, and how long it may be.
+/// Length of a body by its header, zero if absent, and its maximum length.
 #[derive(Clone, Copy)]
 struct Announced {
     bytes: usize,
@@ -161,10 +162,10 @@ async fn collect<E>(
             continue;
         }
         if all.is_empty() {
-            // What is announced is not there yet: no more is taken for it than twice what has come.
+            // The announced bytes have not arrived: reserve at most twice the bytes received.
             all.reserve(bytes.min(2 * (first.len() + piece.len())));
         }
-        // Copied, so that a small piece does not keep the buffer that it came in.
+        // Copied, so that a small piece does not keep its whole receive buffer alive.
         all.extend_from_slice(&std::mem::take(&mut first));
         all.extend_from_slice(&piece);
     }

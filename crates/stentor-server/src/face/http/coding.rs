@@ -1,4 +1,4 @@
-//! What bodies are compressed with: gzip (RFC 1952) and zstd (RFC 8878), both ways.
+//! Content codings of bodies in both directions: gzip (RFC 1952) and zstd (RFC 8878).
 
 use std::io;
 use std::pin::Pin;
@@ -19,26 +19,26 @@ use super::preferences::Preferences;
 use super::zstd_header::ZstdHeader;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
-/// What is taken, as a header says it.
+/// Accepted codings, as the value of a header.
 pub(in crate::face) const TAKEN: &str = "zstd, gzip, identity";
-/// Replies shorter than this are sent as they are: they fit into one packet either way.
+/// Minimum size of a compressed reply. Shorter ones fit into one packet either way.
 const COMPRESSED_MIN_BYTES: usize = 1_024;
-/// Bytes that a piece holds when it is unpacked.
+/// Size of a decompressed piece.
 const PIECE_BYTES: usize = 16 * 1_024;
 
-/// The largest window that zstd may have, and with it the memory that unpacking takes.
+/// Maximum zstd window, as a power of two; it bounds the memory of decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::face) struct ZstdWindow(u32);
 
 impl ZstdWindow {
     const MIN_LOG: u32 = 17;
 
-    /// 2 MiB, more than any body that is read whole may unpack to.
+    /// 2 MiB, more than the decompressed size of any body that is read as a whole.
     pub(in crate::face) const OF_BODY: Self = Self(21);
-    /// 8 MiB, the largest that HTTP allows (RFC 9659); for the few bodies that are streamed.
+    /// 8 MiB, the maximum in HTTP (RFC 9659); for the few streamed bodies.
     pub(in crate::face) const OF_STREAM: Self = Self(23);
 
-    /// Returns the window that the first frame of a body asks for, between 128 KiB and that of a body; later frames have the same.
+    /// Returns the window for a body: the one of its first frame, between 128 KiB and [`Self::OF_BODY`]. Later frames have the same limit.
     pub(super) const fn asked_for(header: ZstdHeader) -> Self {
         let ZstdHeader::Window(bytes) = header else { return Self::OF_BODY };
         let mut log = Self::MIN_LOG;
@@ -54,17 +54,17 @@ impl ZstdWindow {
     }
 }
 
-/// What a body is compressed with.
+/// Content coding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::face) enum ContentCoding {
-    /// As it is, without a coding.
+    /// No coding.
     Identity,
     Gzip,
     Zstd,
 }
 
 impl ContentCoding {
-    /// Returns what the body of a request is compressed with. Several codings one upon the other are not taken.
+    /// Returns the coding of a request's body. Several codings on top of each other are rejected.
     pub(in crate::face) fn of_request(headers: &HeaderMap) -> ServiceResult<Self> {
         let mut lines = headers.get_all(header::CONTENT_ENCODING).iter();
         let Some(line) = lines.next() else { return Ok(Self::Identity) };
@@ -78,14 +78,13 @@ impl ContentCoding {
         }
     }
 
-    /// Returns what a reply of so many bytes is to be compressed with: what the client wants most, and of what it wants as
-    /// much, the cheapest.
+    /// Returns the coding for a reply of this size: the one that the client prefers most, and among equals the cheapest.
     pub(in crate::face) fn of_reply(wanted: &Preferences, bytes: usize) -> Self {
         if wanted.is_empty() {
             return Self::Identity;
         }
         let weight = |words: &[&str]| wanted.weight(words).unwrap_or_default();
-        // As it is may always be sent, unless it is said that it may not.
+        // The identity coding is always allowed, unless the client excludes it.
         let plain = wanted.weight(&["identity"]).or(wanted.weight(&["*"]).filter(|weight| *weight == 0));
         if bytes < COMPRESSED_MIN_BYTES && plain != Some(0) {
             return Self::Identity;
@@ -95,7 +94,7 @@ impl ContentCoding {
         if best > 0 && best >= plain.unwrap_or_default() { coding } else { Self::Identity }
     }
 
-    /// Returns the word for it; none for nothing.
+    /// Returns its name in headers; `None` for the identity coding.
     pub(in crate::face) const fn word(self) -> Option<&'static str> {
         match self {
             Self::Identity => None,
@@ -104,7 +103,7 @@ impl ContentCoding {
         }
     }
 
-    /// Unpacks a body piece by piece; whoever reads it counts what comes.
+    /// Decompresses a body piece by piece. The reader counts the bytes.
     pub(in crate::face) fn unpacked(self, body: &PackedBody, ZstdWindow(log): ZstdWindow) -> Unpacked {
         let read = StreamReader::new(body.pieces());
         let reader: Pin<Box<dyn AsyncRead + Send>> = match self {
@@ -124,8 +123,8 @@ impl ContentCoding {
         ReaderStream::with_capacity(reader, PIECE_BYTES)
     }
 
-    /// Returns a reply's body, compressed, and the header that goes with it. It is compressed at once: a reply has a bounded size, and
-    /// one that nobody reads would otherwise keep its packer as well.
+    /// Returns the compressed body of a reply and its header. Compression is immediate: the size of a reply is bounded, and an unread reply
+    /// would otherwise keep its encoder alive too.
     pub(in crate::face) fn packed(self, bytes: Bytes) -> ServiceResult<(Option<HeaderValue>, Body)> {
         let plain = io::Cursor::new(bytes);
         let body = match self {
@@ -137,13 +136,13 @@ impl ContentCoding {
     }
 }
 
-/// A body as it comes, of which the rest can be passed over when what it unpacks to is refused: a client that is still
-/// sending when the connection ends would never see why.
+/// A compressed body with a rest that can be discarded after a refusal: a client that is still sending when the connection closes would
+/// never see the response.
 #[derive(Clone)]
 pub(in crate::face) struct PackedBody(Arc<Mutex<BoxStream<'static, io::Result<Bytes>>>>);
 
 impl PackedBody {
-    /// Takes a body's pieces.
+    /// Creates a body from its pieces.
     pub(in crate::face) fn new(pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(pieces.boxed())))
     }
@@ -153,13 +152,13 @@ impl PackedBody {
         poll_fn(move |context| pieces.lock().unwrap_or_else(PoisonError::into_inner).poll_next_unpin(context))
     }
 
-    /// Reads so many bytes more at most, and forgets them.
+    /// Reads and discards up to `max_bytes` more bytes.
     pub(in crate::face) async fn pass_over(&self, max_bytes: usize) {
         pass_over(self.pieces(), max_bytes).await;
     }
 }
 
-/// Reads so many bytes more of a body at most, and forgets them.
+/// Reads and discards up to `max_bytes` more bytes of a body.
 pub(in crate::face) async fn pass_over<E>(
     mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
     max_bytes: usize,
@@ -171,10 +170,10 @@ pub(in crate::face) async fn pass_over<E>(
     }
 }
 
-/// A body that is being unpacked.
+/// The decompressed pieces of a body.
 pub(in crate::face) type Unpacked = ReaderStream<Pin<Box<dyn AsyncRead + Send>>>;
 
-/// Reads all that a packer makes of bytes that are there: it waits for nothing.
+/// Reads the complete output of an encoder. Its input is in memory, so it never waits.
 fn whole(mut packer: impl AsyncRead + Unpin) -> ServiceResult<Bytes> {
     let mut packed = Vec::new();
     match packer.read_to_end(&mut packed).now_or_never() {
@@ -188,9 +187,9 @@ fn unknown() -> Problem {
     Problem::new(ErrorCode::UnsupportedEncoding, detail)
 }
 
-/// Returns the problem of a body that cannot be unpacked.
+/// Returns the error for a body that cannot be decompressed.
 pub(in crate::face) fn not_unpacked() -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, "the body broke off, or is not what `Content-Encoding` says")
+    Problem::new(ErrorCode::InvalidRequest, "the body is incomplete, or does not match `Content-Encoding`")
 }
 
 #[cfg(test)]

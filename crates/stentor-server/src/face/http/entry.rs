@@ -1,4 +1,4 @@
-//! The only way to a route: whatever is served over HTTP has limits, because nothing without them can be served.
+//! The only way to register a route: every HTTP route has limits, because routes without limits cannot be served.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -19,46 +19,46 @@ use crate::listen::LimitedRoutes;
 /// The callers of a route, and the deadlines of their requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryRule {
-    /// Callers with a key, a secret or a capability; the body and the answer have their deadlines.
+    /// Callers with a key, a secret or a capability; deadlines for the body and the response.
     Keyed,
-    /// Everybody, at a place of the address that asks; the same deadlines.
+    /// All callers, counted by their address; the same deadlines.
     Open,
-    /// Callers with a key send as much as they have; the handler bounds the pace.
+    /// Callers with a key that send bodies of any length; the handler limits the pace.
     Import,
-    /// Callers with a key get an answer without an end; the body has its deadline.
+    /// Callers with a key that get an open-ended response; a deadline for the body only.
     Lasting,
-    /// Everybody is, at a place of the address that asks.
+    /// All callers, counted by their address, that get an open-ended response.
     OpenLasting,
-    /// Everybody, whatever else comes from the same address: a supervisor that is refused would end the server. One look does for all who
-    /// ask within an instant.
+    /// All callers, without a limit per address, because a supervisor that gets a refusal would stop the server. Probes that arrive
+    /// together share one check.
     Probe,
 }
 
-/// A path that is served, and by which rule.
+/// A served path and its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryPoint {
-    /// The path, with names in braces.
+    /// The path, with parameters in braces.
     pub path: String,
     /// Its limits.
     pub rule: EntryRule,
 }
 
-/// Routes that have no limits yet, so that nothing can serve them.
+/// Routes without limits, which cannot be served yet.
 pub(crate) struct Routes<S> {
     router: Router<S>,
     paths: Vec<String>,
-    /// A layer between the limits and the words of refusals.
+    /// A layer between the limits and the writer of refusals.
     around: fn(Router<S>) -> Router<S>,
 }
 
-/// Routes with their limits, ready to be served.
+/// Routes with limits, which can be served.
 #[derive(Clone, Default)]
 pub(crate) struct LimitedRouter {
     router: Router,
     entry_points: Vec<EntryPoint>,
 }
 
-/// The state of the layer around the routes of one rule.
+/// State of the layer around the routes of one rule.
 #[derive(Clone)]
 struct RouteLimits {
     api: Api,
@@ -70,7 +70,7 @@ impl EntryRule {
         matches!(self, Self::Open | Self::OpenLasting)
     }
 
-    /// Returns whether the answer has no deadline.
+    /// Returns true if the response has no deadline.
     #[must_use]
     pub const fn lasts(self) -> bool {
         matches!(self, Self::Lasting | Self::OpenLasting)
@@ -89,7 +89,7 @@ impl EntryRule {
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
-    /// Has no route yet.
+    /// Creates an empty set of routes.
     pub(crate) fn new() -> Self {
         Self { router: Router::new(), paths: Vec::new(), around: |router| router }
     }
@@ -100,29 +100,29 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         Self { router: self.router.route(path, methods), ..self }
     }
 
-    /// Adds routes that have descriptions.
+    /// Adds routes with OpenAPI descriptions.
     pub(crate) fn described(mut self, routes: OpenApiRouter<S>) -> Self {
         let (router, described) = routes.split_for_parts();
         self.paths.extend(described.paths.paths.into_keys());
         Self { router: self.router.merge(router), ..self }
     }
 
-    /// Answers at all other paths.
+    /// Sets the handler for all other paths.
     pub(crate) fn fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
         Self { router: self.router.fallback(handler), ..self }
     }
 
-    /// Has all answers, also those of the limits, pass something before refusals are written.
+    /// Adds a layer that all responses pass before refusals are written, including those of the limits.
     pub(crate) fn around(self, around: fn(Router<S>) -> Router<S>) -> Self {
         Self { around, ..self }
     }
 
-    /// Sets the limits, by the rule for all of them; `write` has the words for a refusal.
+    /// Applies the limits of one rule to all routes; `write` writes refusals.
     pub(crate) fn limited(self, api: &Api, state: S, rule: EntryRule, write: WriteRefusal) -> LimitedRouter {
         let entry = RouteLimits { api: api.clone(), rule };
         let router = (self.around)(self.router.layer(from_fn_with_state(entry, within_limits)));
         LimitedRouter {
-            // The last layer is the outermost: it writes what those below refuse.
+            // The last layer is the outermost: it writes the refusals of the inner ones.
             router: router.layer(from_fn_with_state(write, outer)).with_state(state),
             entry_points: self.paths.into_iter().map(|path| EntryPoint { path, rule }).collect(),
         }
@@ -130,13 +130,13 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 }
 
 impl LimitedRouter {
-    /// Serves both.
+    /// Combines the routes of both.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         self.entry_points.extend(other.entry_points);
         Self { router: self.router.merge(other.router), ..self }
     }
 
-    /// Returns every path that is served.
+    /// Returns every served path.
     pub(crate) fn entry_points(&self) -> &[EntryPoint] {
         &self.entry_points
     }
@@ -148,7 +148,7 @@ impl LimitedRoutes for LimitedRouter {
     }
 }
 
-/// Bounds a request: its body, its time, what it holds and what it is answered, each in somebody's name.
+/// Limits a request: its body, its time, its memory and its reply, each charged to an owner.
 async fn within_limits(
     State(RouteLimits { api, rule }): State<RouteLimits>,
     request: Request,
@@ -171,7 +171,7 @@ async fn within_limits(
         }
         EntryRule::Import | EntryRule::Lasting | EntryRule::OpenLasting => Ok(answering.await),
     };
-    // Only now: who has a key must not wait for neighbours at the same address that have none.
+    // Only now: a caller with a key must not wait for others at the same address without one.
     let counted = if rule.wants_key() { permit.count_unknown() } else { Ok(()) };
     let answer = answer.unwrap_or_else(|_| Refusal(timed_out()).into_response());
     permit.answered(counted.map_or_else(|problem| Refusal(problem).into_response(), |()| answer))

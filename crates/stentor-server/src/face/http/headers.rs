@@ -5,17 +5,17 @@ use stentor_core::name::IdempotencyKey;
 
 use crate::contract::{Problem, ServiceResult};
 
-/// Header that makes repeating a request harmless.
+/// Header with the idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// Reads one header as text.
+/// Returns the value of a header as text.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> ServiceResult<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().map_err(|_| Problem::field(name.to_owned(), "must be visible ASCII"))?;
     Ok(Some(text))
 }
 
-/// Reads the idempotency key, if there is one.
+/// Returns the idempotency key, if any.
 pub(in crate::face) fn idempotency_key(headers: &HeaderMap) -> ServiceResult<Option<IdempotencyKey>> {
     let text = header_text(headers, IDEMPOTENCY_KEY)?;
     Ok(text.map(IdempotencyKey::new).transpose()?)

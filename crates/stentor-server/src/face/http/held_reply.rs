@@ -1,4 +1,4 @@
-//! A reply on its way out: the room that it takes is its owner's until the last of its bytes is gone, whichever buffer has them.
+//! Memory of outgoing replies, charged to the owner until the last byte is sent, in any buffer.
 
 use axum::body::{Body, HttpBody as _};
 use axum::response::Response;
@@ -9,27 +9,27 @@ use http_body_util::{BodyExt as _, Full};
 use super::request_permit::RequestPermit;
 use crate::shares::SharePart;
 
-/// Shorter replies are not counted: they take less than the request around them.
+/// Minimum size of a counted reply. Shorter ones take less memory than their request.
 const COUNTED_MIN_BYTES: u64 = 1_024;
 
-/// Marks a reply whose bytes are the program's own, and take nothing.
+/// Marks a reply with bytes that are part of the program and take no memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StaticReply;
 
-/// Bytes of a reply, and the room for them.
+/// The bytes of a reply and their reserved room.
 struct HeldBytes {
     bytes: Bytes,
     _room: SharePart,
 }
 
-/// Has a reply hold its room. One that is made while it is sent has no length yet, and holds no more than a piece.
+/// Ties the room of a reply to its bytes. A reply that is produced while it is sent has no length, and holds at most a piece.
 pub(super) fn held(permit: &RequestPermit, answer: Response) -> Response {
     let length = answer.body().size_hint().exact().filter(|bytes| *bytes >= COUNTED_MIN_BYTES);
     if length.is_none() || answer.extensions().get::<StaticReply>().is_some() {
         return answer;
     }
     let (head, body) = answer.into_parts();
-    // What has a length is there: nothing is waited for.
+    // A body with a length is complete, so this never waits.
     let Some(Ok(whole)) = body.collect().now_or_never() else {
         tracing::error!("a reply has a length and is not there");
         return Response::from_parts(head, Body::empty());

@@ -1,5 +1,5 @@
-//! The body of a request as any route gets it: it is there within the deadline or ends with a refusal, and each of its bytes is
-//! counted in somebody's name as it comes.
+//! The body of a request as seen by all routes: it arrives within the deadline or ends with a refusal, and each byte is charged to an owner
+//! as it arrives.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -14,28 +14,28 @@ use super::request_limits::RequestLimits;
 use super::request_permit::RequestPermit;
 use crate::contract::{ErrorCode, Problem};
 
-/// The way a body is read.
+/// The way in which a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyRule {
-    /// Whole, within the deadline, and held until the request is answered.
+    /// As a whole, within the deadline, and kept until the response.
     Whole,
-    /// Piece by piece, by somebody whose name is known and who does not keep the pieces.
+    /// Piece by piece, by an authenticated caller and without keeping the pieces.
     Streamed,
 }
 
-/// A body on its way.
+/// A body that is being received.
 struct LimitedBody {
     pieces: BodyDataStream,
     permit: RequestPermit,
     rule: BodyRule,
     deadline: Instant,
     seconds: u64,
-    /// Set while a piece is awaited.
+    /// Deadline timer, set while the server waits for a piece.
     too_late: Option<Pin<Box<Sleep>>>,
     is_over: bool,
 }
 
-/// Bounds a body; one that is empty needs no bounds.
+/// Applies the limits to a body. An empty body needs none.
 pub(super) fn limited(body: Body, permit: &RequestPermit, rule: BodyRule, limits: &RequestLimits) -> Body {
     if body.is_end_stream() {
         return body;
@@ -51,9 +51,9 @@ pub(super) fn limited(body: Body, permit: &RequestPermit, rule: BodyRule, limits
     })
 }
 
-/// Returns why a body ended too early: what bounded it, or that it broke off.
+/// Returns the reason for the early end of a body: the exceeded limit, or a broken connection.
 pub(in crate::face) fn problem_of(error: axum::Error) -> Problem {
-    // Each body around another wraps its errors once more.
+    // Each layer around a body wraps its errors once more.
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(one) = cause {
         if let Some(problem) = one.downcast_ref::<Problem>() {

@@ -1,4 +1,4 @@
-//! What every request passes: an id, and a well-formed answer.
+//! Middleware of all requests: the request id, and well-formed responses to panics and refusals.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::refusal::{Refusal, WriteRefusal};
 use crate::service::{ErrorCode, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id that is taken over from a caller.
+/// Maximum length of a request id that is accepted from the caller.
 const REQUEST_ID_MAX_BYTES: usize = 64;
 
-/// A request's id, for those who have only the request.
+/// Id of a request, as an extension of the request.
 #[derive(Debug, Clone)]
 pub(in crate::face) struct RequestId(pub(in crate::face) Arc<str>);
 
-/// What a request accepts, beside a refusal on its way out.
+/// The `Accept` header of the request, as an extension of a refusal.
 #[derive(Debug, Clone)]
 pub(in crate::face) struct RequestedMedia(pub(in crate::face) HeaderValue);
 
@@ -53,7 +53,7 @@ pub(super) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
     response
 }
 
-/// Returns the problem of an address that does not exist.
+/// Returns the error for an unknown path.
 pub(in crate::face) fn no_such_address() -> Problem {
     Problem::new(ErrorCode::NotFound, "there is no such address").with_hint("see /docs")
 }
@@ -70,7 +70,7 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// Finds the refusal that a response stands for; one without words of ours gets some.
+/// Returns the refusal in a response, or creates one for an error response of the framework.
 fn problem_of(response: &Response) -> Option<Problem> {
     if let Some(Refusal(problem)) = response.extensions().get::<Refusal>() {
         return Some(problem.clone());
@@ -100,7 +100,7 @@ fn log(status: StatusCode, took: Duration, problem: Option<&Problem>) {
     }
 }
 
-/// Returns the name of a method that requests here have; others are the caller's own text.
+/// Returns the name of a known method. Others are the caller's own text and must not reach the log.
 fn method_of(method: &Method) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("unknown")
@@ -110,14 +110,14 @@ fn panicked() -> Response {
     Refusal(failed()).into_response()
 }
 
-/// Returns the problem of a request that made the server panic.
+/// Returns the error for a request that caused a panic.
 pub(in crate::face) fn failed() -> Problem {
     tracing::error!("a request made the server panic");
     Problem::new(ErrorCode::Internal, "the server failed at this request")
 }
 
-/// Returns the problem of a request whose time is over.
+/// Returns the error for a request that exceeded its time limit.
 pub(in crate::face) fn timed_out() -> Problem {
     Problem::new(ErrorCode::Unavailable, "the request took too long")
-        .with_hint("repeat it with the same Idempotency-Key: what was kept is not kept again")
+        .with_hint("repeat it with the same Idempotency-Key: a request that was executed is not executed again")
 }

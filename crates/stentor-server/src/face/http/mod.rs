@@ -1,4 +1,4 @@
-//! What all faces over HTTP share: who asks, how much a request may hold, and how it is ended, logged and refused.
+//! Common parts of all faces over HTTP: authentication, limits, timeouts, logging and refusals.
 
 pub(crate) mod auth;
 pub(crate) mod body;

@@ -1,4 +1,4 @@
-//! Where a request comes from: the peer's address, or what a proxy that is believed says, and the request's id.
+//! Origin of a request: the request id, and the address of the peer or the one reported by a trusted proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +14,7 @@ use crate::service::Origin;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Returns where a request comes from.
+/// Returns the origin of a request.
 pub(crate) fn origin_of(parts: &Parts, api: &Api) -> Origin {
     let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
     let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
@@ -22,13 +22,13 @@ pub(crate) fn origin_of(parts: &Parts, api: &Api) -> Origin {
     Origin { address, request_id: request_id.unwrap_or_default() }
 }
 
-/// Returns who shares the limits of those who ask without a key from where a request comes from.
+/// Returns the network of the caller, which shares the limits for requests without a key.
 pub(super) fn network_of(parts: &Parts, api: &Api) -> SourceNetwork {
     let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
     peer.map_or(SourceNetwork::UNKNOWN, |peer| caller(peer, &parts.headers, api.trusted_proxies()).into())
 }
 
-/// Finds the caller behind proxies that are believed: each wrote whom it was called by behind those before.
+/// Returns the caller's address behind trusted proxies. Each proxy appends the address of its own peer.
 fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
     let mut address = peer.to_canonical();

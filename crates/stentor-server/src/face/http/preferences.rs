@@ -1,38 +1,38 @@
-//! Lists of what a client would take, with weights (RFC 9110, 12.4.2 and 12.5).
+//! Weighted lists of a client's preferences (RFC 9110, 12.4.2 and 12.5).
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Weight of what is wanted most, in thousandths.
+/// Maximum weight, in thousandths.
 const WEIGHT_MAX: u16 = 1_000;
-/// Most members of a list that are looked at; what comes after them is passed over.
+/// Maximum number of parsed members of a list. Further ones are ignored.
 const MEMBERS_MAX_COUNT: usize = 64;
 
-/// What a client would take, each with its weight in thousandths; zero is what it will not take.
+/// Preferences of a client, with weights in thousandths. Zero means not acceptable.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::face) struct Preferences(Vec<(String, u16)>);
 
 impl Preferences {
-    /// Reads a header, which may be there on several lines. What cannot be read is passed over.
+    /// Parses a header, which may have several lines. Invalid members are ignored.
     pub(in crate::face) fn of(headers: &HeaderMap, name: &HeaderName) -> Self {
-        // Byte by byte: what cannot be read takes no other member of its line with it.
+        // Split as bytes, so that an invalid member does not invalidate the others of its line.
         let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
         let members = lines.flat_map(|line| line.split(|byte| *byte == b',')).take(MEMBERS_MAX_COUNT);
         Self(members.filter_map(|text| member(str::from_utf8(text).ok()?)).collect())
     }
 
-    /// Returns whether nothing was said.
+    /// Returns true if the client stated no preferences.
     pub(in crate::face) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the weight of what one of some words says; the first of them that is there decides.
+    /// Returns the weight of the first of these words that is present.
     pub(in crate::face) fn weight(&self, words: &[&str]) -> Option<u16> {
         let of = |word: &&str| self.0.iter().find(|(named, _)| named == word).map(|(_, weight)| *weight);
         words.iter().find_map(of)
     }
 }
 
-/// Reads one member: a word, and what is said of it.
+/// Parses one member: a word and its parameters.
 fn member(text: &str) -> Option<(String, u16)> {
     let mut parts = text.split(';').map(str::trim);
     let word = parts.next().filter(|word| !word.is_empty())?.to_ascii_lowercase();
@@ -40,13 +40,13 @@ fn member(text: &str) -> Option<(String, u16)> {
     Some((word, told.map_or(Some(WEIGHT_MAX), weight)?))
 }
 
-/// Reads a weight from 0 to 1, the zero perhaps left out, with three digits behind the point at most.
+/// Parses a weight from 0 to 1 with at most three decimals. The leading zero may be missing.
 fn weight(text: &str) -> Option<u16> {
     let (whole, behind) = text.split_once('.').unwrap_or((text, ""));
     let is_short = behind.len() <= 3 && behind.bytes().all(|byte| byte.is_ascii_digit());
     let thousandths = format!("{behind:0<3}").parse::<u16>().ok().filter(|_| is_short)?;
     match whole {
-        // Old clients of Java leave the zero out.
+        // Old Java clients omit the leading zero.
         "" if behind.is_empty() => None,
         "" | "0" => Some(thousandths),
         "1" if thousandths == 0 => Some(WEIGHT_MAX),

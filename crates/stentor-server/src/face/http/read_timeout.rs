@@ -1,4 +1,4 @@
-//! How long the import waits for its caller: only the time counts in which the server wanted more and nothing came.
+//! Read timeout of an import. Only the time counts in which the server waits for data that does not arrive.
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use tokio::time::{Instant, timeout};
 
 use crate::service::{ErrorCode, Problem};
 
-/// How long a body may keep us waiting.
+/// Limits of the time that the server waits for a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadTimeout {
-    /// Waiting that is borne: what is used up comes back with the bytes that arrive.
+    /// Waiting time allowed at once; received bytes restore it.
     pub idle: Duration,
-    /// Bytes that bring back a second of it.
+    /// Number of received bytes that restore one second.
     pub min_bytes_per_second: u64,
-    /// Waiting that is borne from the first to the last byte.
+    /// Total waiting time allowed from the first to the last byte.
     pub total: Duration,
 }
 
-/// A body on its way, and what is left of the limits with it.
+/// A body that is being received, and the remaining waiting times.
 struct Upload<S> {
     pieces: S,
     limits: ReadTimeout,
@@ -30,7 +30,7 @@ struct Upload<S> {
     total_left: Duration,
 }
 
-/// Ends the body with a refusal when it comes too slowly.
+/// Ends the body with a refusal if it arrives too slowly.
 pub(in crate::face) fn with_timeout<S, E>(
     pieces: S,
     limits: ReadTimeout,

@@ -1,4 +1,4 @@
-//! Refusals on their way out, and the one place where words become HTTP statuses.
+//! Refusals as responses, and the only mapping of error codes to HTTP statuses.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -29,10 +29,10 @@ pub const fn status_of(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// Writes body and headers of a refusal into a response, for a request with this id.
+/// Writes the body and the headers of a refusal into a response, for a request with this id.
 pub(crate) type WriteRefusal = fn(&mut Response, &Problem, &str);
 
-/// A refusal on its way out; the middleware writes it, because it knows the request's id.
+/// A refusal as a response. The middleware writes it, because it knows the request id.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal(pub(crate) Problem);
 

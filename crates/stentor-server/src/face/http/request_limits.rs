@@ -1,4 +1,4 @@
-//! The limits of all routes: requests at once, their memory, their time and their rate.
+//! The limits of all routes: concurrent requests, their memory, their time and their rate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,30 +6,30 @@ use std::time::Duration;
 use crate::owner_rates::OwnerRates;
 use crate::shares::Shares;
 
-/// What the reply to one request may take, however many operations are in it; a page of a list ends there.
+/// Maximum size of the reply to one request, with any number of operations; also the maximum size of a page.
 pub(crate) use crate::contract::REPLY_MAX_BYTES;
 
-/// The limits of requests at once, and of their time.
+/// The limits of concurrent requests and of their time.
 #[derive(Debug)]
 pub struct RequestLimits {
     /// Places for requests.
     pub places: Arc<Shares>,
-    /// Places for requests whose answer lasts as long as there is something to tell.
+    /// Places for requests with open-ended responses.
     pub lasting: Arc<Shares>,
-    /// Places for requests whose body is awaited.
+    /// Places for requests with a body that is still arriving.
     pub arriving: Arc<Shares>,
     /// Bytes of the bodies of requests.
     pub bodies: Arc<Shares>,
-    /// Bytes of replies that are not taken yet.
+    /// Bytes of replies that the clients have not read yet.
     pub replies: Arc<Shares>,
-    /// Places for those who watch something of theirs.
+    /// Places for watches of a caller's own objects.
     pub watches: Arc<Shares>,
-    /// Places for those who watch the server's health, without a key.
+    /// Places for watches of the server's health, without a key.
     pub health_watches: Arc<Shares>,
-    /// The rate of each owner.
+    /// Request rates by owner.
     pub rates: OwnerRates,
-    /// Longest time until a body is there.
+    /// Maximum time until a body is complete.
     pub body_timeout: Duration,
-    /// Longest time of a request.
+    /// Maximum time of a request.
     pub timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! The holdings of a request at work, in its owner's name: a place, room for its body, and room for its reply.
+//! Resources held by a request and charged to its owner: a place, room for its body, and room for its reply.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::owner::{Owner, SourceNetwork};
 use crate::shares::{ShareExhausted, SharePart};
 
-/// Longest wait of a list for room for its reply: the owner's other replies are read meanwhile.
+/// Maximum time that a list waits for room for its reply, while the client reads the owner's other replies.
 const REPLY_WAIT: Duration = Duration::from_secs(5);
 
-/// Held by the layer around a route and, in the request's extensions, by whoever reads the request. It speaks for the address that
-/// the request came from until it is found out who asks.
+/// Permit of a request, shared by the layer around its route and, through the request's extensions, by its readers. Until authentication,
+/// the owner is the address of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestPermit(Arc<PermitShared>);
 
@@ -25,7 +25,7 @@ pub(crate) struct RequestPermit(Arc<PermitShared>);
 struct PermitShared {
     limits: Arc<RequestLimits>,
     network: SourceNetwork,
-    /// Whether the answer lasts as long as there is something to tell.
+    /// True if the response is open-ended, such as a watch.
     lasts: bool,
     held: Mutex<Held>,
 }
@@ -38,12 +38,12 @@ struct Held {
     body: Option<SharePart>,
     reply: Option<SharePart>,
     reply_bytes: usize,
-    /// Whether the reader of the body counts what it makes of it, and not what comes.
+    /// True if the reader counts the decompressed bytes of the body, in place of those received.
     counts_unpacked: bool,
 }
 
 impl RequestPermit {
-    /// Holds nothing yet, in the name of an address.
+    /// Creates a permit that holds nothing, owned by an address.
     pub(in crate::face) fn new(limits: &Arc<RequestLimits>, network: SourceNetwork, lasts: bool) -> Self {
         let held = Mutex::new(Held {
             owner: Owner::Address(network),
@@ -57,7 +57,7 @@ impl RequestPermit {
         Self(Arc::new(PermitShared { limits: limits.clone(), network, lasts, held }))
     }
 
-    /// Returns the permit of a request; no route can be served without the layer that puts it there.
+    /// Returns the permit of a request. The layer that creates it is part of every route that can be served.
     pub(crate) fn of(extensions: &Extensions) -> ServiceResult<Self> {
         extensions.get::<Self>().cloned().ok_or_else(|| {
             tracing::error!("a route is served that has no limits");
@@ -65,66 +65,66 @@ impl RequestPermit {
         })
     }
 
-    /// Returns where the request comes from.
+    /// Returns the network of the request.
     pub(crate) fn network(&self) -> SourceNetwork {
         self.0.network
     }
 
-    /// Returns who answers for what the request takes.
+    /// Returns the owner of the request's resources.
     pub(in crate::face) fn owner(&self) -> Owner {
         self.lock().owner
     }
 
-    /// Takes a place for a request that needs no key.
+    /// Takes a place for a request without a key.
     pub(in crate::face) fn open(&self) -> ServiceResult<()> {
         let mut held = self.lock();
         self.count_request(held.owner)?;
         self.take_place(&mut held)
     }
 
-    /// Counts a request that a key was wanted for and that nobody known has made, in the name of its address.
+    /// Counts a request without a valid key on a route that requires one, charged to its address.
     pub(in crate::face) fn count_unknown(&self) -> ServiceResult<()> {
         let owner = self.owner();
         if matches!(owner, Owner::Address(_)) { self.count_request(owner) } else { Ok(()) }
     }
 
-    /// Finds that somebody asks, and takes a place in this name, unless it holds one.
+    /// Sets the authenticated owner and takes a place for it, unless the permit has one.
     pub(crate) fn own(&self, owner: impl Into<Owner>) -> ServiceResult<()> {
         let mut held = self.lock();
         self.pass(&mut held, owner.into())?;
         if held.place.is_some() { Ok(()) } else { self.take_place(&mut held) }
     }
 
-    /// Finds that somebody asks, and takes no place yet: the body comes first.
+    /// Sets the authenticated owner without a place, because the body comes first.
     pub(crate) fn name(&self, owner: Owner) -> ServiceResult<()> {
         self.pass(&mut self.lock(), owner)
     }
 
-    /// Takes room for so many more bytes of the body.
+    /// Reserves room for more bytes of the body.
     pub(in crate::face) fn grow(&self, bytes: usize) -> ServiceResult<()> {
         let mut held = self.lock();
         let owner = held.owner;
         held.body.get_or_insert_with(|| self.0.limits.bodies.part(owner)).grow(bytes).map_err(no_room)
     }
 
-    /// Frees room that was taken for what the body was unpacked with.
+    /// Releases room that was reserved for decompression.
     pub(in crate::face) fn shrink(&self, bytes: usize) {
         if let Some(body) = &mut self.lock().body {
             body.count(body.amount().saturating_sub(bytes));
         }
     }
 
-    /// Has what the reader makes of the body counted in place of what comes.
+    /// Makes the decompressed bytes of the body count, in place of those received.
     pub(in crate::face) fn count_unpacked(&self) {
         self.lock().counts_unpacked = true;
     }
 
-    /// Counts bytes of the body that have come.
+    /// Counts received bytes of the body.
     pub(in crate::face) fn came(&self, bytes: usize) -> ServiceResult<()> {
         if self.lock().counts_unpacked { Ok(()) } else { self.grow(bytes) }
     }
 
-    /// Takes a place among those whose body is awaited.
+    /// Takes a place among the requests with an arriving body.
     pub(in crate::face) fn await_body(&self) -> ServiceResult<()> {
         let mut held = self.lock();
         if held.arriving.is_none() {
@@ -133,17 +133,17 @@ impl RequestPermit {
         Ok(())
     }
 
-    /// Frees the place: nothing more is awaited.
+    /// Releases the place: the body is complete.
     pub(in crate::face) fn body_came(&self) {
         self.lock().arriving = None;
     }
 
-    /// Returns whether somebody is known who asks.
+    /// Returns true if the request is authenticated.
     pub(in crate::face) fn has_name(&self) -> bool {
         !matches!(self.lock().owner, Owner::Address(_))
     }
 
-    /// Takes room for a reply that may be long, once for all operations of a request; waits for it while others are being taken.
+    /// Reserves room for a reply that may be long, once for all operations of a request. Waits while other replies are being sent.
     pub(in crate::face) async fn reserve_reply(&self) -> ServiceResult<()> {
         let owner = self.owner();
         if self.lock().reply.is_some() {
@@ -155,19 +155,19 @@ impl RequestPermit {
         Ok(())
     }
 
-    /// Refuses one more operation of a request whose replies take as much as they may together.
+    /// Rejects a further operation of a request with replies that have reached the total limit.
     pub(in crate::face) fn require_reply_room(&self) -> ServiceResult<()> {
         if self.lock().reply_bytes < REPLY_MAX_BYTES {
             return Ok(());
         }
         let detail = format!("the replies of this request take {REPLY_MAX_BYTES} bytes already");
-        Err(Problem::new(ErrorCode::PayloadTooLarge, detail).with_hint("ask for the rest in another request"))
+        Err(Problem::new(ErrorCode::PayloadTooLarge, detail).with_hint("request the rest separately"))
     }
 
-    /// Counts a page, or refuses it when the replies of the request would take more than they may together.
+    /// Counts a page, or rejects it if the replies of the request would exceed the total limit.
     pub(in crate::face) fn note_page(&self, bytes: usize) -> ServiceResult<()> {
         let before = self.lock().reply_bytes;
-        // The first is as long as it is: a page ends there by itself.
+        // The first page may have any size: pages have a limit of their own.
         if before > 0 && before.saturating_add(bytes) > REPLY_MAX_BYTES {
             self.note_reply(REPLY_MAX_BYTES - before.min(REPLY_MAX_BYTES));
             return self.require_reply_room();
@@ -176,9 +176,9 @@ impl RequestPermit {
         Ok(())
     }
 
-    /// Counts the reply of one operation.
+    /// Counts the reply of an operation.
     pub(in crate::face) fn note_reply(&self, bytes: usize) {
-        // What is looked at again and again is sent piece by piece, and no piece waits for the next.
+        // A watch sends its states one after the other, and keeps none.
         if self.0.lasts {
             return;
         }
@@ -191,7 +191,7 @@ impl RequestPermit {
         }
     }
 
-    /// Returns the room of a reply of so many bytes, for as long as it is not taken.
+    /// Returns the room for a reply of this size, which the reply holds until it is sent.
     pub(in crate::face) fn room_of_reply(&self, bytes: usize) -> SharePart {
         let mut held = self.lock();
         let owner = held.owner;
@@ -200,7 +200,7 @@ impl RequestPermit {
         part
     }
 
-    /// Frees what the request held, and has its answer hold the room that it takes until it is taken.
+    /// Releases the resources of the request. The response keeps its own room until it is sent.
     pub(in crate::face) fn answered(&self, answer: Response) -> Response {
         let answer = held_reply::held(self, answer);
         if !self.0.lasts {
@@ -210,15 +210,15 @@ impl RequestPermit {
         answer
     }
 
-    /// Passes all that is held on to whoever was found to ask.
+    /// Transfers all resources to the authenticated owner.
     fn pass(&self, held: &mut Held, owner: Owner) -> ServiceResult<()> {
-        // Who speaks for an app in a smaller part keeps that part.
+        // A caller that is a smaller part of the app keeps its own share.
         let is_smaller_part = matches!(owner, Owner::App(app) if held.owner.app() == Some(app));
         if held.owner == owner || is_smaller_part {
             return Ok(());
         }
         self.count_request(owner)?;
-        // Unread replies of the same owner: whoever takes none gets no more.
+        // Unread replies of the same owner: an owner that reads none gets no more.
         self.0.limits.replies.take(owner, 0).map_err(|_| no_reply())?;
         held.place = None;
         for part in [&mut held.arriving, &mut held.body, &mut held.reply].into_iter().flatten() {
@@ -239,7 +239,7 @@ impl RequestPermit {
     fn count_request(&self, owner: Owner) -> ServiceResult<()> {
         self.0.limits.rates.take(owner).map_err(|wait| {
             let seconds = (wait.as_secs_f64().ceil() as u32).max(1);
-            let problem = Problem::new(ErrorCode::RateLimited, "more is asked than is allowed in a second");
+            let problem = Problem::new(ErrorCode::RateLimited, "there are more requests than are allowed in a second");
             Problem { retry_after_seconds: Some(seconds), ..problem }
         })
     }
@@ -251,21 +251,21 @@ impl RequestPermit {
 
 fn no_place(spent: ShareExhausted) -> Problem {
     let whose = spent.whose();
-    Problem::new(code_of(spent), format!("as many requests{whose} are worked on as are allowed at once"))
+    Problem::new(code_of(spent), format!("as many requests{whose} are in progress as are allowed at once"))
 }
 
-/// Returns the problem of bytes for which there is no room.
+/// Returns the error for bytes without room.
 pub(in crate::face) fn no_room(spent: ShareExhausted) -> Problem {
     let whose = spent.whose();
-    Problem::new(code_of(spent), format!("the bodies{whose} take as much memory as is allowed at once"))
+    Problem::new(code_of(spent), format!("the bodies{whose} use all the memory that is allowed at once"))
 }
 
 fn no_reply() -> Problem {
-    let detail = "replies that were asked for and are not read yet take as much memory as is allowed at once";
+    let detail = "unread replies use all the memory that is allowed at once";
     Problem::new(ErrorCode::RateLimited, detail).with_hint("read them first")
 }
 
-/// Only what apps share is the server's trouble; all else is that of who asks.
+/// Only an exhausted total is the server's fault; the other limits are the caller's.
 const fn code_of(spent: ShareExhausted) -> ErrorCode {
     match spent {
         ShareExhausted::All => ErrorCode::Unavailable,

@@ -1,20 +1,20 @@
-//! The head of a zstd frame (RFC 8878, 3.1.1.1): how large a window it asks for, before anything is unpacked.
+//! Header of a zstd frame (RFC 8878, 3.1.1.1): the required window, known before decompression.
 
 /// First bytes of a frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The header in the first bytes of a body.
+/// Result of parsing the first bytes of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZstdHeader {
     /// More bytes are needed.
     TooShort,
-    /// It is no frame with content.
+    /// Not a frame with content.
     Other,
-    /// The first frame needs a window of so many bytes.
+    /// The first frame needs a window of this many bytes.
     Window(u64),
 }
 
-/// Reads the head of a body's first frame.
+/// Parses the header of a body's first frame.
 pub(super) fn read(bytes: &[u8]) -> ZstdHeader {
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {

@@ -1,4 +1,4 @@
-//! Who asks, found out from what a face has read before the record.
+//! Resolves the caller from the data that a face has read before the record.
 
 use stentor_core::id::AppId;
 use stentor_core::name::IdempotencyKey;
@@ -8,24 +8,24 @@ use crate::contract::{Caller, Identity, Origin, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::RequestPermit;
 
-/// What a face knows of a request beside its record.
+/// Context of a request outside its record.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Whose key it is.
+    /// Identity of the key.
     pub identity: Identity,
-    /// The app that is named outside the record.
+    /// App named outside the record.
     pub app: Option<AppId>,
-    /// The idempotency key that stands outside the record.
+    /// Idempotency key outside the record.
     pub key: Option<IdempotencyKey>,
-    /// Where it comes from.
+    /// Origin of the request.
     pub origin: Origin,
-    /// What it may hold.
+    /// Permit for the resources of the request.
     pub(in crate::face) permit: RequestPermit,
 }
 
-/// Who asks, as far as an operation wants to know it.
+/// The part of the caller's identity that an operation needs.
 pub(super) trait FromContext: Sized {
-    /// Finds it out, and takes a place in the name of the app.
+    /// Resolves the caller, and takes a place charged to its app.
     fn find(
         api: &Api,
         context: &RequestContext,
@@ -49,14 +49,14 @@ impl FromContext for Caller {
     }
 }
 
-/// With where the request comes from, for what leaves an entry in the audit trail.
+/// Adds the request's origin, for operations that leave an entry in the audit trail.
 impl<T: FromContext + Send> FromContext for (T, Origin) {
     async fn find(api: &Api, context: &RequestContext, record: &mut Record) -> ServiceResult<Self> {
         Ok((T::find(api, context, record).await?, context.origin.clone()))
     }
 }
 
-/// With the app that is named, for what also concerns all apps.
+/// Adds the named app, for operations that may also concern all apps.
 impl FromContext for (Identity, Option<AppId>) {
     async fn find(api: &Api, context: &RequestContext, record: &mut Record) -> ServiceResult<Self> {
         let named = app_of(context, record)?;
@@ -64,7 +64,7 @@ impl FromContext for (Identity, Option<AppId>) {
     }
 }
 
-/// Returns the app that the record names, or the request around it.
+/// Returns the app named in the record or, without it, outside the record.
 fn app_of(context: &RequestContext, record: &mut Record) -> ServiceResult<Option<AppId>> {
     let Some(named) = record.remove("app") else { return Ok(context.app) };
     match named.as_str() {

@@ -14,13 +14,13 @@ use crate::contract::table::{for_each_operation, *};
 use crate::contract::{Facts, Operation, Problem, Serve, ServiceResult, json_bytes};
 use crate::face::Api;
 
-/// Values under the names of fields: what is asked, or what is replied.
+/// Values by field name: a request or a reply.
 pub type Record = Map<String, Value>;
 
-/// Reads, serves and replies one operation.
+/// Decodes, serves and encodes one operation.
 type RecordCall = fn(Api, RequestContext, Record) -> BoxFuture<'static, ServiceResult<Record>>;
 
-/// Every operation under its name.
+/// All operations by name.
 #[derive(Debug)]
 pub struct Dispatcher(HashMap<&'static str, RecordCall>);
 
@@ -37,7 +37,7 @@ impl Dispatcher {
         DISPATCHER.get_or_init(|| Self(for_each_operation!(calls)))
     }
 
-    /// Has an operation served; `None` when there is no operation of this name.
+    /// Serves an operation; `None` if the name is unknown.
     pub fn call(
         &self,
         name: &str,
@@ -48,13 +48,13 @@ impl Dispatcher {
         self.0.get(name).map(|call| call(api.clone(), context, record))
     }
 
-    /// Returns whether there is an operation of this name.
+    /// Returns true if there is an operation of this name.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Returns the name of an operation that there is.
+    /// Returns the static name of an operation; `None` if it is unknown.
     #[must_use]
     pub fn known(&self, name: &str) -> Option<&'static str> {
         self.0.get_key_value(name).map(|(name, _)| *name)
@@ -81,20 +81,20 @@ where
         let bytes = json_bytes(&record);
         match O::FACTS.is_list() {
             true => context.permit.note_page(bytes)?,
-            // What was done is told, whatever else the request was told.
+            // The result of a change is always returned, even beyond the limit of the request's replies.
             false => context.permit.note_reply(bytes),
         }
         Ok(record)
     })
 }
 
-/// Takes the names of what the operation is about out of the record.
+/// Removes the names of the subject from the record.
 fn subject_of(facts: &Facts, record: &mut Record) -> ServiceResult<Vec<String>> {
     let one = |part: &&'static str| text_of(record, part)?.ok_or_else(|| Problem::field(*part, "is missing"));
     facts.subject.iter().map(one).collect()
 }
 
-/// Keeps the table true: in tests, a refusal that it does not list ends the request.
+/// Checks the table: in debug builds, panics on an error code that the table does not list for the operation.
 pub(in crate::face) fn check_refusal<T>(facts: &Facts, reply: &ServiceResult<T>) {
     if let Err(problem) = reply {
         debug_assert!(facts.may_refuse(problem.code), "{} is refused with {problem}", facts.name);

@@ -1,4 +1,4 @@
-//! An import whose lines come in pieces around the record.
+//! Import with lines in a stream beside the record.
 
 use super::context::{FromContext as _, RequestContext};
 use super::dispatch::{Record, check_refusal};
@@ -9,7 +9,7 @@ use crate::contract::{Caller, Operation as _, Serve, ServiceResult};
 use crate::decode::decode_value;
 use crate::face::Api;
 
-/// Imports devices line by line; the record says how.
+/// Imports devices line by line; the record contains the options.
 pub(in crate::face) async fn import_lines(
     api: &Api,
     context: &RequestContext,

@@ -1,5 +1,5 @@
-//! What the faces share whose requests and replies are flat records: one dispatcher, which finds out who asks, reads what
-//! the operation is about and what is asked, has it served, and returns the reply as a record.
+//! Common parts of faces with flat records. One dispatcher resolves the caller, decodes subject and request, serves the operation, and
+//! returns the reply as a record.
 
 mod context;
 mod dispatch;

@@ -1,4 +1,4 @@
-//! Writes the typed reply of an operation as a record.
+//! Encodes the typed reply of an operation as a record.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,9 +26,9 @@ use crate::contract::users::{UserList, UserView};
 use crate::contract::webhooks::{NewUpstreamWebhook, UpstreamWebhookView};
 use crate::contract::{ErrorCode, Kept, Problem, ServiceResult};
 
-/// A reply that can be a record.
+/// A reply that can be encoded as a record.
 pub(in crate::face) trait IntoRecord {
-    /// Writes it, in the shape that the contract describes.
+    /// Encodes the reply in the shape that the contract describes.
     fn into_record(self) -> ServiceResult<Record>;
 }
 

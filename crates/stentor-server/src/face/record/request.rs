@@ -25,10 +25,9 @@ use crate::contract::webhooks::UpstreamWebhookRequest;
 use crate::contract::{After, Before, Conditional, Problem, Repeat, Repeatable, ServiceResult};
 use crate::decode::decode_value;
 
-/// A request that a record holds.
+/// A request that can be decoded from a record.
 pub(in crate::face) trait FromRecord: Sized {
-    /// Reads it for the named operation; a field that it does not know is refused. `key` is the idempotency key that stands
-    /// outside the record.
+    /// Decodes the request of the named operation. Unknown fields are rejected. `key` is an idempotency key outside the record.
     fn from_record(
         record: Record,
         key: Option<&IdempotencyKey>,
@@ -51,7 +50,7 @@ by_decoding! {
     SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds UpstreamWebhookRequest
 }
 
-/// Nothing is asked beside what the operation is about.
+/// A request without fields beside its subject.
 impl FromRecord for () {
     fn from_record(record: Record, _: Option<&IdempotencyKey>, _: &'static str) -> ServiceResult<Self> {
         match record.keys().next() {
@@ -77,7 +76,7 @@ macro_rules! repeatable {
 
 repeatable! { MessageBatch MessageRequest ScheduleRequest }
 
-/// A condition stands outside the record, and most faces carry none.
+/// A precondition is not part of the record, and most faces have none.
 impl<T: FromRecord> FromRecord for Conditional<T> {
     fn from_record(
         record: Record,
@@ -109,7 +108,7 @@ impl FromRecord for ImportRequest {
     }
 }
 
-/// Reads a request and its idempotency key, which stands in the record or around it.
+/// Decodes a request and its idempotency key, which is in the record or outside it.
 fn read_repeatable<T: DeserializeOwned + Serialize>(
     mut record: Record,
     key: Option<&IdempotencyKey>,
@@ -122,7 +121,7 @@ fn read_repeatable<T: DeserializeOwned + Serialize>(
     Ok(Repeatable { request, repeat })
 }
 
-/// Takes a text out of a record.
+/// Removes a text from a record.
 pub(super) fn text_of(record: &mut Record, name: &'static str) -> ServiceResult<Option<String>> {
     match record.remove(name) {
         None | Some(Value::Null) => Ok(None),

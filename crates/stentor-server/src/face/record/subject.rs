@@ -1,4 +1,4 @@
-//! What an operation is about: ids and names that faces carry as text.
+//! The subject of an operation: ids and names, as text in the faces.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
@@ -6,12 +6,12 @@ use stentor_core::name::{ExternalId, GroupName, ServiceName, TopicName};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
-/// One name of what an operation is about.
+/// One part of a subject.
 pub(in crate::face) trait Segment: Sized {
     fn read(text: &str) -> ServiceResult<Self>;
 }
 
-/// All names of what an operation is about, in order; each comes with what the table calls it.
+/// All parts of a subject, in order; each text comes with the name of the part in the table.
 pub(in crate::face) trait Segments: Sized {
     fn read<'a>(named: &mut impl Iterator<Item = (&'a str, &'a str)>) -> ServiceResult<Self>;
 }
@@ -26,7 +26,7 @@ impl<T: Segment> Segments for T {
     fn read<'a>(named: &mut impl Iterator<Item = (&'a str, &'a str)>) -> ServiceResult<Self> {
         let (name, text) = named.next().unwrap_or_default();
         <T as Segment>::read(text).map_err(|mut problem| {
-            // The caller knows it by the table's word, not by that of its type.
+            // The caller knows the field by its name in the table, not by the name of its type.
             problem.field = problem.field.map(|_| name.to_owned());
             problem
         })

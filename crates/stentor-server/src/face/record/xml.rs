@@ -1,7 +1,7 @@
-//! Records as XML, by their shapes: what is read may stand in any order, and what is unknown is refused where it stands.
+//! Records as XML, by their shapes. Elements may have any order; unknown elements are rejected with their place.
 //!
-//! A list is its element again and again, a map is `<entry><key/><value/></entry>`, a choice is one element, and any JSON
-//! is its text. An element that is `xsi:nil` is null, and for a list the empty one.
+//! A list is a repeated element, a map is `<entry><key/><value/></entry>`, a choice is one element, and any JSON is its text. An element
+//! with `xsi:nil` is null, and for a list the empty one.
 
 mod read;
 #[cfg(test)]
@@ -13,11 +13,11 @@ pub use write::write_record;
 
 /// Namespace of all elements of the contract.
 pub const NAMESPACE: &str = "urn:stentor:v1";
-/// Namespace of the attribute that says that there is nothing.
+/// Namespace of the attribute `nil`.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
-/// What stands in a map, and in each of its entries.
+/// Element of an entry in a map.
 pub const ENTRY: &str = "entry";
-/// Where an entry has its name.
+/// Element with the key of an entry.
 pub const KEY: &str = "key";
-/// Where an entry has what stands under the name.
+/// Element with the value of an entry.
 pub const VALUE: &str = "value";

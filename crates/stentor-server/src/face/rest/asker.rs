@@ -1,4 +1,4 @@
-//! Who asks, found out from a request's head.
+//! Authentication of the caller from the head of a request.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,12 +12,12 @@ use crate::face::http::auth::{AppCaller, Authenticated, named_app};
 use crate::face::http::origin::origin_of;
 use crate::face::http::refusal::Refusal;
 
-/// Who asks, as far as an operation wants to know it.
+/// The part of the caller's identity that an operation needs.
 pub(in crate::face) trait Asker: Sized {
-    /// Finds it out.
+    /// Authenticates the caller.
     fn known(parts: &mut Parts, api: &Api) -> impl Future<Output = Result<Self, Refusal>> + Send;
 
-    /// Describes what of it stands outside the headers that every operation knows.
+    /// Adds parameters that identify the caller, apart from the headers common to all operations.
     fn describe(operation: OperationBuilder) -> OperationBuilder {
         operation
     }
@@ -35,7 +35,7 @@ impl Asker for Caller {
     }
 }
 
-/// With where the request comes from, for what leaves an entry in the audit trail.
+/// Adds the request's origin, for operations that leave an entry in the audit trail.
 impl<T: Asker + Send> Asker for (T, Origin) {
     async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let who = T::known(parts, api).await?;
@@ -43,7 +43,7 @@ impl<T: Asker + Send> Asker for (T, Origin) {
     }
 }
 
-/// With the app that is named, for what also concerns all apps.
+/// Adds the named app, for operations that may also concern all apps.
 impl Asker for (Identity, Option<AppId>) {
     async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let who = Identity::known(parts, api).await?;

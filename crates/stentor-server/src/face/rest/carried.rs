@@ -1,4 +1,4 @@
-//! Bodies that are not JSON: the records of the contract as XML and as Protocol Buffers, by their shapes and numbers.
+//! Bodies in XML and Protocol Buffers: the records of the contract, by their shapes and numbers.
 
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use stentor_wire::DocumentLimits;
@@ -16,10 +16,10 @@ use crate::face::record::protobuf::Schema;
 use crate::face::record::xml::{NAMESPACE, read_record, write_record};
 use crate::face::record::{FromRecord as _, Record};
 
-/// Most elements of a document: the tree that is made of them takes some 200 bytes each.
+/// Maximum number of elements in a document. Each takes some 200 bytes in the parsed tree.
 const NODES_MAX_COUNT: usize = 50_000;
 
-/// Reads what is asked from a body that is not JSON. What stands in the path need not stand in it again.
+/// Reads a request from a body in XML or Protocol Buffers. The body may omit fields that are in the path.
 pub(super) async fn read<O: RestOperation>(
     request: Request,
     api: &Api,
@@ -31,7 +31,7 @@ pub(super) async fn read<O: RestOperation>(
     O::Request::from_record(record, key.as_ref(), O::FACTS.name)
 }
 
-/// Reads the record of a request, whatever its operation: compiled once and not for each.
+/// Reads the record of any operation. Not generic, so that it is compiled once.
 async fn record_of(
     request: Request,
     api: &Api,
@@ -50,11 +50,11 @@ async fn record_of(
     Ok(record)
 }
 
-/// Takes out of a record what the path says; a record that says something else is about something else.
+/// Removes a field that is also in the path from a record. Fails if the values differ.
 fn without(record: &mut Record, part: &'static str, named: &str) -> ServiceResult<()> {
     match record.remove(part) {
         Some(value) if value != named && value != "" && !value.is_null() => {
-            Err(Problem::field(part, "is another than in the path"))
+            Err(Problem::field(part, "differs from the path"))
         }
         _ => Ok(()),
     }
@@ -76,7 +76,7 @@ fn record(bytes: &[u8], format: BodyFormat, one: &OperationShape, max_bytes: usi
     read_record(&root, &one.request, &description().shapes)
 }
 
-/// Writes the reply of an operation in a format that is not JSON.
+/// Writes a reply in XML or Protocol Buffers.
 pub(super) fn write(operation: &str, reply: &Record, format: BodyFormat) -> ServiceResult<Vec<u8>> {
     let one = shape_of(operation)?;
     match format {

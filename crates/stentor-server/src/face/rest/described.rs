@@ -1,5 +1,4 @@
-//! The rows of this face in two older forms: WADL, and WSDL 2.0 with its binding to HTTP. Both are made from what the
-//! OpenAPI document is made of.
+//! Two older descriptions of this face: WADL, and WSDL 2.0 with its HTTP binding. Both are generated from the data of the OpenAPI document.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +10,7 @@ use crate::face::markup::{Markup, markup};
 use crate::face::record::xml::NAMESPACE;
 use crate::face::soap::{SCHEMA, schema_of_bodies};
 
-/// Where the server is, as long as nobody says otherwise.
+/// Default address of the server.
 const ADDRESS: &str = "http://127.0.0.1:8686";
 const WADL: &str = "http://wadl.dev.java.net/2009/02";
 const WSDL: &str = "http://www.w3.org/ns/wsdl";
@@ -21,9 +20,9 @@ const IN_OUT: &str = "http://www.w3.org/ns/wsdl/in-out";
 const INTERFACE: &str = "StentorRest";
 const PROBLEM: &str = "Problem";
 const PROBLEM_ELEMENT: &str = "problem:problem";
-/// The format whose bodies an XML schema describes.
+/// The format with an XML schema of its bodies.
 const XML: &str = MEDIA_TYPES[1];
-/// By which the operator's key names an app, never in a body.
+/// Name of the field with which the operator's key names an app; never part of a body.
 const APP: &str = "app";
 
 /// Returns the description as WADL. Its grammar has an element for each body that may be XML.
@@ -44,8 +43,8 @@ pub fn wadl() -> String {
         .document()
 }
 
-/// Returns the description as WSDL 2.0. What is asked is an element as the SOAP face has it, whose fields stand in the path,
-/// in the query and in the body; what is replied is the element of its record.
+/// Returns the description as WSDL 2.0. The request is the element of the SOAP face, with fields in the path, in the query and in the body;
+/// the reply is the element of its record.
 #[must_use]
 pub fn wsdl2() -> String {
     let document = document();
@@ -82,7 +81,8 @@ struct DescribedRow<'a> {
 }
 
 impl DescribedRow<'_> {
-    /// Returns the operation with what stands in its body, if that may be XML: what the path says need not be said again.
+    /// Returns the operation with the fields of its body, if that may be XML. Fields in the path are left out, because the body may omit
+    /// them.
     fn body(&self) -> Option<OperationShape> {
         let mut shape =
             media(&self.about["requestBody"]).any(|kind| kind == XML).then(|| self.shape.clone())?;
@@ -91,7 +91,7 @@ impl DescribedRow<'_> {
         Some(shape)
     }
 
-    /// Returns the element that is replied; `None` where nothing is.
+    /// Returns the element of the reply; `None` if the reply is empty.
     fn reply(&self) -> Option<String> {
         (!self.shape.reply.fields.is_empty()).then(|| element(&self.shape.reply.name))
     }
@@ -99,7 +99,7 @@ impl DescribedRow<'_> {
 
 fn document() -> Value {
     let mut document = serde_json::to_value(openapi::document()).unwrap_or_default();
-    // OpenAPI has a path for each push service, with a schema of its credentials; here they have one.
+    // OpenAPI has a path for each push service, with a schema of its credentials; here all of them share one path.
     let forms: Map<_, _> = MEDIA_TYPES.iter().map(|kind| ((*kind).to_owned(), json!({}))).collect();
     document["paths"][openapi::CREDENTIAL_ROUTE]["put"]["requestBody"] = json!({"content": forms});
     document
@@ -118,7 +118,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// Lists what is asked beside the body, in the path or in the query.
+/// Lists the parameters in the path or in the query.
 fn parameters<'a>(about: &'a Value, place: &'a str) -> impl Iterator<Item = &'a Value> {
     let all = about["parameters"].as_array().into_iter().flatten();
     all.filter(move |one| one["in"] == place)
@@ -133,7 +133,7 @@ fn element(name: &str) -> String {
     format!("tns:{name}")
 }
 
-/// Writes the schema of a refusal, whose elements stand in any order (RFC 9457, appendix B).
+/// Writes the schema of a refusal, with elements in any order (RFC 9457, appendix B).
 fn schema_of_refusals(document: &Value) -> Markup {
     let refusal = &document["components"]["schemas"][PROBLEM];
     let required = refusal["required"].as_array();
@@ -163,7 +163,7 @@ fn resource(path: &str, item: &Value) -> Markup {
         .with_all(methods(item).map(|(name, about)| method(name, about)))
 }
 
-/// Names what stands at a path: tools call a class so, and make no name of every path by themselves.
+/// Returns a name for the resource at a path. Tools use it as a class name, and cannot derive one from every path.
 fn resource_name(path: &str) -> String {
     let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words = words.filter(|word| !["", "v1"].contains(word));
@@ -176,7 +176,7 @@ fn parameter(one: &Value, style: &str) -> Markup {
     if one["required"] == true { param.set("required", "true") } else { param }
 }
 
-/// Returns the type of a parameter; one that may be absent may be null as well.
+/// Returns the type of a parameter. An optional parameter may also be null.
 fn kind_of(kinds: &Value) -> &'static str {
     let is =
         |sought: &str| kinds == sought || kinds.as_array().is_some_and(|all| all.contains(&sought.into()));
@@ -189,7 +189,7 @@ fn kind_of(kinds: &Value) -> &'static str {
     }
 }
 
-/// Returns a form of a body; in XML it is this element.
+/// Describes a body in one format; `in_xml` is its element in XML.
 fn representation(kind: &str, in_xml: Option<&str>) -> Markup {
     let written = markup("representation").set("mediaType", kind);
     match in_xml.filter(|_| kind == XML) {
@@ -214,7 +214,7 @@ fn method(name: &str, about: &Value) -> Markup {
         .with_all(responses.map(|(status, about)| response(status, about, shape)))
 }
 
-/// Returns what is answered with a status, or with any other.
+/// Describes the response for one status, or the default response.
 fn response(status: &str, about: &Value, shape: Option<&OperationShape>) -> Markup {
     if status == "default" {
         let in_xml = markup("representation").set("mediaType", PROBLEM_XML).set("element", PROBLEM_ELEMENT);
@@ -225,7 +225,7 @@ fn response(status: &str, about: &Value, shape: Option<&OperationShape>) -> Mark
     markup("response").set("status", status).with_all(bodies)
 }
 
-/// Finds the operation of the contract; what needs no key is none.
+/// Returns the operation of the contract; `None` for operations without a key, which are not part of it.
 fn shape_of(about: &Value) -> Option<&'static OperationShape> {
     let id = text(about, "operationId");
     description().operations.iter().find(|one| one.facts.name.replacen('.', "_", 1) == id)

@@ -1,4 +1,4 @@
-//! The reference: OpenAPI as JSON, and a page that reads it without any other server.
+//! The API reference: OpenAPI as JSON, and a page that shows it without requests to other servers.
 
 use std::sync::LazyLock;
 
@@ -16,15 +16,15 @@ use crate::face::http::Routes;
 use crate::face::http::held_reply::StaticReply;
 
 const SCRIPT_PATH: &str = "/docs/scalar.js";
-/// What the page may load: nothing from elsewhere.
+/// Content security policy of the page: no resources from other origins.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// The sources that a page without scripts may load.
+/// Content security policy of a page without scripts.
 const PLAIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the routes that describe all others.
+/// Returns the routes with the reference of the API.
 pub(super) fn routes(with_page: bool) -> Routes<Api> {
     let router = Routes::new().route("/openapi.json", get(document));
     if !with_page {
@@ -37,7 +37,7 @@ pub(super) fn routes(with_page: bool) -> Routes<Api> {
         .route(SCRIPT_PATH, get(script))
 }
 
-/// Leads a browser to the reference; to programs there is nothing here.
+/// Redirects a browser to the reference. Other clients get an error.
 async fn entrance(headers: HeaderMap) -> Response {
     match is_browser(&headers) {
         true => Redirect::temporary("/docs").into_response(),
@@ -45,7 +45,7 @@ async fn entrance(headers: HeaderMap) -> Response {
     }
 }
 
-/// Returns whether a page is wanted: browsers name it, programs take anything.
+/// Returns true if the client is a browser: browsers accept HTML explicitly, programs accept anything.
 fn is_browser(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.any(|line| line.to_ascii_lowercase().contains("text/html"))
@@ -70,7 +70,8 @@ async fn page() -> impl IntoResponse {
     ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(page))
 }
 
-/// Answers with a page for browsers, at whose anchors the types of refusals lead, and with its text for others.
+/// Responds with the list of error codes: to browsers as a page with an anchor per code, to which the types of refusals link, and to others
+/// as text.
 async fn errors(headers: HeaderMap) -> Response {
     static PAGE: LazyLock<Bytes> = LazyLock::new(|| super::error::errors_html().into());
     static TEXT: LazyLock<Bytes> = LazyLock::new(|| super::error::errors_markdown().into());
@@ -88,7 +89,7 @@ async fn script() -> impl IntoResponse {
         (header::CONTENT_TYPE, "text/javascript; charset=utf-8"),
         (header::CACHE_CONTROL, "public, max-age=86400"),
     ];
-    // Megabytes, of which each asking would otherwise make a copy.
+    // Several megabytes: each request would otherwise copy them.
     static SCRIPT: LazyLock<Bytes> =
         LazyLock::new(|| scalar_api_reference::get_asset("scalar.js").unwrap_or_default().into());
     (Extension(StaticReply), headers, SCRIPT.clone())

@@ -1,4 +1,4 @@
-//! Refusals as problem+json and problem+xml (RFC 9457), and as a record where Protocol Buffers are accepted.
+//! Refusals as problem+json and problem+xml (RFC 9457), and as a record if the client accepts Protocol Buffers.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -23,10 +23,10 @@ pub(super) const PROBLEM_XML: &str = "application/problem+xml";
 pub(super) const PROBLEM_PROTOBUF: &str = "application/x-protobuf";
 /// Namespace of a refusal in XML (RFC 9457, appendix B).
 pub(super) const PROBLEM_NAMESPACE: &str = "urn:ietf:rfc:7807";
-/// Where the documentation of a code is, relative to the server.
+/// Path and anchor prefix of the documentation of a code, relative to the server.
 const TYPE_PREFIX: &str = "/docs/errors#";
 
-/// Returns what a caller does about a refusal, in the words of HTTP.
+/// Returns the advice for a code, in terms of HTTP.
 const fn advice(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::InvalidRequest => "Correct the request; repeating it unchanged will not help.",
@@ -44,14 +44,14 @@ const fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::MethodNotAllowed => "See the reference for the methods of this address.",
         ErrorCode::UnsupportedMediaType => "Send the content type that `detail` names.",
         ErrorCode::UnsupportedEncoding => {
-            "Compress the body with what `Accept-Encoding` names, or not at all."
+            "Compress the body with a coding that `Accept-Encoding` names, or not at all."
         }
         ErrorCode::NotAcceptable => "Accept one of the media types that `detail` names.",
-        ErrorCode::PreconditionFailed => "Read it again, decide anew, and name its present tag.",
-        ErrorCode::Conflict => "Look at the present state first; `hint` may say what is missing.",
+        ErrorCode::PreconditionFailed => "Read the object again, decide again, and name its current tag.",
+        ErrorCode::Conflict => "Look at the current state first; `hint` may say what is missing.",
         ErrorCode::IdempotencyKeyReused => "Use a new key for a new request.",
         ErrorCode::CredentialUnusable => {
-            "Take the file as the vendor issued it; `field` names what cannot be read."
+            "Take the file as the vendor issued it; `field` names the unreadable part."
         }
         ErrorCode::LimitReached => "Remove something first, or split the work.",
         ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable => {
@@ -61,7 +61,7 @@ const fn advice(code: ErrorCode) -> &'static str {
     }
 }
 
-/// One code as the reference lists it.
+/// An error code as listed in the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ErrorCodeEntry {
     /// The stable word.
@@ -70,11 +70,11 @@ pub struct ErrorCodeEntry {
     pub status: u16,
     /// Meaning in a few words.
     pub title: &'static str,
-    /// What a caller does about it.
+    /// Advice for the caller.
     pub advice: &'static str,
 }
 
-/// Lists every code that the API answers with.
+/// Lists all error codes of the API.
 #[must_use]
 pub fn error_codes() -> Vec<ErrorCodeEntry> {
     let entry = |code: &ErrorCode| ErrorCodeEntry {
@@ -86,13 +86,13 @@ pub fn error_codes() -> Vec<ErrorCodeEntry> {
     ErrorCode::ALL.iter().map(entry).collect()
 }
 
-/// Writes the reference of all codes as a page.
+/// Writes the list of all error codes as Markdown.
 #[must_use]
 pub fn errors_markdown() -> String {
     let mut page = String::from(
         "# Error codes\n\nEvery refusal is `application/problem+json` (RFC 9457); `application/problem+xml` where \
          XML is accepted, and the record `Refused` where Protocol Buffers are. `code` is stable and made for programs; \
-         `detail` is made for people and may change. `field` names the offending field, `hint` says what to do.\n\n\
+         `detail` is made for people and may change. `field` names the offending field, `hint` names the next step.\n\n\
          | code | status | meaning | what to do |\n|---|---|---|---|\n",
     );
     for entry in error_codes() {
@@ -102,14 +102,14 @@ pub fn errors_markdown() -> String {
     page
 }
 
-/// Writes the same for a browser; each code is an anchor, to which the type of such a refusal leads.
+/// Writes the list of all error codes as HTML. Each code has an anchor, to which the type of a refusal links.
 pub(super) fn errors_html() -> String {
     let mut page = String::from(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>Error codes</title>\n<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
          section{border-top:1px solid #ccc}section:target{background:#ffd}a{color:inherit;text-decoration:none}</style>\n\
          <h1>Error codes</h1>\n<p>Every refusal has a <code>code</code> for programs and a <code>detail</code> for people; \
-         <code>hint</code> says what to do. <a href=\"/docs\"><u>All operations</u></a></p>\n",
+         <code>hint</code> names the next step. <a href=\"/docs\"><u>All operations</u></a></p>\n",
     );
     for entry in error_codes() {
         let ErrorCodeEntry { code, status, title, advice } = entry;
@@ -121,11 +121,11 @@ pub(super) fn errors_html() -> String {
     page + "</html>\n"
 }
 
-/// A refusal as it is answered.
+/// The body of a refusal.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct ProblemBody<'a> {
-    /// Address of the documentation of the code.
+    /// URL of the documentation of the code.
     #[serde(rename = "type")]
     kind: String,
     /// Meaning of the code.
@@ -135,15 +135,15 @@ pub(super) struct ProblemBody<'a> {
     /// Stable word for programs.
     #[schema(example = "invalid_field")]
     code: &'a str,
-    /// Why, for a person.
+    /// Reason in plain words.
     detail: &'a str,
     /// Path of the offending field.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
-    /// What to do about it.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
-    /// The request, as in the header `X-Request-Id` and in the log.
+    /// Id of the request, as in the header `X-Request-Id` and in the log.
     request_id: &'a str,
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn write(response: &mut Response, problem: &Problem, request_id: &str
     }
 }
 
-/// Returns the format that the request accepts; JSON where it accepts none of ours.
+/// Returns the format that the request accepts, or JSON if it accepts none of ours.
 fn accepted(response: &Response) -> BodyFormat {
     let Some(RequestedMedia(value)) = response.extensions().get() else { return BodyFormat::Json };
     let headers = HeaderMap::from_iter([(header::ACCEPT, value.clone())]);
@@ -190,7 +190,7 @@ fn body(problem: &Problem, request_id: &str, format: BodyFormat) -> (&'static st
     })
 }
 
-/// Hands the body of a refusal to whatever writes it.
+/// Builds the body of a refusal and passes it to a writer.
 fn with_body<T>(problem: &Problem, request_id: &str, write: impl FnOnce(&ProblemBody<'_>) -> T) -> T {
     let hint = problem.hint_with(super::openapi::address_of);
     write(&ProblemBody {
@@ -205,7 +205,7 @@ fn with_body<T>(problem: &Problem, request_id: &str, write: impl FnOnce(&Problem
     })
 }
 
-/// Writes the same members as in JSON, each an element.
+/// Writes the members of the JSON body as XML elements.
 fn xml(problem: &Problem, request_id: &str) -> Option<Vec<u8>> {
     let members = with_body(problem, request_id, |body| serde_json::to_value(body)).ok()?;
     let mut root = Element::of(PROBLEM_NAMESPACE, "problem");

@@ -1,5 +1,5 @@
-//! Entity tags and conditions (RFC 9110, 8.8.3 and 13.1). A tag is a hash of what is shown, as JSON has it, and what it is
-//! written in: all forms of one state share the hash, and each form has a tag of its own, as strong tags must.
+//! Entity tags and preconditions (RFC 9110, 8.8.3 and 13.1). A tag consists of a hash of the JSON representation, and of the format and
+//! coding of the body. All forms of a state share the hash, and each form has a tag of its own, as strong tags require.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -8,10 +8,10 @@ use crate::contract::{ErrorCode, Problem, ServiceResult, StateCondition, StateTa
 use crate::face::http::coding::ContentCoding;
 use crate::face::http::preferences::Preferences;
 
-/// Most tags in one header.
+/// Maximum number of tags in one header.
 const TAGS_MAX_COUNT: usize = 64;
 
-/// What must hold for a request to be served.
+/// Preconditions of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     if_match: Option<Tags>,
@@ -20,13 +20,13 @@ pub(super) struct Conditions {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Tags {
-    /// Whatever there is.
+    /// Any state.
     Any,
-    /// What stands between the quotes, and whether it is weak.
+    /// Tags without quotes, each with true if it is weak.
     Some(Vec<(bool, String)>),
 }
 
-/// Returns the tag of a reply to a request with these headers that shows this JSON, and whether the caller has it already.
+/// Returns the tag of a reply with this JSON to a request with these headers, and true if the caller already has it.
 pub fn tag_of_reply(headers: &HeaderMap, json: &[u8]) -> ServiceResult<(HeaderValue, bool)> {
     let codings = Preferences::of(headers, &header::ACCEPT_ENCODING);
     let (accepted, coding) =
@@ -34,7 +34,8 @@ pub fn tag_of_reply(headers: &HeaderMap, json: &[u8]) -> ServiceResult<(HeaderVa
     Conditions::of(headers)?.check_read(&StateTag::of(json), accepted, coding)
 }
 
-/// Returns whether a change that is asked for with these headers goes on, where what it changes is shown as this JSON or is not there.
+/// Returns true if these headers allow a change of an object with this JSON representation; `None` stands for an object that does not
+/// exist.
 pub fn lets_change(headers: &HeaderMap, json: Option<&[u8]>) -> ServiceResult<bool> {
     let condition = Conditions::of(headers)?.of_change();
     Ok(condition.is_none_or(|condition| condition.holds(json.map(StateTag::of).as_ref())))
@@ -51,21 +52,21 @@ fn form(state: &StateTag, accepted: AcceptedFormat, coding: ContentCoding) -> St
     format!("{}{format}{coding}", state.as_str())
 }
 
-/// Returns the header of a tag.
+/// Returns a tag as the value of a header.
 fn quoted(tag: &str) -> HeaderValue {
     // Hexadecimal digits and words of ours always fit.
     HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 impl Conditions {
-    /// Reads the conditions of a request.
+    /// Parses the preconditions of a request.
     pub(super) fn of(headers: &HeaderMap) -> ServiceResult<Self> {
         let (if_match, if_none_match) =
             (tags(headers, &header::IF_MATCH)?, tags(headers, &header::IF_NONE_MATCH)?);
         Ok(Self { if_match, if_none_match })
     }
 
-    /// Returns what must hold of a thing for it to be changed, if anything must: any form of a state stands for it.
+    /// Returns the precondition of a change, if any. A tag of any form of a state stands for that state.
     pub(super) fn of_change(&self) -> Option<StateCondition> {
         let (one_of, none_of) = (&self.if_match, &self.if_none_match);
         (one_of.is_some() || none_of.is_some()).then(|| StateCondition {
@@ -74,7 +75,7 @@ impl Conditions {
         })
     }
 
-    /// Returns the tag of what is read, and whether the caller has it already.
+    /// Returns the tag of a read state, and true if the caller already has it.
     pub(super) fn check_read(
         &self,
         state: &StateTag,
@@ -82,7 +83,7 @@ impl Conditions {
         coding: ContentCoding,
     ) -> ServiceResult<(HeaderValue, bool)> {
         if self.if_match.as_ref().is_some_and(|tags| !tags.of_states(false).have(Some(state))) {
-            return Err(failed("it is not, or no longer, what `If-Match` says"));
+            return Err(failed("the current state does not match `If-Match`"));
         }
         let form = form(state, accepted, coding);
         let is_known = match &self.if_none_match {
@@ -95,7 +96,7 @@ impl Conditions {
 }
 
 impl Tags {
-    /// Returns the states of which these are forms; a weak one counts only where that is enough.
+    /// Returns the states of these tags. Weak tags count only if `with_weak` is true.
     fn of_states(&self, with_weak: bool) -> StateTags {
         let Self::Some(tags) = self else { return StateTags::Any };
         let counted = tags.iter().filter(|(is_weak, _)| with_weak || !is_weak);
@@ -103,13 +104,13 @@ impl Tags {
     }
 }
 
-/// Returns the refusal of a condition that cannot be compared with anything.
+/// Returns the error for a precondition on something without a tag.
 pub(super) fn not_comparable() -> Problem {
-    failed("nothing here has a tag that a condition could be compared with")
+    failed("this address has no tag for a condition")
 }
 
 fn failed(why: &'static str) -> Problem {
-    let hint = "read it again: `ETag` is the tag of its present state";
+    let hint = "read the object again: `ETag` is the tag of its current state";
     Problem::new(ErrorCode::PreconditionFailed, why).with_hint(hint)
 }
 
@@ -130,7 +131,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> ServiceResult<Option<Tags>> {
     Ok(Some(Tags::Some(read.ok_or_else(unreadable)?)))
 }
 
-/// Reads tags with commas between them; a comma may also stand in a tag.
+/// Parses a list of tags separated by commas. A tag may contain commas.
 fn listed(mut text: &str) -> Option<Vec<(bool, String)>> {
     let mut tags = Vec::new();
     loop {

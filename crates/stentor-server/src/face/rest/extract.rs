@@ -1,4 +1,4 @@
-//! Reads requests: JSON with the path of what is wrong, ids, queries, idempotency keys.
+//! Extractors for requests: JSON bodies with error paths, ids, queries, idempotency keys.
 
 use std::error::Error as _;
 
@@ -21,7 +21,7 @@ use crate::face::http::headers::idempotency_key;
 use crate::face::http::refusal::Refusal;
 use crate::face::record::Segments;
 
-/// A body of JSON.
+/// A JSON body.
 pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
@@ -33,7 +33,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
     }
 }
 
-/// A body of JSON that may hold many names, or a chain of certificates.
+/// A larger JSON body, with many names or a chain of certificates.
 pub(super) struct LargeBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
@@ -45,7 +45,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
     }
 }
 
-/// A body of JSON whose fields only the service knows.
+/// A JSON body with fields that only the service knows.
 pub(super) struct LargeText(pub(super) Bytes);
 
 impl FromRequest<Api> for LargeText {
@@ -56,11 +56,11 @@ impl FromRequest<Api> for LargeText {
     }
 }
 
-/// A body of JSON that may be repeated under an idempotency key.
+/// A JSON body with an optional idempotency key.
 pub(super) struct RepeatableBody;
 
 impl RepeatableBody {
-    /// Reads it for the named operation.
+    /// Reads the body for the named operation.
     pub(super) async fn read<T: DeserializeOwned + Serialize>(
         request: Request,
         api: &Api,
@@ -79,7 +79,7 @@ impl RepeatableBody {
     }
 }
 
-/// Names in the path, in order.
+/// Parameters of the path, in order.
 pub(super) struct PathParams<T>(pub(super) T);
 
 impl<T: Segments> FromRequestParts<Api> for PathParams<T> {
@@ -92,7 +92,7 @@ impl<T: Segments> FromRequestParts<Api> for PathParams<T> {
     }
 }
 
-/// The query, with unknown names refused; `app` belongs to the caller's choice of app.
+/// Parameters of the query. Unknown names are rejected, except `app`, which selects the caller's app.
 pub(super) struct QueryParams<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
@@ -110,7 +110,7 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
     }
 }
 
-/// Finds what is wrong with a query among the causes of its rejection: where, and what.
+/// Returns the field and the problem of a rejected query, from the causes of the rejection.
 fn query_problem(rejection: &QueryRejection) -> Problem {
     let causes = std::iter::successors(rejection.source(), |cause| (**cause).source());
     let found = causes.filter_map(|cause| cause.downcast_ref::<PathError<QueryError>>()).next();

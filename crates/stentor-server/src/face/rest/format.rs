@@ -1,11 +1,11 @@
-//! Formats of bodies, and which of them a request has and accepts (RFC 9110, 8.3 and 12.5.1).
+//! Formats of bodies, and their negotiation by `Content-Type` and `Accept` (RFC 9110, 8.3 and 12.5.1).
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::http::preferences::Preferences;
 
-/// What a body is written in.
+/// Format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFormat {
     Json,
@@ -13,9 +13,9 @@ pub(super) enum BodyFormat {
     Protobuf,
 }
 
-/// The media types of every body, the first of each format first.
+/// Media types of all bodies, one for each format.
 pub(super) const MEDIA_TYPES: [&str; 3] = ["application/json", "application/xml", "application/x-protobuf"];
-/// What stands in `Accept`, and what the reply is then called.
+/// Media types in `Accept`, each with its format and the media type of the reply.
 const OFFERS: &[(&str, BodyFormat, &str)] = &[
     ("application/json", BodyFormat::Json, "application/json"),
     ("application/problem+json", BodyFormat::Json, "application/json"),
@@ -26,14 +26,14 @@ const OFFERS: &[(&str, BodyFormat, &str)] = &[
     ("application/protobuf", BodyFormat::Protobuf, "application/protobuf"),
 ];
 
-/// The format in which a reply is written, and what it is called.
+/// Format and media type of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AcceptedFormat {
     pub(super) format: BodyFormat,
     pub(super) media_type: &'static str,
 }
 
-/// Returns what a reply to a request with these headers is called (RFC 9110, 12.5.1); none where none of ours is accepted.
+/// Returns the media type of the reply to a request with these headers (RFC 9110, 12.5.1); `None` if the client accepts none of ours.
 #[must_use]
 pub fn accepted_media_type(headers: &HeaderMap) -> Option<&'static str> {
     AcceptedFormat::of(headers).map(|accepted| accepted.media_type)
@@ -42,7 +42,7 @@ pub fn accepted_media_type(headers: &HeaderMap) -> Option<&'static str> {
 impl AcceptedFormat {
     const JSON: Self = Self { format: BodyFormat::Json, media_type: "application/json" };
 
-    /// Returns the format that is accepted most, JSON where it is among them; none when none of ours is accepted.
+    /// Returns the format with the highest weight, JSON among equals; `None` if the client accepts none of ours.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(header::ACCEPT).iter();
         let (first, second) = (lines.next().map(HeaderValue::as_bytes), lines.next());
@@ -55,12 +55,12 @@ impl AcceptedFormat {
         }
         let weigh = |name: &str| {
             let family = if name.starts_with("text/") { "text/*" } else { "application/*" };
-            // What refusals are called says something only where it is named itself.
+            // A media type of refusals counts only if it is named explicitly.
             let is_of_refusals = name.contains("problem+");
             let weight = if is_of_refusals {
                 accepted.weight(&[name])
             } else {
-                // Java's own client writes `*` for all.
+                // Java's own client sends `*` for all types.
                 accepted.weight(&[name, family, "*/*", "*"])
             };
             weight.unwrap_or_default()
@@ -75,7 +75,7 @@ impl AcceptedFormat {
         best.1
     }
 
-    /// Returns the same, or refuses.
+    /// Like [`Self::of`], but fails if the client accepts none of ours.
     pub(super) fn wanted(headers: &HeaderMap) -> ServiceResult<Self> {
         let none = || format!("a reply can be {}", MEDIA_TYPES.join(", "));
         Self::of(headers).ok_or_else(|| Problem::new(ErrorCode::NotAcceptable, none()))
@@ -83,7 +83,7 @@ impl AcceptedFormat {
 }
 
 impl BodyFormat {
-    /// Returns what the body of a request is written in.
+    /// Returns the format of a request's body.
     pub(super) fn of_request(headers: &HeaderMap) -> ServiceResult<Self> {
         let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let kind =
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_not_ours_is_not_acceptable_and_what_cannot_be_read_is_not_there() {
         assert_eq!(accepted("text/html"), None);
-        // What clients of Java before 21 send.
+        // The header of Java clients before version 21.
         let java = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
         assert_eq!(accepted(java), Some("application/json"));
         assert_eq!(accepted("*"), Some("application/json"));

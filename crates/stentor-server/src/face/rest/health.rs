@@ -1,4 +1,4 @@
-//! What is asked without a key: alive, ready, which version, metrics.
+//! Endpoints without a key: liveness, readiness, version, metrics.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,12 +12,12 @@ use utoipa_axum::routes;
 use crate::face::Api;
 use crate::metrics::Exposition;
 
-/// Returns the routes by which supervisors look after the server.
+/// Returns the routes for liveness and readiness probes.
 pub(super) fn probes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(alive)).routes(routes!(ready))
 }
 
-/// Returns the other routes of this noun.
+/// Returns the other routes without a key.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(metrics)).routes(routes!(version))
 }
@@ -28,21 +28,21 @@ struct Alive {
     status: &'static str,
 }
 
-/// Whether the server can do its work.
+/// Readiness of the server.
 #[derive(Serialize, ToSchema)]
 struct Ready {
     /// `ok` or `unavailable`.
     status: &'static str,
     store: &'static str,
     queue: &'static str,
-    /// `ok`, or `unavailable` while what devices confirm waits to be written.
+    /// `ok`, or `unavailable` while confirmations of devices wait to be written.
     receipts: &'static str,
-    /// `ok`, or `unavailable` when a part of it failed: the server ends then and must be started again.
+    /// `ok`, or `unavailable` if a part of the pipeline failed. The server then stops and must be restarted.
     pipeline: &'static str,
-    /// The parts that failed.
+    /// Failed parts of the pipeline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failed: Vec<String>,
-    /// Credentials get their access tokens and connections; what is sent first may wait for that.
+    /// True while credentials are getting access tokens and connections, for which the first messages may have to wait.
     getting_ready: bool,
     /// Age of the oldest chunk that is due and not leased.
     oldest_ready_seconds: u64,
@@ -50,7 +50,7 @@ struct Ready {
     ready_chunks: u64,
 }
 
-/// What runs here.
+/// Name and version of the server.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Version)]
 struct VersionView {
@@ -60,13 +60,13 @@ struct VersionView {
     api: &'static str,
 }
 
-/// Answers while the process is alive.
+/// Responds as long as the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Alive)))]
 async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Returns whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is.
+/// Reports whether store and queue respond and accept writes, whether the pipeline makes progress, and the age of the oldest waiting chunk.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     let found = api.server_status().readiness().await;
@@ -86,7 +86,7 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     (status, Json(body))
 }
 
-/// Returns all metrics as Prometheus reads them: as OpenMetrics where that is accepted, else as text.
+/// Returns all metrics for Prometheus: as OpenMetrics if the client accepts it, as text otherwise.
 #[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, content(
     (String = "text/plain"), (String = "application/openmetrics-text")
 ))))]
@@ -96,7 +96,7 @@ async fn metrics(State(api): State<Api>, headers: HeaderMap) -> impl IntoRespons
     (head, crate::metrics::render(api.service(), api.server_status(), format).await)
 }
 
-/// Returns which version runs.
+/// Returns the version of the server.
 #[utoipa::path(get, path = "/version", tag = "health", security(()), responses((status = 200, body = VersionView)))]
 async fn version() -> Json<VersionView> {
     Json(VersionView { name: "stentor", version: env!("CARGO_PKG_VERSION"), api: "v1" })

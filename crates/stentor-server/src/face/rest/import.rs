@@ -1,4 +1,4 @@
-//! Import of devices: its body is streamed, in the format that its content type names, and unpacked while it comes.
+//! Import of devices. The body is streamed in the format of its content type, and decompressed as it arrives.
 
 use std::io;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::face::http::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpac
 use crate::face::http::refusal::Refusal;
 use crate::face::http::with_timeout;
 
-/// What a compressed import may unpack to in any case.
+/// Decompressed size that an import may always have.
 const UNPACKED_MIN_BYTES: u64 = 1_024 * 1_024;
-/// What is read of a compressed import after it was refused.
+/// Maximum size of the compressed rest that is read after a refusal.
 const PASSED_OVER_MAX_BYTES: usize = 4 * 1_024 * 1_024;
-/// To how many times its size a compressed import may unpack beyond that: lines of devices come to a tenth of it.
+/// Maximum compression ratio beyond that size. Lines of devices reach a tenth of it.
 const UNPACKED_MAX_FOLD: u64 = 200;
 
 impl RequestRecord for ImportRequest {
@@ -60,7 +60,7 @@ impl RequestRecord for ImportRequest {
     }
 }
 
-/// Unpacks a body of any length; one that unpacks to far more than lines do is refused.
+/// Decompresses a body of any length. Fails if its compression ratio is far beyond that of device lines.
 fn unpacked(coding: ContentCoding, pieces: BoxStream<'static, ServiceResult<Bytes>>) -> Lines {
     let came = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&came);
@@ -89,7 +89,7 @@ fn unpacked(coding: ContentCoding, pieces: BoxStream<'static, ServiceResult<Byte
     told.boxed()
 }
 
-/// Returns why a body ended that was being unpacked: what ended it before, or that it cannot be unpacked.
+/// Returns the reason for the end of a body during decompression: an earlier refusal, or invalid compressed data.
 fn cause(error: &io::Error) -> Problem {
     let before = error.get_ref().and_then(|inner| inner.downcast_ref::<Problem>());
     before.cloned().unwrap_or_else(not_unpacked)
@@ -100,11 +100,11 @@ fn bomb() -> Problem {
     Problem::new(ErrorCode::PayloadTooLarge, detail)
 }
 
-/// Returns the word of the format: what the query asks for, or what the content type says.
+/// Returns the format in the query or, without it, the one of the content type.
 fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<String> {
     match (asked, format_of(headers)) {
         (Some(asked), Some(told)) if !asked.eq_ignore_ascii_case(told) => {
-            // A word that is no format at all is refused as such.
+            // An unknown format has an error of its own.
             asked.parse::<crate::service::Format>()?;
             let detail = "`format` and the content type say different things; one of them is enough";
             Err(Problem::new(ErrorCode::Conflict, detail).at("format"))
@@ -119,7 +119,7 @@ fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<String> {
     }
 }
 
-/// Returns the format that the content type names, if it is one of ours.
+/// Returns the format of the content type, if it is one of ours.
 fn format_of(headers: &HeaderMap) -> Option<&'static str> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {

@@ -31,7 +31,7 @@ pub use etag::{lets_change, tag_of_reply};
 pub use format::accepted_media_type;
 pub use openapi::{address_of, openapi_json};
 
-/// What a handler answers.
+/// Result of a handler.
 type ApiResult<T> = Result<T, Refusal>;
 
 /// Builds the routes of this face.
@@ -46,13 +46,13 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
         .merge(health_router(api))
 }
 
-/// Returns whether this face has an address for the operation of a name.
+/// Returns true if this face has a route for the named operation.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
     openapi::addresses().contains_key(operation)
 }
 
-/// Builds the routes that are asked without a key.
+/// Builds the routes that need no key.
 pub(super) fn health_router(api: &Api) -> LimitedRouter {
     let limited =
         |routes, rule| Routes::new().described(routes).limited(api, api.clone(), rule, error::write);
@@ -65,7 +65,7 @@ fn limited_routes() -> OpenApiRouter<Api> {
     rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
-/// Routes whose bodies are as long as there is something to send.
+/// Routes with bodies of any length.
 fn streamed_routes() -> OpenApiRouter<Api> {
     table::open().into_iter().fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }

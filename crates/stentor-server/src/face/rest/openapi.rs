@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the routes themselves; what types cannot say is added from tables.
+//! The OpenAPI document, generated from the routes. Details that types cannot express are added from tables.
 
 mod credentials;
 mod exact;
@@ -26,17 +26,17 @@ use super::error::{PROBLEM_JSON, PROBLEM_PROTOBUF, PROBLEM_XML};
 use super::format::MEDIA_TYPES;
 pub(super) use credentials::ROUTE as CREDENTIAL_ROUTE;
 
-const DESCRIPTION: &str = "Hand Stentor one request and it finds the devices, sends through the push service that reaches \
-each of them, and answers at any time what became of every single delivery. `202` means that the message is on disk.\n\n\
+const DESCRIPTION: &str = "Send Stentor one request: it finds the devices, sends through the push service that reaches each of \
+them, and reports the state of every single delivery at any time. `202` means that the message is on disk.\n\n\
 Keys: `Authorization: Bearer sk_…` or `X-API-Key: sk_…`. A key belongs to an app; the root key names one with \
 `X-Stentor-App: app_…` or `?app=app_…`. Times are RFC 3339 in UTC with milliseconds. Every refusal is \
 `application/problem+json` with a stable `code`.\n\nBodies are JSON, XML or Protocol Buffers, as `Content-Type` and `Accept` say; \
 the records of the latter two are those of the WSDL and of the `.proto` file. Bodies may be compressed with `gzip` or `zstd`, \
 both ways.";
 
-/// In the order in which a reader meets them.
+/// Tags, in an order for readers.
 const TAGS: &[(&str, &str)] = &[
-    ("messages", "What is sent. The rest of this page is what stands around it."),
+    ("messages", "Messages to devices. All other sections of this page support them."),
     ("campaigns", "The sending of a message, and the books that prove it."),
     ("devices", "Registration, import, history."),
     ("topics", "Opt-in channels and their subscriptions."),
@@ -45,11 +45,11 @@ const TAGS: &[(&str, &str)] = &[
     ("schedules", "Messages that are sent again and again."),
     ("apps", "Tenants, their keys and their credentials at push services."),
     ("services", "A registry in which other services are published and found."),
-    ("upstream", "What devices send to the app."),
-    ("audit", "Who changed what, for the operator."),
+    ("upstream", "Messages that devices send to the app."),
+    ("audit", "The audit trail of all changes, for the operator."),
     ("nodes", "The servers that use the store together, for the operator."),
-    ("status", "What the server is doing."),
-    ("health", "Without a key."),
+    ("status", "The state of the server."),
+    ("health", "Health checks, without a key."),
 ];
 
 /// Returns the document as pretty JSON.
@@ -66,7 +66,7 @@ fn written() -> serde_json::Result<String> {
     xml::apply(&mut document);
     links::apply(&mut document);
     examples::apply(&mut document);
-    // Last, so that records have their names of the contract until then.
+    // Last, so that records keep their names of the contract until then.
     generators::apply(&mut document);
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
@@ -90,7 +90,7 @@ pub(super) fn document() -> OpenApi {
     document
 }
 
-/// Lists all operations by their names in the contract, with method and path.
+/// Maps the names of all operations in the contract to method and path.
 pub(super) fn addresses() -> &'static BTreeMap<String, String> {
     static ADDRESSES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     ADDRESSES.get_or_init(|| {
@@ -99,7 +99,7 @@ pub(super) fn addresses() -> &'static BTreeMap<String, String> {
     })
 }
 
-/// Returns how an operation is asked here, such as `PUT /v1/users/{external_id}`.
+/// Returns the method and path of an operation, such as `PUT /v1/users/{external_id}`.
 #[must_use]
 pub fn address_of(operation: &'static str) -> String {
     addresses().get(operation).map_or(operation, String::as_str).to_owned()
@@ -161,12 +161,12 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch].into_iter().flatten()
 }
 
-/// Adds to an operation a name of its own and the refusal that every operation may answer with.
+/// Gives an operation a unique id, and adds the response for refusals.
 fn complete(operation: &mut Operation) {
     let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
     let verb = operation.operation_id.take().unwrap_or_default();
     operation.operation_id = Some(format!("{noun}_{verb}"));
-    // What needs no key is no operation of the contract, and has one format.
+    // Operations without a key are not part of the contract, and have a single format.
     if noun != "health" {
         add_other_formats(operation);
     }
@@ -188,7 +188,7 @@ fn add_other_formats(operation: &mut Operation) {
     }
 }
 
-/// Returns the other formats of what is described in JSON; what XML looks like is added later, Protocol Buffers are in the `.proto` file.
+/// Returns the other formats of a JSON body. The XML schema is added later; Protocol Buffers are described in the `.proto` file.
 fn other_formats() -> impl Iterator<Item = (String, RefOr<Content>)> {
     MEDIA_TYPES.into_iter().skip(1).map(|name| (name.to_owned(), RefOr::T(ContentBuilder::new().build())))
 }

@@ -1,5 +1,4 @@
-//! How each record of the contract stands in HTTP: requests in the query or in the body, replies with a status and the
-//! headers that go with it.
+//! Mapping of the contract's records to HTTP: requests in the query or in the body, replies with a status and headers.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderValue, StatusCode};
@@ -45,15 +44,15 @@ use crate::face::record::{FromRecord, IntoRecord};
 
 const JSON: &str = "application/json";
 
-/// Schemas that a description refers to, under their names.
+/// Schemas that a description refers to, by name.
 pub(super) type NamedSchemas = Vec<(String, RefOr<Schema>)>;
 
-/// How large a body may be.
+/// Size class of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodySize {
-    /// As most are.
+    /// The usual limit.
     Usual,
-    /// With many names, or a chain of certificates.
+    /// A higher limit, for many names or a chain of certificates.
     Large,
 }
 
@@ -67,32 +66,32 @@ impl BodySize {
     }
 }
 
-/// A record that a request carries.
+/// A record in a request.
 pub(super) trait RequestRecord: FromRecord {
-    /// How large the body is that holds it; none where it is no record in a body.
+    /// Size class of the body; `None` if the body contains no record.
     const BODY: Option<BodySize>;
-    /// Whether it asks for a change that may have a condition.
+    /// True if the request is a change with an optional precondition.
     const IS_CONDITIONAL: bool = false;
 
-    /// Adds the condition of a change, or refuses it where there is nothing that it could be asked of.
+    /// Adds the precondition of a change. Fails if the operation has no state to compare it with.
     fn on_condition(self, _: StateCondition) -> ServiceResult<Self> {
         Err(not_comparable())
     }
 
-    /// Reads it from a request for the named operation, with its body as JSON.
+    /// Reads the record from a request for the named operation, with a JSON body.
     fn read(
         request: Request,
         api: &Api,
         operation: &'static str,
     ) -> impl Future<Output = Result<Self, Refusal>> + Send;
 
-    /// Describes where it is.
+    /// Describes the parameters and the body of the request.
     fn describe(operation: OperationBuilder, schemas: &mut NamedSchemas) -> OperationBuilder;
 }
 
-/// A record that a response carries.
+/// A record in a response.
 pub(super) trait ReplyRecord: IntoRecord + Serialize {
-    /// Returns its status and headers; `done` is the status where the record knows none itself.
+    /// Returns the status and the headers; `done` is the status of records without one of their own.
     fn head(&self, done: StatusCode) -> ReplyHead;
 
     /// Describes the responses.
@@ -179,7 +178,7 @@ impl RequestRecord for CredentialRequest {
         Ok(Self { json: json.into() })
     }
 
-    /// The description of each push service's own path names its fields.
+    /// The path of each push service describes the fields itself.
     fn describe(operation: OperationBuilder, _: &mut NamedSchemas) -> OperationBuilder {
         operation
     }
@@ -235,7 +234,7 @@ impl ReplyRecord for () {
     }
 }
 
-/// Something, or nothing to show.
+/// A schedule, or an empty response if it cannot be shown.
 impl ReplyRecord for Option<ScheduleView> {
     fn head(&self, done: StatusCode) -> ReplyHead {
         ReplyHead::of(if self.is_some() { done } else { StatusCode::NO_CONTENT })
@@ -319,7 +318,7 @@ fn location(folder: &str, id: &impl std::fmt::Display) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("{folder}{id}")).ok()
 }
 
-/// Refers to the schema of a record.
+/// Returns a reference to the schema of a record.
 fn reference<T: ToSchema>(schemas: &mut NamedSchemas) -> Ref {
     T::schemas(schemas);
     schemas.push((T::name().into_owned(), T::schema()));
@@ -336,7 +335,7 @@ fn json<T: ToSchema>(schemas: &mut NamedSchemas) -> ResponseBuilder {
     ResponseBuilder::new().content(JSON, ContentBuilder::new().schema(Some(reference::<T>(schemas))).build())
 }
 
-/// What goes with the reply to something that is kept once.
+/// Adds the headers of a reply to a creation under an idempotency key.
 fn with_headers(response: ResponseBuilder) -> ResponseBuilder {
     with_replayed(response.header("Location", text_header()))
 }

@@ -1,4 +1,4 @@
-//! Writes replies: in the format that is accepted, compressed where that is wanted, with a tag where there is a state.
+//! Writes replies: in an accepted format, compressed if the client prefers it, and with a tag if the reply shows a state.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -14,20 +14,20 @@ use crate::face::http::preferences::Preferences;
 use crate::face::record::IntoRecord as _;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// What replies depend on beside their address.
+/// Request headers that a reply depends on.
 const VARY: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 
-/// The status of a reply, and the headers that go with its record.
+/// Status of a reply, and the headers that belong to its record.
 pub(super) struct ReplyHead {
     pub(super) status: StatusCode,
-    /// Where what was made is.
+    /// Path of the created object.
     pub(super) location: Option<HeaderValue>,
-    /// Whether it was kept before, under the same idempotency key.
+    /// True if the reply was stored by an earlier request with the same idempotency key.
     pub(super) is_replayed: bool,
 }
 
 impl ReplyHead {
-    /// Returns a status alone.
+    /// Returns a head with only a status.
     pub(super) const fn of(status: StatusCode) -> Self {
         Self { status, location: None, is_replayed: false }
     }
@@ -45,7 +45,7 @@ impl ReplyHead {
     }
 }
 
-/// How a request wants its reply.
+/// Requirements of a request on its reply.
 pub(super) struct ReplyTerms {
     accepted: AcceptedFormat,
     codings: Preferences,
@@ -53,7 +53,7 @@ pub(super) struct ReplyTerms {
 }
 
 impl ReplyTerms {
-    /// Reads the head of a request.
+    /// Parses the head of a request.
     pub(super) fn of(headers: &HeaderMap) -> ServiceResult<Self> {
         Ok(Self {
             accepted: AcceptedFormat::wanted(headers)?,
@@ -62,7 +62,7 @@ impl ReplyTerms {
         })
     }
 
-    /// Writes a reply that was read, or that came of a change.
+    /// Writes the reply of a read or of a change.
     pub(super) fn write<O: RestOperation>(
         self,
         reply: O::Reply,
@@ -84,7 +84,7 @@ impl ReplyTerms {
         self.respond(head, state, body, row.is_read)
     }
 
-    /// Responds with a written body, whatever its operation: compiled once and not for each.
+    /// Creates the response for a serialized body. Not generic, so that it is compiled once.
     fn respond(
         self,
         head: ReplyHead,
@@ -96,7 +96,7 @@ impl ReplyTerms {
         let coding = ContentCoding::of_reply(&codings, body.len());
         let mut response = head.respond();
         if let Some(state) = state {
-            // What was changed is answered whole: its conditions were about what was there before.
+            // A change is always answered with the full state: its preconditions applied to the state before.
             let none = Conditions::default();
             let conditions = if is_read { &conditions } else { &none };
             let (tag, is_known) = conditions.check_read(&state, accepted, coding)?;

@@ -1,4 +1,4 @@
-//! One row of the table: how an operation is asked over HTTP, by one dispatcher for all.
+//! One row of the table: the method and path of an operation, served by one dispatcher for all.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::handler::Handler;
@@ -24,7 +24,7 @@ use crate::face::record::{Segments, check_refusal};
 const REPEATING: &str = "With the header `Idempotency-Key` (1 to 255 characters of visible ASCII) repeating the request is \
 harmless: the same key and the same request get the first reply again, with `Idempotent-Replayed: true`.";
 
-/// An operation that this face can read and write.
+/// An operation that this face can decode and encode.
 pub(super) trait RestOperation:
     Operation<By: Asker, Subject: Segments, Request: RequestRecord, Reply: ReplyRecord>
 {
@@ -35,21 +35,21 @@ impl<O> RestOperation for O where
 {
 }
 
-/// How one operation is asked: a method, a path, what serves it, and its description.
+/// Binding of one operation: method, path, handler and description.
 pub(super) type RestRow = UtoipaMethodRouter<Api>;
 
-/// What a row says beside its operation.
+/// Facts of a row beside its operation.
 #[derive(Clone, Copy)]
 pub(super) struct RowFacts {
-    /// The status of what went well, where the reply knows none itself.
+    /// Status of success, unless the reply has one of its own.
     pub(super) done: StatusCode,
-    /// Whether it only reads.
+    /// True if the operation only reads.
     pub(super) is_read: bool,
-    /// Whether the reply shows the state of what the path names, and has a tag.
+    /// True if the reply shows the state of the object in the path and has a tag.
     pub(super) has_tag: bool,
 }
 
-/// Serves one operation.
+/// Handler of one operation.
 type RowCall = fn(Api, Request, RowFacts) -> BoxFuture<'static, ApiResult<Response>>;
 
 macro_rules! methods {
@@ -67,19 +67,19 @@ macro_rules! methods {
 }
 
 methods! {
-    /// Returns a row that puts what the path names.
+    /// Returns a row that creates or replaces the object in the path.
     put = Put, OK;
-    /// Returns a row that changes a part of what the path names.
+    /// Returns a row that changes fields of the object in the path.
     patch = Patch, OK;
-    /// Returns a row that asks for something to be done.
+    /// Returns a row that performs an action.
     post = Post, OK;
-    /// Returns a row that makes something new.
+    /// Returns a row that creates an object.
     create = Post, CREATED;
-    /// Returns a row that removes.
+    /// Returns a row that deletes an object.
     delete = Delete, NO_CONTENT;
 }
 
-/// Returns a row that reads.
+/// Returns a row for a read.
 pub(super) fn get<O: RestOperation>(path: &'static str) -> RestRow
 where
     Api: Serve<O>,
@@ -130,13 +130,13 @@ where
     (schemas, paths, on(filter, handler))
 }
 
-/// Reads a request, has it served, and writes the reply.
+/// Reads a request, serves it, and writes the reply.
 async fn answer<O: RestOperation>(api: Api, request: Request, row: RowFacts) -> ApiResult<Response>
 where
     Api: Serve<O>,
 {
     let (mut parts, body) = request.into_parts();
-    // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
+    // Authenticate first: a caller without a key learns nothing else and takes no memory for a body.
     let by = O::By::known(&mut parts, &api).await?;
     if O::FACTS.is_list() {
         RequestPermit::of(&parts.extensions)?.reserve_reply().await?;
@@ -163,7 +163,7 @@ async fn read<O: RestOperation>(request: Request, api: &Api) -> ApiResult<O::Req
     }
 }
 
-/// Describes an operation from what the table says and from its types.
+/// Describes an operation from its entry in the table and from its types.
 pub(super) fn describe<O: RestOperation>(done: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
     let (noun, verb) = O::FACTS.noun_and_verb();
     let mut operation =
@@ -178,7 +178,7 @@ pub(super) fn describe<O: RestOperation>(done: StatusCode, schemas: &mut NamedSc
     O::Reply::describe(operation, done, schemas)
 }
 
-/// Returns what an operation does, and how it is repeated here.
+/// Returns the description of an operation, including the use of the idempotency key.
 fn summary(facts: &Facts) -> String {
     match facts.repeatable {
         true => format!("{}\n{REPEATING}", facts.sentences()),

@@ -77,12 +77,12 @@ pub(super) fn limited() -> Vec<RestRow> {
     ]
 }
 
-/// The same, for the operator.
+/// Such rows for the operator.
 pub(super) fn operator() -> Vec<RestRow> {
     vec![get::<ListAudit>("/v1/audit"), get::<ShowStatus>("/v1/status"), get::<ListNodes>("/v1/nodes")]
 }
 
-/// The same, for what devices send.
+/// Such rows for upstream messages.
 pub(super) fn upstream() -> Vec<RestRow> {
     vec![
         get::<ListUpstream>("/v1/upstream/messages"),
@@ -92,7 +92,7 @@ pub(super) fn upstream() -> Vec<RestRow> {
     ]
 }
 
-/// Rows that have limits of their own.
+/// Rows with limits of their own.
 pub(super) fn open() -> Vec<RestRow> {
     vec![post::<ImportDevices>("/v1/devices/import")]
 }
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// What this face serves beside the contract: what needs no key, and events.
+    /// Routes of this face that are not in the contract: those without a key, and events.
     const BESIDE: [&str; 2] = ["health.", "upstream.events"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! What devices send to their app, as Server-Sent Events: for scripts, which acknowledge by the operation.
+//! Upstream messages as Server-Sent Events, for scripts, which acknowledge them with the operation.
 
 use std::time::Duration;
 
@@ -25,34 +25,34 @@ use crate::face::http::auth::authenticated_caller;
 use crate::listen::{AtWork, RequestConnection};
 use crate::shares::{ShareExhausted, SharePart};
 
-/// Pause after which a comment is written, so that proxies keep the connection and a key that was removed is noticed.
+/// Interval of comments, which keep proxies from closing the connection and let the server notice a deleted key.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// What a client waits before it connects again, in milliseconds.
-const BEGINNING: &str = ": what your devices send\nretry: 1000\n\n";
+/// First lines of a stream; the client reconnects after 1,000 milliseconds.
+const BEGINNING: &str = ": messages from your devices\nretry: 1000\n\n";
 const ALIVE: &str = ": alive\n\n";
 
-/// Returns the routes of this noun.
+/// Returns the routes for upstream events.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(events))
 }
 
-/// One message of a device, as an event tells it.
+/// An upstream message as an event.
 #[derive(Serialize)]
 struct UpstreamEvent<'a> {
     id: UpstreamId,
     device: DeviceId,
     key: &'a str,
     data: Value,
-    /// Which attempt to hand it over this is.
+    /// Number of this delivery to the app, from 1.
     attempt: u32,
-    /// Whether it was handed over before, and may have been worked on.
+    /// True if the message was delivered before and may have been processed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     again: bool,
 }
 
-/// Streams what devices send as Server-Sent Events: `event: message` with `id`, `device`, `key`, `data`, `attempt`, and `again`
-/// when it was handed over before. Acknowledge what was worked on by its ids; at most 100 are on their way and not acknowledged,
-/// and what is not acknowledged comes again on the next stream. Streams of one app share the messages.
+/// Streams upstream messages as Server-Sent Events: `event: message` with `id`, `device`, `key`, `data`, `attempt`, and `again` if it was
+/// delivered before. Acknowledge processed messages by their ids. At most 100 messages are in flight and unacknowledged; unacknowledged
+/// messages are delivered again on the next stream. Streams of one app share the messages.
 #[utoipa::path(get, path = "/v1/upstream", tag = "upstream", responses((status = 200, content_type = "text/event-stream", body = String)))]
 async fn events(State(api): State<Api>, request: Request) -> ApiResult<Response> {
     let (parts, _) = request.into_parts();
@@ -68,7 +68,7 @@ async fn events(State(api): State<Api>, request: Request) -> ApiResult<Response>
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// A stream to one client; what it was given and has not acknowledged is free again when it ends.
+/// A stream to one client. Its unacknowledged messages become available again when it ends.
 struct EventStream {
     api: Api,
     parts: Parts,
@@ -76,12 +76,12 @@ struct EventStream {
     connection: Option<RequestConnection>,
     begun: bool,
     _place: SharePart,
-    /// A connection whose stream has nothing to tell is not idle.
+    /// Marks the connection as busy, so that a stream without messages does not count as idle.
     _at_work: Option<AtWork>,
 }
 
 impl EventStream {
-    /// Returns what is written next; none when the stream ends: the server stops, or the key may not read on.
+    /// Returns the next piece of the stream; `None` if the server stops or the key may no longer read.
     async fn next(&mut self) -> Option<String> {
         if !self.begun {
             self.begun = true;
@@ -92,13 +92,13 @@ impl EventStream {
             found = timeout(HEARTBEAT, self.consumer.next()) => found,
             () = stopping => return None,
         };
-        // Asked anew each time, so that it ends when the key is removed.
+        // Checked each time, so that the stream ends when the key is deleted.
         self.still_allowed().await.ok()?;
         match found {
             Err(_) => Some(ALIVE.to_owned()),
             Ok(Ok(messages)) => Some(messages.iter().map(event).collect()),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "what devices sent cannot be read");
+                tracing::warn!(%error, "the messages of devices cannot be read");
                 None
             }
         }

@@ -14,14 +14,14 @@ use crate::face::http::refusal::{Refusal, status_of};
 use crate::face::record::Record;
 use crate::face::record::xml::write_record;
 
-/// What a refusal is called in the detail of a fault, and in the reply to one of several operations.
+/// Element of a refusal, in the detail of a fault and in the reply to one of several operations.
 pub(super) const REFUSAL: &str = "Refusal";
 
-/// The version in which a refusal becomes a fault; it stands in the extensions of the response.
+/// SOAP version of a fault, as an extension of the response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FaultIn(pub(super) Version);
 
-/// A refusal with what is known of the fault that it becomes.
+/// A refusal, with the version and code of its fault if known.
 #[derive(Debug)]
 pub(super) struct SoapRefusal {
     problem: Problem,
@@ -30,14 +30,14 @@ pub(super) struct SoapRefusal {
 }
 
 impl SoapRefusal {
-    /// Writes it as an envelope of its version, SOAP 1.1 where none is known.
+    /// Writes the refusal as an envelope of its version, or of SOAP 1.1 if none is known.
     pub(super) fn document(&self, request_id: &str) -> Vec<u8> {
         let version = self.version.unwrap_or(Version::V11);
         let code = self.code.unwrap_or_else(|| code_of(self.problem.code));
         document(version, code, &self.problem, request_id)
     }
 
-    /// Has it written in a version, whatever the content type says.
+    /// Returns a conversion to faults in a fixed version, regardless of the content type.
     pub(super) fn in_version(version: Version) -> impl Fn(Problem) -> Self {
         move |problem| Self { version: Some(version), ..Self::from(problem) }
     }
@@ -49,7 +49,7 @@ impl From<Problem> for SoapRefusal {
     }
 }
 
-/// An envelope that cannot be read.
+/// An envelope that cannot be parsed.
 impl From<WireError> for SoapRefusal {
     fn from(error: WireError) -> Self {
         let code = match error {
@@ -76,13 +76,13 @@ pub(super) fn shape() -> RecordShape {
     let text = |name, about| FieldShape::optional(name, Shape::Text, about);
     let fields = vec![
         FieldShape::required("code", Shape::Text, "Stable word for programs."),
-        FieldShape::required("detail", Shape::Text, "Why, for a person."),
+        FieldShape::required("detail", Shape::Text, "Reason, for people."),
         text("field", "Path of the offending field."),
-        text("hint", "What to do about it."),
-        FieldShape::optional("retry_after_seconds", Shape::Int, "When to come back."),
-        text("request_id", "The request, as in the header `X-Request-Id` and in the log."),
+        text("hint", "Next step."),
+        FieldShape::optional("retry_after_seconds", Shape::Int, "Wait before a retry."),
+        text("request_id", "Id of the request, as in the header `X-Request-Id` and in the log."),
     ];
-    RecordShape::new(REFUSAL, "Why an operation was refused.", fields)
+    RecordShape::new(REFUSAL, "The refusal of an operation.", fields)
 }
 
 /// Writes a refusal as an element.
@@ -103,7 +103,7 @@ pub(super) fn refusal(problem: &Problem, request_id: &str) -> Element {
     write_record(REFUSAL, &fields, &shape(), &Shapes::default())
 }
 
-/// Writes a refusal into a response, with the status that the version's specification wants.
+/// Writes a refusal into a response, with the status that the version's specification requires.
 pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
     let version = response.extensions().get::<FaultIn>().map_or(Version::V11, |FaultIn(version)| *version);
     let special = response.extensions().get::<SoapFaultCode>().copied();
@@ -126,13 +126,13 @@ fn document(version: Version, code: SoapFaultCode, problem: &Problem, request_id
     soap::write(&Envelope::fault(version, fault)).unwrap_or_default()
 }
 
-/// Returns whose fault it is.
+/// Returns the fault code: receiver for errors of the server, sender for others.
 fn code_of(code: ErrorCode) -> SoapFaultCode {
     if status_of(code).is_server_error() { SoapFaultCode::Receiver } else { SoapFaultCode::Sender }
 }
 
-/// Returns the status: SOAP 1.1 has one for all faults, SOAP 1.2 another for the sender's; what is no envelope at all is told
-/// as HTTP tells it.
+/// Returns the status. SOAP 1.1 has a single status for all faults; SOAP 1.2 has another for faults of the sender. A request that is no
+/// envelope gets the status of HTTP.
 fn status(version: Version, code: SoapFaultCode, problem: ErrorCode) -> StatusCode {
     match (problem, version, code) {
         (

@@ -1,4 +1,4 @@
-//! The SOAP face at `/soap`, for SOAP 1.1 and 1.2: every operation is an element in the body, and its reply another.
+//! The SOAP face at `/soap`, for SOAP 1.1 and 1.2: each operation is an element in the body, and its reply another.
 
 mod fault;
 mod schema;
@@ -31,19 +31,18 @@ use fault::{FaultIn, SoapRefusal};
 pub(super) use schema::{SCHEMA, schema_of_bodies};
 pub use wsdl::wsdl;
 
-/// What the name of a reply adds to the name of its operation.
+/// Suffix of a reply's element after the name of its operation.
 const RESPONSE: &str = "Response";
-/// What holds the record of a reply: were its fields in its place, tools would take those for one thing that a request and
-/// its reply both name.
+/// Element with the record of a reply. Without it, tools would merge fields that a request and its reply both have.
 const RETURN: &str = "return";
-/// The reply to an element that no operation is called, among replies to others.
+/// Reply to an element that is no operation, among replies to others.
 const UNKNOWN_RESPONSE: &str = "UnknownResponse";
-/// Most operations in one body.
+/// Maximum number of operations in one body.
 const CALLS_MAX_COUNT: usize = 1_000;
-/// Most elements of an envelope: the tree that is made of them takes some 200 bytes each.
+/// Maximum number of elements in an envelope. Each takes some 200 bytes in the parsed tree.
 const NODES_MAX_COUNT: usize = 50_000;
 
-/// Returns whether there is an element for the operation of a name.
+/// Returns true if the named operation has an element.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
     operations().values().any(|one| one.facts.name == operation) && Dispatcher::get().knows(operation)
@@ -58,7 +57,7 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
         .limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
-/// Has refusals answered in the version that the content type names, where the envelope was not read.
+/// Sets the SOAP version of refusals from the content type, if the envelope was not read.
 async fn in_version(request: Request, next: Next) -> Response {
     let version = version_of(request.headers());
     let mut response = next.run(request).await;
@@ -69,7 +68,7 @@ async fn in_version(request: Request, next: Next) -> Response {
     response
 }
 
-/// Returns the version of SOAP that a content type stands for.
+/// Returns the SOAP version of a content type.
 fn version_of(headers: &HeaderMap) -> Option<Version> {
     let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     let kind = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -80,7 +79,7 @@ fn version_of(headers: &HeaderMap) -> Option<Version> {
     }
 }
 
-/// Answers `GET /soap?wsdl`, which needs no key.
+/// Responds to `GET /soap?wsdl`, which needs no key.
 async fn describe(request: Request) -> Result<Response, Refusal> {
     let (parts, _) = request.into_parts();
     if !parts.uri.query().is_some_and(|query| query.to_ascii_lowercase().starts_with("wsdl")) {
@@ -92,7 +91,7 @@ async fn describe(request: Request) -> Result<Response, Refusal> {
     Ok(([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], document).into_response())
 }
 
-/// Returns where this face is, as the caller has found it.
+/// Returns the address of this face as the caller used it.
 fn address(parts: &Parts) -> String {
     let header = |name: &str| header_text(&parts.headers, name).ok().flatten();
     let is_plain = |host: &&str| {
@@ -109,7 +108,7 @@ fn address(parts: &Parts) -> String {
 
 async fn answer(State(api): State<Api>, request: Request) -> Result<Response, SoapRefusal> {
     let (parts, body) = request.into_parts();
-    // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
+    // Authenticate first: a caller without a key learns nothing else and takes no memory for a body.
     let context = context_of(&parts, &api).await?;
     version_of(&parts.headers).ok_or_else(other_content)?;
     let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
@@ -117,7 +116,7 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, So
     Ok(([(header::CONTENT_TYPE, version.content_type(""))], document).into_response())
 }
 
-/// Answers an envelope that did not come by HTTP with another; what is refused is a fault in the version of the envelope.
+/// Responds to an envelope that did not arrive over HTTP with another one. A refusal becomes a fault in the version of the envelope.
 pub(super) async fn answer_document(
     api: &Api,
     context: &RequestContext,
@@ -127,12 +126,12 @@ pub(super) async fn answer_document(
     Ok(answered.map_or_else(|refused| refused.document(&context.origin.request_id), |(_, reply)| reply))
 }
 
-/// Writes a refusal as an envelope of SOAP 1.1, where no envelope says which version is spoken.
+/// Writes a refusal as an envelope of SOAP 1.1, for cases in which the version is unknown.
 pub(super) fn fault_document(problem: &Problem) -> Vec<u8> {
     SoapRefusal::from(problem.clone()).document("")
 }
 
-/// Returns the version that an envelope speaks, and the envelope that answers it.
+/// Returns the version of an envelope, and the envelope of the reply.
 async fn answered(
     api: &Api,
     context: &RequestContext,
@@ -156,7 +155,7 @@ fn other_content() -> Problem {
         .with_hint("send `Content-Type: text/xml` for SOAP 1.1 or `application/soap+xml` for SOAP 1.2")
 }
 
-/// Returns what is called, at least one operation and not too many.
+/// Returns the operations in a body: at least one, and at most [`CALLS_MAX_COUNT`].
 fn called(body: SoapBody) -> ServiceResult<Vec<Element>> {
     let problem = |detail: String| Err(Problem::new(ErrorCode::InvalidRequest, detail));
     match body {
@@ -172,8 +171,8 @@ fn called(body: SoapBody) -> ServiceResult<Vec<Element>> {
     }
 }
 
-/// Serves one after the other. Where several are in one body, what one is refused stands in its reply and does not touch the
-/// next; one alone is refused with a fault.
+/// Serves the operations in order. With several in one body, a refusal is the reply of its operation and does not affect the others; a
+/// single operation is refused with a fault.
 async fn replies(api: &Api, context: &RequestContext, elements: Vec<Element>) -> ServiceResult<Vec<Element>> {
     if let [element] = &elements[..] {
         return Ok(vec![serve(api, context, element).await?]);

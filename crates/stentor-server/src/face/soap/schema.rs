@@ -10,17 +10,17 @@ use crate::face::record::xml::NAMESPACE;
 
 /// Namespace of XML schemas.
 pub(in crate::face) const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
-/// What a verb is called that changes some fields, where null takes one away.
+/// Verb of operations that change some fields; null clears a field there.
 const CHANGE: &str = "change";
 
-/// Writes the schema: an element for each request and reply, a type for each record inside.
+/// Writes the schema: an element for each request and reply, and a type for each nested record.
 pub(in crate::face) fn schema() -> Markup {
     let operations = description().operations.iter().flat_map(elements);
     let refusal = fault::shape();
     above_types(operations.chain([wrapper(&refusal.name, &refusal, false)]))
 }
 
-/// Writes the schema of XML without envelopes: an element for each of these requests, and one for each record that is a reply.
+/// Writes the schema of XML without envelopes: an element for each of these requests, and one for each reply record.
 pub(in crate::face) fn schema_of_bodies<'a>(
     requests: impl IntoIterator<Item = &'a OperationShape>,
 ) -> Markup {
@@ -31,7 +31,7 @@ pub(in crate::face) fn schema_of_bodies<'a>(
     above_types(requests.into_iter().map(request).chain(names.into_iter().map(reply)))
 }
 
-/// Writes elements, and below them all types that they are made of.
+/// Writes elements, followed by all types that they use.
 fn above_types(elements: impl Iterator<Item = Markup>) -> Markup {
     let description = description();
     let records = description.shapes.0.values().chain(replied(description));
@@ -44,12 +44,12 @@ fn above_types(elements: impl Iterator<Item = Markup>) -> Markup {
         .with_all(maps(description).into_iter().map(|(name, inner)| map_type(&name, inner)))
 }
 
-/// Lists the records that are replies; one is there as often as it is one.
+/// Lists the reply records. A record may occur several times.
 fn replied(description: &Description) -> impl Iterator<Item = &RecordShape> {
     description.operations.iter().map(|one| &one.reply).filter(|record| !record.fields.is_empty())
 }
 
-/// Returns the elements of what is asked and replied: their types have no names, as tools want it that unwrap them.
+/// Returns the elements of request and reply. Their types are anonymous, as required by tools that unwrap them.
 fn elements(one: &OperationShape) -> [Markup; 2] {
     [request(one), reply(one)]
 }
@@ -106,7 +106,7 @@ fn documentation(about: &str) -> Markup {
     markup("xsd:annotation").with(markup("xsd:documentation").say(about))
 }
 
-/// Returns the name of a type; any JSON is its text.
+/// Returns the name of a type. Any JSON is carried as text.
 fn type_of(shape: &Shape) -> String {
     match shape {
         Shape::Text | Shape::Json => "xsd:string".into(),
@@ -127,7 +127,7 @@ fn map_name(inner: &Shape) -> String {
     format!("MapOf{}{}", first.unwrap_or_default(), letters.as_str())
 }
 
-/// Finds every kind of map that a field is.
+/// Returns the map types of all fields.
 fn maps(description: &Description) -> BTreeMap<String, &Shape> {
     let mut found = BTreeMap::new();
     let fields = description.records().flat_map(|record| &record.fields);

@@ -9,7 +9,7 @@ use crate::contract::description::{OperationShape, description};
 use crate::face::markup::{Markup, markup};
 use crate::face::record::xml::NAMESPACE;
 
-/// Where the face is, as long as nobody says otherwise.
+/// Default address of the face.
 pub(super) const ADDRESS: &str = "http://127.0.0.1:8686/soap";
 const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 const OVER_HTTP: &str = "http://schemas.xmlsoap.org/soap/http";
@@ -20,7 +20,7 @@ const BINDINGS: [(&str, &str, &str); 2] = [
 ];
 const PORT_TYPE: &str = "Stentor";
 const SERVICE: &str = "StentorService";
-/// The message of a fault; tools call their exceptions by it.
+/// Message of a fault; tools name their exceptions after it.
 const REFUSED: &str = "OperationRefused";
 
 /// Returns the description of a server on this machine.

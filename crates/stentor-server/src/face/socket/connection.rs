@@ -1,4 +1,4 @@
-//! One connection: the hello, then requests until either side ends.
+//! One connection: the hello, then requests until either side ends it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::listen::{Accepted, AtWork};
 use crate::owner::SourceNetwork;
 use crate::shares::SharePart;
 
-/// How long is read on, and thrown away, behind the last reply.
+/// Time for which input is read and discarded after the last reply.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What all requests of a connection have in common.
+/// Common state of all requests of a connection.
 struct SocketSession {
     api: Api,
     name: String,
@@ -40,11 +40,11 @@ struct SocketSession {
     accepted: Accepted,
 }
 
-/// Why no more requests are read.
+/// Reason for which no more requests are read.
 enum SessionEnd {
-    /// Nobody is to be told any more.
+    /// The peer is gone, or gets no notice.
     Gone,
-    /// The peer is told why.
+    /// The peer gets this problem.
     Because(Problem),
 }
 
@@ -79,7 +79,7 @@ where
     }
 }
 
-/// Reads the hello and finds out whose key it names.
+/// Reads the hello and authenticates its key.
 async fn greeted(api: &Api, read: &mut (impl AsyncRead + Unpin)) -> ServiceResult<Option<(Hello, Identity)>> {
     let Some(frame) = receive(read).await? else { return Ok(None) };
     let hello = Hello::read(&frame)?;
@@ -87,8 +87,8 @@ async fn greeted(api: &Api, read: &mut (impl AsyncRead + Unpin)) -> ServiceResul
     Ok(Some((hello, identity)))
 }
 
-/// Ends a connection whose last word is written: what still comes is thrown away for a while, because closing with unread
-/// bytes would take the last word away from the peer.
+/// Closes a connection after the last reply. Further input is discarded for a while, because closing with unread bytes could destroy the
+/// last reply for the peer.
 async fn leave<S: AsyncRead + AsyncWrite + Unpin>(mut read: ReadHalf<S>, mut write: WriteHalf<S>) {
     use tokio::io::{AsyncWriteExt, copy, sink};
     let ending = async {
@@ -112,7 +112,7 @@ impl SocketSession {
         serde_json::to_vec(&greeting).unwrap_or_default()
     }
 
-    /// Reads and answers until either side ends; every request that was taken is answered.
+    /// Serves requests until either side ends the connection. Every accepted request gets a reply.
     async fn serve<S>(self: Arc<Self>, read: ReadHalf<S>, write: WriteHalf<S>, identity: Identity)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -129,7 +129,7 @@ impl SocketSession {
         let broken = CancellationToken::new();
         let writing = write_all(write, replies, limits.body_timeout, broken.clone());
         let reading = async {
-            // The queue goes along: writing ends when it is gone and no reply is left.
+            // The sender is moved in: writing ends when it is dropped and no reply is left.
             let was_told = self.read(&mut frames, queue, &broken).await;
             if was_told {
                 let _the_peer_may_go_on = timeout(FAREWELL, frames.drain()).await;
@@ -138,7 +138,7 @@ impl SocketSession {
         tokio::join!(reading, writing);
     }
 
-    /// Takes requests until the end, timeouts for their replies, and says why it ends; returns whether it said so.
+    /// Accepts requests until the end, waits for their replies, and reports the reason to the peer. Returns true if it did.
     async fn read<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         frames: &mut FrameReader<R>,
@@ -152,7 +152,7 @@ impl SocketSession {
             end = self.end(broken) => end,
             end = self.take_requests(frames, &queue, &slots) => end,
         };
-        // A slot is given back when its reply is written.
+        // A slot is released when its reply is written.
         let _all_are_answered = slots.acquire_many(places as u32).await;
         match end {
             SessionEnd::Because(problem) => {
@@ -163,7 +163,7 @@ impl SocketSession {
         }
     }
 
-    /// Waits for a reason to read no more.
+    /// Waits for a reason to stop reading.
     async fn end(&self, broken: &CancellationToken) -> SessionEnd {
         let Accepted { place, stopping, timeouts, .. } = &self.accepted;
         tokio::select! {
@@ -187,7 +187,7 @@ impl SocketSession {
         slots: &Arc<Semaphore>,
     ) -> SessionEnd {
         loop {
-            // First the slot, then the frame: as long as too much is in flight, nothing is read.
+            // First the slot, then the frame: while too many requests are in flight, nothing is read.
             let Ok(slot) = slots.clone().acquire_owned().await else { return SessionEnd::Gone };
             match frames.next().await {
                 Ok(Some(frame)) => {
@@ -201,7 +201,7 @@ impl SocketSession {
         }
     }
 
-    /// Begins a request; fails when nobody can say which one it is.
+    /// Starts a request. Fails if its number is unknown.
     fn begin(
         self: &Arc<Self>,
         Framed { payload, room }: Framed,
@@ -210,20 +210,20 @@ impl SocketSession {
     ) -> ServiceResult<()> {
         self.api.socket_counts().asked();
         let work = self.work(payload)?;
-        // At work from here on, not from when the task runs: the connection must not count as idle between.
+        // Busy from here on, not from the start of the task: the connection must not count as idle in between.
         let (session, queue, at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
         tokio::spawn(async move {
             let permit = RequestPermit::new(session.api.limits(), session.network(), false);
             let payload = session.answer(work, &permit).await;
             let reply_room = permit.room_of_reply(payload.len());
-            // The request's bytes and its place are not needed any more, while the reply may wait long for the peer.
+            // The request's bytes and its place are released, because the reply may wait long for the peer.
             drop((room, permit));
             session.send((payload, reply_room), at_work, slot, &queue).await;
         });
         Ok(())
     }
 
-    /// Reads what a frame asks; fails when nobody can say which request it is.
+    /// Decodes a frame. Fails if the number of the request is unknown.
     fn work(&self, payload: Vec<u8>) -> ServiceResult<SocketWork> {
         if let Some(face) = self.encoding.documents() {
             return Ok(SocketWork::Document(face, payload));
@@ -254,7 +254,7 @@ impl SocketSession {
                 let id = request.id;
                 let origin = self.origin(id);
                 let operation = request.operation.clone();
-                // Names that nobody knows are the caller's own text.
+                // Unknown names are the caller's own text and stay out of the log.
                 let named = Dispatcher::get().known(&operation).unwrap_or(UNKNOWN_OPERATION);
                 let span = tracing::info_span!("request", id = %origin.request_id, operation = named);
                 let reply = self.served(request, (origin, permit)).instrument(span).await;
@@ -264,7 +264,7 @@ impl SocketSession {
         }
     }
 
-    /// Has a document of another face answered by that face.
+    /// Passes a document to its face and returns the response.
     async fn document(&self, face: DocumentFace, document: &[u8], permit: &RequestPermit) -> Vec<u8> {
         let answer = async {
             let context = self.context(None, self.origin(0), permit).await?;
@@ -290,7 +290,7 @@ impl SocketSession {
         reply
     }
 
-    /// Ends work whose time is over, and catches what goes wrong.
+    /// Runs work with a timeout, and catches panics.
     async fn within_limits<T>(&self, work: impl Future<Output = ServiceResult<T>>) -> ServiceResult<T> {
         let work = AssertUnwindSafe(work).catch_unwind();
         match timeout(self.api.limits().timeout, work).await {
@@ -300,7 +300,7 @@ impl SocketSession {
         }
     }
 
-    /// Finds out who asks, for each request anew: a key may have been removed meanwhile.
+    /// Authenticates each request again, because the key may have been deleted in the meantime.
     async fn context(
         &self,
         key: Option<IdempotencyKey>,
@@ -329,14 +329,14 @@ impl SocketSession {
     }
 }
 
-/// What one frame asks.
+/// Content of one frame.
 enum SocketWork {
     Refused(u64, Problem),
     SocketRequest(SocketRequest),
     Document(DocumentFace, Vec<u8>),
 }
 
-/// The name of all operations that do not exist, in the log.
+/// Name of all unknown operations in the log.
 const UNKNOWN_OPERATION: &str = "unknown";
 
 fn no_such_operation(name: &str) -> Problem {

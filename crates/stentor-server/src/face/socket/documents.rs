@@ -1,4 +1,4 @@
-//! Documents of other faces that travel in frames: the face answers them as it does over HTTP.
+//! Documents of other faces in frames. Each face responds as over HTTP.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -8,13 +8,13 @@ use crate::contract::{Problem, ServiceResult};
 use crate::face::record::RequestContext;
 use crate::face::{Api, soap, xmlrpc};
 
-/// A document that is being answered.
+/// Future of the response to a document.
 type DocumentAnswer<'a> = BoxFuture<'a, ServiceResult<Vec<u8>>>;
 
-/// A face whose requests and replies are whole documents.
+/// A face with complete documents as requests and replies.
 #[derive(Clone, Copy)]
 pub(super) struct DocumentFace {
-    /// Answers a document with a document.
+    /// Responds to a document with a document.
     pub(super) answer: for<'a> fn(&'a Api, &'a RequestContext, &'a [u8]) -> DocumentAnswer<'a>,
     /// Writes a refusal as a document.
     pub(super) refuse: fn(&Problem) -> Vec<u8>,
@@ -31,7 +31,7 @@ const SOAP: DocumentFace = DocumentFace {
 };
 
 impl FrameEncoding {
-    /// Returns the face whose documents are spoken; none where requests have numbers.
+    /// Returns the face of the documents; `None` if requests have numbers.
     pub(super) const fn documents(self) -> Option<DocumentFace> {
         match self {
             Self::Json | Self::Protobuf => None,

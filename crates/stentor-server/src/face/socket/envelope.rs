@@ -1,4 +1,4 @@
-//! What stands in a frame: a numbered request or its reply, or a whole document of another face.
+//! Content of a frame: a numbered request or its reply, or a complete document of another face.
 
 mod json;
 mod protobuf;
@@ -12,7 +12,7 @@ use crate::contract::Problem;
 use crate::contract::description::description;
 use crate::face::record::Record;
 
-/// How requests and replies are written; a hello chooses it.
+/// Encoding of requests and replies, chosen by the hello.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FrameEncoding {
@@ -21,13 +21,13 @@ pub enum FrameEncoding {
     Json,
     /// Numbered requests in Protocol Buffers.
     Protobuf,
-    /// Documents of XML-RPC, answered in their order.
+    /// XML-RPC documents, answered in order.
     Xmlrpc,
-    /// Envelopes of SOAP 1.1 or 1.2, answered in their order.
+    /// SOAP 1.1 or 1.2 envelopes, answered in order.
     Soap,
 }
 
-/// What each encoding is.
+/// Encodings with their descriptions.
 pub(super) const ENCODINGS: &[(&str, &str)] = &[
     ("json", "one request or reply as a JSON object"),
     ("protobuf", "one request or reply as a message of Protocol Buffers"),
@@ -38,13 +38,13 @@ pub(super) const ENCODINGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A field of a message that stands in a frame.
+/// A field of a message in a frame.
 pub(super) struct EnvelopeField {
     pub(super) message: &'static str,
     pub(super) name: &'static str,
-    /// Its number in Protocol Buffers.
+    /// Field number in Protocol Buffers.
     pub(super) number: u32,
-    /// Its kind in Protocol Buffers.
+    /// Type in Protocol Buffers.
     pub(super) kind: &'static str,
     pub(super) about: &'static str,
 }
@@ -59,48 +59,48 @@ const fn field(
     EnvelopeField { message, name, number, kind, about }
 }
 
-/// What stands in a frame.
+/// Fields of the messages in frames.
 pub(super) const FIELDS: &[EnvelopeField] = &[
-    field("request", "id", 1, "uint64", "the client's number for it, 1 or more"),
+    field("request", "id", 1, "uint64", "the client's number for the request, 1 or more"),
     field("request", "operation", 2, "string", "the name of an operation; in JSON also its number"),
-    field("request", "operation_number", 3, "uint64", "its number in place of the name; not in JSON"),
-    field("request", "record", 4, "bytes", "what is asked; nothing when it is absent"),
-    field("request", "idempotency_key", 5, "string", "optional: makes repeating it harmless"),
+    field("request", "operation_number", 3, "uint64", "the operation's number in place of the name; not in JSON"),
+    field("request", "record", 4, "bytes", "the record of the request; empty when it is absent"),
+    field("request", "idempotency_key", 5, "string", "optional: makes a repetition harmless"),
     field("reply", "id", 1, "uint64", "the request's number; 0 for the connection's last frame"),
-    field("reply", "reply", 2, "bytes", "what is replied, if it was done"),
-    field("reply", "error", 3, "error", "why not, otherwise"),
+    field("reply", "reply", 2, "bytes", "the record of the reply, if the operation succeeded"),
+    field("reply", "error", 3, "error", "the refusal, otherwise"),
     field("error", "code", 1, "string", "a stable word for programs"),
-    field("error", "number", 2, "int32", "the same as a number"),
+    field("error", "number", 2, "int32", "the same code as a number"),
     field("error", "field", 3, "string", "optional: path of the offending field"),
-    field("error", "detail", 4, "string", "why, for a person"),
-    field("error", "hint", 5, "string", "optional: what to do about it"),
-    field("error", "retry_after_seconds", 6, "uint32", "optional: when to come back"),
+    field("error", "detail", 4, "string", "the reason, for people"),
+    field("error", "hint", 5, "string", "optional: the next step"),
+    field("error", "retry_after_seconds", 6, "uint32", "optional: the wait before a retry"),
 ];
 
-/// A request as its frame has it.
+/// A request from a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SocketRequest {
-    /// The client's number for it.
+    /// Number that the client gave the request.
     pub id: u64,
-    /// Which operation is asked.
+    /// Name of the operation.
     pub operation: String,
-    /// What is asked.
+    /// Record of the request.
     pub record: Record,
-    /// The key that makes repeating it harmless.
+    /// Idempotency key, if any.
     pub key: Option<IdempotencyKey>,
 }
 
-/// A frame that is no request. With the number zero it is not known which request it was to be.
+/// A frame that is not a valid request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unread {
-    /// The client's number for it.
+    /// Number of the request; zero if it could not be read.
     pub id: u64,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: Problem,
 }
 
 impl FrameEncoding {
-    /// Reads a numbered request; a document has no number by which it could be read here.
+    /// Decodes a numbered request. Documents have no number and are not decoded here.
     pub fn read(self, frame: &[u8]) -> Result<SocketRequest, Unread> {
         match self {
             Self::Protobuf => protobuf::read(frame),
@@ -108,7 +108,7 @@ impl FrameEncoding {
         }
     }
 
-    /// Writes the reply to a numbered request for the named operation.
+    /// Encodes the reply to a numbered request for the named operation.
     #[must_use]
     pub fn write(self, id: u64, operation: &str, reply: &Result<Record, Problem>) -> Vec<u8> {
         match self {
@@ -118,7 +118,7 @@ impl FrameEncoding {
     }
 }
 
-/// Returns the name of the operation that has this number.
+/// Returns the name of the operation with this number.
 fn operation_of(number: u64) -> Option<&'static str> {
     let numbers = &description().numbers.operations;
     numbers.iter().find(|(_, known)| u64::from(**known) == number).map(|(name, _)| name.as_str())

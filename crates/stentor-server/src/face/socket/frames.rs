@@ -1,4 +1,4 @@
-//! Reads frames: each so long at most, in so much time at most, within the memory that all bodies share.
+//! Reads frames with a maximum length and a deadline, within the memory budget of all bodies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use crate::face::http::no_room;
 use crate::owner::Owner;
 use crate::shares::{SharePart, Shares};
 
-/// Most bytes that are read at once.
+/// Size of the read buffer.
 const READ_BYTES: usize = 8 << 10;
-/// A connection keeps no larger buffer than this for its next frame.
+/// Maximum size of the buffer that a connection keeps for its next frame.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// How much a frame may take.
+/// Limits of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct FrameLimits {
-    /// Longest payload.
+    /// Maximum length of a payload.
     pub(super) max_bytes: usize,
-    /// Longest time from its first byte to its last.
+    /// Maximum time from the first byte to the last.
     pub(super) timeout: Duration,
-    /// Bytes of all bodies.
+    /// Memory budget of all bodies.
     pub(super) bodies: Arc<Shares>,
-    /// In whose name memory is taken.
+    /// Owner that the memory is charged to.
     pub(super) owner: Owner,
 }
 
-/// A payload, and the room that it takes among all bodies.
+/// A payload with its reserved memory.
 pub(super) struct Framed {
     pub(super) payload: Vec<u8>,
     pub(super) room: SharePart,
@@ -43,22 +43,22 @@ pub(super) struct FrameReader<R> {
     limits: FrameLimits,
     frames: Frames,
     room: SharePart,
-    /// Waiting bytes for which room is taken.
+    /// Buffered bytes with reserved memory.
     counted_bytes: usize,
-    /// When the frame must be whole whose first bytes are there.
+    /// Deadline of an incomplete frame.
     deadline: Option<Instant>,
     piece: Box<[u8]>,
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
-    /// Reads from behind the hello.
+    /// Creates a reader for the frames after the hello.
     pub(super) fn new(stream: R, limits: FrameLimits) -> Self {
         let (frames, room) = (frames(&limits), limits.bodies.part(limits.owner));
         let piece = vec![0; READ_BYTES].into_boxed_slice();
         Self { stream, limits, frames, room, counted_bytes: 0, deadline: None, piece }
     }
 
-    /// Returns the next frame; `None` when the peer has ended or broken off.
+    /// Returns the next frame; `None` if the peer has closed or lost the connection.
     pub(super) async fn next(&mut self) -> ServiceResult<Option<Framed>> {
         loop {
             if let Some(payload) = self.frames.frame().map_err(|_| self.too_large())? {
@@ -71,7 +71,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// Throws away what still comes, so that closing does not take the last reply away from a peer that writes.
+    /// Discards further input, so that closing does not destroy the last reply for a peer that is still writing.
     pub(super) async fn drain(&mut self) {
         while matches!(self.stream.read(&mut self.piece).await, Ok(1..)) {}
     }

@@ -1,4 +1,4 @@
-//! The first frame of each side: whose key it is and what is spoken; which limits there are.
+//! The first frame of each side: key and encoding from the client, limits from the server.
 
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ use super::{REQUESTS_IN_FLIGHT_MAX_COUNT, VERSION};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::decode;
 
-/// Longest hello. It is read before the key is known, so it is small.
+/// Maximum size of a hello. It is read before authentication, and therefore small.
 pub const HELLO_MAX_BYTES: usize = 4_096;
 
-/// What a client says first.
+/// First frame of a client.
 #[derive(Debug, Clone)]
 pub struct Hello {
-    /// Its key.
+    /// Key of the client.
     pub key: SecretString,
-    /// The app that it speaks for; the operator's key belongs to none.
+    /// App that the client acts for. The operator's key belongs to no app, and names one here.
     pub app: Option<AppId>,
-    /// How its requests are written.
+    /// Encoding of the requests.
     pub encoding: FrameEncoding,
 }
 
-/// The hello as it is written.
+/// The hello as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HelloFrame {
@@ -36,7 +36,7 @@ struct HelloFrame {
     encoding: FrameEncoding,
 }
 
-/// What the server says to a hello that it takes.
+/// Response of the server to a valid hello.
 #[derive(Debug, Serialize)]
 pub(super) struct ServerGreeting<'a> {
     stentor: u32,
@@ -54,7 +54,7 @@ struct GreetingLimits {
 }
 
 impl Hello {
-    /// Reads a hello.
+    /// Parses a hello.
     pub fn read(frame: &[u8]) -> ServiceResult<Self> {
         let HelloFrame { stentor, key, app, encoding } = decode(frame)?;
         if stentor != VERSION {
@@ -68,7 +68,7 @@ impl Hello {
 }
 
 impl<'a> ServerGreeting<'a> {
-    /// Greets the connection of a name.
+    /// Creates the greeting of the named connection.
     pub(super) fn new(
         connection: &'a str,
         encoding: FrameEncoding,
@@ -82,13 +82,13 @@ impl<'a> ServerGreeting<'a> {
 }
 
 impl FrameEncoding {
-    /// Returns how many requests of a connection may be at work: documents without numbers are answered in their order.
+    /// Returns the maximum number of requests in flight. Documents without numbers are answered in order, one at a time.
     pub(super) const fn in_flight_max_count(self) -> usize {
         if self.documents().is_none() { REQUESTS_IN_FLIGHT_MAX_COUNT } else { 1 }
     }
 }
 
-/// Receives the bytes of a hello and nothing behind them; `None` when the peer left before it was whole.
+/// Reads exactly the bytes of a hello; `None` if the peer left before it was complete.
 pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> ServiceResult<Option<Vec<u8>>> {
     let mut header = [0; frame::HEADER_BYTES];
     if stream.read_exact(&mut header).await.is_err() {

@@ -1,4 +1,4 @@
-//! The raw socket: frames with a length in front, a hello, and numbered requests that are answered as they end.
+//! The raw socket: length-prefixed frames, a hello, and numbered requests with replies in order of completion.
 
 mod connection;
 mod documents;
@@ -22,25 +22,25 @@ pub use envelope::{FrameEncoding, SocketRequest, Unread};
 pub use hello::{HELLO_MAX_BYTES, Hello};
 pub use page::page;
 
-/// Version of what is spoken; a hello names it.
+/// Protocol version, as in the hello.
 pub const VERSION: u32 = 1;
-/// Most requests of one connection at work.
+/// Maximum number of requests in flight on one connection.
 const REQUESTS_IN_FLIGHT_MAX_COUNT: usize = 256;
 
-/// Returns whether the operation of a name can be asked through a socket, by name and by number.
+/// Returns true if the named operation is available on a socket, by name and by number.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
     Dispatcher::get().knows(operation) && description().numbers.operation(operation).is_some()
 }
 
-/// What speaks to every connection of the raw socket.
+/// Handler for connections of the raw socket.
 #[derive(Clone)]
 pub(crate) struct SocketFace {
     api: Api,
 }
 
 impl SocketFace {
-    /// Stands on the same as all faces.
+    /// Creates the handler on the shared state of all faces.
     pub(super) const fn new(api: Api) -> Self {
         Self { api }
     }

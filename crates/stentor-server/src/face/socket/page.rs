@@ -1,4 +1,4 @@
-//! The page from which a stranger writes a client.
+//! The documentation page from which a client of the raw socket is written.
 
 use super::HELLO_MAX_BYTES;
 use super::envelope::{ENCODINGS, EnvelopeField, FIELDS};
@@ -27,7 +27,7 @@ fn encodings() -> String {
     lines(ENCODINGS.iter().map(line))
 }
 
-/// Writes one table for each message of an envelope.
+/// Writes one table for each message in a frame.
 fn fields() -> String {
     let mut text = String::new();
     let mut message = "";
@@ -48,7 +48,7 @@ fn operations() -> String {
     let mut all: Vec<_> = description().operations.iter().map(|one| (number(one), one.facts)).collect();
     all.sort_by_key(|(number, _)| *number);
     let line = |(number, facts): &(u32, crate::contract::Facts)| {
-        // A row of a table is one line.
+        // A table row is a single line.
         let about = facts.sentences().replace('|', "\\|").replace('\n', " ");
         format!("| {number} | `{}` | {about} |", facts.name)
     };

@@ -1,4 +1,4 @@
-//! Writes replies as they come; whoever does not take them is left.
+//! Writes replies in order of completion, and gives up on peers that do not read them.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use tokio_util::sync::CancellationToken;
 use crate::listen::AtWork;
 use crate::shares::SharePart;
 
-/// So many bytes of replies that are ready are written at once.
+/// Size up to which waiting replies are combined in one write.
 const TOGETHER_BYTES: usize = 64 << 10;
-/// Slowest pace at which replies may be taken.
+/// Minimum rate at which a peer must read replies.
 const MIN_BYTES_PER_SECOND: usize = 16 << 10;
 
-/// A reply on its way out, and what its request holds until it is written.
+/// An outgoing reply, and the resources of its request until it is written.
 pub(super) struct SocketReply {
     pub(super) payload: Vec<u8>,
-    /// Its room until it is written, in the caller's name.
+    /// Memory of the reply until it is written, charged to the caller.
     pub(super) _room: Option<SharePart>,
     pub(super) _at_work: Option<AtWork>,
     pub(super) _slot: Option<OwnedSemaphorePermit>,
 }
 
 impl SocketReply {
-    /// Returns a reply to no request.
+    /// Returns a final message that is not a reply to a request.
     pub(super) const fn last(payload: Vec<u8>) -> Self {
         Self { payload, _room: None, _at_work: None, _slot: None }
     }
 }
 
-/// Writes until no more replies can come; cancels `broken` when one cannot be written in time.
+/// Writes replies until the queue is closed; cancels `broken` if one cannot be written in time.
 pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queue: mpsc::Receiver<SocketReply>,
@@ -56,7 +56,7 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     let _the_peer_may_have_gone = timeout(wait, stream.shutdown()).await;
 }
 
-/// Writes one payload; returns whether it was taken in time.
+/// Writes one payload. Returns true if the peer read it in time.
 pub(super) async fn write_one<W: AsyncWrite + Unpin>(stream: &mut W, payload: &[u8], wait: Duration) -> bool {
     written(stream, &framed(payload), wait).await
 }
@@ -70,7 +70,7 @@ async fn written<W: AsyncWrite + Unpin>(stream: &mut W, bytes: &[u8], wait: Dura
     matches!(timeout(wait, writing).await, Ok(Ok(())))
 }
 
-/// Puts the length in front; a payload that no length can name is not written at all.
+/// Prepends the length. Returns nothing for a payload that is too long for the length field.
 fn framed(payload: &[u8]) -> Vec<u8> {
     frame::write(payload).unwrap_or_default()
 }

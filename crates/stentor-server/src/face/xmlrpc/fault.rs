@@ -24,14 +24,14 @@ pub(super) fn fault(problem: &Problem) -> RpcFault {
     RpcFault { code: problem.code.number(), text }
 }
 
-/// Returns the fault of a method that does not exist.
+/// Returns the fault for an unknown method.
 pub(super) fn no_such_method(method: &str) -> RpcFault {
     let shown: String = method.chars().take(100).collect();
     let text = format!("not_found: there is no method `{shown}`; system.listMethods lists them");
     RpcFault { code: CODE_NO_SUCH_METHOD, text }
 }
 
-/// Returns the problem of a document that cannot be read.
+/// Returns the error for a document that cannot be parsed.
 pub(super) fn unreadable(error: WireError) -> Problem {
     let code = match error {
         WireError::TooLarge { .. } => ErrorCode::PayloadTooLarge,
@@ -45,7 +45,7 @@ pub(in crate::face) fn document(problem: &Problem) -> Vec<u8> {
     write_response(&Err(fault(problem))).unwrap_or_default()
 }
 
-/// Writes a refusal into a response. The status says that the format was understood, as the specification has it.
+/// Writes a refusal into a response. The status is 200, as the specification requires for faults.
 pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
     let body = document(problem);
     *response.status_mut() = StatusCode::OK;

@@ -1,4 +1,4 @@
-//! `system.listMethods`, `system.methodSignature`, `system.methodHelp`: which methods there are and what they take.
+//! Introspection: `system.listMethods`, `system.methodSignature` and `system.methodHelp`.
 
 use stentor_wire::Value;
 use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, MULTICALL, RpcFault, RpcOutcome};
@@ -10,15 +10,15 @@ use crate::contract::shape::{FieldShape, RecordShape, Shape};
 const LIST: &str = "system.listMethods";
 const SIGNATURE: &str = "system.methodSignature";
 const HELP: &str = "system.methodHelp";
-/// What the methods of the system take and do.
+/// The system methods with their signatures and descriptions.
 const SYSTEM: [(&str, &[&str], &str); 4] = [
     (LIST, &["array"], "Lists all methods."),
-    (SIGNATURE, &["array", "string"], "Lists what a method returns and takes."),
-    (HELP, &["string", "string"], "Says what a method does, and which fields its struct has."),
-    (MULTICALL, &["array", "array"], "Calls several methods, each of them for itself."),
+    (SIGNATURE, &["array", "string"], "Lists the types of a method's result and parameters."),
+    (HELP, &["string", "string"], "Describes a method and the fields of its struct."),
+    (MULTICALL, &["array", "array"], "Calls several methods, each independently."),
 ];
 
-/// Answers a method of the system; `None` when it is none.
+/// Responds to a system method; `None` for other methods.
 pub(super) fn answer(call: &Call) -> Option<RpcOutcome> {
     match call.method.as_str() {
         LIST => Some(Ok(Value::List(names().map(Value::from).collect()))),
@@ -28,10 +28,10 @@ pub(super) fn answer(call: &Call) -> Option<RpcOutcome> {
     }
 }
 
-/// Returns a page of all methods, as a person reads it.
+/// Returns a page with all methods, for people.
 #[must_use]
 pub fn introspection() -> String {
-    let about = "Methods of the XML-RPC face at `/rpc`, as `system.methodHelp` tells them.\n";
+    let about = "Methods of the XML-RPC face at `/rpc`, as `system.methodHelp` describes them.\n";
     let one = |name| format!("\n## {name}\n\n{}\n", help(name).unwrap_or_default());
     std::iter::once(about.to_owned()).chain(names().map(one)).collect()
 }

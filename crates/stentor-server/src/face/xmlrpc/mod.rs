@@ -1,4 +1,4 @@
-//! The XML-RPC face at `/rpc`: every operation is a method that takes one struct and returns one.
+//! The XML-RPC face at `/rpc`: each operation is a method that takes one struct and returns one.
 
 mod fault;
 mod introspection;
@@ -25,10 +25,10 @@ pub(super) use fault::document as fault_document;
 pub use introspection::introspection;
 
 const TEXT_XML: &str = "text/xml; charset=utf-8";
-/// Most calls in one `system.multicall`.
+/// Maximum number of calls in one `system.multicall`.
 const CALLS_MAX_COUNT: usize = 1_000;
 
-/// Returns whether there is a method for the operation of a name.
+/// Returns true if the named operation has a method.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
     Dispatcher::get().knows(operation)
@@ -42,14 +42,14 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
 
 async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
+    // Authenticate first: a caller without a key learns nothing else and takes no memory for a body.
     let context = context_of(&parts, &api).await?;
     let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     let answer = answer_document(&api, &context, &bytes).await?;
     Ok(([(header::CONTENT_TYPE, TEXT_XML)], answer).into_response())
 }
 
-/// Answers a call with a response, whatever carries both.
+/// Responds to a call document, over any transport.
 pub(super) async fn answer_document(
     api: &Api,
     context: &RequestContext,
@@ -65,7 +65,7 @@ pub(super) async fn answer_document(
     written(&outcome)
 }
 
-/// Calls one after the other; what one is refused does not touch the next.
+/// Serves the calls in order. A refused call does not affect the others.
 async fn call_each(api: &Api, context: &RequestContext, call: &Call) -> ServiceResult<Vec<RpcOutcome>> {
     let calls = calls_of_multicall(call).map_err(unreadable)?;
     if calls.len() > CALLS_MAX_COUNT {
@@ -88,7 +88,7 @@ async fn call_each(api: &Api, context: &RequestContext, call: &Call) -> ServiceR
 }
 
 async fn call_one(api: &Api, context: &RequestContext, call: Call) -> RpcOutcome {
-    // What the dispatcher serves it counts; the words of this face are counted here.
+    // The dispatcher counts its replies itself; replies of this face are counted here.
     if let Some(found) = introspection::answer(&call) {
         context.permit.note_reply(found.as_ref().map_or_else(|fault| fault.text.len(), values::text_bytes));
         return found;

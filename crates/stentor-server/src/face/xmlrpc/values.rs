@@ -1,4 +1,4 @@
-//! Values of XML-RPC as records, and back.
+//! Conversion between XML-RPC values and records.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use stentor_wire::xml::allowed;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
 
-/// Reads the one struct that a method takes; without one, it is empty.
+/// Returns the record in the only parameter of a method; without one, it is empty.
 pub(super) fn record(params: Vec<Value>, method: &str) -> ServiceResult<Record> {
     let mut params = params.into_iter();
     match (params.next(), params.next()) {
@@ -24,7 +24,7 @@ fn fields_of(fields: Vec<(String, Value)>) -> ServiceResult<Record> {
     for (name, value) in fields {
         let value = json(value).map_err(|problem| problem.at(name.clone()))?;
         if record.insert(name.clone(), value).is_some() {
-            return Err(Problem::field(name, "is there twice"));
+            return Err(Problem::field(name, "occurs twice"));
         }
     }
     Ok(record)
@@ -44,7 +44,7 @@ fn json(value: Value) -> ServiceResult<Json> {
     })
 }
 
-/// Returns about how many bytes a value takes that this face has made itself.
+/// Returns the approximate size of a value created by this face.
 pub(super) fn text_bytes(value: &Value) -> usize {
     /// The bytes around a value.
     const MARKS_BYTES: usize = 32;
@@ -57,8 +57,8 @@ pub(super) fn text_bytes(value: &Value) -> usize {
     inner + MARKS_BYTES
 }
 
-/// Writes a date of XML-RPC, `20261130T03:04:05`, as RFC 3339. The format leaves the zone open: it is UTC here, unless one is
-/// given behind the time.
+/// Converts an XML-RPC date, `20261130T03:04:05`, to RFC 3339. The format does not specify the time zone: it is UTC here, unless an offset
+/// follows the time.
 fn instant(text: &str) -> Option<String> {
     let (date, time) = text.split_once('T')?;
     let digits: String = date.chars().filter(|letter| *letter != '-').collect();
@@ -67,7 +67,7 @@ fn instant(text: &str) -> Option<String> {
     let zone = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
     let (time, zone) = time.split_at(zone);
     let time = match time.as_bytes() {
-        // The hours of some senders have no colons either.
+        // Some senders also omit the colons of the time.
         [_, _, _, _, _, _] => format!("{}:{}:{}", time.get(..2)?, time.get(2..4)?, time.get(4..)?),
         _ => time.to_owned(),
     };
@@ -79,7 +79,7 @@ fn instant(text: &str) -> Option<String> {
     is_date.then(|| format!("{year}-{month}-{day}T{time}{zone}"))
 }
 
-/// Writes a reply; a field without a value is left out, because the format has no usual way to say it, and characters that XML
+/// Converts a reply. A field without a value is left out, because the format has no common way to express null, and characters that XML
 /// cannot carry become U+FFFD.
 pub(super) fn value(json: Json) -> Value {
     match json {
@@ -95,7 +95,7 @@ pub(super) fn value(json: Json) -> Value {
     }
 }
 
-/// Returns what XML can carry of a text, which is mostly all of it.
+/// Replaces the characters of a text that XML cannot carry.
 fn written(text: String) -> String {
     let changed = match allowed(&text) {
         Cow::Borrowed(_) => None,

@@ -1,4 +1,4 @@
-//! What a message says, as a message of ours.
+//! The content of an FCM message, converted to our message.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::front::sending::collapse_key;
 
 const RESERVED_KEYS: &[&str] = &["from", "message_type"];
 const RESERVED_PREFIXES: &[&str] = &["google.", "gcm.notification."];
-/// Most bytes of keys and values to a topic or a condition, as documented; a device's are checked with its push service.
+/// Most bytes of keys and values for a topic or a condition, as documented. The limit of a device is checked with its push service.
 const TOPIC_PAYLOAD_MAX_BYTES: usize = 2_048;
 const LABEL_MAX_CHARS: usize = 50;
 
-/// Makes the message, except for whom it is.
+/// Builds the message without its target.
 pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
     let message = &call.message;
     let notification = notification(message)?;
@@ -28,7 +28,7 @@ pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
         let detail = "android and android_v2 exclude each other";
         return Err(RpcStatus::violation("message.android", detail));
     }
-    // What becomes a field of ours is taken out of the part: what is left is FCM's alone, and goes to it as it is.
+    // Fields with an equivalent in our message are taken out of the part; the rest belongs to FCM and is passed on unchanged.
     let settings = AndroidSettings::take(&mut android, notification.is_some())?;
     if !matches!(call.fcm_target, FcmTarget::Token(_) | FcmTarget::Group(_)) {
         check_topic_size(message)?;
@@ -36,7 +36,7 @@ pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
     let is_empty = notification.is_none() && data.is_empty();
     let overrides = overrides(message, android, is_empty.then_some(settings.priority))?;
     Ok(MessageRequest {
-        // The caller puts in whom it is for; nothing is sent with this one.
+        // A placeholder: the caller sets the target before sending.
         target: TargetRequest::Everyone,
         notification,
         data,
@@ -50,7 +50,7 @@ pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
     })
 }
 
-/// What Android's part says that is for all.
+/// Settings of the Android part that apply to all platforms.
 struct AndroidSettings {
     priority: Priority,
     ttl_seconds: u64,
@@ -60,7 +60,7 @@ struct AndroidSettings {
 impl AndroidSettings {
     fn take(android: &mut FcmFields, is_visible: bool) -> Result<Self, RpcStatus> {
         let ttl = android.remove("ttl");
-        // FCM keeps a message for four weeks where nothing is said.
+        // FCM keeps a message for four weeks by default.
         let ttl_seconds = ttl.map_or(Some(TTL_MAX_SECONDS), |ttl| ttl.as_str().and_then(seconds));
         let ttl_seconds = ttl_seconds.ok_or_else(|| {
             RpcStatus::violation(
@@ -70,7 +70,7 @@ impl AndroidSettings {
         })?;
         let priority =
             match text(android, "priority", "message.android")?.map(|text| text.to_ascii_uppercase()) {
-                // As FCM has it: what is shown is of high priority, data alone of normal.
+                // The defaults of FCM: high priority for notifications, normal for data alone.
                 None if is_visible => Priority::High,
                 None => Priority::Normal,
                 Some(text) if text == "HIGH" => Priority::High,
@@ -84,17 +84,17 @@ impl AndroidSettings {
     }
 }
 
-/// Reads a duration such as `3.5s`; whole seconds count.
+/// Parses a duration such as `3.5s`, truncated to whole seconds.
 fn seconds(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('s')?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A duration of Protocol Buffers has at most nine digits of a second.
+    // A duration of Protocol Buffers has at most nine fractional digits.
     let fits = is_number(whole) && is_number(part) && part.len() <= 9;
     whole.parse().ok().filter(|seconds| fits && *seconds <= TTL_MAX_SECONDS)
 }
 
-/// Takes a text out of a part.
+/// Removes a text field from a part.
 fn text(fields: &mut FcmFields, name: &str, path: &str) -> Result<Option<String>, RpcStatus> {
     match fields.remove(name) {
         None => Ok(None),
@@ -103,7 +103,7 @@ fn text(fields: &mut FcmFields, name: &str, path: &str) -> Result<Option<String>
     }
 }
 
-/// Returns a part of a message; an empty one where it is missing.
+/// Returns a part of a message; an empty one if it is missing.
 fn part(message: &FcmFields, name: &str) -> Result<FcmFields, RpcStatus> {
     match message.get(name) {
         None => Ok(FcmFields::new()),
@@ -130,7 +130,7 @@ fn data(given: Option<&Value>, path: &str) -> Result<BTreeMap<String, String>, R
         let Some(text) = value.as_str() else {
             return Err(RpcStatus::violation(format!("{path}[{key}]"), "must be a string"));
         };
-        // The type is right and the value is not, which FCM tells by an `FcmError` beside the field.
+        // The type is right and the value is not; FCM reports this by an `FcmError` beside the field.
         if is_reserved(key) {
             return Err(RpcStatus::invalid_argument(path, format!("Invalid data payload key: {key}")));
         }
@@ -143,14 +143,14 @@ fn is_reserved(key: &str) -> bool {
     RESERVED_KEYS.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Sorts the parts of a message by the push service that gets each as it is: what goes to FCM stands beside the fields of
-/// Android's part, what goes to APNs itself is headers and payload.
+/// Returns the overrides of a message by push service. The override of FCM consists of fields beside those of the Android part, and the
+/// override of APNs of headers and payload.
 fn overrides(
     message: &FcmFields,
     mut fcm: FcmFields,
     priority: Option<Priority>,
 ) -> Result<BTreeMap<ProviderKind, FcmFields>, RpcStatus> {
-    // Only checked: it goes to FCM in Android's part, where it replaces the message's data.
+    // Only validated: FCM receives it in the Android part, where it replaces the message's data.
     data(fcm.get("data"), "message.android.data")?;
     let mut apple = part(message, "apns")?;
     let headers_and_payload: FcmFields =
@@ -162,11 +162,11 @@ fn overrides(
             options.entry("fcmOptions").or_insert_with(|| json!({"analyticsLabel": label}));
         }
     }
-    // AndroidConfigV2 knows no priority (discovery document), and goes as it is.
+    // AndroidConfigV2 has no priority (discovery document), and is passed on unchanged.
     if message.contains_key("androidV2") {
         fcm = FcmFields::from_iter([("androidV2".to_owned(), Value::Object(part(message, "androidV2")?))]);
     } else if let Some(priority) = priority {
-        // A message without content tells a device to fetch something: legal here, and with this a message of ours too.
+        // A message without content makes a device fetch something. It is legal here, and with this field also valid as our message.
         let word = if priority == Priority::High { "HIGH" } else { "NORMAL" };
         fcm.insert("priority".to_owned(), word.into());
     }
@@ -179,7 +179,7 @@ fn overrides(
     Ok(both.into_iter().filter(|(_, fields)| !fields.is_empty()).collect())
 }
 
-/// Returns the label under which a message is counted by the vendor.
+/// Returns the analytics label of a message.
 fn label(message: &FcmFields) -> Result<Option<String>, RpcStatus> {
     let path = "message.fcm_options";
     let mut options = part(message, "fcmOptions")?;
@@ -194,7 +194,7 @@ fn label(message: &FcmFields) -> Result<Option<String>, RpcStatus> {
 
 fn check_topic_size(message: &FcmFields) -> Result<(), RpcStatus> {
     let android = message.get("android");
-    // Android's data replaces the message's at FCM, so that one of both counts.
+    // At FCM, Android's data replaces the message's; only one of both counts.
     let data = android.and_then(|android| android.get("data")).or_else(|| message.get("data"));
     let own = android.and_then(|android| android.get("notification"));
     let bytes: usize = [data, message.get("notification"), own].into_iter().flatten().map(bytes_of).sum();

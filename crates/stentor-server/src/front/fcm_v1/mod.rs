@@ -1,5 +1,5 @@
-//! The FCM HTTP v1 API: `messages:send`, the token endpoint that its clients ask first, and the topics of a registration.
-//! Source: the discovery document of `fcm.googleapis.com`, revision 20261023.
+//! The FCM HTTP v1 API: `messages:send`, the token endpoint that its clients call first, and the topics of a registration. Source: the
+//! discovery document of `fcm.googleapis.com`, revision 20261023.
 
 mod content;
 mod request;
@@ -35,11 +35,11 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
         .route(topics, get(subscriptions::list).post(subscriptions::create))
         .route(topic, get(subscriptions::show).patch(subscriptions::change).delete(subscriptions::remove))
         .limited(api, api.clone(), EntryRule::Keyed, write)
-        // The token endpoint has words of its own (RFC 6749), so that it stands outside these layers.
+        // The token endpoint has error words of its own (RFC 6749), so that it stays outside these layers.
         .merge(token::router(api))
 }
 
-/// Finds out who asks; whoever does not speak for the project learns nothing of it.
+/// Authenticates the caller. A caller of another project learns nothing about this one.
 async fn authenticate(
     parts: &axum::http::request::Parts,
     api: &Api,
@@ -47,7 +47,7 @@ async fn authenticate(
 ) -> Result<AuthenticatedCaller, SendRefusal> {
     let found = authenticated_caller(parts, api, None).await?;
     let app = found.caller.app();
-    // SDKs have the project as a text or as a number; both are the app's id.
+    // SDKs send the project as a text or as a number; both are the app's id.
     let is_app = project.parse::<AppId>() == Ok(app) || project.parse() == Ok(app.raw());
     if is_app { Ok(found) } else { Err(RpcStatus::foreign_project().into()) }
 }
@@ -58,7 +58,7 @@ async fn send(
     request: Request,
 ) -> Result<Json<Value>, SendRefusal> {
     let (parts, body) = request.into_parts();
-    // Who has no key makes nobody read a body.
+    // Before the body, so that no body is read for a caller without a key.
     let AuthenticatedCaller { caller, key } = authenticate(&parts, &api, &project).await?;
     let bytes: Bytes = body::read(Request::from_parts(parts, body), api.body_max_bytes()).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
@@ -69,7 +69,7 @@ async fn send(
     Ok(Json(json!({"name": format!("projects/{project}/messages/{}", id_text(&sent))})))
 }
 
-/// Keeps the message for whom it is.
+/// Stores the message for its target.
 async fn deliver(
     sender: &Sender<'_>,
     fcm_target: FcmTarget,
@@ -78,7 +78,7 @@ async fn deliver(
     let target = match fcm_target {
         FcmTarget::Token(token) => reachable(sender, token).await?,
         FcmTarget::Group(key) => {
-            // The key stands where a token does: one of no group is refused as a dead token is.
+            // The key stands in place of a token: an unknown group is refused like an unregistered token.
             TargetRequest::Group(group_of_key(&key).map_err(|_| RpcStatus::unregistered())?.into())
         }
         FcmTarget::Topic(topic) => return to_topic(sender, topic, draft).await,
@@ -91,7 +91,7 @@ async fn deliver(
     }
 }
 
-/// Returns the target that reaches a token: a device that holds it, or whoever has it at FCM.
+/// Returns the target of a token: a device that holds it, or an unregistered token of FCM.
 async fn reachable(sender: &Sender<'_>, token: String) -> Result<TargetRequest, SendRefusal> {
     let standing = sender.standings(&[token], DEFAULT_ROUTE).await?.pop().unwrap_or(TokenStanding::Invalid);
     if matches!(standing, TokenStanding::Retired(_)) {
@@ -101,10 +101,9 @@ async fn reachable(sender: &Sender<'_>, token: String) -> Result<TargetRequest, 
     Ok(standing.target(DEFAULT_ROUTE).ok_or_else(|| RpcStatus::invalid_argument("message.token", detail))?)
 }
 
-/// Sends to a topic. One to which nobody has subscribed is no error here: the message is kept for those who are in it, who
-/// are none, as a condition is.
+/// Sends to a topic. A topic without subscribers is no error here: the message is stored for its empty audience, by way of a condition.
 async fn to_topic(sender: &Sender<'_>, topic: String, draft: MessageRequest) -> Result<Sent, SendRefusal> {
-    // The prefix is the legacy API's; who comes from there may still write it.
+    // The prefix belongs to the legacy API; migrated clients may still send it.
     let topic = topic.strip_prefix("/topics/").map_or(topic.clone(), str::to_owned);
     let condition = TargetRequest::Condition(format!("'{topic}' in topics"));
     let named = MessageRequest { target: TargetRequest::Topic(topic), ..draft.clone() };

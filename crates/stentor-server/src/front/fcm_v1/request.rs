@@ -1,4 +1,4 @@
-//! What `messages:send` takes, with names in one spelling.
+//! The request of `messages:send`, with names in one spelling.
 
 use serde_json::{Map, Value};
 use stentor_wire::json::{LostNumber, lost_number};
@@ -8,10 +8,10 @@ use crate::decode::without_mark;
 use crate::front::gcm_http;
 use crate::front::nulls::drop_nulls;
 
-/// An object of JSON.
+/// A JSON object.
 pub(super) type FcmFields = Map<String, Value>;
 
-/// Fields of a message; those that say to whom are the first four.
+/// Fields of a message; the first four are its targets.
 const MESSAGE_FIELDS: &[&str] = &[
     "token",
     "fid",
@@ -27,7 +27,7 @@ const MESSAGE_FIELDS: &[&str] = &[
     "fcmOptions",
 ];
 const TARGET_FIELDS: &[&str] = &["token", "fid", "topic", "condition"];
-/// Parts of a message that are typed all the way down, and what in them has names of the app's own.
+/// Parts of a message that are typed at all depths, each with its fields that hold names of the app's own.
 const TYPED: &[(&str, &[&str])] = &[
     ("notification", &[]),
     ("android", &["data"]),
@@ -37,7 +37,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("fcmOptions", &[]),
 ];
 
-/// Whom a message is for.
+/// The target of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FcmTarget {
     /// A token or an installation id.
@@ -50,17 +50,17 @@ pub(super) enum FcmTarget {
     Condition(String),
 }
 
-/// A request taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct SendCall {
     pub(super) validate_only: bool,
     pub(super) fcm_target: FcmTarget,
-    /// What it says; names are in camel case down to where they are the app's own.
+    /// The message. Names are in camel case, except the app's own.
     pub(super) message: FcmFields,
 }
 
 impl SendCall {
-    /// Reads a body. Of a name that stands in it twice the last one counts, as there.
+    /// Parses a body. Of duplicate names the last one counts, as at FCM.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, RpcStatus> {
         let bytes = without_mark(bytes);
         let body: Value = serde_json::from_slice(bytes)
@@ -72,7 +72,7 @@ impl SendCall {
             return Err(RpcStatus::violation(path, "is a number of more digits than can be kept"));
         }
         drop_nulls(&mut body);
-        // SDKs write names in snake case or in camel case, and both are right.
+        // SDKs write names in snake case or camel case; both are accepted.
         let mut body = camel_fields(body);
         only(&body, &["validateOnly", "message"], "")?;
         let validate_only = match body.remove("validateOnly") {
@@ -85,17 +85,17 @@ impl SendCall {
         };
         let mut message = spelled(message);
         only(&message, MESSAGE_FIELDS, "message")?;
-        // It is for replies only: what a caller puts there says nothing.
+        // It is an output-only field; the value of a request is ignored.
         message.remove("name");
         Ok(Self { validate_only, fcm_target: target(&mut message)?, message })
     }
 }
 
-/// Takes out whom a message is for: exactly one of the ways to say it.
+/// Removes the target from a message; exactly one must be given.
 fn target(message: &mut FcmFields) -> Result<FcmTarget, RpcStatus> {
     let given = TARGET_FIELDS.iter().filter_map(|name| Some((*name, message.remove(*name)?)));
     let mut given: Vec<_> = given.collect();
-    // A tuple is read from the left: whether more was given is asked once the one is out.
+    // A tuple is evaluated from the left: the rest is checked after the first one is taken.
     let (Some((name, value)), true) = (given.pop(), given.is_empty()) else {
         let detail = "Exactly one of token, fid, topic and condition must be given.";
         return Err(RpcStatus::invalid_argument("message", detail));
@@ -106,7 +106,7 @@ fn target(message: &mut FcmFields) -> Result<FcmTarget, RpcStatus> {
     Ok(match name {
         "topic" => FcmTarget::Topic(text),
         "condition" => FcmTarget::Condition(text),
-        // A device group is named where a token is (FCM's page of device groups for this API).
+        // A device group is named in place of a token (FCM's page of device groups for this API).
         _ if gcm_http::is_key(&text) => FcmTarget::Group(text),
         _ => FcmTarget::Token(text),
     })
@@ -130,7 +130,7 @@ fn spelled(message: FcmFields) -> FcmFields {
     message
 }
 
-/// Spells all names in one way but those below a free field; what is null is absent.
+/// Converts names to one spelling, except below a free field, and drops nulls.
 fn deep(fields: FcmFields, free: &[&str]) -> FcmFields {
     let each = camel_fields(fields).into_iter().map(|(name, value)| {
         let value = if free.contains(&name.as_str()) { value } else { deep_value(value) };

@@ -1,5 +1,5 @@
-//! Refusals as this API words them: `google.rpc.Status` with an `FcmError` or a `BadRequest` among its details. SDKs look at
-//! the `FcmError` first, then at the status. Source: FCM's reference of error codes.
+//! Refusals in this API's form: `google.rpc.Status` with an `FcmError` or a `BadRequest` among its details. SDKs check the `FcmError`
+//! first, then the status. Source: FCM's reference of error codes.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,7 @@ const FCM_ERROR: &str = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 const MEDIA_TYPE: &str = "application/json; charset=UTF-8";
 
-/// A refusal in this API's words.
+/// A refusal in this API's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::front) struct RpcStatus {
     code: StatusCode,
@@ -24,12 +24,12 @@ pub(in crate::front) struct RpcStatus {
     field: Option<String>,
 }
 
-/// Why a request gets no reply: in this API's words, or in ours, which the middleware translates and logs.
+/// The reason why a request is refused: in this API's form, or as a problem of ours, which the middleware translates and logs.
 #[derive(Debug)]
 pub(in crate::front) enum SendRefusal {
-    /// In its words.
+    /// In this API's form.
     Status(RpcStatus),
-    /// In ours.
+    /// As a problem of ours.
     Problem(Problem),
 }
 
@@ -48,7 +48,7 @@ impl RpcStatus {
         Self { field: Some(field.into()), ..status }
     }
 
-    /// The request cannot be read at all.
+    /// The request cannot be parsed.
     pub(super) fn unreadable(message: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", message.to_owned())
     }
@@ -58,7 +58,7 @@ impl RpcStatus {
         Self::violation(field, message).with_code("INVALID_ARGUMENT")
     }
 
-    /// The token is dead.
+    /// The token is unregistered.
     pub(super) fn unregistered() -> Self {
         let message = "Requested entity was not found.".to_owned();
         Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", message).with_code("UNREGISTERED")
@@ -80,10 +80,10 @@ impl RpcStatus {
         Self::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", message)
     }
 
-    /// Translates a refusal of ours.
+    /// Translates a problem of ours.
     pub(in crate::front) fn of(problem: &Problem) -> Self {
         let (code, status, error_code) = words_of(problem.code);
-        // A `BadRequest` goes with this status alone.
+        // A `BadRequest` goes with this status only.
         let field = problem.field.as_deref().map(field_of);
         let field = field.filter(|_| status == "INVALID_ARGUMENT");
         Self { code, status, message: crate::front::refused::line(problem), error_code, field }
@@ -109,7 +109,7 @@ impl RpcStatus {
     }
 }
 
-/// Returns status and `errorCode` of a refusal of ours.
+/// Returns status and `errorCode` for a problem of ours.
 const fn words_of(code: ErrorCode) -> (StatusCode, &'static str, Option<&'static str>) {
     match code {
         ErrorCode::Unauthorized => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", None),
@@ -123,7 +123,7 @@ const fn words_of(code: ErrorCode) -> (StatusCode, &'static str, Option<&'static
         ErrorCode::RateLimited | ErrorCode::QueueFull => {
             (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", Some("QUOTA_EXCEEDED"))
         }
-        // A limit of ours stays reached: `QUOTA_EXCEEDED` would say that waiting helps.
+        // Such a limit stays reached: `QUOTA_EXCEEDED` would promise that waiting helps.
         ErrorCode::LimitReached => (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", None),
         ErrorCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", Some("UNAVAILABLE")),
         ErrorCode::RequestTimeout => (StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED", None),
@@ -139,7 +139,7 @@ const fn words_of(code: ErrorCode) -> (StatusCode, &'static str, Option<&'static
     }
 }
 
-/// Returns what callers of this API call a field of ours.
+/// Returns this API's name of a field of ours.
 fn field_of(ours: &str) -> String {
     match ours {
         "message" => "message".to_owned(),
@@ -182,7 +182,7 @@ impl IntoResponse for RpcStatus {
     }
 }
 
-/// Writes a refusal of ours in this API's words.
+/// Writes a problem of ours in this API's form.
 pub(in crate::front) fn write(response: &mut Response, problem: &Problem, _: &str) {
     let status = RpcStatus::of(problem);
     crate::front::refused::put(response, problem, status.http(), (MEDIA_TYPE, status.body()));

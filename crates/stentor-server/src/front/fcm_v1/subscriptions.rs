@@ -17,17 +17,17 @@ const PAGE_USUAL_COUNT: usize = 1_000;
 const PAGE_MAX_COUNT: usize = 2_000;
 
 type SubscriptionReply = Result<Json<Value>, SendRefusal>;
-/// The parameters of a request; of two with one name the last counts.
+/// The parameters of a request; of duplicate names the last one counts.
 type QueryPairs = Query<Vec<(String, String)>>;
 
-/// A registration that somebody asks about.
+/// The registration that a request names.
 struct Subscriber<'a> {
     sender: Sender<'a>,
     project: String,
     token: String,
 }
 
-/// Subscribes; the topic is named by `topicName`.
+/// Subscribes the registration to the topic named by `topicName`.
 pub(super) async fn create(
     State(api): State<Api>,
     Path((project, token)): Path<(String, String)>,
@@ -36,14 +36,14 @@ pub(super) async fn create(
 ) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let topic = topic_of(parameter(&pairs, "topicName", "topic_name").unwrap_or_default())?;
-    // Who is subscribed gets 409, which SDKs take for success.
+    // An existing subscription gets 409, which SDKs treat as success.
     if subscriber.has(&topic).await? {
         return Err(RpcStatus::already_exists().into());
     }
     subscriber.subscribe(topic).await
 }
 
-/// Lists the topics, by the page.
+/// Lists the topics, in pages.
 pub(super) async fn list(
     State(api): State<Api>,
     Path((project, token)): Path<(String, String)>,
@@ -53,17 +53,17 @@ pub(super) async fn list(
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let asked = parameter(&pairs, "pageSize", "page_size").map_or(Ok(0), str::parse::<usize>);
     let asked = asked.map_err(|_| RpcStatus::violation("page_size", "must be a number"))?;
-    // None is the usual number, and more than the most is the most (AIP-158).
+    // Zero means the default, and a larger number than the maximum means the maximum (AIP-158).
     let count = if asked == 0 { PAGE_USUAL_COUNT } else { asked.min(PAGE_MAX_COUNT) };
     let after = parameter(&pairs, "pageToken", "page_token").unwrap_or_default();
     let mut topics = subscriber.topics().await?;
-    // A page goes on behind a name, so that the order is the same each time.
+    // A page token is a name, so that the order must be stable.
     topics.sort();
     let mut rest = topics.into_iter().filter(|topic| topic.as_str() > after);
     let page: Vec<_> = rest.by_ref().take(count).collect();
     let shown: Vec<_> = page.iter().map(|topic| subscriber.shown(topic)).collect();
     let mut reply = json!({"topicSubscriptions": shown});
-    // A full page may be the last: only a look behind it tells.
+    // A full page may be the last one, so that the next entry is checked.
     if let (Some(last), Some(_)) = (page.last(), rest.next()) {
         reply["nextPageToken"] = last.as_str().into();
     }
@@ -84,7 +84,7 @@ pub(super) async fn show(
     }
 }
 
-/// Changes one subscription, of which nothing can be changed; with `allowMissing` it is there afterwards.
+/// Updates a subscription, which has no mutable field; with `allowMissing` it is created.
 pub(super) async fn change(
     State(api): State<Api>,
     Path((project, token, topic)): Path<(String, String, String)>,
@@ -100,7 +100,7 @@ pub(super) async fn change(
     }
 }
 
-/// Takes a subscription away.
+/// Deletes a subscription.
 pub(super) async fn remove(
     State(api): State<Api>,
     Path((project, token, topic)): Path<(String, String, String)>,
@@ -136,7 +136,7 @@ impl<'a> Subscriber<'a> {
         Ok(standings.into_iter().next().unwrap_or(TokenStanding::Invalid))
     }
 
-    /// Returns the device, if there is one; a token that is none or is dead is not found.
+    /// Returns the device, if any. Fails with "not found" for an invalid or unregistered token.
     async fn device(&self) -> Result<Option<DeviceId>, SendRefusal> {
         match self.standing().await? {
             TokenStanding::Invalid | TokenStanding::Retired(_) => Err(RpcStatus::not_found().into()),
@@ -155,7 +155,7 @@ impl<'a> Subscriber<'a> {
         Ok(self.topics().await?.iter().any(|known| known == topic.as_str()))
     }
 
-    /// Subscribes the device; one that is not known is registered.
+    /// Subscribes the device; registers it if it is unknown.
     async fn subscribe(&self, topic: TopicName) -> SubscriptionReply {
         let listed = self.sender.listed(&self.token, self.standing().await?).await?;
         let device = listed.ok_or_else(RpcStatus::not_found)?;

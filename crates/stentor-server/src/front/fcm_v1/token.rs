@@ -1,4 +1,4 @@
-//! The token endpoint: a signed assertion for a short-lived access token (RFC 7523), refusals as RFC 6749 words them.
+//! The token endpoint: exchanges a signed assertion for a short-lived access token (RFC 7523). Refusals are in the form of RFC 6749.
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
@@ -15,18 +15,18 @@ use crate::front::refused;
 use crate::service::AssertionRefusal;
 
 const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/// Longest form: the longest assertion with its name.
+/// Longest form: the longest assertion with its field name.
 const FORM_MAX_BYTES: usize = 16 * 1_024;
-/// What an access token's life is said to be: a second less than it is, as there.
+/// The lifetime reported for an access token: a second less than the actual one, as at Google.
 const EXPIRES_IN_SECONDS: u64 = 3_599;
-/// Audiences that clients have built in, whatever the file of the account says.
+/// Audiences built into clients, independent of the account's file.
 const AUDIENCES: &[&str] = &[
     "https://oauth2.googleapis.com/token",
     "https://accounts.google.com/o/oauth2/token",
     "https://www.googleapis.com/oauth2/v4/token",
 ];
 
-/// Builds the routes of the endpoint: the path in our files, and those that clients have built in.
+/// Builds the routes of the endpoint: the path of our account files, and the paths built into clients.
 pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = write;
     Routes::new()
@@ -54,15 +54,15 @@ async fn grant(State(api): State<Api>, request: Request) -> Result<Response, Ref
     }
 }
 
-/// Finds the assertion of a form of the right kind.
+/// Returns the assertion of a form with the right grant type.
 fn assertion(form: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(form).ok()?.trim();
-    // A form is written as a query is, and the decoder of queries is there.
+    // A form is encoded like a query, for which a decoder exists.
     let uri: Uri = format!("/?{text}").parse().ok()?;
     let Query(pairs): Query<Vec<(String, String)>> = Query::try_from_uri(&uri).ok()?;
     let field = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     field("grant_type").filter(|kind| *kind == GRANT_TYPE)?;
-    // Without an assertion it is refused as a bad one, and not as another grant.
+    // Without an assertion the request is refused for a bad assertion, not for another grant type.
     Some(field("assertion").cloned().unwrap_or_default())
 }
 
@@ -71,7 +71,7 @@ fn denied(error: &str, description: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(body)).into_response()
 }
 
-/// Writes a refusal of ours.
+/// Writes a problem of ours.
 fn write(response: &mut Response, problem: &Problem, _: &str) {
     let (status, error) = match problem.code {
         ErrorCode::Unavailable | ErrorCode::RateLimited => {

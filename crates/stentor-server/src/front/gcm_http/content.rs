@@ -1,4 +1,4 @@
-//! What a legacy request says, as a message.
+//! The content of a legacy request, converted to our message.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::request::LegacySendRequest;
 use crate::contract::messages::{MessageRequest, NotificationRequest, TargetRequest};
 use crate::front::sending::collapse_key;
 
-/// Fields of a notification that only Android knows, and what they are called today.
+/// Fields of a notification for Android only, with their present names.
 const ANDROID_FIELDS: &[(&str, &str)] = &[
     ("icon", "icon"),
     ("sound", "sound"),
@@ -23,24 +23,24 @@ const ANDROID_FIELDS: &[(&str, &str)] = &[
     ("title_loc_key", "titleLocKey"),
     ("android_channel_id", "channelId"),
 ];
-/// Texts to be put into a translated one: lists, which are written as texts of JSON too.
+/// Arguments of localized texts: lists, which may also be encoded as JSON texts.
 const ANDROID_LISTS: &[(&str, &str)] =
     &[("body_loc_args", "bodyLocArgs"), ("title_loc_args", "titleLocArgs")];
-/// Fields that iOS knows, and what they are called in its alert ("Server Reference", table 2a).
+/// Fields of a notification for iOS, with their names in the alert ("Server Reference", table 2a).
 const APPLE_TEXTS: &[(&str, &str)] =
     &[("subtitle", "subtitle"), ("body_loc_key", "loc-key"), ("title_loc_key", "title-loc-key")];
 const APPLE_LISTS: &[(&str, &str)] = &[("body_loc_args", "loc-args"), ("title_loc_args", "title-loc-args")];
 const RESERVED_KEYS: &[&str] = &["from", "message_type"];
 const RESERVED_PREFIXES: &[&str] = &["google", "gcm"];
 
-/// Makes the message that is the same for each token, or says which error each of them gets.
+/// Builds the message that is the same for each token, or returns the error of all of them.
 pub(super) fn draft(request: &LegacySendRequest) -> Result<MessageRequest, GcmError> {
     let ttl = request.ttl().ok_or(GcmError::InvalidTtl)?;
     if request.data.keys().any(|key| is_reserved(key)) {
         return Err(GcmError::InvalidDataKey);
     }
     let visible = visible(&request.notification);
-    // As the legacy API has it: what is shown is of high priority, data alone of normal.
+    // The defaults of the legacy API: high priority for notifications, normal for data alone.
     let is_high =
         request.priority.as_deref().map_or(!request.notification.is_empty(), |given| given == "high");
     Ok(MessageRequest {
@@ -57,7 +57,7 @@ pub(super) fn draft(request: &LegacySendRequest) -> Result<MessageRequest, GcmEr
     })
 }
 
-/// Adds the name under which the sender wants to hear that a device of ours has confirmed the message.
+/// Adds the sender's name for the message, under which a receipt is sent when a device of ours confirms it.
 pub(super) fn with_receipt(mut draft: MessageRequest, name: Option<&str>) -> MessageRequest {
     if let Some(name) = name {
         let own = draft.overrides.entry(ProviderKind::Gateway).or_default();
@@ -70,7 +70,7 @@ fn is_reserved(key: &str) -> bool {
     RESERVED_KEYS.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Values should be texts; what is none becomes one.
+/// Converts a value to a text; values should be texts.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -93,7 +93,7 @@ fn overrides(request: &LegacySendRequest, is_high: bool) -> BTreeMap<ProviderKin
         android.insert("restrictedPackageName".into(), name.into());
     }
     if request.data.is_empty() && request.notification.is_empty() {
-        // A message without content tells a device to fetch something: legal here, and with this a message of ours too.
+        // A message without content makes a device fetch something. It is legal here, and with this field also valid as our message.
         android.insert("priority".into(), if is_high { "HIGH" } else { "NORMAL" }.into());
     }
     if !android.is_empty() {
@@ -120,7 +120,7 @@ fn list_of(value: &Value) -> Value {
     }
 }
 
-/// Returns what only Apple's alert knows; title and body are the message's own.
+/// Returns the fields of Apple's alert beside title and body, which belong to the message.
 fn apple_alert(given: &Map<String, Value>) -> Map<String, Value> {
     let text = |(old, new): &(&str, &str)| Some(((*new).to_owned(), text_of(given.get(*old)?).into()));
     let list = |(old, new): &(&str, &str)| Some(((*new).to_owned(), list_of(given.get(*old)?)));

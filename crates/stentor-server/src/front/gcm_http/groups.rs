@@ -1,5 +1,5 @@
-//! Device groups: `create`, `add`, `remove` and the look-up of a `notification_key`. They are groups of ours; the key is
-//! the group's name in letters that fit everywhere, so that nothing more is to be kept.
+//! Device groups: `create`, `add`, `remove` and the look-up of a `notification_key`. They are groups of ours. The key is an encoding of the
+//! group's name in letters that are valid everywhere, so that no mapping is stored.
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
@@ -30,7 +30,7 @@ pub(super) const FIELD: &str = "notification_key";
 const MEMBERS_MAX_COUNT: usize = 20;
 const KEY_PREFIX: &str = "stentor-group.";
 
-/// What is to be done with a group.
+/// A change of a group.
 #[derive(Deserialize)]
 struct GroupChange {
     operation: String,
@@ -42,20 +42,20 @@ struct GroupChange {
     registration_ids: Vec<String>,
 }
 
-/// Which group's key is asked for.
+/// The look-up of a group's key.
 #[derive(Deserialize)]
 pub(super) struct KeyQuery {
     notification_key_name: String,
 }
 
-/// A group that is changed in an app's name.
+/// A group under change in an app's name.
 struct Changing<'a> {
     api: &'a Api,
     caller: Caller,
     group: GroupName,
 }
 
-/// Returns whether a text is the key of a group, not a token.
+/// Returns true if a text is the key of a group, not a token.
 pub(in crate::front) fn is_key(text: &str) -> bool {
     text.starts_with(KEY_PREFIX)
 }
@@ -73,7 +73,7 @@ pub(super) async fn look_up(
     Ok(Json(json!({"notification_key": key_of(&group)})))
 }
 
-/// Makes a group, or changes its members.
+/// Creates a group, or changes its members.
 pub(super) async fn change(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
     let (AuthenticatedCaller { caller, .. }, _, bytes) = read(&api, request).await?;
     let asked: GroupChange = decode_without_nulls(&bytes).map_err(|problem| wrong(problem.to_string()))?;
@@ -91,11 +91,11 @@ pub(super) async fn change(State(api): State<Api>, request: Request) -> Result<J
     Ok(Json(json!({"notification_key": key_of(&changing.group)})))
 }
 
-/// Sends to the members of a group; of those that are known to be dead, the tokens are told.
+/// Sends to the members of a group. The reply lists the tokens of members that are known to be unregistered.
 pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) -> ServiceResult<SendReply> {
     let group = group_of_key(key)?;
     let changing = Changing { api: sender.api, caller: sender.caller, group: group.clone() };
-    // The reply counts members, of which the campaign knows only when it has begun.
+    // The reply counts members; the campaign knows their number only after its start.
     let members = match changing.tokens().await {
         Err(problem) if problem.code == ErrorCode::NotFound => {
             return Ok(SendReply::Refused { error: "NotRegistered" });
@@ -120,7 +120,7 @@ pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) 
 }
 
 impl Changing<'_> {
-    /// Refuses a group that does not exist.
+    /// Fails if the group does not exist.
     async fn require(&self) -> ServiceResult<()> {
         let group = Serve::<ShowGroup>::serve(self.api, self.caller, self.group.clone(), ()).await;
         match group {
@@ -134,11 +134,11 @@ impl Changing<'_> {
     async fn create(&self, tokens: &[String]) -> ServiceResult<()> {
         match self.require().await {
             Ok(()) => return Err(wrong("notification_key already exists".to_owned())),
-            // A group that does not exist is what a new one must be.
+            // A new group must not exist yet.
             Err(problem) if problem.field.as_deref() == Some(FIELD) => {}
             Err(problem) => return Err(problem),
         }
-        // Tokens come first: one that is none leaves no empty group behind.
+        // Tokens first, so that an invalid token leaves no empty group behind.
         let devices = self.registered(tokens).await?;
         Serve::<PutGroup>::serve(self.api, self.caller, self.group.clone(), ().into()).await?;
         self.put(devices).await
@@ -146,7 +146,7 @@ impl Changing<'_> {
 
     async fn add(&self, tokens: &[String]) -> ServiceResult<()> {
         self.require().await?;
-        // Looked at first, so that what is refused registers nobody; two at once are told apart by the store.
+        // Checked first, so that a refused request registers no device. The store settles concurrent requests.
         let members = self.tokens().await?;
         let new = tokens.iter().filter(|token| !members.contains(token)).count();
         if members.len() + new > MEMBERS_MAX_COUNT {
@@ -165,13 +165,13 @@ impl Changing<'_> {
         }
     }
 
-    /// Takes members out; a group without members is gone.
+    /// Removes members; a group without members is deleted.
     async fn remove(&self, tokens: &[String]) -> ServiceResult<()> {
         self.require().await?;
         let fitting: Vec<_> = tokens.iter().filter_map(|token| PushToken::new(token.as_str()).ok()).collect();
         let known = self.api.service().holders(self.caller, &fitting).await?;
         let devices: Vec<_> = known.into_iter().flatten().map(|device| device.id).collect();
-        // A request that names nobody would be refused, and unknown tokens are in no group.
+        // A request without members would be refused, and unknown tokens are in no group.
         if !devices.is_empty() {
             let members = MembersRequest { users: Vec::new(), devices };
             Serve::<RemoveMembers>::serve(self.api, self.caller, self.group.clone(), members).await?;
@@ -179,7 +179,7 @@ impl Changing<'_> {
         self.api.service().remove_if_empty(self.caller, &self.group).await
     }
 
-    /// Returns the devices of some tokens; those that are not known are registered.
+    /// Returns the devices of some tokens; registers unknown ones.
     async fn registered(&self, tokens: &[String]) -> ServiceResult<Vec<DeviceId>> {
         let sender = Sender { api: self.api, caller: self.caller, repeat: None, receipt: None };
         let mut devices = Vec::with_capacity(tokens.len());
@@ -196,7 +196,7 @@ impl Changing<'_> {
         let group = self.group.clone();
         let members = Serve::<ListMembers>::serve(self.api, self.caller, group, After::default()).await?;
         let mut tokens = Vec::with_capacity(members.devices.len());
-        // Each is a look-up. A group that our own API made larger gets the message whole; its first members are counted.
+        // Each is one query. A group that our own API made larger still gets the message as a whole; only its first members are counted.
         for device in members.devices.into_iter().take(MEMBERS_MAX_COUNT) {
             tokens.extend(self.api.service().token_of(self.caller, device).await?);
         }
@@ -228,7 +228,7 @@ fn key_of(group: &GroupName) -> String {
     format!("{KEY_PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(group.as_str()))
 }
 
-/// Reads the group of a key.
+/// Decodes the group of a key.
 pub(in crate::front) fn group_of_key(key: &str) -> ServiceResult<GroupName> {
     let bytes = key.strip_prefix(KEY_PREFIX).and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok());
     let name = bytes.and_then(|bytes| String::from_utf8(bytes).ok());

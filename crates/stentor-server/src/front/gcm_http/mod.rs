@@ -32,7 +32,7 @@ use reply::{GcmError, SendReply, TokenResult};
 
 pub(super) use groups::{group_of_key, is_key};
 
-/// When to come back where nothing says more.
+/// The default of Retry-After.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// Builds the routes of this front.
@@ -51,7 +51,7 @@ async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refu
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     if is_json {
-        // The values of `data` are texts to the devices.
+        // Devices receive the values of `data` as texts.
         let bytes = numbers_as_texts(without_mark(&bytes), "data");
         let reply = multicast::send(&sender, decode_without_nulls(&bytes)?).await?;
         return Ok(axum::Json(reply).into_response());
@@ -60,7 +60,7 @@ async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refu
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=UTF-8")], reply).into_response())
 }
 
-/// Sends to one recipient what the fields of a message say; returns the word for why it is not sent, if it is not.
+/// Sends the message in the fields to one recipient. Returns the error word if it is not sent.
 pub(super) async fn send_one(
     sender: &Sender<'_>,
     fields: Map<String, Value>,
@@ -68,36 +68,36 @@ pub(super) async fn send_one(
     Ok(match multicast::send(sender, value_without_nulls(fields)?).await? {
         SendReply::Tokens { results, .. } => results.iter().find_map(TokenResult::error),
         SendReply::Refused { error } => Some(error),
-        // A group is one recipient here, and nobody in it can be reached.
+        // A group is one recipient here, and no member of it can be reached.
         SendReply::Group { success: 0, .. } => Some(GcmError::NotRegistered.as_str()),
         SendReply::Group { .. } | SendReply::Audience { .. } => None,
     })
 }
 
-/// Finds out who asks, and reads the body; tells also whether it is JSON.
+/// Authenticates the caller and reads the body. Also returns whether the body is JSON.
 async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller, bool, Bytes)> {
     let (parts, body) = request.into_parts();
-    // Who has no key makes nobody read a body.
+    // Before the body, so that no body is read for a caller without a key.
     let from = authenticate(&parts, api).await?;
     let is_json = is_json(&parts.headers);
     let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     Ok((from, is_json, bytes))
 }
 
-/// Finds out who asks: `Authorization: key=…`.
+/// Authenticates the caller by `Authorization: key=…`.
 async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<AuthenticatedCaller> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
     let key = text.trim().split_at_checked(4).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("key="));
     authenticated_caller(parts, api, key.map(|(_, key)| key.trim())).await
 }
 
-/// What has no content type is plain text.
+/// Returns true for JSON; a body without content type is plain text.
 fn is_json(headers: &HeaderMap) -> bool {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     given.trim_start().to_ascii_lowercase().starts_with("application/json")
 }
 
-/// Writes a refusal: 400 for what cannot be read, 401 for the key, 503 with `Retry-After` for what may come again.
+/// Writes a refusal: 400 if the request cannot be parsed, 401 for the key, 503 with `Retry-After` if it may be repeated.
 fn write(response: &mut Response, problem: &Problem, _: &str) {
     let status = match problem.code {
         ErrorCode::Unauthorized | ErrorCode::Forbidden => StatusCode::UNAUTHORIZED,

@@ -1,4 +1,4 @@
-//! `send`: whom a request is for, one message for each, and what became of it.
+//! `send`: the recipients of a request, one message for each, and the results.
 
 use super::content;
 use super::groups;
@@ -8,10 +8,10 @@ use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{Problem, ServiceResult};
 use crate::front::sending::{DEFAULT_ROUTE, Sender, TokenStanding, id_text, is_of_server};
 
-/// Sends what a request asks for.
+/// Sends the message of a request.
 pub(super) async fn send(sender: &Sender<'_>, mut request: LegacySendRequest) -> ServiceResult<SendReply> {
     let send_target = request.send_target()?;
-    // A malformed message is no refusal where tokens are named: each of them fails in a reply of 200.
+    // With tokens a malformed message is not refused: each token fails in a reply of 200.
     let draft = content::draft(&request);
     match (send_target, draft) {
         (SendTarget::Missing, _) => Ok(of_tokens(vec![failed(GcmError::MissingRegistration)])),
@@ -43,14 +43,14 @@ async fn to_tokens(
     let known: Vec<_> =
         standings.iter().map(|standing| (unreachable(standing), standing.canonical())).collect();
     let targets = standings.into_iter().map(|standing| standing.target(DEFAULT_ROUTE)).collect();
-    // Targets and what is known of them go side by side, in the order of the request.
+    // Targets and states of the tokens run in parallel, in the order of the request.
     let sent = sender.send_each(0, targets, draft).await?;
     refuse_when_the_server_kept_nothing(&sent)?;
     let results = known.into_iter().zip(sent).map(|(known, sent)| result(known, sent));
     Ok(of_tokens(results.collect::<ServiceResult<_>>()?))
 }
 
-/// Where nothing was kept because the server could not, the whole request may come again.
+/// Fails if no message was stored because of the server, so that the whole request may be repeated.
 fn refuse_when_the_server_kept_nothing(sent: &[Option<ServiceResult<Sent>>]) -> ServiceResult<()> {
     let mut refusals = sent.iter().flatten().filter_map(|sent| sent.as_ref().err());
     let kept = sent.iter().flatten().any(Result::is_ok);
@@ -96,10 +96,10 @@ async fn to_audience(
     }
 }
 
-/// Turns a refusal of one message into a reply where the API has a word for it.
+/// Converts a refusal of one message into a reply, if the API has a word for it.
 pub(super) fn refused(problem: Problem) -> ServiceResult<SendReply> {
     match GcmError::of(&problem) {
-        // Trouble of the server is a status, after which the client comes back; a word in a reply ends the message.
+        // An error of the server becomes a status, after which the client retries; an error word in a reply ends the message.
         Some(error) if !is_of_server(problem.code) => Ok(SendReply::Refused { error: error.as_str() }),
         _ => Err(problem),
     }

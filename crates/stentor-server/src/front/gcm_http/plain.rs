@@ -1,4 +1,4 @@
-//! The plain text of the first years: a form with one token, and lines in return.
+//! The plain-text format of the first years: a form with one token; the reply consists of lines.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -10,10 +10,10 @@ use super::request::{LegacySendRequest, unreadable};
 use crate::contract::ServiceResult;
 use crate::front::sending::Sender;
 
-/// Largest form: the largest message with every byte written as three.
+/// Largest form: the largest message with every byte percent-encoded.
 const FORM_MAX_BYTES: usize = 32 * 1_024;
 
-/// Sends what a form asks for, and returns the lines.
+/// Sends the message of a form, and returns the lines of the reply.
 pub(super) async fn send(sender: &Sender<'_>, form: &[u8]) -> ServiceResult<String> {
     let reply = multicast::send(sender, read(form)?).await?;
     Ok(match reply {
@@ -44,7 +44,7 @@ fn read(form: &[u8]) -> ServiceResult<LegacySendRequest> {
             ("collapse_key", _) => request.collapse_key = Some(value),
             ("restricted_package_name", _) => request.restricted_package_name = Some(value),
             ("dry_run", _) => request.dry_run = is_set(&value),
-            // What is no number is out of range.
+            // A value that is no number counts as out of range.
             ("time_to_live", _) => request.time_to_live = Some(value.parse().unwrap_or(-1)),
             (_, Some(key)) => _ = request.data.insert(key.to_owned(), Value::String(value)),
             _ => {}

@@ -1,4 +1,4 @@
-//! What the legacy API replies.
+//! Replies of the legacy API.
 
 use serde::Serialize;
 use stentor_core::id::MessageId;
@@ -7,10 +7,10 @@ use crate::contract::messages::Sent;
 use crate::contract::{ErrorCode, Problem};
 use crate::front::sending::id_of;
 
-/// Numbers up to here are the same in every client's language.
+/// Largest integer that is exact in every client's language.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// Why one token gets nothing, in the documented words.
+/// The error of one token, in the documented words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GcmError {
     MissingRegistration,
@@ -31,7 +31,7 @@ pub(super) enum GcmError {
 pub(super) enum SendReply {
     /// To tokens.
     Tokens {
-        /// The same for a repeat.
+        /// The same for a repeated request.
         multicast_id: u64,
         success: usize,
         failure: usize,
@@ -41,7 +41,7 @@ pub(super) enum SendReply {
     },
     /// To a topic or a condition.
     Audience {
-        /// A number here, unlike a token's.
+        /// A number here, unlike the id in a token's result.
         message_id: u64,
     },
     /// To a topic or a condition, refused.
@@ -55,23 +55,23 @@ pub(super) enum SendReply {
     },
 }
 
-/// What became of one token.
+/// The result of one token.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum TokenResult {
-    /// It is on disk.
+    /// The message is stored.
     Sent {
         message_id: String,
-        /// The canonical id: the token that is to be used from now on, where it is another one.
+        /// The canonical id: the token to use from now on, if it is another one.
         #[serde(skip_serializing_if = "Option::is_none")]
         registration_id: Option<String>,
     },
-    /// It will not be sent.
+    /// The message will not be sent.
     Failed { error: &'static str },
 }
 
 impl TokenResult {
-    /// Returns why the token gets nothing, if it does not.
+    /// Returns the error of the token, if any.
     pub(super) const fn error(&self) -> Option<&'static str> {
         match self {
             Self::Sent { .. } => None,
@@ -81,7 +81,7 @@ impl TokenResult {
 }
 
 impl GcmError {
-    /// Returns the word.
+    /// Returns the documented word.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::MissingRegistration => "MissingRegistration",
@@ -97,7 +97,7 @@ impl GcmError {
         }
     }
 
-    /// Finds the word for a refusal of one message; `None` where the request cannot be read at all.
+    /// Returns the word for a refusal of one message; `None` if the request cannot be parsed.
     pub(super) fn of(problem: &Problem) -> Option<Self> {
         let field = problem.field.as_deref().unwrap_or_default();
         let is_within = |name: &str| field == name || field.starts_with(&format!("{name}."));
@@ -109,7 +109,7 @@ impl GcmError {
             ErrorCode::InvalidField if is_within("ttl_seconds") => Self::InvalidTtl,
             ErrorCode::InvalidField if is_within("target") => Self::InvalidRegistration,
             ErrorCode::InvalidField if is_within("android.restrictedPackageName") => Self::InvalidPackageName,
-            // A reserved key is refused at the same field as what is too big: only the words tell them apart.
+            // Reserved keys and excessive sizes are refused at the same field; only the detail distinguishes them.
             ErrorCode::InvalidField if problem.detail.contains("reserved") => Self::InvalidDataKey,
             ErrorCode::InvalidField
                 if ["data", "notification", "message", "apns.payload"].contains(&field) =>
@@ -121,12 +121,12 @@ impl GcmError {
     }
 }
 
-/// Returns the id of a message as a number; 1 for one that was only checked.
+/// Returns the id of a message as a number; 1 for a dry run.
 pub(super) fn id_number(sent: &Sent) -> u64 {
     id_of(sent).map_or(1, MessageId::raw)
 }
 
-/// Puts the results of tokens together.
+/// Combines the results of tokens into a reply.
 pub(super) fn of_tokens(results: Vec<TokenResult>) -> SendReply {
     let mut hasher = blake3::Hasher::new();
     let sent = results.iter().filter_map(|result| match result {

@@ -1,4 +1,4 @@
-//! What the legacy API takes.
+//! Requests of the legacy API.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 pub(super) const TOKENS_MAX_COUNT: usize = 1_000;
 const TOPIC_PREFIX: &str = "/topics/";
 
-/// A request in JSON; what it does not know is left aside, as there.
+/// A request in JSON; unknown fields are ignored, as in the original.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LegacySendRequest {
@@ -29,10 +29,10 @@ pub(super) struct LegacySendRequest {
     pub(super) notification: Map<String, Value>,
 }
 
-/// Whom a request is for.
+/// The recipients of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SendTarget {
-    /// Nobody is named.
+    /// No recipient is named.
     Missing,
     /// Tokens, in order.
     Tokens(Vec<String>),
@@ -45,12 +45,12 @@ pub(super) enum SendTarget {
 }
 
 impl LegacySendRequest {
-    /// Names the one token of a plain text.
+    /// Sets the single token of a plain-text request.
     pub(super) fn set_token(&mut self, token: String) {
         self.registration_ids = Some(vec![token]);
     }
 
-    /// Takes out whom it is for; at most one way of naming them may be used.
+    /// Removes the recipients from the request. Fails if they are named in more than one way.
     pub(super) fn send_target(&mut self) -> ServiceResult<SendTarget> {
         let to = self.to.take().or(self.notification_key.take());
         let named = (self.registration_ids.take(), to, self.condition.take());
@@ -63,7 +63,7 @@ impl LegacySendRequest {
         }
     }
 
-    /// Returns how long the message may wait; `None` when it is out of range.
+    /// Returns the TTL of the message; `None` if it is out of range.
     pub(super) fn ttl(&self) -> Option<u64> {
         let given = self.time_to_live.map_or(Ok(TTL_MAX_SECONDS), u64::try_from);
         given.ok().filter(|seconds| *seconds <= TTL_MAX_SECONDS)
@@ -87,7 +87,7 @@ fn one(to: String) -> SendTarget {
     if super::groups::is_key(&to) { SendTarget::Group(to) } else { SendTarget::Tokens(vec![to]) }
 }
 
-/// Refuses a request that cannot be read.
+/// Returns the refusal of a request that cannot be parsed.
 pub(super) fn unreadable(detail: &str) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, detail.to_owned())
 }

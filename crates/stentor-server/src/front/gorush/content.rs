@@ -1,4 +1,4 @@
-//! What a notification of gorush says, as a message.
+//! The content of a gorush notification, converted to our message.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::contract::messages::{MessageRequest, NotificationRequest};
 use crate::contract::{Problem, ServiceResult};
 use crate::front::sending::collapse_key;
 
-/// Makes the message that is the same for each token.
+/// Builds the message that is the same for each token.
 pub(super) fn draft(of: &mut GorushNotification, now: Timestamp) -> ServiceResult<MessageRequest> {
     let (data, custom) = data(std::mem::take(&mut of.data), of.is_ios());
     let overrides = if of.is_ios() { for_ios(of, custom) } else { for_android(of)? };
@@ -31,13 +31,13 @@ pub(super) fn draft(of: &mut GorushNotification, now: Timestamp) -> ServiceResul
     })
 }
 
-/// Returns the first name that is one.
+/// Returns the first collapse key that is not empty.
 fn collapse_key_of(of: &GorushNotification) -> Option<String> {
     let names = [&of.collapse_id, &of.collapse_key].into_iter().flatten();
     names.into_iter().find(|name| !name.is_empty()).map(|name| collapse_key(name))
 }
 
-/// Sorts data: texts, and on iOS what is no text, which stands beside `aps` as it is. FCM takes texts only.
+/// Splits data into texts and, on iOS, other values, which stand beside `aps` unchanged. FCM accepts texts only.
 fn data(given: Map<String, Value>, is_ios: bool) -> (BTreeMap<String, String>, Map<String, Value>) {
     let (mut texts, mut custom) = (BTreeMap::new(), Map::new());
     for (name, value) in given {
@@ -64,7 +64,7 @@ fn visible(of: &GorushNotification) -> Option<NotificationRequest> {
     (!is_empty).then_some(NotificationRequest { title, body, image })
 }
 
-/// Returns how long it may wait: so many seconds, or until an instant of Unix time, where 0 is one attempt.
+/// Returns the TTL: given in seconds, or derived from an instant of Unix time, where 0 is one attempt.
 fn ttl(of: &GorushNotification, now: Timestamp) -> Option<u64> {
     let until = |instant: i64| {
         let left = instant.saturating_sub(now.as_millis().div_euclid(1_000));

@@ -1,4 +1,4 @@
-//! The API of gorush: `POST /api/push`. What it takes and replies: gorush's README and `PushNotification`.
+//! The API of gorush: `POST /api/push`. Sources of requests and replies: gorush's README and `PushNotification`.
 
 mod content;
 mod request;
@@ -28,7 +28,7 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
     Routes::new().route("/api/push", post(push)).limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
-/// What became of a request. `counts` is what was asked for, `logs` has what will not be sent.
+/// The reply to a request. `counts` is the number of requested messages, and `logs` lists those that will not be sent.
 #[derive(Serialize)]
 struct PushReply {
     success: &'static str,
@@ -36,7 +36,7 @@ struct PushReply {
     logs: Vec<FailedPush>,
 }
 
-/// A token that gets nothing, and why.
+/// A token that gets no message, and the reason.
 #[derive(Serialize)]
 struct FailedPush {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -59,24 +59,24 @@ async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     let mut run =
         GorushRun { sender, count: 0, refused: None, accepted: false, logs: Vec::new(), log_bytes: 0 };
-    // One after the other: numbers of messages follow the order of the request, and each sends many at once itself.
+    // Sequentially: the numbers of messages follow the order of the request, and each notification sends many messages concurrently.
     for notification in notifications {
         run.send(notification).await?;
     }
     Ok(Json(run.reply()?))
 }
 
-/// A request on its way through its notifications.
+/// The progress of a request through its notifications.
 struct GorushRun<'a> {
     sender: Sender<'a>,
     /// Messages so far.
     count: usize,
     /// The first refusal that is the server's fault.
     refused: Option<Problem>,
-    /// Whether anything was kept.
+    /// True if any message was stored.
     accepted: bool,
     logs: Vec<FailedPush>,
-    /// Bytes of the texts that are repeated in them.
+    /// Bytes of the message texts repeated in the logs.
     log_bytes: usize,
 }
 
@@ -88,7 +88,7 @@ impl GorushRun<'_> {
         let whys: Vec<_> = standings.iter().map(|standing| unreachable(standing, &notification)).collect();
         let mut targets: Vec<_> = standings.into_iter().map(|standing| standing.target(route)).collect();
         let audience = notification.audience();
-        // Tokens come first, then audiences, in names and targets alike.
+        // Tokens first, then audiences, both in names and in targets.
         let mut names: Vec<(String, &str)> = tokens.into_iter().zip(whys).collect();
         names.extend(audience.iter().map(|(name, _)| (name.clone(), "")));
         targets.extend(audience.into_iter().map(|(_, target)| Some(target)));
@@ -97,7 +97,7 @@ impl GorushRun<'_> {
             Ok(draft) => self.sender.send_each(self.count, targets, draft).await?,
             Err(problem) => names.iter().map(|_| Some(Err(problem.clone()))).collect(),
         };
-        // What is not sent has its number too, so that a repeat gives each of the others the same one.
+        // Unsent messages are numbered too, so that a repeated request gives each of the others the same number.
         self.count += names.len();
         for ((token, why), sent) in names.into_iter().zip(sent) {
             self.note(&notification, token, why, sent);
@@ -120,7 +120,7 @@ impl GorushRun<'_> {
             }
             None => why.to_owned(),
         };
-        // One text may stand beside thousands of tokens: once the logs are long it is left out.
+        // One text may be repeated for thousands of tokens: it is omitted once the logs are long.
         self.log_bytes += of.message.len() + of.notif_id.len();
         let repeated =
             |text: &String| if self.log_bytes <= REPLY_MAX_BYTES { text.clone() } else { String::new() };
@@ -135,7 +135,7 @@ impl GorushRun<'_> {
         });
     }
 
-    /// Returns what became of it; where nothing was kept because the server could not, the whole request may come again.
+    /// Returns the reply. Fails if no message was stored because of the server, so that the whole request may be repeated.
     fn reply(self) -> ServiceResult<PushReply> {
         match self.refused {
             Some(problem) if !self.accepted => Err(problem),
@@ -144,7 +144,7 @@ impl GorushRun<'_> {
     }
 }
 
-/// Returns why a token is not sent to, in the words in which gorush logs its push service's answer.
+/// Returns the reason why no message is sent to a token, in the words in which gorush logs the answer of its push service.
 const fn unreachable(standing: &TokenStanding, notification: &GorushNotification) -> &'static str {
     match (standing, notification.is_ios()) {
         (TokenStanding::Invalid, true) => "BadDeviceToken",
@@ -155,12 +155,12 @@ const fn unreachable(standing: &TokenStanding, notification: &GorushNotification
     }
 }
 
-/// Returns a draft's target, which each message replaces with its own.
+/// Returns the placeholder target of a draft, which each message replaces.
 const fn no_target() -> TargetRequest {
     TargetRequest::Everyone
 }
 
-/// Starts a message without content.
+/// Returns a message without content.
 const fn empty() -> MessageRequest {
     MessageRequest {
         target: no_target(),

@@ -1,4 +1,4 @@
-//! What gorush takes.
+//! Requests of gorush.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::contract::messages::TargetRequest;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::front::sending::DefaultRoute;
 
-/// Most notifications of one request: gorush's own `max_notification` when it is not configured.
+/// Most notifications of one request: gorush's default of `max_notification`.
 const NOTIFICATIONS_MAX_COUNT: usize = 100;
 /// Most tokens of one notification.
 const TOKENS_MAX_COUNT: usize = 1_000;
@@ -17,14 +17,14 @@ const ALL_TOKENS_MAX_COUNT: usize = 10_000;
 const IOS: u8 = 1;
 const ANDROID: u8 = 2;
 
-/// A request as gorush takes it; what it does not know is left aside, as there.
+/// A gorush request; unknown fields are ignored, as in the original.
 #[derive(Deserialize)]
 pub(super) struct PushRequest {
     #[serde(default)]
     notifications: Option<Vec<GorushNotification>>,
 }
 
-/// What one notification says. Fields of Huawei's service and of browsers are left aside.
+/// One notification. Fields for Huawei's service and for browsers are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct GorushNotification {
@@ -32,7 +32,7 @@ pub(super) struct GorushNotification {
     to: String,
     topic: String,
     tokens: Vec<String>,
-    /// Another word for `tokens`.
+    /// A synonym of `tokens`.
     devices: Vec<String>,
     platform: u8,
     pub(super) message: String,
@@ -78,7 +78,7 @@ pub(super) struct GorushNotification {
 }
 
 impl PushRequest {
-    /// Checks what concerns the whole request.
+    /// Validates the request as a whole.
     pub(super) fn checked(self) -> ServiceResult<Vec<GorushNotification>> {
         let notifications = self.notifications.ok_or_else(|| refused("Missing notifications field."))?;
         let count = notifications.len();
@@ -116,7 +116,7 @@ impl GorushNotification {
         self.tokens.len() + self.devices.len() + usize::from(!self.to.is_empty())
     }
 
-    /// Takes all its tokens out.
+    /// Removes and returns all tokens.
     pub(super) fn all_tokens(&mut self) -> Vec<String> {
         let mut tokens = std::mem::take(&mut self.tokens);
         tokens.append(&mut self.devices);
@@ -124,7 +124,7 @@ impl GorushNotification {
         tokens
     }
 
-    /// Returns the audiences that it names, with their names.
+    /// Returns the named audiences and their names.
     pub(super) fn audience(&self) -> Vec<(String, TargetRequest)> {
         let mut found = Vec::new();
         if self.is_for_topic() && !self.topic.is_empty() {
@@ -137,7 +137,7 @@ impl GorushNotification {
         found
     }
 
-    /// A topic is an audience on Android; on iOS it is the name of the app at its push service.
+    /// Returns true if the topic is an audience, as on Android; on iOS it is the name of the app at its push service.
     fn is_for_topic(&self) -> bool {
         let names_none = self.topic.is_empty() && self.condition.is_empty();
         !self.is_ios() && !names_none
@@ -156,7 +156,7 @@ impl GorushNotification {
         if self.is_ios() { "ios" } else { "android" }
     }
 
-    /// Returns how a token is reached that nobody has registered.
+    /// Returns the route of unregistered tokens.
     pub(super) fn default_route(&self) -> ServiceResult<DefaultRoute> {
         match self.platform {
             IOS => Ok(DefaultRoute { platform: Platform::Apple, provider: ProviderKind::Apns }),

@@ -1,4 +1,4 @@
-//! The older API of topics, `iid.googleapis.com`: many tokens into a topic or out of it, and what is known of a token.
+//! The older API of topics, `iid.googleapis.com`: subscribes and unsubscribes many tokens, and shows the state of a token.
 
 use axum::Json;
 use axum::extract::{Path, Query, Request, State};
@@ -38,7 +38,7 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
         .limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
-/// Tokens that come into a topic or go out of it.
+/// Tokens to subscribe to a topic or to unsubscribe from it.
 #[derive(Deserialize)]
 struct TopicBatch {
     #[serde(default)]
@@ -47,15 +47,15 @@ struct TopicBatch {
     registration_tokens: Vec<String>,
 }
 
-/// What became of one token.
+/// The result of one token.
 enum BatchMember {
-    /// It is a device of ours.
+    /// A device of ours.
     Device(DeviceId),
-    /// Nobody knows it; it is in no topic.
+    /// Unknown, and in no topic.
     Absent,
-    /// It is dead.
+    /// Unregistered.
     Dead,
-    /// It is no token.
+    /// Not a token.
     Malformed,
 }
 
@@ -66,7 +66,7 @@ async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Re
     let mut members = Vec::with_capacity(batch.registration_tokens.len());
     let standings = sender.standings(&batch.registration_tokens, DEFAULT_ROUTE).await?;
     for (token, standing) in batch.registration_tokens.iter().zip(standings) {
-        // It would be registered anew below, and the API says NOT_FOUND of a dead token.
+        // It would be registered again below, and the API reports NOT_FOUND for an unregistered token.
         members.push(match standing {
             TokenStanding::Retired(_) => BatchMember::Dead,
             standing => {
@@ -101,7 +101,7 @@ async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>,
     let devices = devices(&members);
     if !devices.devices.is_empty() {
         match Serve::<Unsubscribe>::serve(&api, from.caller, topic, devices).await {
-            // Nobody is in a topic that does not exist.
+            // A topic that does not exist has no subscribers.
             Err(problem) if problem.code != ErrorCode::NotFound => return Err(problem.into()),
             Err(_) | Ok(_) => {}
         }
@@ -109,7 +109,7 @@ async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>,
     Ok(results(&members, None))
 }
 
-/// Returns what is known of a token, its topics with `details=true`; since when it is in them is not kept.
+/// Returns the state of a token, with its topics if `details=true`. Times of subscription are not stored.
 async fn info(
     State(api): State<Api>,
     Path(token): Path<String>,
@@ -155,7 +155,7 @@ async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller
     Ok((from, batch))
 }
 
-/// Finds out who asks: an access token, which `access_token_auth: true` announces, or a key after `key=`.
+/// Authenticates the caller by an access token, which `access_token_auth: true` announces, or by a key after `key=`.
 async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<AuthenticatedCaller> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
     authenticated_caller(parts, api, text.strip_prefix("key=").map(str::trim)).await

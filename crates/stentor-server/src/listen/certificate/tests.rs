@@ -1,6 +1,6 @@
 use super::*;
 
-/// 2030-01-01, within the validity of what is made here.
+/// 2030-01-01, within the validity of the generated certificates.
 const NOW: Timestamp = Timestamp::from_millis(1_893_456_000_000);
 
 /// A folder with the two files.

@@ -11,7 +11,7 @@ fn v4(number: u8) -> IpAddr {
     IpAddr::from([192, 0, 2, number])
 }
 
-/// Opens so many connections of one address, each with a request that is not answered.
+/// Opens `count` connections of one address, each with an unanswered request.
 fn busy(connections: &Arc<Connections>, from: IpAddr, count: usize) -> Vec<(Place, AtWork)> {
     let one = || {
         let place = connections.admit(from).expect("there is room");

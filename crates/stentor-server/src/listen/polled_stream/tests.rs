@@ -6,10 +6,10 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// No test waits for long; whoever was not woken waits for ever.
+/// No test takes long; a task that is never woken would wait forever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Connects: the far end is watched by the runtime, the near one by the poller.
+/// Connects: the runtime watches the far end, the poller the near end.
 async fn pair(poller: &SocketPoller) -> (TcpStream, PolledStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let address = listener.local_addr().expect("an address");
@@ -75,7 +75,7 @@ async fn an_end_that_comes_with_the_last_word_is_found_behind_it() {
     far.write_all(b"last").await.expect("written");
     far.shutdown().await.expect("ended");
     let mut word = [0; 16];
-    // Both are there before the first read, and are told with one event.
+    // Both arrive before the first read and are reported with one event.
     while !lock(&near.readiness).is_over {
         tokio::task::yield_now().await;
     }

@@ -5,7 +5,7 @@ use tokio_rustls::TlsConnector;
 
 use super::*;
 
-/// The settings of a server, and a client that trusts it and speaks one version.
+/// The settings of a server, and a client that trusts it and uses one version.
 struct Pair {
     server: Arc<ServerConfig>,
     connector: TlsConnector,
@@ -32,7 +32,7 @@ impl Pair {
         Self { server: Arc::new(server), connector: TlsConnector::from(Arc::new(client)) }
     }
 
-    /// Connects over a pipe that takes so many bytes at once.
+    /// Connects over a pipe with the given capacity in bytes.
     async fn connect(&self, room_bytes: usize) -> (Client, Box<TlsStream<DuplexStream>>) {
         let (near, far) = duplex(room_bytes);
         let name = ServerName::try_from("localhost").expect("a name");
@@ -44,7 +44,7 @@ impl Pair {
 
 type Client = tokio_rustls::client::TlsStream<DuplexStream>;
 
-/// Bytes of which no two pieces are alike.
+/// Bytes without repeating sequences.
 fn content(count: usize) -> Vec<u8> {
     (0..count).map(|place| (place * 31 + place / 251) as u8).collect()
 }
@@ -56,7 +56,7 @@ async fn say(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) {
 
 #[tokio::test]
 async fn what_is_said_both_ways_at_once_arrives_whole_in_pieces_of_any_size() {
-    // TLS 1.3 ends with tickets, for which there must be room until the client reads.
+    // TLS 1.3 ends with tickets, which need room until the client reads.
     for (version, least_bytes) in [(&version::TLS12, 1), (&version::TLS13, 500)] {
         for (room_bytes, count) in [(least_bytes, 300), (700, 50_000), (1 << 20, 300_000)] {
             let (client, server) = Pair::of(version).connect(room_bytes).await;

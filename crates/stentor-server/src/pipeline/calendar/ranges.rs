@@ -1,4 +1,4 @@
-//! Ranges that go over the end of their field, which the library refuses: `22-6` becomes `22,23,0,1,2,3,4,5,6`.
+//! Ranges that wrap around the end of their field, which the library rejects: `22-6` becomes `22,23,0,1,2,3,4,5,6`.
 
 const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const DAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
@@ -12,7 +12,7 @@ const FIELDS: [Values; 5] = [
     Values { first: 0, last: 6, names: DAYS },
 ];
 
-/// What a field may hold.
+/// The permitted values of a field.
 struct Values {
     first: u16,
     last: u16,
@@ -25,12 +25,12 @@ impl Values {
             return Some(self.first + place as u16);
         }
         let number = text.parse().ok()?;
-        // Seven is Sunday as well.
+        // Seven is also Sunday.
         let last = if self.names.len() == DAYS.len() { 7 } else { self.last };
         (self.first..=last).contains(&number).then_some(number)
     }
 
-    /// Lists the values of an item that goes over the end; `None` for every other item.
+    /// Lists the values of an item that wraps around; `None` for every other item.
     fn over_the_end(&self, item: &str) -> Option<String> {
         let (range, step) = item.split_once('/').unwrap_or((item, "1"));
         let (from, to) = range.split_once('-')?;
@@ -43,7 +43,7 @@ impl Values {
     }
 }
 
-/// Writes the fields again, with such ranges as lists; what makes no sense stays as it is.
+/// Returns the pattern with wrapping ranges written as lists. Invalid items stay unchanged.
 pub(super) fn unrolled(fields: &[&str]) -> String {
     let one = |(field, values): (&&str, &Values)| {
         let items = field.split(',').map(|item| values.over_the_end(item).unwrap_or_else(|| item.to_owned()));

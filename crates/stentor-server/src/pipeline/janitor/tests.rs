@@ -106,7 +106,7 @@ async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    // Put off by a clock that was an hour ahead: until ten seconds later, by that clock.
+    // Deferred by a clock that was an hour ahead, until ten seconds later by that clock.
     let replies = store.lease(&[tickets[0].chunk], shared.lease(TrafficClass::Bulk)).await.expect("asked");
     let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
         panic!("{replies:?}")
@@ -122,7 +122,7 @@ async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
 async fn nothing_of_the_audit_trail_is_forgotten_for_a_day_by_a_clock_that_seems_to_have_jumped() {
     let now = at(2 * 365 * 24 * 3_600);
     let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(now.as_millis()))));
-    // The last thing that it knows of is of long ago.
+    // The last record of the store is old.
     let shared = shared(&store, &clock);
     let note = AuditNote {
         at: at(0),

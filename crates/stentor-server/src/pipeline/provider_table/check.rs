@@ -1,4 +1,4 @@
-//! Trying a credential without sending.
+//! The check of a credential without sending.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tracing::Instrument as _;
 
 use super::{ProviderKey, ProviderTable};
 
-/// Longest time that a token and a connection may take; twice what a connection alone may.
+/// Longest time for a token and a connection together; twice the limit of a connection alone.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl ProviderTable {
-    /// Tries what sending needs beside a message; returns where it failed, if any host was asked, and why.
+    /// Performs all steps of sending except the message. An error holds the host that was contacted, if any, and the reason.
     pub(crate) async fn check(
         &self,
         key: ProviderKey,

@@ -1,4 +1,4 @@
-//! The circuit breaker of a lane: closed, open for a while, or half open and waiting for one probe to tell.
+//! The circuit breaker of a lane: closed, open for a while, or half open for one probe.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use crate::pipeline::settle::evidence::{
 };
 use crate::pipeline::settle::{AnswerCounts, Parking};
 
-/// How breakers open and close.
+/// Rules by which breakers open and close.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BreakerRules {
-    /// A breaker without end is tried again after this long.
+    /// An open breaker without an end is probed after this time.
     pub(crate) probe_after: Duration,
     /// Attempts in a row without an answer that open the breaker.
     pub(crate) unanswered_max_attempts: u32,
-    /// How long it stays open then, growing with each time.
+    /// The duration for which it then stays open, growing each time.
     pub(crate) policy: RetryPolicy,
 }
 
-/// Whether a breaker lets anything pass.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerState {
     /// Anything may pass.
     Closed,
-    /// One chunk may pass, to see.
+    /// One chunk may pass as a probe.
     HalfOpen,
     /// Nothing may pass before this instant.
     Open(Timestamp),
 }
 
-/// What a batch showed of the push service.
+/// The result of a batch for the breaker.
 #[derive(Debug, Clone)]
 pub(crate) struct Verdict {
-    /// Set when the lane must rest.
+    /// Set if the lane must rest.
     pub(crate) parking: Option<Parking>,
-    /// How many attempts were answered.
+    /// The numbers of answered and unanswered attempts.
     pub(crate) health: AnswerCounts,
-    /// How the push service stands after it.
+    /// The standing of the push service after the batch.
     pub(crate) standing: ProviderStanding,
-    /// Whether its deliveries had failed before: of a probe that fails again nothing follows for the next wait.
+    /// True if its deliveries had failed before: a failed probe of such deliveries does not lengthen the next wait.
     pub(crate) repeated: bool,
     /// A number in 0..1.
     pub(crate) jitter: f64,
@@ -60,40 +60,41 @@ pub(crate) struct CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Returns what may pass at `now`.
+    /// Returns the state at `now`.
     pub(crate) fn state(&self, now: Timestamp, rules: &BreakerRules) -> BreakerState {
         let Some((parking, since)) = &self.parked else { return BreakerState::Closed };
         let end = parking.until.unwrap_or_else(|| since.plus(rules.probe_after));
         match (now < end, self.probing) {
             (true, _) => BreakerState::Open(end),
-            // Without an end: whoever waits is woken by what the probe shows, not by time.
+            // Without an end: waiting lanes are woken by the result of the probe, not by time.
             (false, true) => BreakerState::Open(Timestamp::MAX),
             (false, false) => BreakerState::HalfOpen,
         }
     }
 
-    /// Returns why it is open.
+    /// Returns the reason why it is open.
     pub(crate) fn parking(&self) -> Option<&Parking> {
         self.parked.as_ref().map(|(parking, _)| parking)
     }
 
-    /// Lets the reason for which it is open say more.
+    /// Extends the reason why it is open.
     pub(crate) fn extend_parking(&mut self, add: impl FnOnce(Parking) -> Parking) {
         self.parked = self.parked.take().map(|(parking, since)| (add(parking), since));
     }
 
-    /// Shuts it; an end later than the new one stays.
+    /// Opens it. An end later than the new one stays.
     pub(crate) fn park(&mut self, parking: Parking, now: Timestamp) {
         let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
         let kept = self.parked.as_ref().is_some_and(|(old, _)| end(old) > end(&parking).max(now));
-        // What was answered before says nothing of how the push service stands after its rest.
+        // Earlier answers say nothing about the push service after the rest.
         self.shares.forget();
         if !kept {
             self.parked = Some((parking, now));
         }
     }
 
-    /// Keeps the rest of its time when the clock goes back: what a later clock opened would stay open until then.
+    /// Shortens the rest by the step of a clock that went back, if it was opened by the later clock; otherwise it would stay open for that
+    /// much longer.
     pub(crate) fn clock_went_back(&mut self, back: Duration, now: Timestamp) {
         if let Some((parking, since)) = &mut self.parked
             && *since > now
@@ -103,38 +104,38 @@ impl CircuitBreaker {
         }
     }
 
-    /// Closes it, whatever opened it.
+    /// Closes it, regardless of the reason for which it was opened.
     pub(crate) fn close(&mut self) {
-        // The probe that is under way stays counted: its guard gives it back later.
+        // A running probe stays recorded until its guard is dropped.
         *self = Self { probing: self.probing, ..Self::default() };
     }
 
-    /// Notes that a probe is under way, or over.
+    /// Records that a probe is running or over.
     pub(crate) fn set_probing(&mut self, probing: bool) {
         self.probing = probing;
     }
 
-    /// Adds what a batch showed to the shares of the last answers; returns how the push service stands.
+    /// Adds the evidence of a batch to the recent shares and returns the standing of the push service.
     pub(crate) fn weigh(&mut self, evidence: Evidence, is_probe: bool) -> ProviderStanding {
         let standing = self.shares.weigh(evidence, is_probe);
         let is_disproved = self.disproof.counts(evidence, standing.foreign_in_a_row);
         ProviderStanding { is_suspected: self.is_suspected(), is_disproved, ..standing }
     }
 
-    /// Returns whether it is open because the credential seems to be another sender's.
+    /// Returns true if it is open because the credential seems to be another sender's.
     pub(crate) fn is_suspected(&self) -> bool {
         self.parking().is_some_and(|parking| parking.reason == Reason::SenderMismatch)
     }
 
-    /// Learns from a batch.
+    /// Updates the state after a batch.
     pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &BreakerRules) {
         let Verdict { parking, health, standing, .. } = &verdict;
         if standing.has_accepted && self.is_suspected() {
-            // The next such answers must know that this suspicion was wrong.
+            // Recorded so that the next such answers are not taken for a wrong credential again.
             self.disproof.note();
             self.parked = None;
         }
-        // A probe knows better than what opened it: `park` would keep a later end.
+        // A probe is more recent than the cause of the opening; `park` alone would keep a later end.
         if standing.is_probe && parking.is_some() {
             self.parked = None;
         }
@@ -169,7 +170,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Shuts it, longer each time that fresh attempts shut it.
+    /// Opens it, for longer each time that first attempts cause it.
     fn open(&mut self, verdict: &Verdict, now: Timestamp, rules: &BreakerRules) {
         self.unanswered = 0;
         self.shares.forget();

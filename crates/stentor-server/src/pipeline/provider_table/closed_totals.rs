@@ -1,4 +1,4 @@
-//! Totals of closed providers: a counter never falls because a credential was put anew or an app deleted.
+//! Totals of closed providers, so that a counter never decreases when a credential is replaced or an app deleted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,12 @@ struct KeptTotals {
 }
 
 impl ClosedTotals {
-    /// Notes a provider that is being closed, and goes on to count until it is.
+    /// Adds a provider that is being closed; its live counters are included until it is closed.
     pub(super) fn begin(&self, handle: Arc<ProviderHandle>) {
         self.lock().closing.push(handle);
     }
 
-    /// Keeps what a provider has counted in the end.
+    /// Keeps the final counters of a closed provider.
     pub(super) fn end(&self, handle: &Arc<ProviderHandle>) {
         let mut counted = self.lock();
         counted.closing.retain(|one| !Arc::ptr_eq(one, handle));
@@ -32,7 +32,7 @@ impl ClosedTotals {
         *kept = added(*kept, handle.provider.stats());
     }
 
-    /// Adds to what live providers of a kind are doing what the others have counted.
+    /// Adds the totals of closing and closed providers of a kind to the statistics of the live ones.
     pub(super) fn added_to(&self, live: ProviderStats, kind: ProviderKind) -> ProviderStats {
         let counted = self.lock();
         let closing = counted.closing.iter().filter(|handle| handle.provider.kind() == kind);
@@ -45,7 +45,7 @@ impl ClosedTotals {
     }
 }
 
-/// Adds the counters of one to another; what is true of a moment is not added.
+/// Adds the counters of `one` to `to`; gauges are not added.
 const fn added(to: ProviderStats, one: ProviderStats) -> ProviderStats {
     ProviderStats {
         drains: to.drains + one.drains,

@@ -1,11 +1,11 @@
-//! What every quota has left, in a small file: a restart goes on where the process before it was.
+//! The levels of all quotas, in a small file, so that a restart continues with the levels of the process before it.
 //!
-//! It is not in the store because a level changes with every chunk and every single message, before they are leased: a record
-//! here is one system call of a microsecond (64 bytes, measured), a row there would be one more commit in the way of each. It
-//! is no ledger: all that is lost with it is that a quota starts cold.
+//! They are not in the store because a level changes with every chunk and every single message, before it is leased. A record here costs
+//! one system call of a microsecond (64 bytes, measured); a row would add a commit to each of them. The file is not a ledger: if it is
+//! lost, the only effect is that quotas start cold.
 //!
-//! A record is written before its chunk is leased and never synced: it survives the end of the process, however it ends,
-//! and a power cut only as far as the system had written it by itself. A file that is lost or damaged costs a cold start.
+//! A record is written before its chunk is leased and is never synced. It survives any end of the process, and a power cut only as far as
+//! the system had written it by itself. A lost or damaged file causes a cold start.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -22,16 +22,16 @@ use super::ProviderKey;
 
 const RECORD_BYTES: usize = 64;
 const BODY_BYTES: usize = 56;
-/// Sets this version of the record apart from others.
+/// Identifies this version of the record.
 const MARK: u64 = 0x5354_4e51_5541_0001;
 
-/// The file.
+/// The file of levels.
 #[derive(Default)]
 pub(crate) struct Levels {
     file: Option<Arc<File>>,
-    /// The place of each, and what a process before left there.
+    /// The place of each credential, and its level left by an earlier process.
     known: HashMap<ProviderKey, (u64, Option<Level>)>,
-    /// Places of nobody, below the last one in use.
+    /// Unused places below the last one in use.
     free: BTreeSet<u64>,
     records: u64,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Slot {
 }
 
 impl Levels {
-    /// Opens the file and reads it; without one, levels are not kept.
+    /// Opens and reads the file. Without a path, levels are not kept.
     pub(crate) fn open(path: Option<&Path>) -> Self {
         let Some(path) = path else { return Self::default() };
         let opened = crate::private::options().read(true).write(true).create(true).truncate(false).open(path);
@@ -52,7 +52,7 @@ impl Levels {
         match read {
             Ok((file, bytes)) => Self::read(file, &bytes),
             Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "quotas are not kept: a restart begins them anew");
+                tracing::warn!(%error, path = %path.display(), "the levels of quotas cannot be kept: a restart resets them");
                 Self::default()
             }
         }
@@ -74,7 +74,7 @@ impl Levels {
         self.known.keys().map(|(app, _)| *app)
     }
 
-    /// Frees the places of apps that are gone for others; none of their credentials may use its place any more.
+    /// Frees the places of deleted apps for reuse. Their credentials must no longer use them.
     pub(super) fn forget(&mut self, gone: &HashSet<AppId>) {
         let free = &mut self.free;
         self.known.retain(|(app, _), (place, _)| {
@@ -85,7 +85,7 @@ impl Levels {
             stays
         });
         let Some(file) = &self.file else { return };
-        // All free places, also those whose removal failed the last time.
+        // All free places, including those that could not be cleared the last time.
         for place in free.iter() {
             if let Err(error) = file.write_all_at(&[0; RECORD_BYTES], place * RECORD_BYTES as u64) {
                 tracing::warn!(%error, "the quota of an app that is gone could not be removed");
@@ -93,7 +93,7 @@ impl Levels {
         }
     }
 
-    /// Returns the place of a credential, and what it had left when it was last written.
+    /// Returns the place of a credential, and its last written level.
     pub(super) fn slot(&mut self, key: ProviderKey) -> (Option<Slot>, Option<Level>) {
         let Some(file) = self.file.clone() else { return (None, None) };
         let (records, free) = (&mut self.records, &mut self.free);
@@ -104,13 +104,13 @@ impl Levels {
             };
             (free.pop_first().unwrap_or_else(new), None)
         });
-        // Given once: asked again, an entry would begin with tokens that it has spent since.
+        // Returned once: a second time, an entry would begin with tokens that it has spent since.
         (Some(Slot { file, place: *place, key }), level.take())
     }
 }
 
 impl Slot {
-    /// Writes what is left now.
+    /// Writes the present level.
     pub(super) fn keep(&self, level: Level) {
         let record = encode(self.key, level);
         if let Err(error) = self.file.write_all_at(&record, self.place * RECORD_BYTES as u64) {
@@ -138,7 +138,7 @@ fn encode((app, provider): ProviderKey, level: Level) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// Reads a record; `None` when it is not whole, or not of this version.
+/// Decodes a record. Returns `None` if it is incomplete, damaged or of another version.
 fn decode(record: &[u8]) -> Option<(ProviderKey, Level)> {
     let mut fields =
         record.chunks_exact(8).map(|bytes| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What the table shows of its providers: which lanes rest, how quotas stand, what is in flight.
+//! Snapshots of the table: resting lanes, levels of quotas, statistics of providers.
 
 use std::collections::HashSet;
 
@@ -12,23 +12,23 @@ use crate::pipeline::settle::Parking;
 use crate::pipeline::stats::{ParkedStats, QuotaStats};
 
 impl ProviderTable {
-    /// Returns why a lane rests, if it does.
+    /// Returns the reason why a lane rests, if it does.
     pub(crate) fn parking(&self, key: ProviderKey) -> Option<Parking> {
         self.lock().get(&key)?.breaker.parking().cloned()
     }
 
-    /// Returns whether a lane rests because its credential seems to be another sender's.
+    /// Returns true if a lane rests because its credential seems to be another sender's.
     pub(crate) fn is_suspected(&self, key: ProviderKey) -> bool {
         self.lock().get(&key).is_some_and(|entry| entry.breaker.is_suspected())
     }
 
-    /// Lists which lanes rest.
+    /// Lists the lanes that rest.
     pub(crate) fn resting(&self) -> HashSet<ProviderKey> {
         let entries = self.lock();
         entries.iter().filter(|(_, entry)| entry.breaker.parking().is_some()).map(|(key, _)| *key).collect()
     }
 
-    /// Lists the lanes that rest, and why.
+    /// Lists the lanes of a kind that rest, with the reasons.
     pub(crate) fn parked(&self, kind: ProviderKind) -> Vec<ParkedStats> {
         let entries = self.lock();
         let of_kind = entries.iter().filter(|((_, provider), _)| *provider == kind);
@@ -39,7 +39,7 @@ impl ProviderTable {
         parked.collect()
     }
 
-    /// Returns how a quota stands of which all nodes draw, by what the store has of it.
+    /// Returns the state of a quota that all nodes share, computed from its level in the store.
     pub(crate) fn shared_quota(&self, key: ProviderKey, shared: (u32, Level), now: Timestamp) -> QuotaStats {
         let waited = self.quota(key, now).map(|own| own.waited).unwrap_or_default();
         QuotaStats { waited, ..self.limiter_rules.shared_picture(key.0, shared, now) }
@@ -59,13 +59,13 @@ impl ProviderTable {
         Some(self.lock().get_mut(&key)?.rate_limiter.as_mut()?.picture(key.0, now))
     }
 
-    /// Returns what the provider of one credential is doing.
+    /// Returns the statistics of one credential's provider.
     pub(crate) fn sender_stats(&self, key: ProviderKey) -> ProviderStats {
         let handle = self.lock().get(&key).and_then(|entry| entry.handle.clone());
         handle.map(|handle| handle.provider.stats()).unwrap_or_default()
     }
 
-    /// Adds up what all providers of a kind are doing.
+    /// Returns the summed statistics of all providers of a kind.
     pub(crate) fn provider_stats(&self, kind: ProviderKind) -> ProviderStats {
         let entries = self.lock();
         let handles = entries.iter().filter(|((_, provider), _)| *provider == kind);
@@ -80,7 +80,7 @@ impl ProviderTable {
             aborts: sum.aborts + one.aborts,
             connect_failures: sum.connect_failures + one.connect_failures,
         });
-        // Under the lock: a provider on its way from here to there would be counted twice, or not at all.
+        // Under the lock: a provider being moved from here to there would otherwise be counted twice or not at all.
         self.closed.added_to(live, kind)
     }
 }

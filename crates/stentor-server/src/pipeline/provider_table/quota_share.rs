@@ -1,4 +1,4 @@
-//! A node's share of a quota that all nodes draw from: tokens that it took from the store and has not spent.
+//! A node's share of a quota that all nodes draw from: tokens drawn from the store and not spent yet.
 
 use std::time::Duration;
 
@@ -6,27 +6,28 @@ use stentor_core::chunk::TrafficClass;
 use stentor_core::quota::Quota;
 use stentor_core::time::Timestamp;
 
-/// Tokens that were not spent for so long are given up: another node may have gone without them, and a minute later they would be too many.
+/// Tokens that are not spent within this time are dropped: another node may have lacked them, and a minute later they would exceed the
+/// quota.
 const KEPT: Duration = Duration::from_secs(2);
-/// When whoever got none asks again at the latest.
+/// Longest wait until the next try after a draw without tokens.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a node has of one credential's quota; below zero while it spent more than it had.
+/// A node's tokens of one credential's quota; negative if it spent more than it had.
 #[derive(Debug, Default)]
 pub(super) struct QuotaShare {
     urgent: i64,
     common: i64,
     urgent_at: Timestamp,
     common_at: Timestamp,
-    /// What is missing, by class; 0 for nothing.
+    /// Missing tokens by class; 0 for none.
     wanted_urgent: u64,
     wanted_common: u64,
 }
 
 impl QuotaShare {
-    /// Takes tokens, or notes that they are missing and tells when to ask again.
+    /// Takes tokens, or records them as missing and returns the time of the next try.
     pub(super) fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<u64, Timestamp> {
-        // Before it is counted: what is too old may have been drawn by others meanwhile.
+        // Before counting: tokens that are too old may have been drawn by others.
         self.give_up(now);
         let asked = i64::try_from(count).unwrap_or(i64::MAX);
         let there = self.tokens(class);
@@ -39,12 +40,12 @@ impl QuotaShare {
             TrafficClass::Urgent => &mut self.wanted_urgent,
             TrafficClass::Bulk => &mut self.wanted_common,
         };
-        // The largest, not the sum: lanes ask again and again while they wait.
+        // The largest, not the sum, because lanes try repeatedly while they wait.
         *wanted = (*wanted).max(missing);
         Err(now.plus(ASK_AGAIN))
     }
 
-    /// Returns how many tokens there are for a class.
+    /// Returns the number of tokens available to a class.
     pub(super) fn tokens(&self, class: TrafficClass) -> i64 {
         match class {
             TrafficClass::Urgent => self.urgent + self.common.max(0),
@@ -52,13 +53,13 @@ impl QuotaShare {
         }
     }
 
-    /// Corrects what was taken to what was used.
+    /// Corrects the number of tokens taken to the number used.
     pub(super) fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         let more = i64::try_from(used).unwrap_or(i64::MAX) - i64::try_from(taken).unwrap_or(i64::MAX);
         self.spend(class, more);
     }
 
-    /// Returns what to ask the store for: class, least and most.
+    /// Returns the draws to request from the store: class, least and most.
     pub(super) fn wanted(&self, quota: Quota) -> Vec<(TrafficClass, u64, u64)> {
         let second = u64::from(quota.per_minute).div_ceil(60);
         let urgent_second = second * u64::from(quota.urgent_share_percent) / 100;
@@ -70,7 +71,7 @@ impl QuotaShare {
         wanted.map(|(class, least, second)| (class, least, second.max(least))).collect()
     }
 
-    /// Adds what the store gave.
+    /// Adds tokens granted by the store.
     pub(super) fn add(&mut self, class: TrafficClass, count: u64, now: Timestamp) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match class {
@@ -83,7 +84,7 @@ impl QuotaShare {
         }
     }
 
-    /// Drops what was drawn too long ago: each class by itself, since the one may be drawn again and again while the other rests.
+    /// Drops tokens drawn too long ago, separately by class, since one class may be drawn repeatedly while the other is unused.
     fn give_up(&mut self, now: Timestamp) {
         let is_old = |drawn_at: Timestamp| now.since(drawn_at) > KEPT || now < drawn_at;
         if is_old(self.urgent_at) {
@@ -99,7 +100,7 @@ impl QuotaShare {
             self.common -= count;
             return;
         }
-        // Its own part first: what is common is all that audiences have.
+        // Its own part first, because audiences have only the common part.
         let own = count.min(self.urgent.max(0));
         let shared = (count - own).min(self.common.max(0));
         self.common -= shared;

@@ -1,4 +1,4 @@
-//! The quota of one app at one provider, drawn from chunk by chunk, before a chunk is leased.
+//! The quota of one app at one provider. Tokens are drawn per chunk, before the chunk is leased.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use super::quota_share::QuotaShare;
 use super::{ProviderKey, ProviderTable};
 use crate::pipeline::stats::QuotaStats;
 
-/// How quotas are kept.
+/// Rules for quotas.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimiterRules {
-    /// How long a cold credential takes to reach its quota.
+    /// Time that a cold credential takes to reach its quota.
     pub(crate) ramp: Duration,
-    /// Share of a quota that audiences leave to single messages.
+    /// Share of a quota that is reserved for single messages, in percent.
     pub(crate) urgent_share_percent: u8,
-    /// What a chunk of an audience may hold.
+    /// Most devices of an audience's chunk.
     pub(crate) chunk_max_devices: u64,
-    /// Whether other nodes send with the same credentials.
+    /// True if other nodes send with the same credentials.
     pub(crate) is_shared: bool,
 }
 
 impl RateLimiterRules {
-    /// Puts a quota in force, with what the credential had left, in this process or as `kept` by one before; `None` lifts it.
+    /// Applies a quota with the credential's remaining level, from this process or as `kept` by an earlier one. `None` removes the quota.
     pub(crate) fn apply(
         &self,
         old: Option<RateLimiter>,
@@ -38,7 +38,7 @@ impl RateLimiterRules {
     ) -> Option<RateLimiter> {
         let quota = self.quota(per_minute?);
         if let Some(mut rate_limiter) = old {
-            // The same bucket goes on: putting a credential again must give no second burst.
+            // The bucket is kept: putting a credential again must allow no second burst.
             rate_limiter.bucket.set_quota(quota, now);
             return Some(rate_limiter);
         }
@@ -58,7 +58,7 @@ impl RateLimiterRules {
         Quota { per_minute, ramp: self.ramp, urgent_share_percent: self.urgent_share_percent }
     }
 
-    /// Makes a picture of a quota that all nodes share, by what the store has of it.
+    /// Takes a snapshot of a quota that all nodes share, from its level in the store.
     pub(super) fn shared_picture(
         &self,
         app: AppId,
@@ -70,16 +70,16 @@ impl RateLimiterRules {
     }
 }
 
-/// A bucket, and how it was used.
+/// A bucket with statistics of its use.
 pub(crate) struct RateLimiter {
     bucket: Bucket,
-    /// Where its level is kept.
+    /// The place where its level is saved.
     slot: Option<Slot>,
-    /// What a chunk of named devices is taken to hold until it is leased: the largest of late, forgotten by and by.
+    /// Assumed size of a chunk of named devices until it is leased: the largest recent one, slowly decreasing.
     urgent_guess: u64,
     waits_until: Timestamp,
     waited: Duration,
-    /// What this node has of it, where all nodes draw from it in the store; its own bucket holds nothing then.
+    /// This node's share of a quota that all nodes draw from in the store; the bucket is unused in that case.
     share: Option<QuotaShare>,
 }
 
@@ -89,7 +89,7 @@ impl RateLimiter {
         Self { bucket, slot, urgent_guess: 1, waits_until, waited: Duration::ZERO, share: None }
     }
 
-    /// Takes the tokens of one chunk whose size is not known yet; returns how many.
+    /// Takes the tokens of one chunk before its size is known. Returns their number.
     pub(crate) fn take(
         &mut self,
         class: TrafficClass,
@@ -101,7 +101,7 @@ impl RateLimiter {
             return share.take(class, count, now);
         }
         self.bucket.take(class, count, now)?;
-        // Before the chunk is sent: a process that dies with it has spent its tokens.
+        // Saved before the chunk is sent: if the process dies with it, its tokens are spent.
         self.keep();
         Ok(count)
     }
@@ -112,13 +112,13 @@ impl RateLimiter {
         }
     }
 
-    /// Notes that work waits; lanes that wait at the same time count once.
+    /// Records that work waits. Lanes that wait at the same time count once.
     pub(crate) fn note_wait(&mut self, until: Timestamp, now: Timestamp) {
         self.waited += until.since(self.waits_until.max(now));
         self.waits_until = self.waits_until.max(until);
     }
 
-    /// Learns how large the chunk was.
+    /// Corrects the tokens taken to the real size of a chunk.
     fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         match &mut self.share {
             Some(share) => share.correct(class, taken, used),
@@ -126,13 +126,12 @@ impl RateLimiter {
         }
         self.keep();
         if class == TrafficClass::Urgent && used > 0 {
-            // The largest of late: it falls by an eighth with each smaller chunk, so that one large chunk is not
-            // remembered for ever.
+            // Decreases by an eighth with each smaller chunk, so that a single large chunk does not count forever.
             self.urgent_guess = used.max(self.urgent_guess - self.urgent_guess.div_ceil(8)).max(1);
         }
     }
 
-    /// Returns what to ask the store for.
+    /// Returns the claims to request from the store.
     pub(super) fn claims(&self, (app, provider): ProviderKey) -> Vec<QuotaClaim> {
         let quota = self.bucket.quota();
         let wanted = self.share.as_ref().map(|share| share.wanted(quota)).unwrap_or_default();
@@ -140,14 +139,14 @@ impl RateLimiter {
         claims.map(|(class, least, most)| QuotaClaim { app, provider, quota, class, least, most }).collect()
     }
 
-    /// Adds what the store gave.
+    /// Adds tokens granted by the store.
     pub(super) fn add(&mut self, class: TrafficClass, count: u64, now: Timestamp) {
         if let Some(share) = &mut self.share {
             share.add(class, count, now);
         }
     }
 
-    /// Makes a picture of it.
+    /// Takes a snapshot.
     pub(crate) fn picture(&mut self, app: AppId, now: Timestamp) -> QuotaStats {
         let tokens = match &self.share {
             Some(share) => share.tokens(TrafficClass::Urgent),
@@ -163,7 +162,7 @@ impl RateLimiter {
     }
 }
 
-/// Tokens taken for a chunk; given back when dropped unused.
+/// Tokens taken for a chunk; returned if dropped unused.
 pub(crate) struct Grant {
     table: Arc<ProviderTable>,
     key: ProviderKey,
@@ -181,10 +180,10 @@ impl Grant {
         Self { table, key, class, taken }
     }
 
-    /// Spends what the chunk really needs.
+    /// Spends the tokens that the chunk really needs.
     pub(crate) fn spend(mut self, used: u64) {
         self.correct(used);
-        // Nothing is left for `drop` to give back.
+        // Nothing is left for `drop` to return.
         self.taken = 0;
     }
 

@@ -28,7 +28,7 @@ impl Provider for Silent {
     }
 }
 
-/// Makes a table whose credential is put anew between the first reading of it and what is made of that: a provider, or an error.
+/// Creates a table and replaces the credential between its first reading and the installation of the provider or error.
 async fn put_anew_while_it_is_read(key: ProviderKey, is_sound: bool) -> Arc<ProviderTable> {
     let store = SqliteStore::temporary().expect("a store");
     store.create_app(&app(1)).await.expect("new");

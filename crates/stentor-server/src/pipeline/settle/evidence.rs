@@ -1,45 +1,44 @@
-//! What answers say about the push service, as shares: one answer speaks for its delivery, most of many speak for the service.
+//! Evidence about the push service, as shares of answers: one answer concerns its delivery, most of many concern the service.
 //!
-//! First attempts are strong evidence. An attempt that repeats a delivery which failed before is weak: what makes one
-//! device's deliveries fail makes them fail again, however well the service is. So a good answer to a repeated attempt
-//! counts, and a bad one does not.
+//! First attempts are strong evidence. A retry of a failed delivery is weak evidence: the cause that makes one device's deliveries fail
+//! makes them fail again, even if the service is healthy. So a good answer to a retry counts, and a bad one does not.
 
 use stentor_core::outcome::{Outcome, OutcomeScope};
 
-/// Fewest first attempts whose share speaks for the push service.
+/// Fewest first attempts from which a share concerns the push service.
 const MIN_ANSWERS: u32 = 20;
-/// Fewest refusals of a credential in a row that speak against it after it was good.
+/// Fewest refusals of a credential in a row that count against it after it was good.
 const REFUSALS_MIN_ANSWERS: u32 = 3;
-/// Answers that are remembered: beyond, what came earlier counts half.
+/// Number of answers remembered; beyond it, earlier ones count half.
 const WINDOW_MAX_ANSWERS: u32 = 256;
 
-/// Good answers after which a suspicion that was wrong is forgotten.
+/// Number of accepted messages after which a disproved suspicion is forgotten.
 const CLEARED_MAX_ANSWERS: u32 = 10_000;
-/// So many tokens of another sender in a row are no chance, whatever was wrong before.
+/// This many tokens of another sender in a row are no coincidence, even after a disproved suspicion.
 const FOREIGN_MAX_ANSWERS: u32 = 2_048;
 
-/// What one batch showed.
+/// The evidence of one batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
     /// Answers about the device or the message, good or bad.
     pub(crate) fine: u32,
-    /// The good ones among them.
+    /// The accepted ones among them.
     pub(crate) accepted: u32,
-    /// First attempts that met a rate limit or a service that is down, or no answer at all.
+    /// First attempts that met a rate limit, an unavailable service, or no answer.
     pub(crate) troubled: u32,
     /// First attempts for which the credential was refused.
     pub(crate) refused: u32,
-    /// Answers that a token belongs to another sender; `fine` counts them too.
+    /// Answers that a token belongs to another sender; `fine` includes them.
     pub(crate) foreign: u32,
 }
 
 impl Evidence {
-    /// Adds how many answers said that a token belongs to another sender.
+    /// Adds the number of answers that a token belongs to another sender.
     pub(crate) const fn and_foreign(self, foreign: u32) -> Self {
         Self { foreign, ..self }
     }
 
-    /// Adds what was answered well of the same batch before, so that the shares are those of the whole batch.
+    /// Adds the good answers of the same batch that were settled earlier, so that the shares are those of the whole batch.
     pub(crate) const fn and_fine(self, before: Self) -> Self {
         Self { fine: self.fine + before.fine, accepted: self.accepted + before.accepted, ..self }
     }
@@ -53,9 +52,9 @@ impl Evidence {
                 | Outcome::Unavailable { scope: OutcomeScope::Credential, .. } => {
                     evidence.refused += u32::from(!repeated);
                 }
-                // Put off because of answers to others, which were counted with them.
+                // Deferred because of answers to other deliveries, which were counted with them.
                 Outcome::Unsent { retry_after: Some(_), .. } if repeated => {}
-                // Not an attempt, so that it repeats nothing: the service is not reached.
+                // Not an attempt, hence no retry: the service cannot be reached.
                 Outcome::Unsent { .. } => evidence.troubled += 1,
                 other if is_trouble(other) => evidence.troubled += u32::from(!repeated),
                 Outcome::Accepted | Outcome::Replaced { .. } => {
@@ -73,7 +72,7 @@ impl Evidence {
     }
 }
 
-/// Returns whether an outcome may be the push service's trouble as well as the device's.
+/// Returns true if an outcome may be caused by the push service as well as by the device.
 const fn is_trouble(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -83,40 +82,40 @@ const fn is_trouble(outcome: &Outcome) -> bool {
     )
 }
 
-/// How the push service stands after a batch.
+/// The standing of the push service after a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProviderStanding {
-    /// Whose trouble it is, where there is any.
+    /// Source of the trouble, if there is any.
     pub trouble: TroubleSource,
-    /// Whether refusals of the credential speak against it, and not for one device.
+    /// True if refusals of the credential count against it, and not only for one device.
     pub credential_refused: bool,
-    /// Whether it has accepted nothing lately, so that a token which belongs to another sender may mean the credential.
+    /// True if it has accepted nothing lately, so that a token of another sender may indicate a wrong credential.
     pub accepts_nothing: bool,
-    /// How many answers in a row, up to the last of this batch, said that a token belongs to another sender.
+    /// Number of answers in a row, up to the last of this batch, that a token belongs to another sender.
     pub foreign_in_a_row: u32,
-    /// Whether the lane rests because the credential seems to be another sender's.
+    /// True if the lane rests because the credential seems to be another sender's.
     pub is_suspected: bool,
-    /// Whether that suspicion was wrong lately.
+    /// True if that suspicion was recently disproved.
     pub is_disproved: bool,
-    /// Whether the batch shows that the credential is good for a device.
+    /// True if the batch proves that the credential is good for a device.
     pub has_accepted: bool,
-    /// Whether the batch was the probe of an open breaker: one answer then tells enough.
+    /// True if the batch was the probe of an open breaker, for which one answer suffices.
     pub is_probe: bool,
 }
 
-/// Whose trouble it is when an attempt is throttled, met by a service that is down, or not answered.
+/// The source of trouble when an attempt is throttled, finds the service unavailable, or is not answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TroubleSource {
-    /// Too little was seen to tell.
+    /// Too few answers to decide.
     #[default]
     Unclear,
-    /// The delivery's: others fare well.
+    /// The delivery: others succeed.
     Delivery,
-    /// The push service's: most fare alike.
+    /// The push service: most deliveries are affected.
     Service,
 }
 
-/// The shares of the last answers.
+/// The shares of recent answers.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerShares {
     fine: u32,
@@ -126,17 +125,18 @@ pub(crate) struct AnswerShares {
     foreign_in_a_row: u32,
 }
 
-/// Whether a lane that rested because its credential seemed to be another sender's turned out to be well.
+/// The memory of a disproved suspicion: the lane rested because its credential seemed to be another sender's, and then a message was
+/// accepted.
 #[derive(Debug, Default)]
 pub(crate) struct ClearedSuspicion(Option<u32>);
 
 impl ClearedSuspicion {
-    /// Notes that the suspicion was wrong.
+    /// Records that the suspicion was disproved.
     pub(crate) fn note(&mut self) {
         self.0 = Some(0);
     }
 
-    /// Adds a batch; returns whether it still counts.
+    /// Adds a batch. Returns true if the disproof still counts.
     pub(crate) fn counts(&mut self, batch: Evidence, foreign_in_a_row: u32) -> bool {
         let accepted = self.0.map(|accepted| accepted.saturating_add(batch.accepted));
         let counts =
@@ -147,7 +147,7 @@ impl ClearedSuspicion {
 }
 
 impl AnswerShares {
-    /// Adds what a batch showed and returns how the push service stands.
+    /// Adds the evidence of a batch and returns the standing of the push service.
     pub(crate) fn weigh(&mut self, batch: Evidence, is_probe: bool) -> ProviderStanding {
         self.add(batch);
         let (fine, troubled) = (self.fine, self.troubled);
@@ -181,13 +181,13 @@ impl AnswerShares {
         self.accepted = self.accepted.saturating_add(batch.accepted);
         self.troubled = self.troubled.saturating_add(batch.troubled);
         while self.fine.saturating_add(self.troubled) > WINDOW_MAX_ANSWERS {
-            // Rounded towards the good, so that no share becomes trouble by halving.
+            // Rounded in favour of the good answers, so that halving turns no share into trouble.
             (self.fine, self.troubled) = (self.fine.div_ceil(2), self.troubled / 2);
             self.accepted /= 2;
         }
     }
 
-    /// Forgets all, because a breaker was opened or closed: what comes next speaks for itself.
+    /// Clears everything, because a breaker was opened or closed and earlier answers no longer count.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,4 +1,4 @@
-//! Tokens of another sender: one is the token's affair, all of an audience are the credential's.
+//! Tokens of another sender: a single one is a problem of the token, an audience full of them is a problem of the credential.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
@@ -7,21 +7,21 @@ use stentor_core::ports::store::LeasedChunk;
 use super::STOP_MIN_ANSWERS;
 use crate::pipeline::settle::evidence::ProviderStanding;
 
-/// Attempts after which few tokens of another sender are rejected each for itself.
+/// Attempts after which a few tokens of another sender are rejected individually.
 const FOREIGN_MAX_ATTEMPTS: u16 = 4;
 
-/// What it means when every device that is answered for belongs to another sender.
+/// The meaning of answers that all tokens belong to another sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Foreign {
-    /// The token is.
+    /// The token is wrong.
     Token,
-    /// Too few of an audience were seen: the next of them will tell.
+    /// Too few of the audience were answered; the next ones will decide.
     Unclear,
-    /// The credential is.
+    /// The credential is wrong.
     Credential,
 }
 
-/// Returns what a batch says about its tokens and the credential.
+/// Decides for a batch if its tokens or the credential are wrong.
 pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: ProviderStanding) -> Foreign {
     let is_mute = |outcome: &Outcome| {
         !matches!(
@@ -48,7 +48,7 @@ pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Provi
     }
 }
 
-/// Returns how many in a row speak against a credential: more where it has been good for the same audience.
+/// Returns the number of such answers in a row that count against a credential: more if it was good for the same audience.
 fn foreign_to_suspect(chunk: &LeasedChunk, standing: ProviderStanding) -> u64 {
     match () {
         () if chunk.tally.accepted > 0 => 2 * STOP_MIN_ANSWERS,
@@ -57,13 +57,14 @@ fn foreign_to_suspect(chunk: &LeasedChunk, standing: ProviderStanding) -> u64 {
     }
 }
 
-/// Counts the answers that say that a token belongs to another sender.
+/// Counts the answers that a token belongs to another sender.
 pub(crate) fn count_foreign(provider: ProviderKind, outcomes: &[Outcome]) -> u32 {
     let foreign = outcomes.iter().filter(|outcome| is_foreign(provider, outcome));
     u32::try_from(foreign.count()).unwrap_or(u32::MAX)
 }
 
-/// Some push services say of every token of another environment that it is invalid; elsewhere an invalid token is just that.
+/// Returns true if an answer means that the token belongs to another sender. Some push services report a token of another environment as
+/// invalid; at the others an invalid token is only that.
 pub(crate) fn is_foreign(provider: ProviderKind, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Rejected { reason: Reason::SenderMismatch, .. } => true,

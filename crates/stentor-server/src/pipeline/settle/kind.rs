@@ -1,30 +1,30 @@
-//! The kind of an outcome: what counters and metrics know of it.
+//! The kind of an outcome, for counters and metrics.
 
 use stentor_core::outcome::{Outcome, Reason};
 
-/// What an outcome is, without its details.
+/// An outcome without its details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutcomeKind {
-    /// Taken over.
+    /// Accepted by the push service.
     Accepted,
-    /// Taken over, and the device has a new address.
+    /// Accepted, and the device has a new token.
     Replaced,
-    /// Refused for good.
+    /// Permanently refused.
     Rejected,
-    /// The token is dead.
+    /// The token is no longer registered.
     Unregistered,
-    /// Asked to slow down.
+    /// Throttled: the push service requested a lower rate.
     Throttled,
-    /// Certainly not taken over.
+    /// Certainly not accepted.
     Unavailable,
-    /// Never written.
+    /// Never sent.
     Unsent,
     /// Never answered.
     Unknown,
 }
 
 impl OutcomeKind {
-    /// Returns the word that metrics use.
+    /// Returns the label used in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,8 +54,7 @@ pub(crate) fn kind_of(outcome: &Outcome) -> (OutcomeKind, Reason) {
     }
 }
 
-/// Fills up what a provider has noted to one outcome for each delivery: what is missing was never answered. Returns how many
-/// were not.
+/// Extends the outcomes to one for each delivery; missing ones count as unanswered. Returns the number of unanswered deliveries.
 pub(crate) fn fill_unanswered(outcomes: &mut Vec<Outcome>, count: usize) -> usize {
     outcomes.resize(count, Outcome::Unknown);
     outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count()

@@ -45,7 +45,7 @@ fn sending(count: usize) -> LeasedChunk {
     chunk(vec![SendDecision::Send; count])
 }
 
-/// Returns how a push service stands of which nothing but these outcomes is known.
+/// Returns the standing of a push service of which only these outcomes are known.
 fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> ProviderStanding {
     let evidence = Evidence::of(outcomes, is_weak(chunk, false));
     AnswerShares::default().weigh(evidence.and_foreign(count_foreign(chunk.provider, outcomes)), false)
@@ -350,7 +350,7 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
     );
 }
 
-/// Returns for how many milliseconds a delivery waits that meets such an outcome when its message is so old.
+/// Returns the wait in milliseconds of a delivery with the given outcome and age of its message.
 fn waits_ms(scope: OutcomeScope, retry_after: Option<Duration>, age: Duration) -> u64 {
     let now = NOW.plus(age);
     let down = Outcome::Unavailable { reason: Reason::Unavailable, scope, retry_after };
@@ -381,7 +381,7 @@ fn down(retry_after: Option<Duration>) -> Outcome {
     Outcome::Unavailable { reason: Reason::Unavailable, scope: OutcomeScope::Service, retry_after }
 }
 
-/// Fine but for these.
+/// Good answers except for these.
 fn among_good(troubles: &[Outcome]) -> (LeasedChunk, Vec<Outcome>) {
     let mut outcomes = vec![Outcome::Accepted; 100 - troubles.len()];
     outcomes.extend_from_slice(troubles);

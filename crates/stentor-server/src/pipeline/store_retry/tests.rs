@@ -3,11 +3,11 @@ use std::future::ready;
 
 use super::*;
 
-/// Terms by script, which note what was given up and how often it was waited.
+/// Scripted terms that record the chunks given up and the number of waits.
 #[derive(Default)]
 struct Script {
     writes: bool,
-    /// Rounds after which there is no time left.
+    /// Rounds until no time is left.
     rounds: usize,
     waits: Cell<usize>,
     given_up: RefCell<Vec<u64>>,
@@ -37,7 +37,7 @@ impl ChunkWrite for u64 {
     }
 }
 
-/// Asks for chunks 0 to 9 of a store that refuses some of them, and with them any call that holds them.
+/// Writes chunks 0 to 9 to a store that refuses some of them, and with them every call that contains them.
 async fn asked(script: &Script, refuses: impl Fn(u64) -> Option<StoreError>) -> (Vec<u64>, usize) {
     let calls = Cell::new(0);
     let answers = retry_until_written(script, (0..10).collect(), None, |some: Vec<u64>| {

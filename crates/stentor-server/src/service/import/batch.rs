@@ -1,29 +1,29 @@
-//! What was read and waits to be written, cut so that no batch is a burden to memory or to the store.
+//! Parsed lines that wait to be written, cut into batches that overload neither memory nor the store.
 
 use stentor_core::device::Registration;
 
 use super::report::{ERRORS_MAX_COUNT, ImportProblem};
 
-/// Most bytes of memory that a batch's registrations take; plain lines come to less.
+/// Most bytes of memory of a batch's registrations; plain lines stay below it.
 const BATCH_MAX_BYTES: usize = 8 * 1_024 * 1_024;
-/// Most rows that a batch writes for people, tags and topics, beside one for each device.
+/// Most rows that a batch writes for users, tags and topics, besides one for each device.
 const BATCH_MAX_ROWS: usize = 8_192;
-/// What a name on the heap takes beside its letters: where it is, how long, and what the allocator adds.
+/// Memory of a name on the heap besides its characters: pointer, length, capacity, and overhead of the allocator.
 const NAME_BYTES: usize = size_of::<String>() + 16;
 
-/// Good lines as registrations, bad lines as problems.
+/// Valid lines as registrations, invalid lines as problems.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// Good lines.
+    /// Valid lines.
     pub(super) registrations: Vec<Registration>,
-    /// Where each came from.
+    /// Line number of each registration.
     pub(super) lines: Vec<u64>,
-    /// Bad lines, at most as many as a report lists more than needed.
+    /// Invalid lines; their number is bounded by that of a report plus one block.
     pub(super) problems: Vec<ImportProblem>,
     weight: Weight,
 }
 
-/// What registrations cost.
+/// The cost of registrations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Weight {
     bytes: usize,
@@ -31,7 +31,7 @@ struct Weight {
 }
 
 impl Parsed {
-    /// Adds a good line.
+    /// Adds a valid line.
     pub(super) fn push(&mut self, line: u64, registration: Registration) {
         self.weight.add(Weight::of(&registration));
         self.registrations.push(registration);
@@ -43,7 +43,7 @@ impl Parsed {
     }
 
     pub(super) fn append(&mut self, mut other: Self) {
-        // The usual block becomes the batch as it is, without a copy.
+        // Usually the block becomes the batch without a copy.
         if self.lines.is_empty() && self.problems.is_empty() {
             *self = other;
             return;
@@ -54,7 +54,7 @@ impl Parsed {
         self.weight.add(other.weight);
     }
 
-    /// Takes the first lines out that fill a batch, in whichever respect it is full first; `None` while there is room.
+    /// Splits off a full batch of the first lines, by whichever limit is reached first; `None` while none is.
     pub(super) fn cut(&mut self, batch_lines: usize) -> Option<Self> {
         let is_full = self.registrations.len() >= batch_lines
             || self.problems.len() >= ERRORS_MAX_COUNT
@@ -67,13 +67,13 @@ impl Parsed {
         })
     }
 
-    /// Counts and weighs the first lines that fit a batch: one at least, if there is one.
+    /// Returns the number and weight of the first lines that fit a batch: at least one, if there is any.
     fn fitting(&self, batch_lines: usize) -> (usize, Weight) {
         let mut sum = Weight::default();
         for (count, registration) in self.registrations.iter().enumerate() {
             let mut next = sum;
             next.add(Weight::of(registration));
-            // One that is larger than a batch alone is a batch of its own, or it would wait for ever.
+            // A line that exceeds the limits alone is a batch of its own; otherwise it would never be written.
             if count > 0 && (count >= batch_lines || next.is_over()) {
                 return (count, sum);
             }
@@ -90,7 +90,7 @@ impl Weight {
             + topics.iter().map(|topic| topic.as_str().len()).sum::<usize>()
             + user.as_ref().map_or(0, |user| user.as_str().len());
         let bytes = size_of::<Registration>() + token.expose().len() + names;
-        // A person and a topic are looked up, and both of their lists are written.
+        // Users and topics are looked up, and a row is written to both of their lists.
         let rows = 2 * usize::from(user.is_some()) + tags.len() + 2 * topics.len();
         Self { bytes: bytes + (tags.len() + topics.len()) * NAME_BYTES, rows }
     }

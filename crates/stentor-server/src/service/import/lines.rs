@@ -1,4 +1,4 @@
-//! Cuts a stream of bytes into blocks of whole lines.
+//! The cutter: splits a stream of bytes into blocks of whole lines.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -8,10 +8,10 @@ use crate::service::{Problem, ServiceResult};
 
 /// Longest line, without its end.
 pub const LINE_MAX_BYTES: usize = 16 * 1_024;
-/// A block is handed on when it is this large.
+/// Size from which a block is passed on.
 const BLOCK_BYTES: usize = 512 * 1_024;
 
-/// Reads the body to its end and hands on blocks; stops when nobody takes them.
+/// Reads the body to its end and passes on blocks. Stops when the receiver is closed.
 pub(super) async fn read<S, E>(mut body: S, to: mpsc::Sender<Bytes>) -> ServiceResult<()>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -23,7 +23,7 @@ where
         if let Some(block) = cutter.push(&piece)
             && to.send(block).await.is_err()
         {
-            // Nobody parses any more: whoever has failed tells why.
+            // The parser has ended, and the failed part reports its error.
             return Ok(());
         }
     }
@@ -31,7 +31,7 @@ where
     Ok(())
 }
 
-/// Gathers bytes until a block is full; of a line too long it keeps just enough to be refused.
+/// Collects bytes until a block is full. Of an overlong line it keeps just enough for the parser to refuse it.
 #[derive(Debug, Default)]
 pub(super) struct Cutter {
     pending: BytesMut,
@@ -39,11 +39,11 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    /// Takes a piece; returns a block of whole lines when it is large enough.
+    /// Takes a piece. Returns a block of whole lines when it is large enough.
     pub(super) fn push(&mut self, mut piece: &[u8]) -> Option<Bytes> {
         if self.skipping {
             let end = piece.iter().position(|byte| *byte == b'\n')?;
-            // The end of the line stays, so that the next line is not joined to the shortened one.
+            // The line's end is kept, so that the next line is not joined to the shortened one.
             piece = &piece[end..];
             self.skipping = false;
         }
@@ -64,7 +64,7 @@ impl Cutter {
         }
     }
 
-    /// Returns what is left.
+    /// Returns the rest.
     pub(super) fn finish(self) -> Bytes {
         self.pending.freeze()
     }
@@ -72,7 +72,7 @@ impl Cutter {
     /// Drops the rest of an unfinished line that is already too long.
     fn shorten(&mut self) {
         if self.pending.len() > LINE_MAX_BYTES {
-            // One byte more than allowed is kept: so much tells the parser that the line was too long.
+            // One byte more than allowed is kept, by which the parser notices that the line was too long.
             self.pending.truncate(LINE_MAX_BYTES + 1);
             self.skipping = true;
         }

@@ -1,4 +1,4 @@
-//! Reads blocks of lines as NDJSON or CSV.
+//! The parser of blocks of lines in NDJSON or CSV.
 
 mod csv_line;
 
@@ -15,10 +15,10 @@ use crate::decode::{StrictObjects, errors};
 use crate::service::{ErrorCode, Problem, ServiceResult};
 use csv_line::Columns;
 
-/// What a line looks like.
+/// The format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
     /// Comma-separated values, with a header line.
     Csv,
@@ -35,7 +35,7 @@ impl FromStr for Format {
     }
 }
 
-/// Reads one body, block after block.
+/// Parses one body, block by block.
 #[derive(Debug)]
 pub(super) struct Importer {
     format: Format,
@@ -50,7 +50,7 @@ impl Importer {
         Self { format, columns: None, line: 0 }
     }
 
-    /// Reads a block of lines; fails as a whole only when a CSV header makes no sense.
+    /// Parses a block of lines. Fails as a whole only for an invalid CSV header.
     pub(super) fn parse(&mut self, block: &[u8]) -> ServiceResult<Parsed> {
         let mut parsed = Parsed::default();
         if block.is_empty() {
@@ -64,7 +64,7 @@ impl Importer {
         Ok(parsed)
     }
 
-    /// Checks what can only be known at the end: a CSV body has a header.
+    /// Checks at the end that a CSV body has a header.
     pub(super) fn finish(&self) -> ServiceResult<()> {
         if self.format == Format::Csv && self.columns.is_none() {
             return Err(Problem::field("header", "the CSV body has no header line"));
@@ -97,7 +97,7 @@ impl Importer {
     fn device(&self, line: &[u8]) -> ServiceResult<DeviceRequest> {
         match &self.columns {
             None if line.len() > LINE_MAX_BYTES => Err(too_long()),
-            // A struct would be read from a list as well, and a line is an object.
+            // A struct could also be deserialized from a list, but a line must be an object.
             None if !line.trim_ascii_start().starts_with(b"{") => Err(not_an_object()),
             None => read(line).map_err(|_| explain(line)),
             Some(columns) => columns.device(checked_text(line)?),
@@ -112,7 +112,7 @@ fn read(line: &[u8]) -> serde_json::Result<DeviceRequest> {
     Ok(device)
 }
 
-/// Reads a bad line once more, slowly, to name the field.
+/// Parses an invalid line again, with a slower parser that finds the field.
 fn explain(line: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(line);
     let found = serde_path_to_error::deserialize::<_, DeviceRequest>(StrictObjects(&mut reader));
@@ -137,7 +137,7 @@ fn too_long() -> Problem {
     Problem::new(ErrorCode::PayloadTooLarge, format!("a line may have at most {LINE_MAX_BYTES} bytes"))
 }
 
-/// Reads a word as serde would, for cells of a table.
+/// Parses a word in the cell of a table as serde would.
 fn word<T: serde::de::DeserializeOwned>(field: &str, text: &str) -> ServiceResult<T> {
     use serde::de::value::{Error, StrDeserializer};
     let read = T::deserialize(StrDeserializer::<Error>::new(text));

@@ -1,4 +1,4 @@
-//! What an import came to.
+//! The report of an import.
 
 use std::borrow::Cow;
 
@@ -6,26 +6,26 @@ use super::batch::Parsed;
 use crate::contract::import::{ImportResult, LineError};
 use crate::service::{ErrorCode, Problem};
 
-/// Most errors that a report lists; all are counted.
+/// Most errors in a report; all are counted.
 pub const ERRORS_MAX_COUNT: usize = 1_000;
 
-/// Why a line was refused.
+/// The reason why a line was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportProblem {
     /// Line of the body, from 1.
     pub line: u64,
-    /// What kind.
+    /// The kind of the error.
     pub code: ErrorCode,
-    /// Which field.
+    /// The invalid field.
     pub field: Option<String>,
-    /// Why the line was refused.
+    /// A description of the error.
     pub detail: String,
-    /// What to do about it.
+    /// A hint for correcting it.
     pub hint: Option<String>,
 }
 
 impl ImportProblem {
-    /// Refuses a line.
+    /// Creates the problem of a line.
     #[must_use]
     pub fn new(line: u64, problem: Problem) -> Self {
         let (detail, hint) = (problem.detail.into_owned(), problem.hint.map(Cow::into_owned));
@@ -33,44 +33,44 @@ impl ImportProblem {
     }
 }
 
-/// What an import came to; created + updated + failed = lines, unless it was a dry run.
+/// The result of an import; created + updated + failed = lines, unless it was a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Lines that should hold a device (blank lines and the CSV header do not).
+    /// Lines that should contain a device (blank lines and the CSV header do not).
     pub lines: u64,
-    /// Lines without fault.
+    /// Lines without errors.
     pub valid: u64,
-    /// Devices made known.
+    /// New devices.
     pub created: u64,
-    /// Devices known before.
+    /// Devices that were already known.
     pub updated: u64,
     /// Lines refused.
     pub failed: u64,
-    /// Whether nothing was kept on purpose.
+    /// True if nothing was stored on purpose.
     pub dry_run: bool,
     /// The first [`ERRORS_MAX_COUNT`] refusals.
     pub errors: Vec<ImportProblem>,
-    /// Whether there were more.
+    /// True if there were more.
     pub errors_truncated: bool,
 }
 
 impl ImportReport {
-    /// Counts what was read, before anything of it is kept.
+    /// Counts a parsed batch, before it is stored.
     pub(super) fn take(&mut self, batch: &Parsed) {
         self.lines += batch.line_count();
         self.valid += batch.registrations.len() as u64;
         batch.problems.iter().for_each(|problem| self.refuse(problem.clone()));
     }
 
-    /// Counts what was kept: devices made, and devices known before.
+    /// Counts new and known devices.
     pub(super) const fn count(&mut self, (created, updated): (u64, u64)) {
         self.created += created;
         self.updated += updated;
     }
 
-    /// Refuses a line that seemed to be without fault.
+    /// Refuses a line that was counted as valid.
     pub(super) fn refuse_valid(&mut self, problem: ImportProblem) {
-        // It was counted as valid when it was read.
+        // It was counted when it was parsed.
         self.valid -= 1;
         self.refuse(problem);
     }

@@ -1,4 +1,4 @@
-//! Look-ups of keys in the store: one for each key at a time, however many ask, and a few keys at a time.
+//! Look-ups of keys in the store: one per key at a time, shared by concurrent callers, and a limited number at a time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,22 +8,23 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::super::{ErrorCode, Problem, ServiceResult};
 
-/// Most look-ups in the store at once: whoever tries keys must not hold up those that are known.
+/// Most concurrent look-ups in the store, so that guessed keys do not delay valid ones.
 const RUNNING_MAX_COUNT: usize = 64;
-/// Most keys that are being looked up or wait for it; more are refused.
+/// Most keys being looked up or waiting; further ones are refused.
 const WAITING_MAX_COUNT: usize = 1_024;
 
-/// What several callers wait for that look for the same.
+/// The shared result of a look-up.
 type LookUpCell<T> = Arc<OnceCell<ServiceResult<T>>>;
-/// What is looked for, and how many removals the caller knows of: a look-up that was begun before one is nothing for who came after it.
+/// The key of a look-up, with the number of removals that the caller has seen: a later caller must not get the result of a look-up that
+/// began before a removal.
 type LookUpKey<K> = (K, u64);
 
 type RunningLookUps<K, T> = HashMap<LookUpKey<K>, (LookUpCell<T>, usize)>;
 
-/// The look-ups that go on.
+/// The running look-ups.
 #[derive(Debug)]
 pub(super) struct LookUps<K, T> {
-    /// With how many callers wait.
+    /// With the number of waiting callers.
     running: Mutex<RunningLookUps<K, T>>,
     places: Semaphore,
 }
@@ -35,7 +36,7 @@ impl<K, T> Default for LookUps<K, T> {
 }
 
 impl<K: Copy + Eq + Hash, T: Clone> LookUps<K, T> {
-    /// Finds something out, or waits for whoever does already.
+    /// Runs a look-up, or waits for a running one of the same key.
     pub(super) async fn once(
         &self,
         key: LookUpKey<K>,
@@ -43,18 +44,18 @@ impl<K: Copy + Eq + Hash, T: Clone> LookUps<K, T> {
     ) -> ServiceResult<T> {
         let waiter = self.join(key)?;
         let work = async {
-            // It is never closed.
+            // The semaphore is never closed.
             let _place = self.places.acquire().await;
             find.await
         };
-        // Where the one that does it goes away, the next that waits does it.
+        // If the running caller is cancelled, the next waiting one continues.
         waiter.cell.get_or_init(|| work).await.clone()
     }
 
     fn join(&self, key: LookUpKey<K>) -> ServiceResult<LookUpWaiter<'_, K, T>> {
         let mut running = self.lock();
         if running.len() >= WAITING_MAX_COUNT && !running.contains_key(&key) {
-            let why = "too many keys are looked up at once that were not used lately";
+            let why = "too many keys that were not used recently are looked up at once";
             return Err(Problem::new(ErrorCode::Unavailable, why));
         }
         let (cell, waiters) = running.entry(key).or_default();
@@ -68,7 +69,7 @@ impl<K: Copy + Eq + Hash, T: Clone> LookUps<K, T> {
     }
 }
 
-/// One caller that waits. The first one that has what it looked for, or the last one, takes the key away, also where it was cut off.
+/// A waiting caller. The entry is removed by the first one that has the result, or by the last one, even if it was cancelled.
 struct LookUpWaiter<'a, K: Copy + Eq + Hash, T: Clone> {
     look_ups: &'a LookUps<K, T>,
     key: LookUpKey<K>,
@@ -78,7 +79,7 @@ struct LookUpWaiter<'a, K: Copy + Eq + Hash, T: Clone> {
 impl<K: Copy + Eq + Hash, T: Clone> Drop for LookUpWaiter<'_, K, T> {
     fn drop(&mut self) {
         let mut running = self.look_ups.lock();
-        // Where it was found before, somebody may look for the same anew by now.
+        // After a completed look-up, the entry may already be a newer one of the same key.
         let same = running.get_mut(&self.key).filter(|(cell, _)| Arc::ptr_eq(cell, &self.cell));
         let Some((cell, waiters)) = same else { return };
         *waiters -= 1;

@@ -1,15 +1,15 @@
-//! Eight bytes of the hash of every key in the store: a guess is refused by them alone.
+//! Marks: eight bytes of the hash of each key in the store, which suffice to refuse a guessed key.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
 use crate::keys::KeyHash;
 
-/// Most keys that are marked (16 MiB); where there are more, every unknown key is looked up.
+/// Most marks (16 MiB). With more keys, each unknown key is looked up.
 pub(super) const MAX_COUNT: usize = 1_048_576;
 
-/// Which keys may be in the store. A mark too many costs a look-up; one too few would lock a key out, so nothing is refused
-/// before all keys were read, nor once there were too many to mark.
+/// Marks of the keys that may be in the store. An unnecessary mark costs a look-up; a missing one would lock out a key. So nothing is
+/// refused before all keys were read, or once there are too many keys.
 #[derive(Debug, Default)]
 pub(super) struct Marks(RwLock<State>);
 
@@ -20,7 +20,7 @@ struct State {
 }
 
 impl Marks {
-    /// Takes over the hashes of all keys in the store.
+    /// Loads the hashes of all keys in the store.
     pub(super) fn learn(&self, hashes: &[KeyHash]) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         state.marks.extend(hashes.iter().map(mark));
@@ -28,19 +28,19 @@ impl Marks {
         state.check();
     }
 
-    /// Adds a key before it is kept.
+    /// Adds a key before it is stored.
     pub(super) fn add(&self, hash: &KeyHash) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         state.marks.insert(mark(hash));
         state.check();
     }
 
-    /// Takes away a key that was looked up and is not in the store.
+    /// Removes a key that was looked up and is not in the store.
     pub(super) fn drop(&self, hash: &KeyHash) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).marks.remove(&mark(hash));
     }
 
-    /// Returns whether the key may be in the store.
+    /// Returns true if the key may be in the store.
     pub(super) fn may_have(&self, hash: &KeyHash) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         !state.is_complete || state.marks.contains(&mark(hash))

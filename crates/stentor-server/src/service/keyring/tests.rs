@@ -28,7 +28,7 @@ fn keyring() -> Keyring {
     Keyring::new(Pepper::of(folder.path()).expect("made"), new_secret().expose_secret())
 }
 
-/// Keeps a key of which the keyring is not told.
+/// Stores a key without a mark in the keyring.
 async fn keep(store: &SqliteStore, keyring: &Keyring, id: u64, secret: &str) -> ApiKey {
     let key = ApiKey {
         id: KeyId::from_raw(id),
@@ -49,7 +49,7 @@ async fn keys_that_do_not_exist_are_refused_without_a_look_up_and_those_that_do_
     keep(&store, &keyring, 10, early.expose_secret()).await;
     keyring.learn(&store).await.expect("learned");
     assert!(keyring.identify(&store, early.expose_secret()).await.is_ok());
-    // The store has it by now: whoever looked it up would find it.
+    // The store has the key by now, so a look-up would find it.
     let key = keep(&store, &keyring, 11, late.expose_secret()).await;
     let refused = keyring.identify(&store, late.expose_secret()).await.expect_err("refused");
     assert_eq!(refused.code, ErrorCode::Unauthorized);
@@ -90,7 +90,7 @@ async fn of_many_that_ask_the_same_at_once_one_looks_and_none_is_refused() {
     let same = join_all((0..200).map(|_| look(1))).await;
     assert!(same.iter().all(|found| *found.as_ref().expect("found") == 7));
     assert_eq!(looks.swap(0, Ordering::Relaxed), 1);
-    // More than run at once wait for each other; of more than may wait some are refused.
+    // Look-ups beyond the concurrent limit wait; beyond the limit of waiting ones they are refused.
     let several = join_all((0..1_000).map(look)).await;
     assert!(several.iter().all(Result::is_ok));
     let too_many = join_all((0..2_000).map(look)).await;

@@ -1,4 +1,4 @@
-//! What is accepted can be read back: request, record, request.
+//! Round trips: an accepted request becomes a record and the same request again.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use stentor_core::message::MessageSpec;
 
 use super::MessageRequest;
 
-/// Texts with what JSON has to escape, and some that it need not.
+/// Texts with characters that JSON must escape, and some that it need not escape.
 fn texts() -> impl Strategy<Value = String> {
     proptest::string::string_regex("[a-c\"\\\\/\u{0}-\u{1f}\u{7f}\u{2028}\u{fffd}\u{1f600}]{0,8}")
         .expect("a pattern")
 }
 
-/// Values of every kind, numbers of every size; deeper than is allowed now and then.
+/// Values of every kind, numbers of every size; occasionally deeper than allowed.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -6,10 +6,10 @@ use stentor_core::id::UpstreamId;
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
-/// Messages of one app that rest beside its window; more keep their places there.
+/// Messages of one app that rest outside its window; further ones keep their places in it.
 const BESIDE_MAX_COUNT: usize = 10_000;
 
-/// A message that was refused: what it says is read again when it is due.
+/// A refused message. Its content is read again when it is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RestingMessage {
     pub(super) id: UpstreamId,
@@ -18,18 +18,18 @@ pub(super) struct RestingMessage {
     pub(super) expires_at: Timestamp,
 }
 
-/// Messages in the order in which their pauses end.
+/// Messages in the order of their due times.
 #[derive(Debug, Default)]
 pub(super) struct RestingMessages(BTreeMap<(Instant, UpstreamId), RestingMessage>);
 
 impl RestingMessages {
-    /// Adds a message until an instant; returns whether there is room for it beside the window.
+    /// Adds a message until its due time. Returns true if it may rest outside the window.
     pub(super) fn add(&mut self, due: Instant, message: RestingMessage) -> bool {
         self.0.insert((due, message.id), message);
         self.0.len() <= BESIDE_MAX_COUNT
     }
 
-    /// Returns when the first is due.
+    /// Returns the due time of the first message.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.0.keys().next().map(|(due, _)| *due)
     }

@@ -1,4 +1,4 @@
-//! What is tried at a route, byte by byte.
+//! Attempts at a route, byte by byte.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// With what somebody asks.
+/// The credential of an attempt.
 #[derive(Debug, Clone)]
 pub(super) enum Credential {
     None,
@@ -17,7 +17,7 @@ pub(super) enum Credential {
     Device(String, String),
 }
 
-/// In which way a body does not come.
+/// The form in which a body does not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     HalfBody,
@@ -28,12 +28,12 @@ enum Form {
     HalfHead,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// The server closed it, or could not be reached.
     Closed,
-    /// It is answered as long as there is something to tell.
+    /// The response lasts, as a stream or a wait for messages.
     Lasts,
     StillOpen,
 }
@@ -82,7 +82,7 @@ impl Attempt {
         forms.map(|form| Self::new(method, path, credential, rule, form)).into()
     }
 
-    /// Returns the attempt with the head of a zstd frame that asks for 2 MiB, and nothing more.
+    /// Returns the attempt with the head of a zstd frame that demands 2 MiB, and no more bytes.
     pub(super) fn zstd_head(method: &str, path: &str, credential: &Credential, rule: EntryRule) -> Self {
         Self::new(method, path, credential, rule, Form::ZstdHead)
     }
@@ -117,14 +117,14 @@ impl Attempt {
         [head.as_bytes(), headers.as_bytes(), body].concat()
     }
 
-    /// Begins, and leaves the connection open.
+    /// Sends the attempt, and leaves the connection open.
     pub(super) async fn begin(&self, host: &str) -> TcpStream {
         let mut stream = TcpStream::connect(host).await.expect("connected");
         stream.write_all(&self.bytes(host)).await.expect("written");
         stream
     }
 
-    /// Begins, and waits until the server ends it.
+    /// Sends the attempt, and waits until the server ends the connection.
     pub(super) async fn make(&self, host: &str, patience: Duration) -> Ending {
         let mut stream = self.begin(host).await;
         let mut answer = Vec::new();
@@ -132,7 +132,7 @@ impl Attempt {
             let mut piece = [0; 4_096];
             while let Ok(count @ 1..) = stream.read(&mut piece).await {
                 answer.extend_from_slice(&piece[..count]);
-                // Whoever is answered for as long as there is something to tell has asked with all it needs.
+                // A route with a lasting response has received all it needs.
                 if self.rule.lasts() && answer.starts_with(b"HTTP/1.1 200") {
                     return Ending::Lasts;
                 }

@@ -1,4 +1,4 @@
-//! An app that only wants to send, and notes how it fares.
+//! A well-behaved app that sends messages and records their results.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-/// Between two of its messages.
+/// Pause between two of its messages.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Connections that one message is tried on: with a second for a head, a busy machine may close one before the server has read from it.
+/// Connections on which one message is tried: with a deadline of a second for a head, a busy machine may close one before the server has
+/// read from it.
 const ATTEMPTS: usize = 3;
 
 pub(super) struct Victim {
@@ -25,13 +26,13 @@ impl Victim {
         let tenant = server.sender().await;
         let target = json!({"token": {"platform": "android", "provider": "null", "token": "t"}});
         let message = json!({"target": target, "data": {"k": "v".repeat(500)}});
-        // The server closes what was idle for a second, at the moment at which it would be used again.
+        // The server closes a connection after a second of idleness, possibly at the moment of its next use.
         let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_millis(500));
         let client = client.build().expect("a client");
         Self { client, url: format!("{}/v1/messages", server.url), key: tenant.key, message }
     }
 
-    /// Sends one message; returns the status and how long that took.
+    /// Sends one message; returns the status and the duration.
     pub(super) async fn send(&self) -> (u16, Duration) {
         let asked = Instant::now();
         for _ in 0..ATTEMPTS {
@@ -43,12 +44,12 @@ impl Victim {
         (0, asked.elapsed())
     }
 
-    /// Sends for so long.
+    /// Sends messages for a time.
     pub(super) async fn measure(&self, span: Duration) -> Vec<(u16, Duration)> {
         self.beside(tokio::time::sleep(span)).await.1
     }
 
-    /// Sends as long as something else goes on.
+    /// Sends messages while other work runs.
     pub(super) async fn beside<T>(&self, other: impl Future<Output = T>) -> (T, Vec<(u16, Duration)>) {
         tokio::pin!(other);
         let mut times = Vec::new();

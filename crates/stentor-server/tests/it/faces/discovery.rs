@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! The server's descriptions of itself.
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::Engine;
@@ -24,7 +24,7 @@ async fn faces_are_found_and_each_description_is_there() {
         let description = face["description"].as_str().expect("an address");
         assert!(text(&server, description).await.len() > 1_000, "{face}");
     }
-    // REST is described in the forms of those who read no OpenAPI, too.
+    // REST is also described in other formats, for clients that cannot read OpenAPI.
     let rest = faces.iter().find(|face| face["name"] == "rest").expect("REST");
     let others =
         rest["others"].as_array().expect("others").iter().map(|other| other.as_str().expect("an address"));

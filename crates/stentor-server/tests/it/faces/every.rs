@@ -1,4 +1,4 @@
-//! The same stories through every face: what goes out is a record, what comes back is a record or a refusal.
+//! The same stories through every face. A request is a record; a response is a record or a refusal.
 
 mod encodings;
 mod known;
@@ -15,7 +15,7 @@ use stentor_server::contract::description::{OperationShape, description};
 use super::socket;
 use crate::harness::Server;
 
-/// A way to ask.
+/// The face of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Through {
     Rest,
@@ -32,17 +32,17 @@ const HTTP_FACES: [Through; 4] = [Through::Rest, Through::Soap, Through::Xmlrpc,
 /// Code and field of a refusal.
 type Refused = (String, Option<String>);
 
-/// A request as HTTP carries it.
+/// A request over HTTP.
 struct HttpRequest {
     method: Method,
     path: String,
     content_type: &'static str,
-    /// What makes repeating it harmless, where it stands in a header.
+    /// The idempotency key, if it is sent in a header.
     repeat: Option<String>,
     body: Vec<u8>,
 }
 
-/// What came back by HTTP.
+/// A response over HTTP.
 struct HttpReply {
     headers: HeaderMap,
     body: Vec<u8>,
@@ -58,7 +58,7 @@ async fn server() -> Server {
     .await
 }
 
-/// Asks through one face, on a connection of its own.
+/// Calls an operation through one face, on a connection of its own.
 async fn ask(
     through: Through,
     server: &Server,
@@ -75,7 +75,7 @@ async fn ask(
     read(through, operation, received(response).await)
 }
 
-/// Asks for what is not refused.
+/// Calls an operation that must succeed; returns the reply.
 async fn done(through: Through, server: &Server, key: &str, operation: &str, record: Value) -> Value {
     let reply = ask(through, server, key, operation, &record).await;
     reply.unwrap_or_else(|refused| panic!("{through:?} {operation}: {refused:?}"))
@@ -102,7 +102,7 @@ fn prepared(through: Through, operation: &str, record: &Value) -> HttpRequest {
     }
 }
 
-/// Starts a request whose body may come in any way.
+/// Starts a request with any kind of body.
 fn start(through: Through, server: &Server, key: &str, request: &HttpRequest, body: Body) -> RequestBuilder {
     let client = match through {
         Through::Grpc => Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client"),
@@ -113,7 +113,7 @@ fn start(through: Through, server: &Server, key: &str, request: &HttpRequest, bo
     if let Some(repeat) = &request.repeat {
         started = started.header("idempotency-key", repeat);
     }
-    // What has no body says no type of it either.
+    // A request without a body has no content type either.
     if request.content_type.is_empty() {
         return started;
     }

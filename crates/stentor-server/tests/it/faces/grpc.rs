@@ -12,7 +12,7 @@ use stentor_wire::DocumentLimits;
 
 use crate::harness::{Reading as _, Server, Tenant, server, server_with};
 
-/// What a call came to: messages, and the trailers or, without messages, the headers.
+/// The outcome of a call: messages, and the trailers or, without messages, the headers.
 struct Outcome {
     messages: Vec<Vec<u8>>,
     was_packed: bool,
@@ -68,7 +68,7 @@ fn unpacked(message: &[u8]) -> Vec<u8> {
     all
 }
 
-/// Sends a body as HTTP/2 without TLS and without asking first, as clients of gRPC do.
+/// Sends a body over HTTP/2 without TLS, with prior knowledge, like gRPC clients.
 async fn post(server: &Server, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Outcome {
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
     let mut request = client.post(format!("{}{path}", server.url)).header("te", "trailers").body(body);

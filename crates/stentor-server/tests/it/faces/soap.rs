@@ -22,7 +22,7 @@ fn called(name: &str, inside: &str) -> String {
     format!("<{name} xmlns='{NAMESPACE}'>{inside}</{name}>")
 }
 
-/// Posts a document as clients do that know only a name and a password; returns status and envelope.
+/// Posts a document like a client that knows only a name and a password; returns status and envelope.
 async fn post(server: &Server, key: &str, version: Version, document: String) -> (u16, soap::Envelope) {
     let request = server.client.post(format!("{}/soap", server.url)).basic_auth("stentor", Some(key));
     let request = request.header("content-type", version.content_type("")).body(document);

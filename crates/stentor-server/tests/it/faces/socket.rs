@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::harness::{Server, Tenant, server_with};
 
-/// Longest wait for what must come.
+/// Longest wait for expected data.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a server with a raw socket.
@@ -25,7 +25,7 @@ pub(super) async fn socket_server(change: impl FnOnce(&mut Config)) -> Server {
     .await
 }
 
-/// A client that speaks frames.
+/// A client of the frame protocol.
 pub(super) struct Client<S> {
     pub(super) stream: S,
     pub(super) greeting: Value,
@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         id
     }
 
-    /// Asks and waits for the reply.
+    /// Sends a request and waits for the reply.
     async fn ask(&mut self, operation: &str, record: Value) -> Value {
         let id = self.send(operation, record).await;
         let reply = self.reply().await;
@@ -91,14 +91,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         reply
     }
 
-    /// Asks for what is not refused.
+    /// Calls an operation that must succeed; returns the reply.
     pub(super) async fn done(&mut self, operation: &str, record: Value) -> Value {
         let reply = self.ask(operation, record).await;
         assert!(reply.get("error").is_none(), "{operation}: {reply}");
         reply["reply"].clone()
     }
 
-    /// Asks for what is refused, and returns code and field.
+    /// Calls an operation that must be refused; returns code and field.
     async fn refused(&mut self, operation: &str, record: Value) -> (String, Option<String>) {
         refusal(&self.ask(operation, record).await)
     }

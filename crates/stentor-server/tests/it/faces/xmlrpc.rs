@@ -15,7 +15,7 @@ fn call_of(method: &str, fields: &[(&str, Value)]) -> Call {
     Call { method: method.into(), params: vec![record(fields)] }
 }
 
-/// Sends a document as clients do that know only a name and a password.
+/// Sends a document like a client that knows only a name and a password.
 async fn post(server: &Server, key: &str, document: Vec<u8>) -> RpcOutcome {
     let request = server.client.post(format!("{}/rpc", server.url)).basic_auth("stentor", Some(key));
     let response = request.header("content-type", "text/xml").body(document).send().await.expect("an answer");

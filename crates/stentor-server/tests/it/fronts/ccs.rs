@@ -1,4 +1,4 @@
-//! App servers that speak to a connection server: their keys, and what becomes of their messages.
+//! App servers of a connection server: their keys, and the outcomes of their messages.
 
 use reqwest::Method;
 use secrecy::SecretString;

@@ -12,7 +12,7 @@ use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
 
 use crate::harness::{Read, Reading, Server, Tenant, server_with};
 
-/// A server with a service account, whose app sends to an emulator that does not know the token `gone`.
+/// A server with a service account. Its app sends to an emulator for which the token `gone` is unregistered.
 struct Scene {
     server: Server,
     tenant: Tenant,
@@ -51,7 +51,7 @@ impl Scene {
         scene
     }
 
-    /// Signs what an app server's library would sign, with some claims changed.
+    /// Signs an assertion like the library of an app server, with some claims changed.
     fn assertion(&self, changed: &Value) -> String {
         signed(&self.file, changed, &json!({}))
     }
@@ -260,7 +260,7 @@ async fn every_block_of_a_message_arrives_as_it_was_sent() {
     let arrived = next().await;
     let mut expected = blocks;
     expected["token"] = json!("rich");
-    // What is left of the time to live when it goes; each platform's own label stands before the one for all.
+    // The TTL that remains when the message is sent; each platform's own label precedes the general one.
     let ttl = arrived["android"]["ttl"].as_str().and_then(|ttl| ttl.strip_suffix('s')?.parse::<u64>().ok());
     assert!(ttl.is_some_and(|ttl| (3_500..=3_600).contains(&ttl)), "{arrived}");
     expected["android"]["ttl"] = arrived["android"]["ttl"].clone();
@@ -411,7 +411,7 @@ async fn a_full_queue_is_a_quota_with_a_time_to_come_back() {
     let path = format!("/v1/projects/{}/messages:send", tenant.id);
     let stranded = json!({"platform": "android", "token": "stranded"});
     let id = server.post(&tenant, "/v1/devices", stranded).await["id"].clone();
-    // Without a credential for its push service what is for this device waits.
+    // Without a credential for its push service, messages for this device wait.
     let waits = json!({"target": {"device": id}, "data": {"k": "v"}});
     let audience = json!({"message": {"condition": "!('a' in topics)", "data": {"k": "v"}}});
     for _ in 0..10_000 {

@@ -7,7 +7,7 @@ use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
 
 use crate::harness::{Read, Reading, Server, Tenant, server};
 
-/// A server whose app sends to an emulator, which does not know the token `gone`.
+/// A server with an app that sends to an emulator, for which the token `gone` is unregistered.
 struct Scene {
     server: Server,
     tenant: Tenant,

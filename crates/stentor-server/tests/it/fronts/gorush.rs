@@ -39,7 +39,7 @@ async fn each_token_of_each_notification_is_a_message_that_is_on_disk() {
     assert_eq!(first["data"], json!({"n": "7", "t": "x"}));
 }
 
-/// A user of gorush changes the address and nothing else: the key is a part of it, as a password is.
+/// A user of gorush changes only the URL: the key is a part of it, as a password.
 #[tokio::test]
 async fn a_caller_that_knows_no_header_of_a_key_has_it_in_the_address() {
     let server = server().await;
@@ -55,7 +55,7 @@ async fn a_caller_that_knows_no_header_of_a_key_has_it_in_the_address() {
     let told = at("gorush", &tenant.key).await;
     assert_eq!((told.status, &told.body), (200, &json!({"success": "ok", "counts": 1, "logs": []})));
     assert_eq!(messages(&server, &tenant).await.len(), 1);
-    // The operator's key speaks for the app whose id is the name.
+    // The operator's key acts for the app whose id is the user name.
     let told = at(&tenant.id, &server.root).await;
     assert_eq!((told.status, &told.body["counts"]), (200, &json!(1)), "{told:?}");
     assert_eq!(messages(&server, &tenant).await.len(), 2);

@@ -1,4 +1,4 @@
-//! Which devices of the gateway a message is for, what takes its place, how long it lives, and how fast they are taken over.
+//! Audiences of gateway devices, replacement of messages, their TTL, and the rate of deliveries.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -9,7 +9,7 @@ async fn device(server: &Server, tenant: &Tenant, topics: &[&str]) -> Device {
     Device::join(server, tenant, json!({"topics": topics})).await
 }
 
-/// Lists what waits for a device, for which something does.
+/// Lists the messages that wait for a device, which must have some.
 async fn waiting(server: &Server, device: &Device) -> BTreeSet<String> {
     let polled = device.poll(server, "wait_seconds=20").await;
     let messages = polled["messages"].as_array().expect("a list").iter();
@@ -70,7 +70,7 @@ async fn a_quota_of_the_gateways_credential_holds() {
     let began = Instant::now();
     let message = send(&server, &tenant, json!("everyone"), "Hi").await;
     assert_eq!(totals(&server, &tenant, &message).await, (30, 0));
-    // Ten a second, of which a second's worth goes at once, and the last chunk may overdraw what is left.
+    // Ten a second, with a burst of a second's worth; the last chunk may overdraw the remainder.
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(1_000), "{took:?}");
     let listed = server.get(&tenant, &credentials).await;
@@ -113,7 +113,7 @@ async fn what_is_for_now_or_never_reaches_the_connected_and_waits_for_nobody() {
         let tenant = server.tenant().await;
         let (connected, away) = (device(&server, &tenant, &[]).await, device(&server, &tenant, &[]).await);
         let mut events = connected.events(&server, "").await;
-        // The stream knows all that waits once it has given something.
+        // The stream knows all waiting messages once it has given one.
         let first = send(&server, &tenant, json!({"device": connected.id}), "First").await;
         assert_eq!(events.next().await.0, first);
         let body = json!({"target": "everyone", "notification": {"title": "Now"}, "ttl_seconds": 0});

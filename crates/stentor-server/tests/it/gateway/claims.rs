@@ -1,4 +1,4 @@
-//! What a device says of itself, and who vouches for it.
+//! Claims of a device about itself, and their proof by its backend.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn join(server: &Server, key: &str, told: &Value) -> Read {
     server.with_key(key, Method::POST, "/gateway/v1/devices").json(told).read().await
 }
 
-/// Signs what a backend signs for a device of alice's, with some claims changed.
+/// Signs a backend's proof for a device of alice, with some claims changed.
 fn proof(file: &Value, changed: Value) -> String {
     let mut claims = json!({"aud": "stentor:device", "uid": "alice",
         "claims": {"tags": ["staff"], "topics": [PRIVATE]}});
@@ -100,7 +100,7 @@ async fn a_proof_for_another_person_or_app_or_time_or_without_the_right_proves_n
         let read = join(&server, &key, &json!({"user": "alice", "proof": proof})).await;
         assert_eq!((read.status, read.refusal().1), (403, "forbidden".to_owned()), "{what}: {read:?}");
     }
-    // Who is given a proof must not become the account that has signed it.
+    // The holder of a proof must not be able to act as the account that has signed it.
     for aud in [json!("stentor:device"), file["token_uri"].clone()] {
         let form = format!(
             "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion={}",
@@ -122,6 +122,6 @@ async fn a_device_subscribes_itself_to_open_topics_and_its_backend_to_private_on
     assert_eq!((refused.status, &refused.body["field"]), (403, &json!("topic")), "{refused:?}");
     let subscribe = format!("/v1/topics/{PRIVATE}/subscriptions");
     server.post(&tenant, &subscribe, json!({"devices": [device.id]})).await;
-    // It asks again with each connection, as a session of MQTT does.
+    // It subscribes again with each connection, as a session of MQTT does.
     assert_eq!(device.ask(&server, Method::PUT, &path).read().await.status, 204);
 }

@@ -1,4 +1,4 @@
-//! What a device tells by a cursor or its last event is what it was given, and nothing that came to wait meanwhile.
+//! A device's cursor or last event confirms only the messages that it received, and none that arrived in between.
 
 use super::*;
 use crate::harness::durable_server;
@@ -12,7 +12,7 @@ fn cursor(polled: &Value) -> String {
     polled["cursor"].as_str().expect("a cursor").to_owned()
 }
 
-/// Sends to a device in two seconds: the message has its number now.
+/// Sends to a device in two seconds: the message gets its id now.
 async fn send_later(server: &Server, tenant: &Tenant, device: &Device) -> String {
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2);
     let body = json!({"target": {"devices": [device.id]}, "data": {"k": "v"}, "send_at": soon.to_string(), "exact": true});

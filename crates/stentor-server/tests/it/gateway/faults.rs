@@ -16,7 +16,7 @@ use super::*;
 use crate::harness::{durable_server_at, server_with};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So long a device that keeps alive every second may be silent, and some time more for a machine that is busy.
+/// Longest silence of a device with a keep-alive of one second, with a margin for a busy machine.
 const SILENCE: Duration = Duration::from_secs(10);
 
 async fn mqtt_server(change: impl FnOnce(&mut stentor_server::config::Config)) -> Server {
@@ -37,7 +37,7 @@ pub(super) async fn connect_to(server: &Server, file: &str) -> TcpStream {
     TcpStream::connect(address.trim()).await.expect("connected")
 }
 
-/// A device over MQTT 3.1.1, which does only what it is told.
+/// A device over MQTT 3.1.1 that acts only on calls of the test.
 struct MqttDevice {
     stream: TcpStream,
     read: Vec<u8>,
@@ -229,7 +229,7 @@ async fn a_device_that_confirms_nothing_gets_its_window_and_holds_nobody_up() {
     for _ in 0..100 {
         numbers.push(client.message().await.expect("a message").0);
     }
-    // A ping is answered behind whatever was written before it: nothing more was.
+    // The response to a ping follows all earlier writes: nothing else was written.
     client.stream.write_all(&[0xc0, 0]).await.expect("written");
     assert_eq!(client.packet().await.map(|(first, _)| first), Some(0xd0), "the window is full");
     for number in numbers {
@@ -250,7 +250,7 @@ async fn r16_a_device_that_reconnects_at_the_moment_of_delivery_gets_each_messag
         let (message, mut client) =
             tokio::join!(to(&server, &tenant, &device), MqttDevice::log_in(&server, &device, 60));
         sent.insert(message);
-        // It goes with or without what it was given, confirmed or not.
+        // It disconnects with or without its messages, confirmed or not.
         if let Ok(Some((number, id))) = timeout(Duration::from_millis(3), client.message()).await {
             got.insert(id);
             if got.len() % 2 == 0 {
@@ -364,11 +364,11 @@ async fn a_campaign_goes_on_for_its_devices_though_the_caller_hung_up_meanwhile(
     let campaign = format!("/v1/campaigns/{}", message.replace("msg_", "cmp_"));
     for tries in 0..50 {
         server.post(&tenant, &format!("{campaign}/pause"), json!({})).await;
-        // At every point of the request's way, some of them while the ledger is being written.
+        // At every point of the request, some of them while the ledger is being written.
         let hangs_up_after = Duration::from_micros(100 * tries);
         let resume = || server.send(&tenant, Method::POST, &format!("{campaign}/resume")).json(&json!({}));
         let _it_hung_up = resume().timeout(hangs_up_after).send().await;
-        // Only where it did not reach the ledger: whoever sees that the campaign goes on has no reason to ask again.
+        // Only if the request did not reach the ledger: a caller that sees the campaign running has no reason to retry.
         if server.get(&tenant, &campaign).await["state"] == "paused" {
             let again = resume().read().await.status;
             assert!(matches!(again, 200 | 409), "{again}");

@@ -1,4 +1,4 @@
-//! Devices over MCS that confirm late, twice, never, or what they never got, and one that is in two places.
+//! Devices over MCS that confirm late, twice, never, or foreign messages, and one that is connected twice.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl Program {
         send(server, tenant, json!({"token": token}), "Hi").await
     }
 
-    /// Connects, and says what it has received before.
+    /// Connects, and lists the messages received before.
     async fn connect(&self, server: &Server, received: &[&String]) -> McsClient<TcpStream> {
         let received = received.iter().map(|id| (*id).clone()).collect();
         let login = McsClientLogin { received, ..self.login.clone() };
@@ -47,7 +47,7 @@ impl Program {
     }
 }
 
-/// Waits for so many messages, in whatever order they come.
+/// Waits for this number of messages, in any order.
 async fn some(client: &mut McsClient<TcpStream>, count: usize) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     while ids.len() < count {
@@ -82,18 +82,18 @@ async fn r16_over_mcs_each_message_is_delivered_once_however_it_is_confirmed() {
     }
     let mut first = program.connect(&server, &[]).await;
     assert_eq!(some(&mut first, 3).await, sent.iter().cloned().collect());
-    // Never given to it, or to nobody.
+    // A message of another device, and an unknown one.
     acknowledge(&mut first, &foreign).await;
     acknowledge(&mut first, "0:1234%5678").await;
-    // In time, and again.
+    // In time, and once more.
     acknowledge(&mut first, &sent[0]).await;
     acknowledge(&mut first, &sent[0]).await;
     until_delivered(&server, &tenant, &sent[0], 1).await;
-    // A second connection takes the first one's place, and gets what was never confirmed.
+    // A second connection replaces the first one, and gets the unconfirmed messages.
     let mut second = program.connect(&server, &[]).await;
     assert!(timeout(PATIENCE, first.next()).await.expect("in time").is_err(), "the first one ends");
     assert_eq!(some(&mut second, 2).await, sent[1..].iter().cloned().collect());
-    // Late: it says so when it comes again.
+    // Late: it lists the messages when it reconnects.
     drop(second);
     let mut third = program.connect(&server, &[&sent[0], &sent[1], &foreign]).await;
     assert_eq!(some(&mut third, 1).await, BTreeSet::from([sent[2].clone()]));

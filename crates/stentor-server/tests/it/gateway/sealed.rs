@@ -1,4 +1,4 @@
-//! Devices that have told of a key: what comes to them over the wire only they can read.
+//! Devices with keys: only they can read the messages sent to them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,7 +7,7 @@ use stentor_gateway::web_push::{PushKeyPair, PushKeys, seal};
 use super::*;
 use crate::harness::durable_server;
 
-/// Registers a device and tells the server its keys.
+/// Registers a device and sends its keys to the server.
 async fn device_with_keys(server: &Server, tenant: &Tenant) -> (Device, PushKeyPair) {
     let device = Device::join(server, tenant, json!({})).await;
     let pair = PushKeyPair::generate().expect("keys");
@@ -24,7 +24,7 @@ async fn tell(server: &Server, device: &Device, keys: &Value) -> Read {
     device.ask(server, Method::PUT, "/gateway/v1/device/keys").json(keys).read().await
 }
 
-/// Opens what the device got, which must say nothing beside.
+/// Opens the sealed part of a message, which must have no other content.
 fn opened(message: &Value, pair: &PushKeyPair, by: &str) -> Vec<u8> {
     let names: Vec<_> = message.as_object().expect("an object").keys().map(String::as_str).collect();
     assert_eq!(names, ["id", "priority", "sealed", "sent_at", "ttl_seconds"], "{message}");
@@ -159,7 +159,7 @@ async fn of_what_an_app_has_sealed_the_servers_files_hold_nothing_that_can_be_re
     let polled = device.poll(&server, "wait_seconds=20").await;
     assert_eq!(opened(&polled["messages"][0], &pair, "sender"), SECRET.as_bytes());
     let cursor = polled["cursor"].as_str().expect("a cursor").to_owned();
-    // Where the server seals, it keeps what the sender gave: so much is to be found, if it is looked for.
+    // Where the server seals, it stores the sender's text: the search below must find that much.
     let found = send(&server, &tenant, target, "not sealed by its sender").await;
     let polled = device.poll(&server, &format!("wait_seconds=20&after={cursor}")).await;
     assert_eq!(polled["messages"][0]["id"], json!(found));

@@ -1,4 +1,4 @@
-//! Devices over Server-Sent Events that confirm late, twice, never, or what they never got, and one that is in two places.
+//! Devices over Server-Sent Events that confirm late, twice, never, or foreign messages, and one that is connected twice.
 
 use super::faults::{to, until_delivered};
 use super::*;
@@ -10,7 +10,7 @@ async fn confirm(server: &Server, device: &Device, messages: &[&str]) -> Value {
     read.body["confirmed"].clone()
 }
 
-/// Waits for so many messages, in whatever order they come.
+/// Waits for this number of messages.
 async fn some(events: &mut Events, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for _ in 0..count {
@@ -34,17 +34,17 @@ async fn r16_over_a_stream_each_message_is_delivered_once_however_it_is_confirme
     sent.sort();
     let mut first = device.events(&server, "").await;
     assert_eq!(some(&mut first, 3).await, sent);
-    // Never given to it, or to nobody.
+    // A message of another device, and an unknown one.
     assert_eq!(confirm(&server, &device, &[&foreign, "msg_0000000000000"]).await, json!(0));
-    // In time, and again.
+    // In time, and once more.
     assert_eq!(confirm(&server, &device, &[&sent[0]]).await, json!(1));
     assert_eq!(confirm(&server, &device, &[&sent[0]]).await, json!(0));
-    // A second stream takes the first one's place, and gives what was never confirmed.
+    // A second stream replaces the first one, and gives the unconfirmed messages.
     let mut second = device.events(&server, "").await;
     let end = tokio::time::timeout(Duration::from_secs(20), first.response.chunk()).await;
     assert!(matches!(end.expect("in time"), Ok(None) | Err(_)), "the first one ends");
     assert_eq!(some(&mut second, 2).await, sent[1..]);
-    // Late, when no stream is there any more.
+    // Late, after the streams have ended.
     drop(second);
     assert_eq!(confirm(&server, &device, &[&sent[1]]).await, json!(1));
     let mut third = device.events(&server, "").await;

@@ -77,7 +77,7 @@ async fn what_is_answered_is_settled_while_the_rest_is_waited_for() {
     house.register(20_000).await;
     house.stub.stall(Stall::Last);
     let id = house.send(everyone()).await;
-    // More than all that may be unsettled: what is late takes the place of itself alone.
+    // More than the limit of unsettled deliveries: a late delivery takes only its own place.
     let open = house.until(id, |ledger| ledger.total().accepted + ledger.total().sending == 20_000).await;
     let late = open.total().sending;
     assert!(late > 0 && late < 1_000, "{late}");

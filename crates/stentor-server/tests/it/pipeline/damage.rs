@@ -1,5 +1,5 @@
-//! Two apps with every kind of row, the rows of one of them damaged in each value in turn: the server starts, and the other
-//! app's messages go out as if nothing were.
+//! Two apps with every kind of row, the rows of one of them damaged in each value in turn: the server starts, and the other app's messages
+//! go out unaffected.
 
 use std::path::{Path, PathBuf};
 
@@ -26,9 +26,9 @@ use super::stub::Stub;
 use super::*;
 
 const ALL: Page = Page { after: 0, limit: 100 };
-/// When the rows were made; the pipelines start later.
+/// Creation time of the rows; the pipelines start later.
 const BEFORE: Timestamp = Timestamp::from_millis(1_800_000_000_000 - 600_000);
-/// The process that made them, and the one that comes after it.
+/// The process that created them, and its successor.
 const MAKER: u64 = 1;
 const HEIR: u64 = 2;
 
@@ -41,7 +41,7 @@ fn open(path: &Path) -> Result<Arc<dyn Store>, StoreError> {
     Ok(Arc::new(SqliteStore::open(path, settings)?))
 }
 
-/// An app in a file, and what of its messages must end.
+/// An app in a file, with its messages that must end.
 struct Tenant {
     app: AppId,
     messages: Vec<MessageId>,
@@ -60,7 +60,7 @@ impl Tenant {
         Message { id, app: self.app, spec, created_at: due_at, due_at, occurrence: None }
     }
 
-    /// Keeps a message, and begins what is due; returns its chunks.
+    /// Stores a message and begins due ones; returns the chunks.
     async fn begin(&mut self, store: &dyn Store, message: Message) -> Vec<ChunkId> {
         let now = message.due_at;
         self.keep(store, message).await;
@@ -78,7 +78,7 @@ impl Tenant {
     }
 }
 
-/// Makes an app with a row of every kind that there is.
+/// Creates an app with a row of every kind.
 async fn furnish(store: &dyn Store, app: u64) -> Tenant {
     let app = AppId::from_raw(app);
     let name = Label::new("test").expect("fits");
@@ -129,7 +129,7 @@ async fn connected(store: &dyn Store, tenant: &mut Tenant) {
     store.settle(vec![settlement]).await.expect("settled");
 }
 
-/// Registers devices with all that a device has, and puts them into a group.
+/// Registers devices with all their attributes, and puts them into a group.
 async fn people(store: &dyn Store, app: AppId) -> Vec<DeviceId> {
     let user = ExternalId::new("somebody").expect("fits");
     let device = |number: usize| Registration {
@@ -248,7 +248,7 @@ async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) 
     tenant.keep(store, waiting).await;
 }
 
-/// A file with two apps, a copy of it from when there was only the first, and what of the second must end.
+/// A file with two apps, a copy of it from when it had only the first, and the apps' messages that must end.
 struct Site {
     folder: tempfile::TempDir,
     other: Tenant,
@@ -277,12 +277,12 @@ impl Site {
     }
 }
 
-/// Lets go of a file, whole.
+/// Closes a file completely.
 async fn close(store: Arc<dyn Store>) {
     tokio::task::spawn_blocking(move || drop(store)).await.expect("closed");
 }
 
-/// Starts a server over a file and asks that the second app's messages go out, old ones and new; returns what does not.
+/// Starts a server over a file and checks that the second app's messages go out, old ones and new; returns the failures.
 async fn serve(site: &Site, path: &Path) -> Result<(), String> {
     let say = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     let store = open(path).map_err(say("opening"))?;
@@ -340,7 +340,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
     waited.and(lists).and(devices)
 }
 
-/// Lets the phones of both apps confirm what they have, the damaged one's first: the other app's is written all the same.
+/// Lets the phones of both apps confirm their messages, the damaged app's first: the other app's confirmation is written all the same.
 async fn devices(
     store: &Arc<dyn Store>,
     site: &Site,
@@ -355,7 +355,7 @@ async fn devices(
     {
         damaged.confirm(&some.iter().map(|one| one.message.id).collect::<Vec<_>>());
     }
-    // Whatever comes of it, or is never to come.
+    // The outcome does not matter; it may never come.
     let first = MessageId::from_raw(site.first.number(11));
     let _left = tokio::time::timeout(moment, gateway.confirm(site.first.phone, &[first])).await;
     let confirmed = async {
@@ -414,7 +414,7 @@ async fn wait(
     }
 }
 
-/// Asks that every list answers for both apps, and that what cannot be read can be canceled.
+/// Checks that every list works for both apps, and that unreadable campaigns can be canceled.
 async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), String> {
     let say = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     store.apps().await.map_err(say("apps"))?;
@@ -451,7 +451,7 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
 /// Servers that run at once.
 const AT_ONCE_COUNT: usize = 16;
 
-/// Does one thing to a copy of the file and serves it; `None` where there was nothing to do it to.
+/// Damages one value in a copy of the file and serves it; `None` if nothing was changed.
 async fn apply_once(site: &Site, damage: ValueDamage) -> Option<Result<(), String>> {
     let (_folder, path) = site.copy();
     let changed = apply(&path, &site.folder.path().join("one.db"), &damage);
@@ -461,7 +461,7 @@ async fn apply_once(site: &Site, damage: ValueDamage) -> Option<Result<(), Strin
     Some(serve(site, &path).await.map_err(|what| format!("{damage}: {what}")))
 }
 
-// Hundreds of servers, which one thread would run for a minute and a half after all other tests have ended.
+// Hundreds of servers; one thread would need a minute and a half after all other tests have ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_value_of_one_app_stops_nothing_of_another() {
     let site = Site::build().await;

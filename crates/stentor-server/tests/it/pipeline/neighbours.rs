@@ -1,4 +1,4 @@
-//! Apps beside each other at one push service: how slow it is to one of them is not felt by the others.
+//! Apps beside each other at one push service: slow answers to one of them do not affect the others.
 
 use super::stub::Stub;
 use super::*;
@@ -6,7 +6,7 @@ use stentor_storage::conformance::PlainChanges;
 
 const BULK_MAX: usize = 8_000;
 
-/// A house in which so many other apps have tarpits: each answers everything, after twenty seconds.
+/// Starts a pipeline with this number of other apps beside the first. Their push services answer everything after twenty seconds.
 async fn beside_tarpits(count: u64) -> House {
     let mut house = House::build(Stub::accepting(20)).await;
     house.put_credential().await;

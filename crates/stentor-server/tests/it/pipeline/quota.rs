@@ -3,7 +3,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Opens a house whose credential allows so many messages per minute.
+/// Starts a pipeline with a credential that allows this number of messages per minute.
 async fn open(per_minute: u32, config: PipelineConfig) -> House {
     let mut house = House::build(Stub::accepting(10)).await;
     house.quota = Some(per_minute);

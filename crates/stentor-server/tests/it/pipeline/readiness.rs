@@ -1,4 +1,4 @@
-//! What is done before anything is sent.
+//! Preparation of credentials before the first message.
 
 use super::stub::Stub;
 use super::*;

@@ -162,7 +162,7 @@ async fn ten_thousand_messages_for_one_instant_delay_nobody_elses() {
     house.store.accept(all).await.into_iter().for_each(|kept| drop(kept.expect("kept")));
     house.start(quick()).await;
     while count_of(&house, other, true).await == 0 {
-        // While anything can be begun at once, virtual time stands still.
+        // Virtual time stands still while any message can begin at once.
         match house.clock.now() < due_at {
             true => tokio::time::sleep(Duration::from_millis(10)).await,
             false => tokio::task::yield_now().await,

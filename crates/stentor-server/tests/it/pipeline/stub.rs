@@ -22,7 +22,7 @@ pub(super) struct Seen {
     pub(super) at: Instant,
 }
 
-/// Which batches hang.
+/// The batches that hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stall {
     Nothing,
@@ -30,7 +30,7 @@ pub(super) enum Stall {
     Everything,
     /// The second half of each batch, after the first was answered.
     Halves,
-    /// The last of each batch; what was answered of it is told early.
+    /// The last of each batch; the other outcomes are reported early.
     Last,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Stub {
     stall: watch::Sender<Stall>,
     seen: Mutex<Vec<Seen>>,
     inflight: Mutex<(usize, usize)>,
-    /// Statistics tell what is in flight, which nothing bounds here.
+    /// True if statistics report the number in flight, which has no limit here.
     tells_inflight: bool,
     rate: Mutex<AnswerRate>,
     warmed: AtomicUsize,
@@ -84,7 +84,7 @@ impl Stub {
         }
     }
 
-    /// Accepts everything after `latency_ms`, and tells meanwhile what is in flight.
+    /// Accepts everything after `latency_ms`, and reports the number in flight.
     pub(super) fn telling_inflight(latency_ms: u64) -> Self {
         Self { tells_inflight: true, ..Self::accepting(latency_ms) }
     }
@@ -126,7 +126,7 @@ impl Stub {
         self.inflight.lock().expect("sound").1
     }
 
-    /// Returns how often it was asked to get ready.
+    /// Returns the number of calls to get ready.
     pub(super) fn warmed(&self) -> usize {
         self.warmed.load(Ordering::SeqCst)
     }

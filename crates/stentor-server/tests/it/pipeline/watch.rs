@@ -1,7 +1,7 @@
 use super::stub::Stub;
 use super::*;
 
-/// Lets a part die in the middle of a campaign, looks at what goes on, and starts again.
+/// Lets a part die in the middle of a campaign, checks the remaining work, and starts again.
 async fn dies_and_is_started_again(call: &'static str, part: &str) {
     let mut house = House::open(Stub::accepting(50), quick()).await;
     house.register(5_000).await;

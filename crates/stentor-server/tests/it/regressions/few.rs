@@ -1,4 +1,4 @@
-//! Bad answers to a few deliveries delay those deliveries, and only a push service that answers badly to most rests.
+//! Bad answers to a few deliveries delay only those deliveries; only a push service with mostly bad answers is parked.
 
 use serde_json::json;
 use stentor_emulators::Policy;
@@ -11,7 +11,7 @@ const DEVICES: usize = 2_000;
 /// Of 2,000 tokens about 100: more than enough failures in a row, once they are repeated together.
 const FIVE_PERCENT: u32 = 50_000;
 
-/// A policy under which a share of the tokens meets an answer: so often, or always.
+/// A policy under which a share of the tokens gets an error: a number of times, or always.
 fn some(answer: ServiceError, times: Option<u32>) -> (Policy, Script) {
     let answer = ScriptedAnswer::Error(answer);
     let whole = Script {
@@ -52,7 +52,7 @@ async fn r21_devices_that_always_fail_hold_back_neither_single_messages_nor_new_
     scene.import_fcm(DEVICES).await;
     let (troubled, healthy) = tokens_of(&script);
     scene.send(json!("everyone")).await;
-    // Two rounds of repeats: so many failures in a row, and nothing good between them.
+    // Two rounds of retries: as many failures in a row, and no success between them.
     scene.until_attempts((DEVICES + 2 * troubled.len()) as u64).await;
     for token in &healthy[..20] {
         let single = scene.send(json!({"token": {"platform": "android", "token": token}})).await;
@@ -98,7 +98,8 @@ async fn devices_of_the_other_apns_environment_park_the_credential_and_are_kept(
     assert_eq!(scene.apns.counts(&apns_token(DEVICES - 1)).accepted, 1);
 }
 
-/// Lets a credential that was good meet only devices of another sender, and then puts it anew; tells the books of both ends.
+/// Lets a good credential meet only devices of another sender; checks the campaign before and its books when parked, and restores the
+/// policy.
 async fn good_then_foreign(scene: &Scene, mismatch: Policy, set: impl Fn(Policy), devices: usize) {
     let before = scene.ended(&scene.send(json!("everyone")).await).await;
     assert_eq!(before["totals"]["accepted"], devices, "the credential is good: {before}");

@@ -1,4 +1,4 @@
-//! A registry that changes while a campaign walks through it, all of it or a topic's share.
+//! A device registry that changes while a campaign expands it, all of it or a topic.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ async fn remove(scene: &Scene, id: &str) {
     assert_eq!(gone.status, 204, "{gone:?}");
 }
 
-/// Takes devices out of the topic and some of them in again.
+/// Removes devices from the topic, and subscribes some of them again.
 async fn leave(scene: &Scene, ids: &[&String]) {
     let path = format!("/v1/topics/{TOPIC}/subscriptions");
     let some = &ids[..ids.len() / 2];
@@ -48,8 +48,8 @@ async fn leave(scene: &Scene, ids: &[&String]) {
     }
 }
 
-/// Registers new devices, registers old ones again, removes some or takes them out of the topic, and removes some to
-/// register their tokens anew, until the audience is complete; returns how often.
+/// Registers new devices, registers old ones again, removes some or unsubscribes them from the topic, and removes some to register their
+/// tokens again, until the audience is complete; returns the number of rounds.
 async fn mutate(scene: &Scene, campaign: &str, ids: &[String], by_topic: bool) -> usize {
     for round in 0.. {
         let ledger = scene.server.get(&scene.tenant, &format!("/v1/campaigns/{campaign}")).await;
@@ -57,7 +57,7 @@ async fn mutate(scene: &Scene, campaign: &str, ids: &[String], by_topic: bool) -
         if ledger["audience_complete"] == json!(true) || 20 * (round + 1) > DEVICES / 4 {
             return round;
         }
-        // From the end backwards, where the campaign has not been yet.
+        // From the end backwards, which the campaign has not reached yet.
         let some = |part: usize| (0..20).map(move |place| DEVICES - 1 - part - 4 * (20 * round + place));
         if by_topic {
             leave(scene, &some(0).map(|number| &ids[number]).collect::<Vec<_>>()).await;

@@ -1,4 +1,4 @@
-//! R17: where the server may connect, through its own face.
+//! R17: the outbound policy, through the server's own API.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::harness::{durable_server, server, server_with};
 const PATIENCE: Duration = Duration::from_secs(60);
 const FINE: &str = "https://oauth2.googleapis.com/token";
 
-/// Hosts that must not be reached, and in what spellings.
+/// Forbidden hosts in various spellings.
 const HOSTS: &[&str] = &[
     "127.0.0.1",
     "127.1",
@@ -47,11 +47,11 @@ fn forbid(config: &mut Config) {
 
 async fn strict() -> Scene {
     let scene = Scene::fcm(server().await, Policy::default()).await;
-    // The same emulators before a server as it is by default.
+    // The same emulators with a server in its default configuration.
     scene.at(server_with(forbid).await).await
 }
 
-/// Returns what an app's credential for FCM shows.
+/// Returns an app's FCM credential as shown by the API.
 async fn shown(scene: &Scene) -> Value {
     let path = format!("/v1/apps/{}/credentials", scene.tenant.id);
     let list = scene.server.get(&scene.tenant, &path).await;
@@ -59,7 +59,7 @@ async fn shown(scene: &Scene) -> Value {
     list.clone().find(|one| one["provider"] == "fcm").cloned().unwrap_or_default()
 }
 
-/// Waits until requests were kept from leaving so many times.
+/// Waits until this number of requests were refused for their address.
 async fn until_kept_back(scene: &Scene, times: u64) {
     let began = Instant::now();
     loop {
@@ -135,7 +135,7 @@ async fn r17_a_stored_credential_that_is_refused_now_holds_its_deliveries_and_fa
     let folder = tempfile::tempdir().expect("a folder");
     let scene = Scene::fcm(durable_server(folder).await, Policy::default()).await;
     scene.import_fcm(300).await;
-    // It finds out when it connects, again and again.
+    // Frequent probes: the server finds the refusal again each time that it connects.
     let scene = scene
         .restarted(|config| {
             forbid(config);

@@ -1,4 +1,4 @@
-//! A server, an app, and an emulator over TLS that its credential points at.
+//! A server, an app, and an emulator over TLS as the endpoint of its credential.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ use crate::harness::{Read, Reading, Server, Tenant, durable_server_with};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One story's stage.
+/// The stage of one test.
 pub(super) struct Scene {
     pub(super) server: Server,
     pub(super) tenant: Tenant,
@@ -61,13 +61,13 @@ impl Scene {
         Self { server: durable_server_with(folder, change).await, ..self }
     }
 
-    /// Sets the same stage before another server, with an app of its own.
+    /// Sets up the same stage with another server, and with an app of its own.
     pub(super) async fn at(self, server: Server) -> Self {
         let tenant = server.sender().await;
         Self { server, tenant, ..self }
     }
 
-    /// Returns an FCM credential that leads to the emulator, but for what is said otherwise.
+    /// Returns an FCM credential for the emulator with these endpoints.
     pub(super) fn fcm_credential(&self, endpoint: &str, token_uri: &str) -> Value {
         json!({"service_account": {"type": "service_account", "project_id": "a-project",
             "private_key_id": "k1", "private_key": self.account_key, "client_id": "1",
@@ -75,18 +75,18 @@ impl Scene {
             "endpoint": endpoint, "ca_pem": self.fcm.ca_pem().expect("TLS")})
     }
 
-    /// Puts a credential of whatever shape; returns the answer.
+    /// Puts a credential of any form; returns the response.
     pub(super) async fn try_put(&self, provider: &str, body: &Value) -> Read {
         let path = format!("/v1/apps/{}/credentials/{provider}", self.tenant.id);
         self.server.send(&self.tenant, Method::PUT, &path).json(body).read().await
     }
 
-    /// Puts the APNs credential, each time with a key of its own.
+    /// Puts the APNs credential, with a new key each time.
     pub(super) async fn put_apns(&self) {
         self.put_apns_with(Value::Null).await;
     }
 
-    /// The same with a quota; null says nothing about it.
+    /// The same with a quota; null omits it.
     pub(super) async fn put_apns_with(&self, quota: Value) {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
         let mut body = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
@@ -113,7 +113,7 @@ impl Scene {
         Self { server, tenant, fcm, apns, account_key: key.serialize_pem() }
     }
 
-    /// Puts the FCM credential with a quota; null says nothing about it.
+    /// Puts the FCM credential with a quota; null omits it.
     pub(super) async fn put_fcm(&self, quota: Value) {
         self.put_fcm_at(self.fcm.addr(), quota).await;
     }
@@ -123,7 +123,7 @@ impl Scene {
         self.put_fcm_key(address, &self.account_key, quota).await;
     }
 
-    /// The same, with a key of its own each time.
+    /// The same, with a new key each time.
     pub(super) async fn renew_fcm(&self, quota: Value) {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key");
         self.put_fcm_key(self.fcm.addr(), &key.serialize_pem(), quota).await;
@@ -186,14 +186,14 @@ impl Scene {
         }
     }
 
-    /// Returns whether a credential of the app is parked.
+    /// Returns true if a credential of the app is parked.
     pub(super) async fn is_parked(&self) -> bool {
         let path = format!("/v1/apps/{}/credentials", self.tenant.id);
         let list = self.server.get(&self.tenant, &path).await;
         list["credentials"].as_array().expect("a list").iter().any(|one| one["state"] == "parked")
     }
 
-    /// Waits until nothing of a campaign is on its way; returns its books.
+    /// Waits until no delivery of a campaign is in flight; returns its books.
     pub(super) async fn rested(&self, campaign: &str) -> Value {
         let (began, path) = (Instant::now(), format!("/v1/campaigns/{campaign}"));
         loop {
@@ -210,12 +210,12 @@ impl Scene {
         self.fcm.sums().tokens.attempts
     }
 
-    /// Waits until so many requests reached FCM.
+    /// Waits until this number of requests has reached FCM.
     pub(super) async fn until_attempts(&self, count: u64) {
         self.until(|| self.attempts() >= count).await;
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(super) async fn until(&self, is_so: impl Fn() -> bool) {
         let began = Instant::now();
         while !is_so() {

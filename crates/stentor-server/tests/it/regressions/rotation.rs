@@ -7,7 +7,7 @@ use super::*;
 
 const DEVICES: usize = 4_000;
 
-/// Changes the key a few times, each time when some more requests have reached the push service, and gives the books.
+/// Changes the key a few times, each time after some more requests have reached the push service; returns the books.
 async fn rotated(scene: &Scene, attempts: impl Fn() -> u64, change: impl AsyncFn()) -> Value {
     let campaign = scene.send(json!("everyone")).await;
     for round in 1..=4 {

@@ -32,7 +32,7 @@ async fn r20_a_backlog_outlives_every_change_of_the_queue_s_engine_and_is_sent_o
     }
 }
 
-/// Servers of others that a queue may be in, as far as they are installed.
+/// The installed third-party servers that a queue may use.
 struct Others {
     postgres: Option<ForeignServer>,
     nats: Option<ForeignServer>,
@@ -74,7 +74,7 @@ async fn start(before: Option<Server>, engine: QueueEngine, others: &Others) -> 
     .await
 }
 
-/// Makes an app whose devices nothing can be sent to for the time being.
+/// Creates an app with devices, and deletes their credential for the time being.
 async fn audience(server: &Server) -> Tenant {
     let tenant = server.sender().await;
     crate::tenants::put_fcm(server, &tenant).await;

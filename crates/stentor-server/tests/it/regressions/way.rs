@@ -1,4 +1,4 @@
-//! A narrow way between a server and its push service.
+//! A link of limited bandwidth between a server and its push service.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,11 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-/// Bytes that travel together.
+/// Bytes sent together.
 const PARCEL_BYTES: usize = 4 * 1_024;
 
-/// Opens a way to an address on which all connections together carry so many bytes a second each way; returns its own.
+/// Opens a link to an address on which all connections together carry this number of bytes per second in each direction; returns the link's
+/// own address.
 pub(super) async fn narrow_way(to: SocketAddr, bytes_per_second: u64) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -38,7 +39,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, pace: Pace) {
     }
 }
 
-/// When the way is free again; shared by all who go it.
+/// The time at which one direction of the link is free again, shared by its connections.
 #[derive(Clone)]
 struct Pace {
     bytes_per_second: u64,
@@ -50,7 +51,7 @@ impl Pace {
         Self { bytes_per_second, free_at: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// Takes the way for so many bytes; returns when they have arrived.
+    /// Books the link for a number of bytes; returns their time of arrival.
     fn book(&self, bytes: usize) -> Instant {
         let takes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
         let mut free_at = self.free_at.lock().expect("sound");

@@ -1,10 +1,10 @@
-//! Browsers that acknowledge late, twice, never, or what they never got, and one that is in two places.
+//! Browsers that acknowledge late, twice, never, or foreign messages, and one that is connected twice.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Pushes with the wish to know of the receipt; returns where that is told.
+/// Pushes with a request for a receipt; returns the URL of the receipt.
 async fn push_asking(server: &Server, url: &str) -> String {
     let pushed = push(server, url).header("Prefer", "respond-async").send().await.expect("an answer");
     assert_eq!(pushed.status(), 202);
@@ -16,7 +16,7 @@ async fn is_delivered(server: &Server, receipt: &str, wait_seconds: u8) -> bool 
     asked.send().await.expect("an answer").status() == 204
 }
 
-/// Hears so many notifications, by their versions.
+/// Waits for this number of notifications; returns them by their versions.
 async fn some(browser: &mut Browser, count: usize) -> BTreeMap<String, Value> {
     let mut heard = BTreeMap::new();
     while heard.len() < count {
@@ -36,7 +36,7 @@ async fn r16_over_autopush_each_message_is_delivered_once_however_it_is_acknowle
     let url = first.subscribe(None).await;
     let (one, two) = (push_asking(&server, &url).await, push_asking(&server, &url).await);
     let heard = some(&mut first, 2).await;
-    // Never given to it, or to nobody.
+    // Acknowledgements by a stranger, and of an unknown version.
     let mut stranger = Browser::connect(&server, &app).await;
     stranger.greet(None).await;
     stranger.subscribe(None).await;
@@ -45,19 +45,19 @@ async fn r16_over_autopush_each_message_is_delivered_once_however_it_is_acknowle
     }
     stranger.say(json!({})).await;
     assert_eq!(stranger.hear().await, json!({}), "nobody minds");
-    // A second connection takes the first one's place, and hears what was never acknowledged.
+    // A second connection replaces the first one, and receives the unacknowledged notifications.
     let mut second = returned(&server, &app, &agent).await;
     assert_eq!(first.frame().await.0, 8, "the first one is closed");
     assert_eq!(some(&mut second, 2).await.keys().collect::<Vec<_>>(), heard.keys().collect::<Vec<_>>());
     assert!(!is_delivered(&server, &one, 0).await && !is_delivered(&server, &two, 0).await);
-    // Late, and again.
+    // Late, and once more.
     let (version, late) = heard.first_key_value().expect("two");
     second.confirm(late, 100).await;
     second.confirm(late, 100).await;
     while is_delivered(&server, &one, 0).await == is_delivered(&server, &two, 0).await {
         tokio::task::yield_now().await;
     }
-    // Never: it comes again, alone.
+    // Never: only this one comes again.
     let mut third = returned(&server, &app, &agent).await;
     let again = some(&mut third, 1).await;
     let (left, notification) = again.first_key_value().expect("one");

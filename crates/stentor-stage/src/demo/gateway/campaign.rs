@@ -15,16 +15,16 @@ use crate::text::{cell, thousands};
 use crate::troubles::AcceptanceCheck;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the ledger: each costs the server that is watched.
+/// The interval between two readings of the ledger: each reading costs the measured server.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Between two looks at how many devices have confirmed.
+/// The interval between two readings of the number of devices that have confirmed.
 const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How the campaign went.
+/// The result of a gateway campaign.
 pub(super) struct GatewayCampaignResult {
-    /// As for any campaign.
+    /// The result common to all campaigns.
     pub(super) result: CampaignResult,
-    /// Devices that had the message at a kill, and whose receipt may not have been on disk.
+    /// Devices that had the message at a kill, without a receipt that is certain to be on disk.
     pub(super) unconfirmed_at_kills: u64,
 }
 
@@ -82,7 +82,7 @@ struct GatewayCampaign<'a> {
     plan: KillSchedule,
     progress: Box<dyn Phase>,
     kills: u32,
-    /// How many devices had confirmed when the server was back from its last kill.
+    /// The number of devices that had confirmed when the server was back from its last kill.
     confirmed_at_kill: u64,
     unconfirmed_at_kills: u64,
     always_balanced: bool,
@@ -94,7 +94,7 @@ impl GatewayCampaign<'_> {
     /// Returns when every device has confirmed, or none has for too long.
     async fn follow(&mut self) -> anyhow::Result<()> {
         loop {
-            // A server that is busy with receipts answers late: when to kill it is for the devices to tell.
+            // A server that is busy with receipts answers late: the devices' state decides when to kill it.
             let due = until_due(&mut self.plan, self.devices, self.options.devices, self.confirmed_at_kill);
             let looked = tokio::select! {
                 () = due => None,
@@ -132,7 +132,7 @@ impl GatewayCampaign<'_> {
         self.stage.server.kill_and_restart().await?;
         self.kills += 1;
         self.confirmed_at_kill = self.devices.confirmed();
-        // Read after the kill, and the receipts before it: what is between the two may have been lost, and no more.
+        // Read after the kill, and the receipts before it: no more than the receipts between the two may have been lost.
         self.unconfirmed_at_kills += self.devices.having().saturating_sub(delivered);
         self.plan.is_back();
         self.moved_at = Instant::now();
@@ -145,8 +145,8 @@ impl GatewayCampaign<'_> {
     }
 }
 
-/// Waits until the next kill is due: while devices confirm, and not before they are back from the last one, for a server that nobody
-/// talks to loses nothing.
+/// Waits until the next kill is due: while devices confirm, and not before they are back from the last kill, because a server without
+/// connections loses nothing.
 async fn until_due(plan: &mut KillSchedule, devices: &MqttDevices, count: u64, confirmed_at_kill: u64) {
     loop {
         let confirmed = devices.confirmed();
@@ -158,7 +158,7 @@ async fn until_due(plan: &mut KillSchedule, devices: &MqttDevices, count: u64, c
     }
 }
 
-/// Reads the ledger; `None` where the server is too busy with its devices to tell.
+/// Reads the ledger; `None` if the server is too busy with its devices to answer.
 async fn look(client: &ApiClient, campaign: &str) -> anyhow::Result<Option<CampaignLedger>> {
     tokio::time::sleep(POLL_INTERVAL).await;
     match CampaignLedger::fetch(client, campaign).await {

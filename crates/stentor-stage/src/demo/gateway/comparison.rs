@@ -1,4 +1,4 @@
-//! Compares the ledger with what each device got, as the device saw it.
+//! Compares the ledger with the messages that each device received, as the device saw them.
 
 use super::super::comparison::Comparison;
 use super::super::histories;
@@ -8,9 +8,9 @@ use crate::mqtt_devices::{DeviceRecord, RegisteredDevice};
 use std::collections::BTreeSet;
 
 const MAX_EXAMPLES: usize = 5;
-/// So many devices are asked about though nothing is odd about them.
+/// The number of devices that are queried although nothing is odd about them.
 const SAMPLE: usize = 1_000;
-/// The most devices that are asked about because something is odd about them.
+/// The maximum number of devices that are queried because of an oddity.
 const ODD_MAX_COUNT: usize = 10_000;
 
 /// Compares ledger and devices, device by device.
@@ -43,14 +43,14 @@ pub(super) async fn run(
 }
 
 impl Comparison {
-    /// Judges what one device got; returns whether anything is odd about it.
+    /// Judges the messages that one device received. Returns true if anything is odd about it.
     fn note(&mut self, place: usize, record: &DeviceRecord, message: &str) -> bool {
         let got = record.receptions(message);
         let strange = record.messages() > usize::from(got > 0) || !record.faults.is_empty();
         self.lost += u64::from(got == 0);
         self.disagreeing += u64::from(strange);
         self.duplicates += u64::from(got.saturating_sub(1));
-        // Whoever did not lose its connection cannot tell why it should get the same twice.
+        // A repetition within one connection is unexplained: the device did not lose its connection.
         let is_unmarked = record.repeats_within_connection > 0;
         self.unmarked_duplicates += u64::from(is_unmarked);
         let is_odd = got != 1 || strange || is_unmarked;

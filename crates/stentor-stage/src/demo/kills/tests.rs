@@ -3,7 +3,7 @@ use crate::ledger::LedgerTotals;
 
 const NEVER_S: f64 = 3600.0;
 
-/// So many have ended and ten are leased.
+/// Totals with this number of ended deliveries, and ten leased ones.
 fn at(accepted: u64) -> LedgerTotals {
     LedgerTotals { accepted, sending: 10, ..LedgerTotals::default() }
 }

@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does what it is told with each write: fails, waits, or hands on what it took.
+/// A writer that follows a script at each write: fails, waits, or passes on the bytes.
 struct Script {
     steps: Receiver<Step>,
     written: Sender<String>,
@@ -34,7 +34,7 @@ impl Write for Script {
     }
 }
 
-/// A buffer whose notices of lost lines are lines, what tells its file what to do, and what was written.
+/// Returns a buffer whose notices of lost lines are lines, the sender of the script's steps, and the receiver of the written text.
 fn scripted() -> (Arc<LogBuffer>, Sender<Step>, Receiver<String>) {
     let ((step, steps), (written, read)) = (channel(), channel());
     let itself = Arc::new(std::sync::OnceLock::<Arc<LogBuffer>>::new());

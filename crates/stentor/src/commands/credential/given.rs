@@ -1,4 +1,4 @@
-//! The parts of a credential as options: each adapter's schema says which there are.
+//! The fields of a credential as options, taken from each adapter's schema.
 
 use super::provider;
 use crate::failure::CommandFailure;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use stentor_providers::Descriptor;
 use stentor_providers::schema::{CredentialField, CredentialFieldKind, Flag, Input};
 
-/// The parts of a credential.
+/// The fields of a credential.
 #[derive(Debug)]
 pub(in crate::commands) struct CredentialSet {
     adapter: &'static Descriptor,
@@ -22,7 +22,7 @@ pub(in crate::commands) struct CredentialSet {
     options: BTreeMap<&'static str, Value>,
 }
 
-/// An option, and each field that it gives.
+/// An option, and each field that it sets.
 struct Choosable {
     flag: Flag,
     fields: Vec<(&'static Descriptor, &'static CredentialField)>,
@@ -170,7 +170,7 @@ impl Choosable {
         Arg::new(long).long(long).value_name(value).value_parser(parser).help(self.help())
     }
 
-    /// Returns what it is, for whom if not for all, and what its absence means.
+    /// Returns the help text: the description, the push services if not all take it, and the default.
     fn help(&self) -> String {
         let (_, field) = self.fields[0];
         let takers = stentor_providers::all().filter(|adapter| !adapter.is_for_trials).count();

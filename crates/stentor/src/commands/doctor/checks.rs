@@ -1,4 +1,4 @@
-//! The doctor's checks, each of which finds one thing.
+//! The doctor's checks; each returns one finding.
 
 mod files;
 mod postgres;
@@ -18,19 +18,19 @@ use stentor_node::{Depth, StorePlace, store_place};
 
 pub(super) use transport::look as transport;
 
-/// No clock that is right shows an earlier second than this (2026-11-01).
+/// The earliest plausible time of the clock, in seconds (2026-11-01).
 const EARLIEST_S: u64 = 1_793_491_200;
-/// Room in which an import and its write-ahead log can grow before somebody has looked.
+/// Free space in which an import and its write-ahead log can grow until an operator reacts.
 const LITTLE_DISK_BYTES: u64 = 1 << 30;
-/// A push service that throttles is left alone for a minute when it names no time; five minutes are more than that.
+/// A push service that throttles without stating a delay is paused for a minute; five minutes exceed that.
 const OLD_BACKLOG_S: f64 = 300.0;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FindingHealth {
     /// In order.
     Good,
-    /// Works, but look at it.
+    /// Works, but needs attention.
     Doubtful,
     /// Does not work.
     Broken,
@@ -46,7 +46,7 @@ impl FindingHealth {
     }
 }
 
-/// What one check found, and what to do about it.
+/// The result of one check, with advice.
 pub(super) struct ServerFinding {
     pub(super) subject: &'static str,
     pub(super) health: FindingHealth,
@@ -188,7 +188,7 @@ fn queue(ready: &Value) -> ServerFinding {
     ServerFinding::good("queue", detail)
 }
 
-/// Asks for chunks that could not be read or written and were given up, and for rows that could not be read; an older server does not tell.
+/// Queries the number of chunks given up as unreadable or unwritable, and of unreadable rows; an older server does not report them.
 async fn damage(client: &ApiClient) -> Option<ServerFinding> {
     let status = client.get("/v1/status").await.ok()?;
     Some(damaged(status["damaged_chunks"].as_u64()?, status["damaged_rows"].as_u64().unwrap_or(0)))
@@ -266,10 +266,10 @@ async fn credentials_of(client: &ApiClient, app: &str) -> ServerFinding {
     if failed.is_empty() { credentials_found(app, &list) } else { not_working(app, &failed) }
 }
 
-/// Has the server try the credentials of an app; returns those that do not work, with host and cause. An older server does not know how.
+/// Tests the credentials of an app on the server; returns those that fail, with host and cause. An older server does not support it.
 async fn tried(client: &ApiClient, app: &str, list: &[Value]) -> Vec<String> {
     let mut failed = Vec::new();
-    // What may not be connected to is told with what allows it.
+    // A refused address is reported elsewhere, with the setting that allows it.
     for one in list.iter().filter(|one| one["reason"] != "address_refused") {
         let provider = cell(&one["provider"]);
         if let Ok(tried) = credential::check(client, app, &provider).await
@@ -281,13 +281,13 @@ async fn tried(client: &ApiClient, app: &str, list: &[Value]) -> Vec<String> {
     failed
 }
 
-/// Returns that credentials do not work though nothing has been refused yet.
+/// Returns the finding for credentials that do not work although nothing has been refused yet.
 fn not_working(app: &str, failed: &[String]) -> ServerFinding {
     let advice = "correct what each names: the credential's endpoint or `ca_pem`, the way to the host, or the key itself";
     ServerFinding::bad("credentials", FindingHealth::Broken, format!("{app}: {}", failed.join("; ")), advice)
 }
 
-/// Returns how an app's credentials stand.
+/// Returns the finding about an app's credentials.
 fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
     let told: Vec<String> = list.iter().map(credential_text).collect();
     let is_parked = |one: &Value| one["state"] == "parked";

@@ -1,8 +1,8 @@
-//! Devices behind the emulator of FCM: a gateway at which they check in, register and connect as at Google's, and the way of what the
-//! emulator accepts to them.
+//! Devices behind the emulator of FCM: a gateway at which they check in, register and connect like at Google's, and the forwarding of
+//! accepted messages to them.
 //!
-//! The two halves share no code. The emulator tells what it has accepted, and for which token; a server of ours, a process of its own,
-//! is sent the same message through its front for FCM HTTP v1, and gives it to the device that has the token.
+//! The two halves share no code. The emulator reports each accepted message and its token. A server of ours, in its own process, receives
+//! the same message through its front for FCM HTTP v1, and delivers it to the device with that token.
 
 use crate::output::note;
 use anyhow::Context;
@@ -17,17 +17,17 @@ use stentor_stage::text::cell;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// The ways to say in a request whom a message is for; the device's token takes their place.
+/// Fields of a request that name its target; the device's token replaces them.
 const TARGET_FIELDS: [&str; 4] = ["token", "fid", "topic", "condition"];
 
-/// Whether devices can connect, and where.
+/// Options for the connection of devices.
 #[derive(Debug, Args)]
 pub(super) struct DeviceOptions {
-    /// Start a gateway beside the emulator, where devices check in and register (in plain HTTP): they get what the emulator
-    /// accepts for their tokens
+    /// Start a gateway beside the emulator at this address, where devices check in and register (in plain HTTP): they get the messages that
+    /// the emulator accepts for their tokens
     #[arg(long, value_name = "ADDRESS")]
     devices: Option<SocketAddr>,
-    /// Where these devices connect, which speak MCS as Android and Chromium do, without TLS; any free port without it
+    /// The address at which these devices connect, speaking MCS like Android and Chromium, without TLS; any free port by default
     #[arg(long, value_name = "ADDRESS", requires = "devices")]
     devices_mcs: Option<SocketAddr>,
 }
@@ -35,16 +35,16 @@ pub(super) struct DeviceOptions {
 /// The gateway behind the emulator.
 pub(super) struct DeviceGateway {
     server: Server,
-    /// Acts for the app with a key that may send.
+    /// A client of the app with a key that may send.
     sender: ApiClient,
     app: String,
     facts: Value,
-    // Gone after the server, whose files are in it.
+    // Dropped after the server, which has its files in it.
     _folder: TempDir,
 }
 
 impl DeviceOptions {
-    /// Starts the gateway, if there is to be one.
+    /// Starts the gateway, if it is enabled.
     pub(super) async fn start(&self) -> anyhow::Result<Option<DeviceGateway>> {
         let Some(address) = self.devices else { return Ok(None) };
         let folder = TempDir::with_prefix("stentor-devices-");
@@ -60,13 +60,13 @@ impl DeviceOptions {
     }
 }
 
-/// Returns where the server listens for MCS when it has chosen the port itself.
+/// Returns the MCS address of the server if it has chosen the port itself.
 fn chosen_address(folder: &Path) -> Option<String> {
     let told = std::fs::read_to_string(data_dir(folder).join("mcs.addr")).ok()?;
     Some(told.trim().to_owned())
 }
 
-/// Makes an app with which any device may register; returns its id, a key for those devices that ask for one, and who sends for it.
+/// Creates an app with open registration; returns its id, a key for devices that need one, and a client that sends for it.
 async fn open_app(root: &ApiClient) -> anyhow::Result<(String, String, ApiClient)> {
     let app = cell(&root.post("/v1/apps", &json!({"name": "behind the emulator of FCM"})).await?["id"]);
     let path = format!("/v1/apps/{}", segment(&app));
@@ -81,12 +81,12 @@ async fn open_app(root: &ApiClient) -> anyhow::Result<(String, String, ApiClient
 }
 
 impl DeviceGateway {
-    /// Returns where devices connect, and what they register with.
+    /// Returns the addresses for devices and the data for their registration.
     pub(super) const fn facts(&self) -> &Value {
         &self.facts
     }
 
-    /// Sends on what the emulator has accepted, until it ends. A token that no device has leads nowhere, as at FCM.
+    /// Forwards the accepted messages until the emulator ends. Messages for a token without a device are dropped, as at FCM.
     pub(super) async fn follow(
         &mut self,
         mut accepted: UnboundedReceiver<FollowedMessage>,
@@ -103,7 +103,7 @@ impl DeviceGateway {
     }
 }
 
-/// Returns a message as it was sent, but to one device.
+/// Returns the message with a single device as its target.
 fn for_device(mut message: Value, token: &str) -> Value {
     if let Some(fields) = message.as_object_mut() {
         fields.retain(|name, _| !TARGET_FIELDS.contains(&name.as_str()));

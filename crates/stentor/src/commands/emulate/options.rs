@@ -1,4 +1,4 @@
-//! Options that emulators and sinks have in common.
+//! Options shared by emulators and sinks.
 
 use crate::failure::CommandFailure;
 use crate::output::Output;
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use stentor_emulators::TlsConfig;
 use stentor_stage::files::publish;
 
-/// Whether clients speak TLS, and whom they trust.
+/// TLS options: encryption and the certificate authority.
 #[derive(Debug, Args)]
 pub(super) struct TlsOptions {
-    /// Where the certificate authority is kept; clients trust its ca.pem
+    /// The directory of the certificate authority; clients trust its ca.pem
     #[arg(long, value_name = "DIR", conflicts_with = "plaintext")]
     ca_dir: Option<PathBuf>,
-    /// Speak without TLS
+    /// Listen without TLS
     #[arg(long)]
     plaintext: bool,
 }
 
 impl TlsOptions {
-    /// Returns what is configured, changed by the options.
+    /// Returns the configured value, changed by the options.
     pub(super) fn apply(&self, configured: TlsConfig) -> TlsConfig {
         match &self.ca_dir {
             _ if self.plaintext => TlsConfig::Plaintext,
@@ -34,7 +34,7 @@ impl TlsOptions {
     }
 }
 
-/// How the process starts and says that it is ready.
+/// Options for the start of the process and its announcement.
 #[derive(Debug, Args)]
 pub(super) struct StartOptions {
     /// All settings as a JSON file; options on the command line override it
@@ -48,7 +48,7 @@ pub(super) struct StartOptions {
 }
 
 impl StartOptions {
-    /// Prepares the process; returns what completes when it is asked to end.
+    /// Prepares the process; returns a future that completes when the process is to end.
     pub(super) fn prepare(&self) -> anyhow::Result<impl Future<Output = ()> + use<>> {
         if self.end_with_parent {
             process::end_with_parent();
@@ -65,7 +65,7 @@ impl StartOptions {
             .map_or_else(|| Ok(T::default()), |path| parse(&read(path)?, &path.display().to_string()))
     }
 
-    /// Writes where the emulator is, for whoever looks at the terminal and whoever waits for the file.
+    /// Writes the emulator's addresses to the terminal, and to the ready file if there is one.
     pub(super) fn announce(&self, facts: &Value, output: Output) -> anyhow::Result<()> {
         if let Some(path) = &self.ready_file {
             publish(path, &facts.to_string())?;
@@ -74,7 +74,7 @@ impl StartOptions {
     }
 }
 
-/// Returns where a service listens and whom its clients trust.
+/// Returns the addresses of a service and the certificate for its clients.
 pub(super) fn facts(service: &str, address: SocketAddr, has_tls: bool, tls: &TlsOptions) -> Value {
     let scheme = match (service, has_tls) {
         // TLS from the first byte, for which XMPP has no scheme of its own.
@@ -139,7 +139,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
-/// Understands settings; `name` says where they come from.
+/// Parses settings; `name` is their origin, for errors.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, name: &str) -> anyhow::Result<T> {
     serde_json::from_str(text)
         .map_err(|error| CommandFailure::usage(format!("{name} cannot be understood: {error}")).into())

@@ -1,4 +1,4 @@
-//! `stentor emulate sink`: the push service that does nothing, for load.
+//! `stentor emulate sink`: a push service that accepts everything, for load tests.
 
 use super::options::{StartOptions, TlsOptions, facts};
 use super::refused;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use stentor_emulators::policy::AnswerLatency;
 use stentor_emulators::{SinkConfig, SinkEmulator};
 
-/// Which push service is to be measured; a sink understands both, and is introduced as this one.
+/// The push service to be measured; a sink supports both, and announces itself as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SinkServiceName {
     /// Firebase Cloud Messaging, with a token endpoint at /token
@@ -28,27 +28,27 @@ impl SinkServiceName {
     }
 }
 
-/// How a sink is started.
+/// Options of a sink.
 #[derive(Debug, Args)]
 pub(super) struct SinkOptions {
-    /// The push service that it stands for
+    /// The push service to announce
     #[arg(long, value_enum, default_value = "apns")]
     service: SinkServiceName,
-    /// Where to listen; port 0 takes any free port
+    /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Answer this many milliseconds after a request arrived
+    /// Respond this many milliseconds after a request arrived
     #[arg(long, value_name = "N")]
     latency_ms: Option<f64>,
-    /// The file in which every token is counted; it stays when the sink ends
+    /// The file with a counter for every token; it stays when the sink ends
     #[arg(long, value_name = "FILE")]
     observer: Option<PathBuf>,
-    /// How many different tokens can be counted; in memory when there is no file
+    /// Capacity for different tokens; in memory if there is no file
     #[arg(long, value_name = "N")]
     capacity_tokens: Option<u64>,
     #[command(flatten)]
     tls: TlsOptions,
-    /// How many requests a client may have open on one connection
+    /// Most open requests of a client on one connection
     #[arg(long, value_name = "N")]
     streams: Option<u32>,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(super) struct SinkOptions {
 }
 
 impl SinkOptions {
-    /// Runs the sink until it is asked to end, and returns what it has counted.
+    /// Runs the sink until the process is terminated, and returns its counters.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let ended = self.start.prepare()?;
         let running = SinkEmulator::start(self.sink()?).await.map_err(refused)?;

@@ -1,10 +1,10 @@
-//! What single push services get in their own words: an option for each adapter that takes some.
+//! Overrides for single push services: an option for each adapter that accepts one.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What was given, by the field of the request.
+/// The given overrides, by the field of the request.
 #[derive(Debug)]
 pub(super) struct OverrideArgs(pub(super) BTreeMap<&'static str, Value>);
 

@@ -1,4 +1,4 @@
-//! `stentor store copy`: a store from one engine into another.
+//! `stentor store copy`: copies a store from one engine into another.
 
 use crate::failure::CommandFailure;
 use crate::output::{Output, table, thousands};
@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use stentor_node::{CopyStep, StoreCopy, StorePlace, UnkeepableRows, copy_store};
 
-/// Copy all that a store keeps into another engine, and compare both
+/// Copy a whole store into another engine, and compare both
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor store copy sqlite:/var/lib/stentor/stentor.db 'postgres://stentor@db.example/stentor?sslmode=verify-full&password_file=/run/secrets/db'
   stentor store copy postgres://stentor@db.example/stentor sqlite:/var/lib/other/stentor.db --json
 
-Stop the server first: both sides are for the copy alone. The target is an empty database, or a file that does not exist. A copy that
-was broken off goes on where it was when it is run again; no server uses the target before it is finished. At the end the rows of
-every table are counted and summed up on both sides.
+Stop the server first: no other process may use either side during the copy. The target is an empty database, or a file that does not
+exist. Run the command again to continue an interrupted copy; no server uses the target before the copy is finished. At the end the
+command counts the rows of every table and compares their checksums on both sides.
 
-What is not a part of the store stays where it is: the data directory with key.pepper and seal.key, and the queue, which is filled anew at
-the next start. Then change store.engine and store.url (docs/operations.md).
+The copy contains the store alone. The data directory with key.pepper and seal.key stays where it is, and so does the queue, which the
+server refills at the next start. Then change store.engine and store.url (docs/operations.md).
 
-Exits 0 when both sides have the same.")]
+Exits 0 when both sides are equal.")]
 pub(super) struct CopyArgs {
-    /// Where the store is: sqlite:PATH of its file, or postgres://…
+    /// The source store: sqlite:PATH of its file, or postgres://…
     #[arg(value_name = "FROM")]
     from: String,
-    /// Where it is to be, in the same way
+    /// The target store, in the same form
     #[arg(value_name = "TO")]
     to: String,
-    /// Leave out rows that the target cannot keep, a text of which has U+0000, and name them; else the copy ends at the first
+    /// Leave out and list rows that the target cannot store because a text contains U+0000; otherwise the copy fails at the first one
     #[arg(long = "set-aside")]
     leave_out: bool,
 }
@@ -44,7 +44,7 @@ impl CopyArgs {
         let (from, to) = (place(&self.from)?, place(&self.to)?);
         let begun = Instant::now();
         let unkeepable = if self.leave_out { UnkeepableRows::LeaveOut } else { UnkeepableRows::Refuse };
-        // A thread of its own: the driver of PostgreSQL waits in a way that the threads of a runtime refuse.
+        // A separate thread: the driver of PostgreSQL blocks in a way that the threads of a runtime refuse.
         let (done, copied) = tokio::sync::oneshot::channel();
         let work = move || {
             let mut progress = CopyProgress::default();
@@ -60,7 +60,7 @@ impl CopyArgs {
     }
 }
 
-/// What is shown of a copy: one bar while rows are written, another while both sides are summed up.
+/// The progress of a copy: one bar while rows are written, another while both sides are summed up.
 #[derive(Default)]
 struct CopyProgress {
     bar: Option<(&'static str, PhaseProgress, u64)>,

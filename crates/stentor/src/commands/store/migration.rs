@@ -1,4 +1,4 @@
-//! `stentor store migrate`: steps of the schema, taken by hand.
+//! `stentor store migrate`: applies steps of the schema manually.
 
 use super::{DataArgs, not_done};
 use crate::failure::CommandFailure;
@@ -8,18 +8,18 @@ use clap::Args;
 use serde_json::json;
 use stentor_node::{SchemaChange, SchemaGoal, migrate, store_place};
 
-/// Bring the schema to this version's, or one step back for an older version
+/// Migrate the schema to this version's, or one step back for an older version
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor store migrate --data-dir /var/lib/stentor
   stentor store migrate --config stentor.toml --back --json
 
-A server takes the steps forward at its start by itself. It must be stopped, unless several use a PostgreSQL database: a step with which those
-that run can go on is taken beside them. A step back is taken only where it can be undone and nothing would be lost by it;
-otherwise the command says why not and changes nothing, and a backup from before the upgrade is what helps.")]
+A server migrates forward by itself at its start. Stop the server before this command, unless several servers use a PostgreSQL database:
+a step that is compatible with the running servers is taken while they run. A step back is taken only if it can be undone without loss;
+otherwise the command says why not and changes nothing, and the way back is a backup from before the upgrade.")]
 pub(super) struct MigrateArgs {
-    /// One step back, so that the version of Stentor before that step can use the store
+    /// Go one step back, so that the version of Stentor before that step can use the store
     #[arg(long)]
     back: bool,
     #[command(flatten)]
@@ -27,11 +27,11 @@ pub(super) struct MigrateArgs {
 }
 
 impl MigrateArgs {
-    /// Takes the steps.
+    /// Applies the steps.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let place = store_place(&self.place.load()?).map_err(not_done)?;
         let goal = if self.back { SchemaGoal::OneBack } else { SchemaGoal::Newest };
-        // A thread of its own: the driver of PostgreSQL waits in a way that the threads of a runtime refuse.
+        // A separate thread: the driver of PostgreSQL blocks in a way that the threads of a runtime refuse.
         let (done, changed) = tokio::sync::oneshot::channel();
         let work = move || {
             let _ = done.send(migrate(&place, goal));

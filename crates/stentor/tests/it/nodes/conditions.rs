@@ -1,4 +1,4 @@
-//! `ETag`, `If-Match` and `If-None-Match` where several servers answer for one state.
+//! `ETag`, `If-Match` and `If-None-Match` if several servers respond for one state.
 
 use futures_util::future::join_all;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Nodes, client, make_app};
 use crate::server::Server;
 
-/// How often all callers change the same state at once.
+/// Number of rounds in which all callers change the same state at once.
 const ROUNDS: usize = 12;
 /// Callers at each server.
 const CALLERS: usize = 4;
@@ -23,7 +23,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts both; `None` where no PostgreSQL is installed.
+    /// Starts both; `None` if PostgreSQL is not installed.
     async fn start() -> Option<Self> {
         let mut nodes = Nodes::new()?;
         let servers = [nodes.start("one", ""), nodes.start("other", "")];
@@ -45,7 +45,7 @@ impl Pair {
         (tag_of(&read), read.json().await.unwrap())
     }
 
-    /// Returns the request that puts the device with another tag of its own, of the state that `condition` names.
+    /// Returns the request that puts the device with another tag of its own, under the condition `condition`.
     fn put(&self, server: usize, condition: &str, word: &str) -> RequestBuilder {
         let device = json!({"platform": "android", "provider": "null", "token": "token-0", "tags": [word]});
         self.ask(server, Method::PUT).header("If-Match", condition).json(&device)

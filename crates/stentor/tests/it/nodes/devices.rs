@@ -1,4 +1,4 @@
-//! Devices and app servers that are connected to one of several servers, while another changes what they stand on.
+//! Devices and app servers connected to one of several servers, while another one changes the state that they depend on.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -90,7 +90,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Starts both; `None` where no PostgreSQL is installed.
+    /// Starts both; `None` if PostgreSQL is not installed.
     fn start(settings: &str) -> Option<Self> {
         let mut nodes = Nodes::new()?;
         let (one, other) = (nodes.start("one", settings), nodes.start("other", settings));
@@ -109,7 +109,7 @@ async fn a_device_with_another_token_or_other_keys_is_cut_off_at_every_server() 
     let session = device.events(&one).await;
     let offer = device.ask(&other, Method::POST, "device/token").send().await.unwrap();
     device.take(&offer.json().await.unwrap());
-    // With its first use at the other server the new token is the device's.
+    // With its first use at the other server the new token becomes valid for the device.
     assert_eq!(device.ask(&other, Method::GET, "device").send().await.unwrap().status(), 200);
     session.end("the session with the former token").await;
     let session = device.events(&one).await;
@@ -124,7 +124,7 @@ async fn a_device_with_another_token_or_other_keys_is_cut_off_at_every_server() 
 
 #[tokio::test]
 async fn a_device_that_comes_to_another_server_ends_its_session_at_the_first() {
-    // It is away for a moment, and not taken for dead.
+    // It is paused for a moment, and not considered dead.
     let Some(scene) = Scene::start("[node]\nsilence_max_ms = 600000\n") else { return };
     let Scene { nodes: _nodes, one, other, app, join_key } = scene;
     let device = OwnDevice::join(&one, &join_key).await;
@@ -135,7 +135,7 @@ async fn a_device_that_comes_to_another_server_ends_its_session_at_the_first() {
     app.post("/v1/messages", &body).await.unwrap();
     let given = tokio::time::timeout(LIMIT, later.next()).await.expect("it comes").expect("it goes on");
     assert_eq!(given["notification"]["title"], "hello", "{given}");
-    // And back, while the server that it leaves hears nothing: what that one says later ends only its own.
+    // And back, while the server that it leaves is paused: its later notice ends only its own session.
     other.process.signal(Signal::STOP);
     let mut back = device.events(&one).await;
     other.process.signal(Signal::CONT);
@@ -146,7 +146,7 @@ async fn a_device_that_comes_to_another_server_ends_its_session_at_the_first() {
 
 #[tokio::test]
 async fn a_server_that_missed_that_a_campaign_goes_on_gives_its_messages_all_the_same() {
-    // It is away for a moment, and not taken for dead.
+    // It is paused for a moment, and not considered dead.
     let Some(scene) = Scene::start("[node]\nsilence_max_ms = 600000\n") else { return };
     let Scene { nodes, one, other, app, join_key } = scene;
     let device = OwnDevice::join(&one, &join_key).await;
@@ -158,7 +158,7 @@ async fn a_server_that_missed_that_a_campaign_goes_on_gives_its_messages_all_the
         assert!(begun.elapsed() < LIMIT, "it is not accepted");
     }
     app.act(&format!("{path}/pause")).await.unwrap();
-    // What was told before the first of two keys was removed is done when the second one is refused.
+    // Events before the removal of the first of two keys are processed when the second one is refused.
     for marker in ["first", "second"] {
         let key = one.ok(&["app", "key", "create", "--name", marker, "--scope", "admin"]);
         let with_key = client(&other, key["secret"].as_str().unwrap()).for_app(app.app().unwrap().to_owned());
@@ -179,14 +179,14 @@ async fn a_server_that_missed_that_a_campaign_goes_on_gives_its_messages_all_the
         loop {
             match session.next().await {
                 Some(given) => return given,
-                // A server that missed something ends sessions of which it may have missed an end: the device comes again.
+                // A server that missed an event ends the sessions that it may affect: the device reconnects.
                 None => session = device.events(&other).await,
             }
         }
     };
     let given = tokio::time::timeout(LIMIT, given).await.expect("it is held for ever");
     assert_eq!(given["notification"]["title"], "hello", "{given}");
-    assert!(other.process.log().contains("forgotten already"));
+    assert!(other.process.log().contains("are already deleted"));
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn a_message_of_a_device_is_with_one_consumer_at_one_server_and_with_anoth
         }
     };
     tokio::time::timeout(LIMIT, all).await.expect("all come");
-    // Two looks later, too.
+    // Also two polls later.
     let more = async {
         tokio::select! {
             event = at_one.next() => event,
@@ -263,7 +263,7 @@ async fn a_server_whose_look_hangs_believes_no_key() {
     let made = one.ok(&["app", "key", "create", "--name", "ci", "--scope", "admin"]);
     let with_key = client(&other, made["secret"].as_str().unwrap()).for_app(app.app().unwrap().to_owned());
     with_key.get("/v1/devices").await.unwrap();
-    // As if another server removed it, whose word nobody can read.
+    // Simulates a removal by another server, with an event that cannot be read.
     let removal =
         "DELETE FROM api_keys WHERE name = 'ci'; UPDATE sequences SET value = value + 1 WHERE name = 'event'";
     let _locked = LastingStatement::start(

@@ -1,4 +1,4 @@
-//! Somebody who calls the API from many tasks at once.
+//! A caller of the API that uses many tasks at once.
 
 use crate::messages::{emulator, rest, set_credential};
 use crate::process::Process;
@@ -34,18 +34,18 @@ pub(super) fn to_token(token: &str) -> Value {
     json!({"target": {"token": {"platform": "android", "token": token}}, "data": {"k": "v"}})
 }
 
-/// Puts a policy in force at an emulator.
+/// Sets the policy of an emulator.
 pub(super) fn set_policy(emulator: &Process, policy: Value) {
     let url = format!("{}/policy", emulator.ready["control"].as_str().unwrap());
     assert_eq!(rest("PUT", &url, None, Some(policy)), json!({}));
 }
 
-/// What an emulator counted.
+/// Returns the counters of an emulator.
 pub(super) fn counts(emulator: &Process) -> Value {
     rest("GET", &format!("{}/counts", emulator.ready["control"].as_str().unwrap()), None, None)
 }
 
-/// Waits until something is so, asking again and again.
+/// Polls until a condition holds.
 pub(super) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -63,15 +63,15 @@ impl Caller {
         Self { runtime, client: reqwest::Client::new(), secret: secret.to_owned() }
     }
 
-    /// Asks once.
+    /// Sends one request.
     pub(super) fn call(&self, server: &Server, method: Method, path: &str, body: Option<&Value>) -> Value {
         let (status, said) = self.runtime.block_on(self.ask(server, method, path, body)).unwrap();
         assert!(status.is_success(), "{path}: {status}: {said}");
         said
     }
 
-    /// Posts a message again and again, `together` at a time, until `listen` has heard enough; gives it each answer, or
-    /// `None` where there was none.
+    /// Posts a message repeatedly, `together` at a time, until `listen` has received enough; passes it each response, or `None` for a
+    /// missing one.
     pub(super) fn flood(
         &self,
         server: &Server,
@@ -102,7 +102,7 @@ impl Caller {
         assert_eq!(said["failed"], json!(0), "{said}");
     }
 
-    /// Reads a metric; the sum, where there are several.
+    /// Reads a metric; returns the sum if there are several.
     pub(super) fn metric(&self, server: &Server, name: &str) -> f64 {
         let request =
             self.client.get(format!("{}/metrics", server.process.url())).bearer_auth(server.root_key());

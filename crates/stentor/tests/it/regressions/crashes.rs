@@ -1,4 +1,4 @@
-//! Kills at the worst moments.
+//! Kills at critical moments.
 
 use super::caller::{Caller, PATIENCE, counts, set_policy, shop, to_token, until};
 use crate::messages::rest;
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use tempfile::TempDir;
 
-/// Answers after which the server is killed, in each round: few, many, and in between.
+/// Number of responses after which the server is killed, in each round: few, many, and in between.
 const ROUNDS: [usize; 3] = [37, 911, 402];
 
 #[test]
@@ -28,7 +28,7 @@ fn r1_what_was_accepted_survives_a_kill_at_any_moment_and_is_sent_once_but_for_w
             }
             left -= 1;
             if left == 0 {
-                // While others are asked.
+                // While other requests are in flight.
                 server.process.signal(Signal::KILL);
             }
             left > 0
@@ -85,7 +85,7 @@ fn apns(directory: &std::path::Path, server: &Server) -> (Process, String) {
     (emulator, token)
 }
 
-/// Opens the ears of a device; what it hears comes line by line.
+/// Listens as a device; the messages arrive as lines.
 fn listen(emulator: &Process, token: &str) -> impl Iterator<Item = Value> {
     let control = emulator.ready["control"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
     let mut stream = TcpStream::connect(&control).unwrap();
@@ -112,7 +112,7 @@ fn r13_a_kill_between_the_answer_and_the_commit_sends_once_more_under_the_same_i
     let path = format!("/v1/campaigns/{}", sent["campaign"].as_str().unwrap());
     let first = heard.next().unwrap();
 
-    // The push service has taken it over. Now nobody can commit, the answer comes, and the server dies with it.
+    // The push service has accepted it. Now no commit is possible, the response arrives, and the server dies with it.
     let file = rusqlite::Connection::open(directory.path().join("data/stentor.db")).unwrap();
     file.execute_batch("BEGIN IMMEDIATE").unwrap();
     set_policy(&emulator, json!({}));

@@ -1,11 +1,11 @@
-//! Trouble below the server: the phases of the kill suite, one by one.
+//! Faults below the server: the phases of the kill suite, one by one.
 
 use crate::process::run_json;
 use serde_json::{Value, json};
 use std::io::Write;
 use tempfile::TempDir;
 
-/// Runs one phase at a small size; `None`, with a word about it, where it cannot be made.
+/// Runs one phase at a small size; `None`, with a note, if the fault cannot be injected.
 fn phase(name: &str) -> Option<Value> {
     let directory = TempDir::new().unwrap();
     let out = directory.path().join("kill.json");

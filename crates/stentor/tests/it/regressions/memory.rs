@@ -1,4 +1,4 @@
-//! Memory: it does not grow with what waits, nor with those who ask.
+//! Memory: it does not grow with the waiting messages, nor with the callers.
 
 use super::caller::{set_policy, shop, to_token, until};
 use reqwest::{Method, StatusCode};
@@ -69,7 +69,7 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     let behind = server.process.rss_bytes();
     assert!(behind <= before + 48 * MIB, "{} MiB before, {} MiB behind", before / MIB, behind / MIB);
 
-    // The oldest waits since one of the campaigns was sent; a picture of the queue is a second old at most.
+    // The oldest has waited since one of the campaigns was sent; a snapshot of the queue is a second old at most.
     let old = |age: f64| {
         let (least, most) = (expanded.elapsed().as_secs_f64() - 1.5, began.elapsed().as_secs_f64() + 0.5);
         assert!((least..=most).contains(&age), "{age} s, expected {least} to {most}");
@@ -82,8 +82,8 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     old(age());
     assert!(server.process.rss_bytes() <= behind + 8 * MIB, "it grows while nothing moves");
 
-    // All of it would go out; a twentieth shows as much in a twentieth of the time. Answered so late that several pictures of the queue are of
-    // that time.
+    // Sending a twentieth takes a twentieth of the time and shows the same. The responses are late enough for several snapshots of the
+    // queue in that time.
     for campaign in &campaigns[CAMPAIGNS / 20..] {
         caller.call(&server, Method::POST, &format!("/v1/campaigns/{campaign}/cancel"), None);
     }
@@ -92,7 +92,7 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     until("the backlog is gone", || {
         peak = peak.max(server.process.rss_bytes());
         let left = depth();
-        // Some of it is sent and some still waits; what was canceled stands behind it.
+        // Some of it is sent and some still waits; the canceled part is behind it.
         if (0.96 * chunks..=0.99 * chunks).contains(&left) {
             old(age());
             ages += 1;

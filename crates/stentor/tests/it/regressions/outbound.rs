@@ -1,4 +1,4 @@
-//! R17: where the server may connect, as a process with an environment and a command line.
+//! R17: the addresses to which the server may connect, tested on a process with an environment and a command line.
 
 use super::caller::{counts, shop, to_token, until};
 use crate::messages::{emulator, set_credential};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use tempfile::TempDir;
 
-/// The check of the doctor that is about credentials.
+/// Returns the doctor's check of credentials.
 fn credentials(found: &Value) -> &Value {
     let checks = found["checks"].as_array().unwrap();
     checks.iter().find(|check| check["what"] == "credentials").unwrap()
@@ -45,7 +45,7 @@ fn r17_a_server_without_the_setting_refuses_this_machine_and_the_doctor_finds_wh
     server.process.signal(Signal::TERM);
     assert!(server.process.wait().success());
 
-    // Nothing is tried before there is something to send, and then again and again.
+    // Nothing is tried before there is a message to send, and then repeatedly.
     let settings = "[pipeline]\nready_max_credentials = 0\ncredential_probe_ms = 20\n";
     let server = Server::start_in(&[], directory.path(), settings);
     let (code, found) = server.run(&["doctor"]);

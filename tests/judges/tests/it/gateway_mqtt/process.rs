@@ -12,10 +12,10 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::client::Client;
 use crate::gateway_server::GatewayDevice;
 
-/// How long a judge may take for one step.
+/// The time limit of a judge for one step.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// Names what is missing for mosquitto.
+/// Names the missing requirement of mosquitto, if any.
 pub(super) fn missing_mosquitto() -> Option<String> {
     let found = |program| std::process::Command::new(program).arg("--help").output().is_ok();
     let is_there = found("mosquitto_sub") && found("mosquitto_pub") && found("stdbuf");
@@ -62,7 +62,7 @@ impl JudgeProcess {
         }
     }
 
-    /// Waits for the next step, which must be this one; returns what it found.
+    /// Waits for the next step, which must be this one, and returns its value.
     pub(super) async fn step(&mut self, step: &str) -> anyhow::Result<Value> {
         let line = self.line("{").await?;
         let mut report: Value = serde_json::from_str(&line)?;
@@ -77,7 +77,7 @@ impl JudgeProcess {
         Ok(())
     }
 
-    /// Lets it go on.
+    /// Signals the process to continue.
     pub(super) async fn go_on(&mut self) -> anyhow::Result<()> {
         Ok(self.input.write_all(b"\n").await?)
     }
@@ -91,7 +91,7 @@ impl JudgeProcess {
     }
 }
 
-/// How mosquitto's programs are started.
+/// The connection settings of mosquitto's programs.
 pub(super) struct Mosquitto<'a> {
     pub(super) port: u16,
     pub(super) token: &'a str,
@@ -113,7 +113,7 @@ impl Mosquitto<'_> {
         JudgeProcess::start(command)
     }
 
-    /// Publishes one message; returns whether the program was content.
+    /// Publishes one message. Returns true if the program succeeded.
     pub(super) async fn publish(&self, arguments: &[&str]) -> anyhow::Result<bool> {
         let mut command = Command::new("mosquitto_pub");
         self.arguments(&mut command, arguments);

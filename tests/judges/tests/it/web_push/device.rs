@@ -1,4 +1,4 @@
-//! A device: what a browser does on autopush's WebSocket (RFC 6455 over TLS), as small as it can be.
+//! A device: the behaviour of a browser on autopush's WebSocket (RFC 6455 over TLS), as small as it can be.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 use crate::authority::RoomAuthority;
 
 const CHANNEL: &str = "5f2e9d0c-9b34-4c33-8f80-0a4a6f1c2b1d";
-/// How long the server may take for a word.
+/// The time limit for a message of the server.
 const WORD_MAX: Duration = Duration::from_secs(60);
 
 /// A device that is connected.
@@ -69,7 +69,7 @@ impl PushDevice {
         Ok(())
     }
 
-    /// Hears a notification and confirms it.
+    /// Receives a notification and confirms it.
     pub(crate) async fn notification(&mut self) -> anyhow::Result<Value> {
         let heard = self.hear().await?;
         ensure!(heard["messageType"] == "notification" && heard["channelID"] == CHANNEL, "{heard}");
@@ -78,7 +78,7 @@ impl PushDevice {
         Ok(heard)
     }
 
-    /// Demands that nothing else was said before the answer to a ping.
+    /// Checks that no message arrives before the response to a ping.
     pub(crate) async fn hears_nothing_more(&mut self) -> anyhow::Result<()> {
         self.say(json!({})).await?;
         let heard = self.hear().await?;
@@ -92,7 +92,7 @@ impl PushDevice {
         self.0.write_all(&[0x88, 0x80, 0, 0, 0, 0]).await?;
         self.0.flush().await?;
         let mut rest = Vec::new();
-        // What the server says after that is of no interest, nor is how it ends.
+        // Further messages of the server are ignored, and so is the way in which the connection ends.
         let gone = tokio::time::timeout(WORD_MAX, self.0.read_to_end(&mut rest)).await;
         _ = gone.context("the server does not let go")?;
         Ok(())

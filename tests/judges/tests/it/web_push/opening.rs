@@ -1,5 +1,5 @@
-//! What a device does with what was sealed for it (RFC 8291, and the draft before it): a reading of its own, so that a mistake of
-//! the server's is not shared.
+//! The decryption of a message on a device (RFC 8291, and the draft before it): an independent implementation, so that it does not share
+//! the server's mistakes.
 
 use anyhow::{Context, ensure};
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -28,7 +28,7 @@ impl DeviceKeys {
         Ok(Self { private, public })
     }
 
-    /// Returns what a sender is given beside the URL.
+    /// Returns the keys that a sender receives beside the URL.
     pub(crate) fn told(&self) -> Value {
         json!({"p256dh": URL_SAFE_NO_PAD.encode(&self.public), "auth": URL_SAFE_NO_PAD.encode(AUTH)})
     }
@@ -54,7 +54,7 @@ impl DeviceKeys {
         let key = derived(salt, &secret, b"Content-Encoding: aes128gcm\0")?;
         let nonce = derived(salt, &secret, b"Content-Encoding: nonce\0")?;
         let mut text = opened(key, nonce, record)?;
-        // What is behind the last mark is padding.
+        // Bytes after the last mark are padding.
         while text.pop_if(|byte| *byte == 0).is_some() {}
         ensure!(text.pop() == Some(2), "the record is not the last");
         Ok(text)

@@ -1,4 +1,4 @@
-//! A sender: one of the libraries by which app servers send Web Push, as a process that does what it is told.
+//! A sender: one of the libraries by which app servers send Web Push, as a process that executes commands.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use crate::authority::RoomAuthority;
 use crate::client::Client;
 
-/// How long a sender may take for one message.
+/// The time limit of a sender for one message.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// One message, as its sender asks for it.
+/// One message, as requested from its sender.
 #[derive(Clone, Copy)]
 pub(crate) struct Push<'a> {
     pub(crate) body: &'a [u8],
@@ -24,7 +24,7 @@ pub(crate) struct Push<'a> {
     pub(crate) topic: &'a str,
     pub(crate) urgency: &'a str,
     pub(crate) encoding: &'a str,
-    /// Which of its two keys it signs with: `own` or `other`.
+    /// The one of its two keys that it signs with: `own` or `other`.
     pub(crate) key: &'a str,
 }
 
@@ -34,12 +34,12 @@ impl<'a> Push<'a> {
     }
 }
 
-/// What a sender was answered.
+/// The response that a sender received.
 #[derive(Debug)]
 pub(crate) struct Answered(Value);
 
 impl Answered {
-    /// Demands that the message was taken, to wait so long; returns where it can be taken back.
+    /// Checks that the message was accepted with this time to live. Returns the location where it can be canceled.
     pub(crate) fn taken(&self, ttl: u64) -> anyhow::Result<&str> {
         ensure!(self.0["status"] == 201 && self.0["ttl"] == *ttl.to_string(), "{}", self.0);
         self.0["location"].as_str().context("no location")

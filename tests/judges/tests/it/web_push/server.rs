@@ -1,4 +1,4 @@
-//! The server of a story about Web Push, and an app that anybody may register devices of.
+//! The server of a story about Web Push, and an app with open registration of devices.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use tokio::sync::{mpsc, oneshot};
 use crate::authority::RoomAuthority;
 use crate::room::Room;
 
-/// How long messages may be on their way.
+/// The maximum time of messages on their way.
 const SETTLED_MAX: Duration = Duration::from_secs(60);
 
-/// A server while the story is told.
+/// A server during a story.
 pub(crate) struct PushServer {
     pub(crate) url: String,
     pub(crate) port: u16,
     pub(crate) app: String,
-    /// Where MCS is, with TLS.
+    /// The port of MCS, with TLS.
     pub(crate) mcs_port: u16,
     /// Registers devices.
     pub(crate) join_key: String,
@@ -98,12 +98,12 @@ impl PushServer {
         self.ask_with(&self.root_key, "PUT", &path, credential).await.map(drop)
     }
 
-    /// Takes a message back; returns the status.
+    /// Cancels a message. Returns the status.
     pub(crate) async fn withdraw(&self, location: &str) -> anyhow::Result<u16> {
         Ok(self.http.delete(location).send().await?.status().as_u16())
     }
 
-    /// Waits until every message has come to its mailbox or its end.
+    /// Waits until every message is in its mailbox or has ended.
     pub(crate) async fn settled(&self) -> anyhow::Result<()> {
         tokio::time::timeout(SETTLED_MAX, self.try_settled()).await.context("messages do not end")?
     }
@@ -125,7 +125,7 @@ impl PushServer {
         Ok(self.ask("GET", &format!("/v1/messages/{last}"), Value::Null).await?["priority"].clone())
     }
 
-    /// Lists what was sent, the newest first.
+    /// Lists the sent messages, the newest first.
     async fn messages(&self) -> anyhow::Result<Vec<Value>> {
         let list = self.ask("GET", "/v1/messages?limit=1000", Value::Null).await?;
         Ok(list["messages"].as_array().context("a list")?.clone())

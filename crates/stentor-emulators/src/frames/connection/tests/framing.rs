@@ -1,16 +1,16 @@
-//! A request is the same in whatever frames it comes.
+//! A request is independent of the frames that carry it.
 
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// How a frame is written.
+/// The style in which a frame is written.
 #[derive(Clone, Debug)]
 struct FrameStyle {
     /// Bytes of padding, if it is padded.
     padding: Option<u8>,
     priority: bool,
-    /// What comes before it, where anything may come.
+    /// Bytes written before the frame, in places that allow any frame.
     before: Vec<u8>,
 }
 

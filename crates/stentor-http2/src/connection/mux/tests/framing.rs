@@ -1,8 +1,8 @@
-//! An answer is the same in whatever frames it comes.
+//! Responses are independent of their division into frames.
 
 use super::*;
 
-/// How a frame is written: its padding, its priority, and what comes before it where anything may come.
+/// The style of a frame: its padding, its priority, and the bytes inserted before it where any frame may come.
 type FrameStyle = (Option<u8>, bool, Vec<u8>);
 
 fn any_style() -> impl Strategy<Value = FrameStyle> {

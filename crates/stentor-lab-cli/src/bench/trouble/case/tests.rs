@@ -1,4 +1,4 @@
-//! What a cell asks of the emulator and of the server.
+//! A cell's policy of the emulator and requirements on the server.
 
 use super::*;
 

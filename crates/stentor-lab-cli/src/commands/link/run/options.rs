@@ -1,4 +1,4 @@
-//! What the link of a run is like, from the command line.
+//! The properties of the link of a run, from the command line.
 
 use anyhow::Context;
 use clap::Args;
@@ -11,7 +11,7 @@ use stentor_terminal::failure::CommandFailure;
 const MS_NS: f64 = 1e6;
 const MEGABIT: f64 = 1e6;
 
-/// A profile, and what is to differ from it.
+/// A profile, and deviations from it.
 #[derive(Debug, Args)]
 pub(super) struct ShapeArgs {
     /// Profile of the link: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
@@ -44,7 +44,7 @@ pub(super) struct ShapeArgs {
 }
 
 impl ShapeArgs {
-    /// Puts the link together.
+    /// Builds the link.
     pub(super) fn link(&self) -> anyhow::Result<Link> {
         let mut link = Link::profile(&self.profile).ok_or_else(|| {
             CommandFailure::usage(format!(
@@ -98,7 +98,7 @@ fn set_rate(path: &mut Path, megabits: Option<f64>, trace: Option<&File>) -> any
 
 fn not_negative(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    // A day in milliseconds, a terabit: more is a slip, and would overflow later.
+    // A day in milliseconds, a terabit: a larger value is a mistake, and would overflow later.
     if (0.0..=86_400_000.0).contains(&value) { Ok(value) } else { Err("from 0 to 86400000".to_owned()) }
 }
 

@@ -1,4 +1,4 @@
-//! What a run behind a link came to.
+//! The outcome of a run behind a link.
 
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use stentor_rig::lateness::{Lateness, LatenessLimits};
 use stentor_rig::{Capture, Link, Rig, RigLevel, Side, Traffic, Usage};
 use stentor_terminal::output::{Output, line, note, thousands};
 
-/// Everything that is known afterwards.
+/// All results of a run.
 pub(super) struct LinkRunOutcome {
     status: ExitStatus,
     took: Duration,
@@ -41,7 +41,7 @@ impl LinkRunOutcome {
         }
     }
 
-    /// The command's own code, as a shell would give it.
+    /// The exit code of the command, as a shell would return it.
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code())
     }
@@ -63,7 +63,7 @@ impl LinkRunOutcome {
         Ok(())
     }
 
-    /// Writes for people to standard error, for programs to standard output, which otherwise is the command's.
+    /// Prints the outcome: text to standard error, JSON to standard output, which otherwise belongs to the command.
     pub(super) fn print(&self, output: Output) -> anyhow::Result<()> {
         let complaint = self.lateness.complaint(LatenessLimits::default());
         if !output.is_json() {
@@ -109,7 +109,7 @@ impl LinkRunOutcome {
     }
 }
 
-/// Another file beside one, with something after its name.
+/// Returns the path of another file beside one, with a suffix of its name.
 fn beside(file: &Path, after: &str, extension: &str) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!("{stem}{after}.{extension}"))

@@ -1,4 +1,4 @@
-//! What is told while a study runs: a bar with the time left, and a line for what went wrong.
+//! Progress of a study: a bar with the remaining time, and a line for each failure.
 
 use stentor_lab::runner::RunEvent;
 use stentor_terminal::progress::PhaseProgress;
@@ -10,7 +10,7 @@ pub(super) struct RunReporter {
 }
 
 impl RunReporter {
-    /// Writes one.
+    /// Writes one event.
     pub(super) fn report(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Begun { forks, .. } => self.bar = Some(PhaseProgress::start("forks", *forks)),
@@ -39,7 +39,7 @@ impl RunReporter {
     }
 }
 
-/// Writes a time as people say it.
+/// Writes a time in a form for people.
 pub(in crate::commands) fn minutes(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 90.0 => format!("{seconds:.0} s"),

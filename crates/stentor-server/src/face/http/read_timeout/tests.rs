@@ -11,7 +11,7 @@ const LIMITS: ReadTimeout = ReadTimeout {
     total: Duration::from_secs(86_400),
 };
 
-/// A caller who sends a piece of so many bytes after each pause, so often.
+/// A caller that sends a piece of this size after each pause.
 fn caller(
     bytes: usize,
     pause: Duration,
@@ -23,7 +23,7 @@ fn caller(
     }))
 }
 
-/// Reads all; returns the bytes read, how long it took, and the refusal at the end.
+/// Reads all pieces; returns the number of bytes, the elapsed time, and the final refusal.
 async fn read(
     pieces: impl Stream<Item = Result<Bytes, Infallible>> + Send + Unpin,
     limits: ReadTimeout,

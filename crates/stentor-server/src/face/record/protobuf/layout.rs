@@ -1,4 +1,4 @@
-//! What stands under which number in a record.
+//! Layout of records: the fields by number.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::contract::description::Numbers;
 use crate::contract::shape::{FieldShape, RecordShape, Shape};
 
-/// All records, and where each stands.
+/// All records, with their positions by name.
 #[derive(Debug)]
 pub(super) struct Layouts {
     all: Vec<Layout>,
@@ -18,9 +18,9 @@ pub(super) struct Layouts {
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) is_choice: bool,
-    /// In the order of their numbers.
+    /// Fields in the order of their numbers.
     pub(super) fields: Vec<MessageField>,
-    /// What a list of names clears.
+    /// Fields that the list `clear` can clear.
     pub(super) clearable: Vec<Clearable>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Layout {
 #[derive(Debug)]
 pub(super) struct Clearable {
     pub(super) name: String,
-    /// What it is then: null, or the empty list.
+    /// Value after clearing: null, or the empty list.
     pub(super) nothing: Value,
 }
 
@@ -41,16 +41,16 @@ pub(super) struct MessageField {
     pub(super) is_required: bool,
 }
 
-/// What stands in a field.
+/// Type of a field.
 #[derive(Debug)]
 pub(super) enum MessageFieldKind {
     Text,
     Int,
     Double,
     Bool,
-    /// Text of JSON; also a list or a map inside another, which the format cannot say.
+    /// JSON as text; also a list or a map inside another, which the format cannot express.
     Json,
-    /// The record at this place.
+    /// The record at this position.
     Record(usize),
     List(Box<Self>),
     Map(Box<Self>),
@@ -81,7 +81,7 @@ impl Layouts {
 }
 
 impl Layout {
-    /// Returns the field of a number.
+    /// Returns the field with a number.
     pub(super) fn field(&self, number: u32) -> Option<&MessageField> {
         let at = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
         self.fields.get(at)
@@ -89,7 +89,7 @@ impl Layout {
 }
 
 impl MessageFieldKind {
-    /// Returns whether values of this kind stand one behind the other in a list, without their number before each.
+    /// Returns true if lists of this type are packed: the values follow each other without a number before each.
     pub(super) const fn is_packed(&self) -> bool {
         matches!(self, Self::Int | Self::Double | Self::Bool)
     }

@@ -1,4 +1,4 @@
-//! Reads records. All that is read is foreign: what it costs is bounded by its bytes, its depth and the values in it.
+//! Decodes records from untrusted bytes. The cost is bounded by their length, their depth and their number of values.
 
 use serde_json::{Map, Number, Value};
 use stentor_wire::protobuf::fields::{WireValue, read_delimited, read_double, read_key, read_varint, skip};
@@ -11,13 +11,13 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::free_value;
 use crate::face::record::Record;
 
-/// No record goes deeper, whatever the limits say, so that no stack overflows.
+/// Maximum depth of a record, regardless of the limits, so that the stack cannot overflow.
 const DEPTH_CEILING: usize = 100;
-/// Numbers of the fields of a map's entry.
+/// Field numbers of a map's entry.
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
 
-/// Reads a record from all of the bytes.
+/// Decodes a record from all of the bytes.
 pub(super) fn record(
     layouts: &Layouts,
     layout: &Layout,
@@ -48,7 +48,7 @@ struct MessageReader<'a> {
 }
 
 impl MessageReader<'_> {
-    /// Reads the fields of a record into it; what is there twice is joined, as the format demands it.
+    /// Decodes the fields of a record into it. Repeated occurrences are merged, as the format requires.
     fn fields(&mut self, layout: &Layout, mut bytes: &[u8], record: &mut Record) -> ServiceResult<()> {
         self.depth_left = self.depth_left.checked_sub(1).ok_or_else(too_deep)?;
         while !bytes.is_empty() {
@@ -70,7 +70,7 @@ impl MessageReader<'_> {
         Ok(())
     }
 
-    /// Adds what is absent because it is zero or empty.
+    /// Adds required fields that are absent because they are zero or empty.
     fn complete(&mut self, layout: &Layout, record: &mut Record) -> ServiceResult<()> {
         for field in layout.fields.iter().filter(|field| field.is_required) {
             let Some(value) = zero(&field.kind) else { continue };
@@ -132,7 +132,7 @@ impl MessageReader<'_> {
         Ok(())
     }
 
-    /// Reads one entry of a map: a record of a key and a value, either of which may be absent because it is empty.
+    /// Decodes one entry of a map: a record of a key and a value, either of which may be absent because it is empty.
     fn entry(
         &mut self,
         inner: &MessageFieldKind,
@@ -166,7 +166,7 @@ impl MessageReader<'_> {
         Ok(())
     }
 
-    /// Reads one value; a record that was there before is continued.
+    /// Decodes one value. A record is merged into an earlier one.
     fn value(
         &mut self,
         kind: &MessageFieldKind,
@@ -221,7 +221,7 @@ impl MessageReader<'_> {
     }
 }
 
-/// Puts nothing where a name says so that stands in the list of what is cleared.
+/// Clears the fields named in the list `clear`.
 fn clear(layout: &Layout, record: &mut Record) -> ServiceResult<()> {
     if layout.clearable.is_empty() {
         return Ok(());
@@ -241,7 +241,7 @@ fn clear(layout: &Layout, record: &mut Record) -> ServiceResult<()> {
     Ok(())
 }
 
-/// Returns a choice as JSON has it: one without content is its name.
+/// Returns a choice as in JSON: one without content is its name.
 fn chosen(layout: &Layout, record: Record) -> ServiceResult<Value> {
     match record.iter().next() {
         None => {
@@ -268,7 +268,7 @@ fn object(value: Value) -> Record {
     }
 }
 
-/// Returns what an absent field means that must be there; `None` where it must be said.
+/// Returns the value of an absent required field; `None` if it must be present.
 fn zero(kind: &MessageFieldKind) -> Option<Value> {
     match kind {
         MessageFieldKind::Int => Some(Value::from(0)),
@@ -280,7 +280,7 @@ fn zero(kind: &MessageFieldKind) -> Option<Value> {
     }
 }
 
-/// Returns what an absent value of a map's entry means.
+/// Returns the value of an absent value in a map's entry.
 fn default(kind: &MessageFieldKind) -> Option<Value> {
     match kind {
         MessageFieldKind::Text => Some(Value::from("")),

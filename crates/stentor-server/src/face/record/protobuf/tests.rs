@@ -7,7 +7,7 @@ use stentor_wire::protobuf::fields::{put_field, put_number};
 use super::*;
 use crate::contract::shape::{FieldShape, Shape};
 
-/// Where the values of a test come from: each choice takes a byte.
+/// Source of a test's values. Each choice takes a byte.
 struct Source<'a>(&'a [u8]);
 
 impl Source<'_> {

@@ -1,4 +1,4 @@
-//! Writes records, fields in the order of their numbers.
+//! Encodes records, with fields in the order of their numbers.
 
 use serde_json::Value;
 use stentor_wire::protobuf::fields::{WireValue, put_delimited, put_field, put_key, put_varint};
@@ -9,7 +9,7 @@ use crate::contract::shape::CLEAR;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
 
-/// Writes a record; a field that is null is left out, and named where that means something else.
+/// Encodes a record. A null field is left out; if it can be cleared, the list `clear` names it.
 pub(super) fn record(
     layouts: &Layouts,
     layout: &Layout,
@@ -74,7 +74,7 @@ fn map(
     Ok(())
 }
 
-/// Writes a value with its number before it.
+/// Encodes a value with its number before it.
 fn numbered(
     layouts: &Layouts,
     number: u32,
@@ -118,7 +118,7 @@ fn inner(layouts: &Layouts, layout: &Layout, value: &Value) -> ServiceResult<Vec
     Ok(bytes)
 }
 
-/// Returns a whole number; one beyond the format's largest is its largest.
+/// Returns an integer, limited to the largest that the format can carry.
 fn int(value: &Value) -> ServiceResult<i64> {
     let beyond = || value.as_u64().map(|_| i64::MAX);
     value.as_i64().or_else(beyond).ok_or_else(unfit)

@@ -1,4 +1,4 @@
-//! From elements to records.
+//! Decodes records from elements.
 
 use serde_json::{Number, Value};
 use stentor_wire::xml::dom::Element;
@@ -10,10 +10,10 @@ use crate::decode::errors::nearest;
 use crate::decode::free_value;
 use crate::face::record::Record;
 
-/// So much of a foreign name is repeated to whoever sent it.
+/// Maximum length of an unknown name in an error.
 const NAME_SHOWN_MAX_CHARS: usize = 100;
 
-/// Reads a record from what is inside an element; a problem names the field with its path.
+/// Decodes a record from the content of an element. A problem has the path of its field.
 pub fn read_record(element: &Element, record: &RecordShape, shapes: &Shapes) -> ServiceResult<Record> {
     let found = fields(element, record, shapes)?;
     Ok(with_empty_lists(found, record))
@@ -29,7 +29,7 @@ fn fields(element: &Element, record: &RecordShape, shapes: &Shapes) -> ServiceRe
     Ok(found)
 }
 
-/// A list without elements is not there, and may have to be.
+/// Adds empty lists for required list fields without elements.
 fn with_empty_lists(mut found: Record, record: &RecordShape) -> Record {
     let lists = record.fields.iter().filter(|field| field.is_required && is_list(&field.shape));
     lists.for_each(|field| {
@@ -42,7 +42,7 @@ const fn is_list(shape: &Shape) -> bool {
     matches!(shape, Shape::List(_))
 }
 
-/// Finds the field that an element is; one without a namespace is taken as well.
+/// Returns the field of an element. Elements without a namespace are accepted as well.
 fn known<'a>(child: &Element, record: &'a RecordShape) -> ServiceResult<&'a FieldShape> {
     let is_ours = child.namespace.as_deref().is_none_or(|namespace| namespace == NAMESPACE);
     let field = record.field(&child.name).filter(|_| is_ours);
@@ -58,12 +58,12 @@ fn known<'a>(child: &Element, record: &'a RecordShape) -> ServiceResult<&'a Fiel
     })
 }
 
-/// Adds what an element says to the fields before it.
+/// Adds the value of an element to the fields.
 fn add(found: &mut Record, child: &Element, field: &FieldShape, shapes: &Shapes) -> ServiceResult<()> {
     let name = field.name.as_str();
     let Shape::List(inner) = &field.shape else {
         if found.contains_key(name) {
-            return Err(Problem::field(name, "is there twice"));
+            return Err(Problem::field(name, "occurs twice"));
         }
         let read = nullable(child, &field.shape, shapes).map_err(|problem| inside(name, problem))?;
         found.insert(name.to_owned(), read);
@@ -80,7 +80,7 @@ fn add(found: &mut Record, child: &Element, field: &FieldShape, shapes: &Shapes)
     Ok(())
 }
 
-/// Puts the path of a problem behind the name of what it is in.
+/// Prepends a name to the path of a problem.
 fn inside(outer: &str, problem: Problem) -> Problem {
     let field = match problem.field.as_deref().filter(|field| !field.is_empty()) {
         None => outer.to_owned(),
@@ -142,7 +142,7 @@ fn truth(text: &str) -> ServiceResult<Value> {
     }
 }
 
-/// Reads free JSON from its text; an element without content says nothing.
+/// Parses free JSON from its text. An element without content is null.
 fn any(text: &str) -> ServiceResult<Value> {
     if text.trim().is_empty() { Ok(Value::Null) } else { free_value(text.as_bytes()) }
 }
@@ -152,10 +152,10 @@ fn map(element: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<Recor
     let mut found = Record::new();
     for (place, entry) in element.elements().enumerate() {
         let (key, read) = pair(entry, inner, shapes).map_err(|problem| at_place(place, problem))?;
-        // What is null is not there.
+        // A null entry is left out.
         let Some(read) = read else { continue };
         if found.insert(key, read).is_some() {
-            return Err(at_place(place, Problem::field(KEY, "is there twice")));
+            return Err(at_place(place, Problem::field(KEY, "occurs twice")));
         }
     }
     Ok(found)

@@ -1,4 +1,4 @@
-//! From records to elements.
+//! Encodes records as elements.
 
 use serde_json::Value;
 use stentor_wire::xml::allowed;
@@ -8,8 +8,8 @@ use super::{ENTRY, KEY, NAMESPACE, VALUE};
 use crate::contract::shape::{FieldShape, RecordShape, Shape, Shapes};
 use crate::face::record::Record;
 
-/// Writes a record into an element of this name, its fields in the order of its shape. What is null or an empty list is left
-/// out, and characters that XML cannot carry become U+FFFD.
+/// Encodes a record as an element of this name, with fields in the order of the shape. Nulls and empty lists are left out, and characters
+/// that XML cannot carry become U+FFFD.
 #[must_use]
 pub fn write_record(name: &str, fields: &Record, record: &RecordShape, shapes: &Shapes) -> Element {
     let mut element = Element::of(NAMESPACE, name);
@@ -48,7 +48,7 @@ fn written(name: &str, value: &Value, shape: &Shape, shapes: &Shapes) -> Element
     }
 }
 
-/// Writes a record; a choice without content is a word in JSON.
+/// Encodes a record. A choice without content is a word in JSON.
 fn record_of(name: &str, value: &Value, record: &RecordShape, shapes: &Shapes) -> Element {
     match value {
         Value::Object(fields) => write_record(name, fields, record, shapes),

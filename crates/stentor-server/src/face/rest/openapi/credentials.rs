@@ -11,10 +11,10 @@ use super::super::format::MEDIA_TYPES;
 use super::exact::{nullable, reference};
 use super::xml;
 
-/// The route that serves all of them.
+/// The route of all credentials.
 pub(in crate::face::rest) const ROUTE: &str = "/v1/apps/{app}/credentials/{provider}";
 
-/// Puts each push service's own path in the place of the route.
+/// Replaces the route by a path for each push service.
 pub(super) fn describe_paths(document: &mut Value) {
     let Some(paths) = document["paths"].as_object_mut() else { return };
     let Some(route) = paths.remove(ROUTE) else { return };
@@ -23,7 +23,7 @@ pub(super) fn describe_paths(document: &mut Value) {
     }
 }
 
-/// Adds what credentials are made of.
+/// Adds the schemas of credentials.
 pub(super) fn describe_schemas(schemas: &mut Map<String, Value>) {
     for shown in stentor_providers::all().flat_map(|adapter| adapter.credential.shown) {
         let text = json!({"type": ["string", "null"], "description": shown.about});
@@ -39,10 +39,10 @@ pub(super) fn describe_schemas(schemas: &mut Map<String, Value>) {
 
 fn quota() -> Value {
     json!({
-        "description": "How much may be sent: messages per minute, or the word `none`.",
+        "description": "The quota: messages per minute, or the word `none`.",
         "oneOf": [
             {"type": "integer", "minimum": 1, "maximum": QUOTA_MAX_PER_MINUTE, "description": "Messages per minute."},
-            {"type": "string", "enum": ["none"], "description": "Nothing but the push service's own answers."},
+            {"type": "string", "enum": ["none"], "description": "No quota: only the push service's own answers limit the rate."},
         ],
     })
 }
@@ -58,12 +58,12 @@ fn path(adapter: &Descriptor, mut route: Value) -> Value {
     }
     route["put"]["requestBody"] = json!({"content": forms(adapter.credential.name), "required": true});
     route["put"]["summary"] = adapter.credential.put.into();
-    let removes = format!("Removes the credential for {}; what is queued for it waits.", adapter.title);
+    let removes = format!("Removes the credential for {}; deliveries that are queued for it wait.", adapter.title);
     route["delete"]["summary"] = removes.into();
     route
 }
 
-/// Returns the forms of a request: JSON has the credential alone, the others a record with its text.
+/// Returns the formats of a request: in JSON the credential itself, in the others a record with its text.
 fn forms(name: &str) -> Value {
     let [json, in_xml, protobuf] = MEDIA_TYPES;
     let credential = reference(name);
@@ -116,7 +116,7 @@ fn property(field: &CredentialField) -> Value {
     if field.is_required { reference(name) } else { nullable(name) }
 }
 
-/// An object with at least these fields; a choice in it is written where it stands.
+/// Returns the schema of an object with at least these fields. A choice among them is written inline.
 fn object(fields: &[CredentialField]) -> Value {
     let one = |field: &CredentialField| {
         let value = match &field.kind {
@@ -129,7 +129,7 @@ fn object(fields: &[CredentialField]) -> Value {
     json!({"type": "object", "required": required(fields), "properties": properties})
 }
 
-/// Returns the schema that a field's text has for itself, under its name.
+/// Returns the name and the schema of a field, if it has a schema of its own.
 fn named(kind: &CredentialFieldKind) -> Option<(String, Value)> {
     match kind {
         CredentialFieldKind::Form(form) => Some((form.name.to_owned(), of_form(form))),

@@ -1,4 +1,4 @@
-//! What the types of requests cannot say of themselves: the very texts, numbers and combinations that are taken.
+//! Details of requests that their types cannot express: the exact texts, numbers and combinations that the server accepts.
 
 use serde_json::{Map, Value, json};
 use stentor_core::audit::AuditAction;
@@ -9,7 +9,7 @@ use stentor_providers::Descriptor;
 
 use super::{credentials, words};
 
-/// Parameters in paths, and what each is.
+/// Parameters in paths, with their schemas.
 const PATH_PARAMETERS: [(&str, &str); 10] = [
     ("app", "AppId"),
     ("key", "KeyId"),
@@ -23,7 +23,7 @@ const PATH_PARAMETERS: [(&str, &str); 10] = [
     ("service", "ServiceName"),
 ];
 
-/// Cursors by path, and what each is.
+/// Cursors by path, with their schemas.
 const CURSORS: [(&str, &str); 14] = [
     ("/v1/audit", "AuditId"),
     ("/v1/devices", "DeviceId"),
@@ -41,14 +41,14 @@ const CURSORS: [(&str, &str); 14] = [
     ("/v1/upstream/dead-letters", "UpstreamId"),
 ];
 
-/// Many things in one request, and where they stand in it.
+/// Batches, with the field of their items.
 pub(super) const BATCHES: [(&str, &str); 3] =
     [("DeviceBatch", "devices"), ("SubscriptionBatch", "subscriptions"), ("MessageBatch", "messages")];
 
 /// The message of a schedule.
 const SCHEDULE_MESSAGE: &str = "ScheduleMessage";
 
-/// Makes the document say what is taken, and no more.
+/// Restricts the document to the requests that the server accepts.
 pub(super) fn apply(document: &mut Value) {
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
         schemas.extend(words::schemas());
@@ -75,7 +75,7 @@ pub(super) fn apply(document: &mut Value) {
     import["text/csv"]["schema"] = reference("CsvDevices");
 }
 
-/// Describes that what does not fit among many things is refused by itself: the request is none the worse for it.
+/// Describes that an invalid item of a batch is refused on its own, and leaves the request valid.
 fn describe_batch(schemas: &mut Map<String, Value>, name: &str, field: &str) {
     let Some(items) = schemas.get_mut(name).map(|batch| &mut batch["properties"][field]["items"]) else {
         return;
@@ -91,7 +91,7 @@ pub(super) fn nullable(name: &str) -> Value {
     json!({"oneOf": [reference(name), {"type": "null"}]})
 }
 
-/// A provider that may be left to the platform.
+/// Schema of an optional provider, which defaults to the one of the platform.
 fn provider(what: &str) -> Value {
     let usual = Platform::ALL.iter().filter_map(|platform| {
         Some(format!("{platform} means {}", stentor_providers::usual_provider(*platform)?))
@@ -129,7 +129,7 @@ fn token_target() -> Value {
     json!({"platform": platform, "provider": provider("Adapter"), "token": token})
 }
 
-/// Returns the fields of requests that are certain texts or numbers.
+/// Returns the fields of requests with specific texts or numbers.
 fn fields() -> Vec<(&'static str, Value)> {
     let instant = json!({"type": ["string", "null"], "format": "date-time"});
     vec![
@@ -189,7 +189,7 @@ fn fields() -> Vec<(&'static str, Value)> {
                 "until": instant, "catch_up": reference("CatchUp"), "message": reference(SCHEDULE_MESSAGE),
             }),
         ),
-        // An object or a word: a client has one type for both.
+        // An object or a word: a client has a single type for both.
         (
             "MessageContent",
             json!({"target": {"description": "As in the request: an object, or the word `everyone`."}}),
@@ -208,7 +208,7 @@ fn some(of: &str, least: usize) -> Value {
     some
 }
 
-/// Returns what holds between the fields of a request.
+/// Returns the rules between the fields of a request.
 fn rules() -> Vec<(&'static str, Value)> {
     vec![
         ("DeviceRegistration", with_adapter()),
@@ -221,13 +221,13 @@ fn rules() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Rules out what a schema describes. Generators of clients leave these words aside; of `anyOf` and `not` beside properties
-/// some make types without the properties.
+/// Excludes the values that a schema describes. Client generators ignore these keywords; from `anyOf` and `not` beside properties, some
+/// generate types without the properties.
 pub(super) fn never(described: Value) -> Value {
     json!({"if": described, "then": {"not": {}}})
 }
 
-/// A platform without a usual adapter needs the adapter's name.
+/// Returns the rule that a platform without a usual adapter needs the adapter's name.
 fn with_adapter() -> Value {
     let unknown =
         |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_none();
@@ -235,7 +235,7 @@ fn with_adapter() -> Value {
     never(json!({"properties": {"platform": {"enum": unusual}, "provider": {"type": "null"}}}))
 }
 
-/// Returns what a schedule sends: a message without the fields that only one message has.
+/// Returns the schema of a schedule's message: a message without the fields for a single send.
 fn schedule_message(schemas: &Map<String, Value>) -> Value {
     let mut message = schemas.get("MessageRequest").cloned().unwrap_or_default();
     message["description"] = "What each occurrence of a schedule sends.".into();
@@ -245,7 +245,7 @@ fn schedule_message(schemas: &Map<String, Value>) -> Value {
     message
 }
 
-/// To whom: one property, or the word for all. Each has a name, by which clients call its type.
+/// Describes the target: an object with one property, or the word for all devices. Each form has a name, which clients use for its type.
 fn describe_target(schemas: &mut Map<String, Value>) {
     let ways = [
         ("device", reference("DeviceId"), "One device."),
@@ -271,7 +271,7 @@ fn describe_target(schemas: &mut Map<String, Value>) {
     schemas.insert("Target".into(), target);
 }
 
-/// Puts schemas in the place of what a field was said to be; its description stays.
+/// Replaces the schemas of fields and keeps their descriptions.
 fn describe_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
     let Some(known) = schemas.get_mut(name).and_then(|schema| schema["properties"].as_object_mut()) else {
         return;
@@ -286,7 +286,7 @@ fn describe_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) 
     }
 }
 
-/// Adds the fields that a message has for single push services.
+/// Adds the fields of a message for single push services.
 fn describe_overrides(schemas: &mut Map<String, Value>) {
     for overrides in stentor_providers::all().filter_map(|adapter| adapter.overrides.as_ref()) {
         let field = overrides.field;
@@ -297,7 +297,7 @@ fn describe_overrides(schemas: &mut Map<String, Value>) {
     }
 }
 
-/// A message needs any of these.
+/// Returns the schema of a message without content, which is invalid.
 fn no_content() -> Value {
     let overrides = stentor_providers::all().filter_map(Descriptor::override_field);
     let absent = overrides.chain(["notification"]).map(|field| (field.to_owned(), json!({"type": "null"})));
@@ -317,7 +317,7 @@ fn describe_parameters(path: &str, operation: &mut Value) {
             _ => None,
         };
         let schema = match (known, name) {
-            // A percent sign before two hex digits is an escape in a path: who writes a name as it is names another thing.
+            // In a path, a percent sign before two hex digits is an escape, so that a name with such a sequence would denote another group.
             (Some((_, "GroupName")), _) if parameter["in"] == "path" => {
                 json!({"type": "string", "minLength": 1, "maxLength": 256,
                     "pattern": "^([A-Za-z0-9_.~:-]|%(?![0-9A-Fa-f]{2}))+$"})

@@ -1,4 +1,4 @@
-//! A request for each operation with a body, which the server takes as it stands: pages show it, and readers send it.
+//! A valid request for each operation with a body, which pages show and readers can send as it is.
 
 use serde_json::{Value, json};
 
@@ -17,9 +17,9 @@ pub(super) fn apply(document: &mut Value) {
     }
 }
 
-/// Returns the request of an operation.
+/// Returns the example request of an operation.
 fn example(operation: &str) -> Option<Value> {
-    // The app need have no credential of a push service: what goes to `null` goes nowhere.
+    // The app needs no credential of a push service: messages for `null` go nowhere.
     let token = "cJ4vGd1wRk2:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx";
     let device = "dev_01kb2d3v00000";
     Some(match operation {

@@ -1,19 +1,19 @@
-//! What tools need that make clients or pages of the document: a description of each answer, names that stay apart in every
-//! language, and where the server is.
+//! Additions for generators of clients and pages: a description of each response, names that are unique in every language, and the address
+//! of the server.
 
 use serde_json::{Map, Value, json};
 
-/// Records whose names would be those of other things in a client: in Go, `NewKey` makes a `Key`.
+/// Records with names that a generated client already uses: in Go, `NewKey` is the constructor of `Key`.
 const RENAMED: &[(&str, &str)] = &[
     ("NewKey", "KeyWithSecret"),
     ("NewServiceAccount", "ServiceAccountWithFile"),
     ("NewUpstreamWebhook", "UpstreamWebhookWithSecret"),
 ];
 const SCHEMAS: &str = "#/components/schemas/";
-/// The address of a server that was started as the first page says.
+/// Address of a server with default settings.
 const USUAL_ADDRESS: &str = "http://127.0.0.1:8686";
 
-/// Adds to the document what tools need.
+/// Adds the details that tools need.
 pub(super) fn apply(document: &mut Value) {
     document["servers"] = json!([
         {"url": "/", "description": "The server that gave this document."},
@@ -29,8 +29,8 @@ pub(super) fn apply(document: &mut Value) {
     rename(document);
 }
 
-/// Puts 200, where 202 is the usual answer and another record, in the place of any other success: many clients know one type of
-/// answer, which is that of the first.
+/// Renames a status 200 beside the usual 202 to `2XX`, so that it comes last: many clients have only one response type, taken from the
+/// first.
 fn put_last(answers: &mut Map<String, Value>) {
     if answers.contains_key("200") && answers.contains_key("202") {
         let other = answers.remove("200");
@@ -38,7 +38,7 @@ fn put_last(answers: &mut Map<String, Value>) {
     }
 }
 
-/// Describes an answer by its record; one without a body says that it was done.
+/// Describes a response by its record; one without a body as "Done.".
 fn describe(answer: &mut Value, schemas: &Map<String, Value>) {
     let is_described = answer["description"].as_str().is_some_and(|text| !text.is_empty());
     if is_described || answer.get("$ref").is_some() {

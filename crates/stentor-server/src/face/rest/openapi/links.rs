@@ -1,8 +1,8 @@
-//! Which answer leads to which operation: what a tool follows that walks through the API by itself.
+//! Links from responses to further operations, for tools that explore the API.
 
 use serde_json::{Map, Value, json};
 
-/// One or more answers, the values in them, and the operations that take these as parameters.
+/// Responses, the values in them, and the operations that take these values as parameters.
 struct ResponseLink {
     from: &'static str,
     statuses: &'static [&'static str],
@@ -138,7 +138,7 @@ const LINKS: &[ResponseLink] = &[
     },
 ];
 
-/// Puts the links into the answers they belong to.
+/// Adds the links to the responses.
 pub(super) fn apply(document: &mut Value) {
     let taken = path_parameters(document);
     let credentials = credentials();
@@ -158,7 +158,7 @@ pub(super) fn apply(document: &mut Value) {
     }
 }
 
-/// Whoever sees the credentials of an app may put and delete them.
+/// Returns the operations that set and delete credentials, to which a list of credentials leads.
 fn credentials() -> Vec<String> {
     let kinds = stentor_providers::all().map(|adapter| adapter.kind);
     kinds.flat_map(|kind| ["put", "delete"].map(|verb| format!("apps_{verb}_{kind}"))).collect()
@@ -177,7 +177,7 @@ fn links<'a>(link: &ResponseLink, to: impl Iterator<Item = &'a str>, taken: &Map
     to.map(one).collect::<Map<_, _>>().into()
 }
 
-/// Lists the parameters that each operation takes in its path.
+/// Lists the path parameters of each operation.
 fn path_parameters(document: &Value) -> Map<String, Value> {
     let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object());
     let one = |operation: &Value| {

@@ -1,9 +1,9 @@
 //! Patterns of the two small languages of the API: conditions over topics, and cron.
 
-/// Topics of one condition.
+/// Maximum number of topics in a condition.
 const TOPICS: usize = 16;
 
-/// Returns the pattern of conditions with parentheses one level deep.
+/// Returns the pattern of conditions, with one level of parentheses.
 pub(super) fn condition() -> String {
     let topic = "!{0,3}'[A-Za-z0-9_.~%-]{1,200}' in topics";
     let operator = " (&&|\\|\\|) ";
@@ -13,8 +13,8 @@ pub(super) fn condition() -> String {
     format!("^({topic}({operator}{topic}){{0,{more}}}|{term}({operator}{term}){{0,{inside}}})$")
 }
 
-/// Returns the pattern of cron fields: `*`, numbers, names, ranges, steps and lists. A day that no month of the pattern has
-/// makes no pattern.
+/// Returns the pattern of cron expressions: `*`, numbers, names, ranges, steps and lists. A day that exists in none of the months does not
+/// match.
 pub(super) fn cron() -> String {
     let months = MONTHS.join("|");
     let minute = item("([1-5]?[0-9])", "([1-5]?[0-9])");
@@ -33,7 +33,7 @@ const DAY_OF_WEEK: &str = "([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)";
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
-/// Steps through a whole field, a value, or a range.
+/// Returns the pattern of an item: steps through the whole field, a value, or a range.
 fn item(first: &str, last: &str) -> String {
     format!("(\\*/[1-9]|{first}(-{last}(/[1-9])?)?)")
 }
@@ -42,7 +42,7 @@ fn list(item: &str) -> String {
     with(item, item)
 }
 
-/// A whole field, or a list that has a certain item.
+/// Returns the pattern of a whole field, or of a list with a certain item.
 fn with(item: &str, one: &str) -> String {
     if item == one {
         return format!("(\\*|{item}(,{item})*)");

@@ -1,6 +1,6 @@
-//! The texts that the API takes, said so exactly that a generator of requests writes none that is refused.
+//! Exact patterns of the API's texts, so that a request generator produces only valid ones.
 //!
-//! Patterns keep to what ECMA 262, Python, Java, Go and Rust read alike.
+//! Patterns are limited to the syntax that ECMA 262, Python, Java, Go and Rust share.
 
 use serde_json::{Map, Value, json};
 use stentor_core::limits;
@@ -11,13 +11,13 @@ use stentor_core::{
     app::Scope, delivery::ShownState, device::DeviceState, device::Platform, device::ProviderKind,
 };
 
-/// What stands behind the prefix of an id: 63 bits, five to a character.
+/// Pattern of an id after its prefix: 63 bits, five per character.
 const ID_DIGITS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
 /// Printable text.
 const PRINTABLE: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]+$";
 /// Printable text without a space at either end.
 const TRIMMED: &str = "^[^\\x00-\\x20\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x20\\x7f-\\x9f])?$";
-/// What stands behind the prefix in examples.
+/// Example of an id after its prefix.
 const EXAMPLE_ID: &str = "01kb2d3v00000";
 
 /// Returns the schemas of all texts under their names.
@@ -191,14 +191,14 @@ fn credentials() -> [(String, Value); 6] {
     ]
 }
 
-/// The header in the order of the reference, then any lines.
+/// Pattern of CSV: a header with columns in the order of the reference, then any lines.
 const CSV: &str = "^platform(,provider)?,token(,user)?(,locale)?(,time_zone)?(,tags)?(,topics)?(\\n[ -~]*)*$";
 fn choice(name: &str, words: &[&str], description: &str) -> (String, Value) {
     (name.to_owned(), json!({"type": "string", "enum": words, "description": description}))
 }
 
-/// Returns the pattern of the zones of the database that is part of the server. It is no enumeration: in names of a program,
-/// zones such as `GMT+0` and `GMT-0` would be one.
+/// Returns the pattern of the time zones in the database compiled into the server. It is not an enumeration: as identifiers in a program,
+/// zones such as `GMT+0` and `GMT-0` would coincide.
 fn time_zones() -> String {
     let database = jiff::tz::TimeZoneDatabase::bundled();
     let mut names: Vec<_> = database.available().map(|name| name.to_string().replace('+', "\\+")).collect();

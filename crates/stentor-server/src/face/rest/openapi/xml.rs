@@ -1,5 +1,5 @@
-//! What bodies look like as XML: the schemas of JSON, with what XML writes otherwise. The XML schema of the WSDL says the same to
-//! tools that read it.
+//! Schemas of bodies in XML: the JSON schemas, adapted where XML differs. The XML schema in the WSDL describes the same for tools that read
+//! it.
 
 use serde_json::{Map, Value, json};
 
@@ -12,15 +12,15 @@ use crate::contract::shape::{FieldShape, RecordShape, Shape};
 use crate::contract::table::PutCredential;
 use crate::face::record::xml::{ENTRY, KEY, NAMESPACE, VALUE};
 
-/// Where a reference to a schema begins.
+/// Prefix of a reference to a schema.
 const SCHEMAS: &str = "#/components/schemas/";
-/// Words under which a schema has others, all or some of which must hold.
+/// Keywords that combine schemas.
 const COMBINED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Schemas of JSON by their names.
+/// JSON schemas by name.
 type JsonSchemas = Map<String, Value>;
 
-/// Describes of every body that may be XML what it looks like.
+/// Adds the XML schema to every body that may be XML.
 pub(super) fn apply(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object().cloned() else { return };
     let items = document["paths"].as_object_mut().into_iter().flatten();
@@ -30,7 +30,7 @@ pub(super) fn apply(document: &mut Value) {
     *refusal = json!({"schema": with_root(reference("Problem"), "problem", PROBLEM_NAMESPACE)});
 }
 
-/// Describes the request that puts a credential, which is free JSON in the record.
+/// Describes the request that sets a credential, which is free JSON in the record.
 pub(super) fn of_credential(credential: &Value) -> Value {
     let mut content = credential.clone();
     content["description"] =
@@ -55,7 +55,7 @@ fn describe_bodies(operation: &mut Value, schemas: &JsonSchemas) {
     }
 }
 
-/// Puts a schema beside that of JSON.
+/// Adds the XML schema beside the JSON schema.
 fn add_schema(content: Option<&mut Value>, written: impl FnOnce(&Value) -> Value) {
     let [json, xml, _] = MEDIA_TYPES;
     let Some(content) = content else { return };
@@ -70,8 +70,8 @@ fn with_root(mut schema: Value, element: &str, namespace: &str) -> Value {
     schema
 }
 
-/// Returns what a request looks like. Of many things in one, what breaks a rule is refused by itself: the document is none the
-/// worse for it, as long as each thing has the form of its record.
+/// Returns the schema of a request. In a batch, an invalid item is refused on its own: the document stays valid if each item has the form
+/// of its record.
 fn asked(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     let mut written = whole(body, schemas);
     let many = BATCHES.iter().find(|(name, _)| *body == reference(name));
@@ -79,13 +79,13 @@ fn asked(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     if let Some(FieldShape { name, shape: Shape::List(thing), .. }) = many {
         let items = &mut written["properties"][name]["items"];
         let mut form = of_shape(thing, &form_of_record);
-        form["description"] = "What breaks a rule is refused by itself.".into();
+        form["description"] = "An entry that breaks a rule is refused by itself.".into();
         *items = json!({"anyOf": [items.take(), form]});
     }
     written
 }
 
-/// Returns the form of a record, whatever the rules for its fields are.
+/// Returns the form of a record, without the rules for its fields.
 fn form_of_record(name: &str) -> Value {
     let Some(record) = description().shapes.record(name) else { return json!({}) };
     let elements = record.fields.iter().map(|field| (&field.name, of_shape(&field.shape, &form_of_record)));
@@ -104,14 +104,14 @@ fn form_of_record(name: &str) -> Value {
     json!({"oneOf": elements.map(one).collect::<Vec<_>>()})
 }
 
-/// An element that says something by being there. An enumeration with `true` alone makes no Java that compiles.
+/// Returns the schema of an element that is only present or absent. From an enumeration with `true` alone, generators produce invalid Java.
 fn only_true() -> Value {
     let mut element = never(json!({"enum": [false]}));
     element["type"] = "boolean".into();
     element
 }
 
-/// Returns what a reply looks like: one record, also where JSON has several forms or says a part of it in headers.
+/// Returns the schema of a reply: a single record, even if JSON has several forms or puts a part into headers.
 fn reply(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     let fields = record.fields.iter();
     let of_record = |name: &str| as_xml(&reference(name), schemas);
@@ -129,7 +129,7 @@ fn reply(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     written
 }
 
-/// Returns what a shape looks like; what a record does is asked.
+/// Returns the schema of a shape; `of_record` returns the one of a record.
 fn of_shape(shape: &Shape, of_record: &dyn Fn(&str) -> Value) -> Value {
     match shape {
         Shape::Text => json!({"type": "string"}),
@@ -143,7 +143,7 @@ fn of_shape(shape: &Shape, of_record: &dyn Fn(&str) -> Value) -> Value {
     }
 }
 
-/// Returns a schema as XML has it, with what it refers to in its place.
+/// Returns a schema adapted to XML, with a reference at its top replaced by its target.
 fn whole(schema: &Value, schemas: &JsonSchemas) -> Value {
     as_xml(referred(schema, schemas).unwrap_or(schema), schemas)
 }
@@ -152,7 +152,7 @@ fn referred<'a>(schema: &Value, schemas: &'a JsonSchemas) -> Option<&'a Value> {
     schemas.get(schema["$ref"].as_str()?.strip_prefix(SCHEMAS)?)
 }
 
-/// Returns a schema as XML has it; what XML writes as JSON does is referred to as before.
+/// Returns a schema adapted to XML. A reference stays if XML and JSON agree on its target.
 fn as_xml(schema: &Value, schemas: &JsonSchemas) -> Value {
     if let Some(referred) = referred(schema, schemas) {
         let written = match schema["$ref"] == reference("Target")["$ref"] {
@@ -171,11 +171,11 @@ fn as_xml(schema: &Value, schemas: &JsonSchemas) -> Value {
     }
 }
 
-/// Returns the same words with all that stands in them as XML has it.
+/// Returns the keywords of a schema with all nested schemas adapted to XML.
 fn parts(schema: &Map<String, Value>, schemas: &JsonSchemas) -> Map<String, Value> {
     let mut written = schema.clone();
     if let Some(kinds) = schema.get("type").and_then(Value::as_array) {
-        // An element without content is an empty text: nothing is said by leaving the element out.
+        // An element without content is an empty text; null is expressed by leaving the element out.
         let kinds: Vec<_> = kinds.iter().filter(|kind| **kind != "null").cloned().collect();
         written.insert("type".into(), if kinds.len() == 1 { kinds[0].clone() } else { kinds.into() });
     }
@@ -197,7 +197,7 @@ fn parts(schema: &Map<String, Value>, schemas: &JsonSchemas) -> Map<String, Valu
     written
 }
 
-/// Returns the one alternative that is left where the others are null, or whatever is refused by itself.
+/// Returns the only alternative beside null and items that are refused on their own.
 fn alone(schema: &Value) -> Option<&Value> {
     let parts = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
     let says_something = |part: &&Value| {
@@ -207,7 +207,7 @@ fn alone(schema: &Value) -> Option<&Value> {
     left.next().filter(|_| left.next().is_none() && parts.len() > 1)
 }
 
-/// Returns what a field is as an element; one that must be null is one that must not be there.
+/// Returns the schema of a field as an element. A field that must be null becomes an element that must be absent.
 fn element(name: &str, property: &Value, schemas: &JsonSchemas) -> Value {
     if property["type"] == "null" {
         return Value::Bool(false);
@@ -224,7 +224,7 @@ fn element(name: &str, property: &Value, schemas: &JsonSchemas) -> Value {
     as_xml(property, schemas)
 }
 
-/// JSON of whatever content is its text.
+/// Returns the schema of free JSON, which XML carries as text.
 fn text_of_json(what: &Value) -> Value {
     let mut content = what.clone();
     if let Some(content) = content.as_object_mut() {
@@ -234,14 +234,14 @@ fn text_of_json(what: &Value) -> Value {
     with_description(text, what)
 }
 
-/// Returns whether a field is an object of whatever content, or any value at all. A rule for a field has no description.
+/// Returns true if a field is any object or any value. A rule for a field has no description.
 fn is_any_object(property: &Value) -> bool {
     let Some(field) = property.as_object() else { return false };
     field.keys().eq(["description"])
         || field.keys().eq(["description", "type"]) && property["type"] == "object"
 }
 
-/// A map is a row of entries, each with a key and a value; no key may be there twice.
+/// Returns the schema of a map: a list of entries with unique keys, each with a key and a value.
 fn entries(map: &Map<String, Value>, of: &Value) -> Value {
     let entry = json!({
         "type": "object", "additionalProperties": false, "required": [KEY, VALUE],
@@ -257,7 +257,7 @@ fn entries(map: &Map<String, Value>, of: &Value) -> Value {
     with_description(written, &Value::Object(map.clone()))
 }
 
-/// The word for all devices is an element that is true.
+/// Returns the schema of a target. The word for all devices becomes an element with the value true.
 fn target(json: &Value, schemas: &JsonSchemas) -> Value {
     let mut written = as_xml(json, schemas);
     for one in written["oneOf"].as_array_mut().into_iter().flatten() {

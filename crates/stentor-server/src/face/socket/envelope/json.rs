@@ -12,7 +12,7 @@ use crate::contract::{Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::record::Record;
 
-/// A request as it is written.
+/// A request in JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestFrame {
@@ -23,13 +23,13 @@ struct RequestFrame {
     idempotency_key: Option<String>,
 }
 
-/// The number of a request whose rest is wrong.
+/// The number of an otherwise invalid request.
 #[derive(Deserialize)]
 struct Number {
     id: u64,
 }
 
-/// A record, in which no field may stand twice.
+/// A record without duplicate fields.
 #[derive(Default)]
 struct RecordFields(Record);
 
@@ -55,14 +55,14 @@ pub(super) struct ErrorFrame<'a> {
     retry_after_seconds: Option<u32>,
 }
 
-/// Reads a request.
+/// Decodes a request.
 pub(super) fn read(frame: &[u8]) -> Result<SocketRequest, Unread> {
     let number = || serde_json::from_slice::<Number>(frame).map_or(0, |Number { id }| id);
     let request = decode::<RequestFrame>(frame).map_err(in_record).and_then(RequestFrame::request);
     request.map_err(|problem| Unread { id: number(), problem })
 }
 
-/// Writes a reply.
+/// Encodes a reply.
 pub(super) fn write(id: u64, reply: &Result<Record, Problem>) -> Vec<u8> {
     let frame = match reply {
         Ok(reply) => ReplyFrame { id, reply: Some(reply), error: None },
@@ -82,7 +82,7 @@ fn error(problem: &Problem) -> ErrorFrame<'_> {
     }
 }
 
-/// Names a field of the record as every face does: from the record on.
+/// Makes the path of a field relative to the record, as in all faces.
 fn in_record(mut problem: Problem) -> Problem {
     let inside = problem.field.as_deref().and_then(|field| field.strip_prefix("record."));
     if let Some(inside) = inside.map(str::to_owned) {
@@ -106,7 +106,7 @@ impl RequestFrame {
     }
 }
 
-/// Returns the name of an operation that is asked by its number.
+/// Returns the name of an operation from its number.
 fn named(number: &Value) -> ServiceResult<String> {
     let wrong = || Problem::field("operation", "must be the name or the number of an operation");
     operation_of(number.as_u64().ok_or_else(wrong)?).map(str::to_owned).ok_or_else(wrong)

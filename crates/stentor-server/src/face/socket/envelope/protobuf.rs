@@ -1,4 +1,4 @@
-//! Numbered requests and replies as Protocol Buffers; records stand in them as bytes, by the shape of the operation.
+//! Numbered requests and replies as Protocol Buffers. Records are encoded as bytes, by the shape of the operation.
 
 use stentor_core::name::IdempotencyKey;
 use stentor_wire::protobuf::fields::{
@@ -12,7 +12,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
 use crate::face::record::protobuf::Schema;
 
-/// Numbers of the fields of a request; they never change.
+/// Field numbers of a request, which never change.
 mod request {
     pub(super) const ID: u32 = 1;
     pub(super) const OPERATION: u32 = 2;
@@ -21,14 +21,14 @@ mod request {
     pub(super) const IDEMPOTENCY_KEY: u32 = 5;
 }
 
-/// Numbers of the fields of a reply; they never change.
+/// Field numbers of a reply, which never change.
 mod reply {
     pub(super) const ID: u32 = 1;
     pub(super) const REPLY: u32 = 2;
     pub(super) const ERROR: u32 = 3;
 }
 
-/// Numbers of the fields of an error; they never change.
+/// Field numbers of an error, which never change.
 mod error {
     pub(super) const CODE: u32 = 1;
     pub(super) const NUMBER: u32 = 2;
@@ -38,7 +38,7 @@ mod error {
     pub(super) const RETRY_AFTER_SECONDS: u32 = 6;
 }
 
-/// A request as its bytes have it; of what is there twice, the last counts.
+/// A request as its bytes contain it. Of duplicate fields, the last counts.
 #[derive(Default)]
 struct ProtobufRequestFrame<'a> {
     id: u64,
@@ -48,14 +48,14 @@ struct ProtobufRequestFrame<'a> {
     key: &'a [u8],
 }
 
-/// Reads a request.
+/// Decodes a request.
 pub(super) fn read(frame: &[u8]) -> Result<SocketRequest, Unread> {
     let mut read = ProtobufRequestFrame::default();
     let request = read.fill(frame).map_err(malformed).and_then(|()| read.request());
     request.map_err(|problem| Unread { id: read.id, problem })
 }
 
-/// Writes the reply to a request for the named operation.
+/// Encodes the reply to a request for the named operation.
 pub(super) fn write(id: u64, operation: &str, reply: &Result<Record, Problem>) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(reply::ID, id, &mut out);
@@ -97,7 +97,7 @@ fn error_of(problem: &Problem) -> Vec<u8> {
 }
 
 impl<'a> ProtobufRequestFrame<'a> {
-    /// Takes the fields out of the bytes; those that are not known are passed over, as the format demands it.
+    /// Decodes the fields. Unknown ones are skipped, as the format requires.
     fn fill(&mut self, mut bytes: &'a [u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
             match read_key(&mut bytes)? {
@@ -121,7 +121,7 @@ impl<'a> ProtobufRequestFrame<'a> {
         let key = Some(text("idempotency_key", self.key)?).filter(|key| !key.is_empty());
         let key = key.map(IdempotencyKey::new).transpose()?;
         let limits = DocumentLimits::default();
-        // Who asks for what does not exist is told so later, as in every encoding.
+        // An unknown operation is reported later, as in every encoding.
         let read = |shape: &OperationShape| Schema::get().read(&shape.request.name, record, &limits);
         let record = shape(&operation).map(read).transpose()?.unwrap_or_default();
         Ok(SocketRequest { id, operation, record, key })

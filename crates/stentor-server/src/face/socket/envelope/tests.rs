@@ -1,4 +1,4 @@
-//! Envelopes: what is written is read again, and no bytes do harm.
+//! Round trips of envelopes, and their robustness against arbitrary bytes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::*;
 use crate::contract::ErrorCode;
 use crate::face::record::protobuf::Schema;
 
-/// Writes a request in Protocol Buffers as a client does.
+/// Encodes a request in Protocol Buffers, as a client does.
 fn protobuf(id: u64, operation: &str, record: &Value, key: &str) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(1, id, &mut out);

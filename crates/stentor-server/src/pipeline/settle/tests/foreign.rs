@@ -35,7 +35,7 @@ fn a_few_foreign_tokens_and_those_beside_an_accepted_one_are_rejected_each_for_i
     assert_eq!(invalid.parking, None, "an invalid token is no other sender's");
 }
 
-/// Decides about devices of which each belongs to another sender, after so many others in a row.
+/// Settles a chunk of devices that all belong to another sender, after a number of such answers in a row.
 fn foreign_after(before: u32, count: usize, audience: u64, standing: ProviderStanding) -> Settled {
     let mut chunk = sending(count);
     chunk.tally.sending = audience;

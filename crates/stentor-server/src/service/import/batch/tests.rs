@@ -14,7 +14,7 @@ fn line(no: usize, topics: usize, token_bytes: usize) -> Registration {
     }
 }
 
-/// Cuts so many such lines as an import does; returns how many lines each batch has, and the largest weights.
+/// Cuts `count` equal lines as an import does. Returns the number of lines of each batch, and the largest weights.
 fn cut(count: usize, topics: usize, token_bytes: usize) -> (Vec<usize>, Weight) {
     let (mut gathered, mut sizes, mut most) = (Parsed::default(), Vec::new(), Weight::default());
     let mut take = |batch: Parsed| {

@@ -1,4 +1,4 @@
-//! One CSV line at a time, so that a stray quote costs only its own line.
+//! A parser of single CSV lines, so that a stray quote affects only its own line.
 
 use std::borrow::Cow;
 
@@ -7,22 +7,22 @@ use crate::contract::devices::DeviceRequest;
 use crate::decode::errors;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 
-/// Names a column may have, in the order of the fields.
+/// Names of columns, in the order of the fields.
 const NAMES: [&str; 8] = ["platform", "provider", "token", "user", "locale", "time_zone", "tags", "topics"];
 const PLATFORM: usize = 0;
 const PROVIDER: usize = 1;
 const TOKEN: usize = 2;
-/// Between tags and between topics of one cell.
+/// Separates tags and topics within a cell.
 const LIST_SEPARATOR: char = ';';
 
-/// Which column holds which field.
+/// The field of each column.
 #[derive(Debug)]
 pub(super) struct Columns {
     fields: Vec<usize>,
 }
 
 impl Columns {
-    /// Reads the header line.
+    /// Parses the header line.
     pub(super) fn read(line: &str) -> ServiceResult<Self> {
         let mut fields = Vec::new();
         for name in cells(line)? {
@@ -30,7 +30,7 @@ impl Columns {
             let field = NAMES.iter().position(|known| *known == name);
             let field = field.ok_or_else(|| unknown_column(&name))?;
             if fields.contains(&field) {
-                return Err(Problem::field("header", format!("the column `{name}` is there twice")));
+                return Err(Problem::field("header", format!("the column `{name}` occurs twice")));
             }
             fields.push(field);
         }
@@ -43,7 +43,7 @@ impl Columns {
         Ok(Self { fields })
     }
 
-    /// Reads a line.
+    /// Parses a line.
     pub(super) fn device(&self, line: &str) -> ServiceResult<DeviceRequest> {
         let cells = cells(line)?;
         if cells.len() != self.fields.len() {
@@ -69,7 +69,7 @@ impl Columns {
     }
 }
 
-/// Splits a line; only one with quotes needs the whole grammar.
+/// Splits a line; only lines with quotes need the full grammar.
 fn cells(line: &str) -> ServiceResult<Vec<Cow<'_, str>>> {
     if !line.contains('"') {
         return Ok(line.split(',').map(Cow::Borrowed).collect());
@@ -77,7 +77,7 @@ fn cells(line: &str) -> ServiceResult<Vec<Cow<'_, str>>> {
     let mut record = csv::StringRecord::new();
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
     let read = reader.read_record(&mut record).unwrap_or(false);
-    // The reader takes a quote that is never closed as text to the end of the line.
+    // The reader accepts an unclosed quote as text to the end of the line.
     if !read || line.matches('"').count() % 2 == 1 {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the quotes of the line do not match"));
     }

@@ -1,4 +1,4 @@
-//! Every operation of the table is known to every face that names operations itself, whatever record comes with it.
+//! Every operation of the table is known to every face that names operations itself, with any record.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use crate::faces::socket;
 use crate::harness::Server;
 
 const NAMING_FACES: [Through; 4] = [Through::Soap, Through::Xmlrpc, Through::Grpc, Through::Socket];
-/// What gRPC replies for a method that is not there.
+/// The gRPC status of an unknown method.
 const UNIMPLEMENTED: &str = "12";
 
-/// An operation as each face names it.
+/// An operation with its name in each face.
 struct Named<'a> {
     operation: &'a str,
     /// Its element in SOAP.
@@ -24,7 +24,7 @@ struct Named<'a> {
     method: String,
 }
 
-/// What comes with it.
+/// The record of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
     Empty,
@@ -48,7 +48,7 @@ async fn no_face_says_that_an_operation_of_the_table_is_not_there() {
                 assert!(is_refused, "{through:?} {} takes what is no record: {told}", facts.name);
             }
         }
-        // Asked for what is not there, each says so in the words that were looked for.
+        // A check of the check: each face answers an unknown operation in the expected words.
         let (operation, element) = ("devices.fly", "FlyDevice");
         let nowhere = Named { operation, element, method: format!("/stentor.v1.Devices/{element}") };
         let told = told(through, &server, &tenant.key, &nowhere, Record::Empty).await;
@@ -56,7 +56,7 @@ async fn no_face_says_that_an_operation_of_the_table_is_not_there() {
     }
 }
 
-/// Lists the paths of gRPC as a client has them from the description.
+/// Lists the gRPC paths that a client finds in the description.
 fn methods() -> Vec<String> {
     let (mut service, mut paths) = ("", Vec::new());
     let proto = grpc::proto();
@@ -71,7 +71,7 @@ fn methods() -> Vec<String> {
     paths
 }
 
-/// Returns all that a face says to it.
+/// Returns the face's complete answer to the call.
 async fn told(through: Through, server: &Server, key: &str, named: &Named<'_>, record: Record) -> String {
     if through == Through::Socket {
         let mut client = socket::client(server, key).await;
@@ -107,7 +107,7 @@ fn request(through: Through, named: &Named<'_>, record: Record) -> super::HttpRe
             ("/rpc".to_owned(), "text/xml", call.into_bytes())
         }
         Through::Grpc => {
-            // A group that never ends, where a message of this format begins.
+            // An unterminated group at the start of a message in this format.
             let message: &[u8] = if is_empty { &[] } else { &[0x0b, 0x0b, 0xff] };
             let length = u32::try_from(message.len()).expect("short").to_be_bytes();
             (named.method.clone(), "application/grpc", [&[0][..], &length, message].concat())
@@ -117,7 +117,7 @@ fn request(through: Through, named: &Named<'_>, record: Record) -> super::HttpRe
     super::HttpRequest { method: reqwest::Method::POST, path, content_type, repeat: None, body }
 }
 
-/// Returns whether a face says that there is no such operation.
+/// Returns true if the answer says that there is no such operation.
 fn is_nowhere(through: Through, told: &str) -> bool {
     match through {
         Through::Grpc => told.ends_with(&format!("grpc-status: {UNIMPLEMENTED}")),

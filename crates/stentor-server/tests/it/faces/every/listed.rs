@@ -1,4 +1,4 @@
-//! What the table says an operation may be refused with: each can be had, and is told the same through every face.
+//! The error codes listed in the table of operations: each can be provoked, and is the same in every face.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::harness::{Reading, Server, Tenant};
 use crate::room;
 
 const APPLE: &str = "https://api.push.apple.com";
-/// One thing more than may be, and it is refused.
+/// Limit of schedules; one more is refused.
 const SCHEDULES_MAX_COUNT: usize = 2;
 const TOPICS_PER_DEVICE: usize = 2_000;
 const GROUPS_PER_MEMBER: usize = 1_000;
@@ -64,10 +64,10 @@ async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywher
     let listed: BTreeSet<_> = OPERATIONS
         .iter()
         .flat_map(|facts| facts.errors.iter().map(move |code| (facts.name, code.as_str())))
-        // A condition stands in headers, which REST alone has.
+        // A precondition is sent in headers, which only REST has.
         .filter(|(_, code)| *code != "precondition_failed")
         .collect();
-    // A schedule ends by itself at the next full minute at the soonest.
+    // A schedule ends by itself no sooner than at the next full minute.
     had.insert(("schedules.cancel", "conflict"));
     assert_eq!(had, listed);
 }
@@ -82,7 +82,7 @@ async fn of_credentials(server: &Server) -> Refusals {
         json!({"key_p8": key_p8, "key_id": "KEY0123456", "team_id": "TEAM012345",
             "bundle_id": "com.example.app", "endpoint": endpoint})
     };
-    // Another app's, which came first.
+    // Another app's, which has claimed it first.
     let senders = URL_SAFE_NO_PAD.encode([&[4][..], &[7; 64]].concat());
     let senders = json!({"vapid_key": senders});
     let other = server.tenant().await;
@@ -93,7 +93,7 @@ async fn of_credentials(server: &Server) -> Refusals {
         refusal("apps.put_credential", "conflict", taken),
         refusal("apps.put_credential", "address_refused", named(key("https://10.0.0.1", &good))),
         refusal("apps.put_credential", "credential_unusable", named(key(APPLE, "no key"))),
-        // What a cloud tells its machines about themselves, their keys among it.
+        // The metadata address of a cloud, which also serves keys.
         refusal(
             "apps.put_upstream_webhook",
             "address_refused",

@@ -1,4 +1,4 @@
-//! REST, asked by its own description: which names stand in the path and in the query is read from OpenAPI.
+//! REST calls built from its own description: OpenAPI defines which names belong to the path and the query.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What callers do, and what they are refused.
+//! Stories of callers, and refusals.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn the_keys_that_a_device_has_told_are_found_through_every_face() {
     }
 }
 
-/// REST's short form of a target is a word; a format whose fields have kinds has a field for it.
+/// Returns the target of all devices. REST's short form is a word; a format with typed fields has a field for it.
 fn everyone(through: Through) -> Value {
     if matches!(through, Through::Soap | Through::Grpc) {
         json!({"everyone": true})
@@ -72,7 +72,7 @@ fn everyone(through: Through) -> Value {
     }
 }
 
-/// Returns the id of a message: REST replies it alone.
+/// Returns the id of a message, which is the whole reply in REST.
 fn sent_id(reply: &Value) -> String {
     let id = reply["accepted"]["id"].as_str().or_else(|| reply["id"].as_str());
     id.unwrap_or_else(|| panic!("no id: {reply}")).to_owned()
@@ -136,7 +136,7 @@ async fn a_schedule_that_is_repeated_through_another_face_is_made_once() {
     assert_eq!(all["schedules"].as_array().map(Vec::len), Some(EVERY_FACE.len()), "{all}");
 }
 
-/// Makes a schedule that is far off; returns its id, which REST replies without what is around it.
+/// Creates a schedule in the far future; returns its id. REST replies the schedule without an envelope.
 async fn scheduled_with(server: &Server, tenant: &Tenant, through: Through, key: &str) -> String {
     let message = json!({"target": everyone(through), "data": {"k": "v"}});
     let mut record = json!({"cron": "0 0 1 1 *", "time_zone": "Europe/Rome", "message": message});

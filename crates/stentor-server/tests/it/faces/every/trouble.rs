@@ -1,4 +1,4 @@
-//! Callers who break off, and callers who never end.
+//! Callers that disconnect, and callers that never finish.
 
 use std::convert::Infallible;
 use std::io;
@@ -48,7 +48,7 @@ async fn a_request_that_is_cut_in_the_middle_leaves_nothing_behind_and_others_go
         let pieces = [Ok(half(&request)), Err(io::Error::other("the caller has gone"))];
         let body = Body::wrap_stream(stream::iter(pieces));
         let asked = start(through, &server, &tenant.key, &request, body).send().await;
-        // Whoever breaks off hears nothing; a face that is quicker may still refuse.
+        // A caller that disconnects gets no reply; a faster face may still refuse.
         if let Ok(response) = asked {
             assert!(read(through, "devices.register", received(response).await).is_err(), "{through:?}");
         }

@@ -1,4 +1,4 @@
-//! Ledgers and health, watched.
+//! Watches of ledgers and of health.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::harness::{Reading as _, Server, Tenant, server};
 const LEDGER: &str = "/stentor.v1.Campaigns/WatchLedger";
 const HEALTH: &str = "/grpc.health.v1.Health/Watch";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of 256 places one app may take a half.
+/// Watches of one app: half of the 256 places.
 const PLACES_OF_AN_APP_COUNT: usize = 128;
 
 /// A client on one connection, and a campaign that does not begin in its time.

@@ -1,4 +1,4 @@
-//! What one connection may take, and how it ends.
+//! Limits of one connection, and its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ async fn whoever_takes_no_replies_holds_a_bounded_number_of_requests_and_is_left
     let frame = stentor_wire::frame::write(request.as_bytes()).expect("a frame");
     let many = frame.repeat(1_000);
     let began = Instant::now();
-    // Reads nothing, and writes until it is left.
+    // Reads nothing, and writes until the server closes the connection.
     while client.stream.write_all(&many).await.is_ok() {
         assert!(began.elapsed() < PATIENCE, "never left");
     }

@@ -1,4 +1,4 @@
-//! What callers do over it.
+//! Stories of callers over the raw socket.
 
 use std::collections::BTreeSet;
 
@@ -198,7 +198,7 @@ async fn protocol_buffers_say_the_same() {
     let registered = Schema::get().read("Registered", record, &limits).expect("a reply");
     let devices = server.get(&tenant, "/v1/devices").await;
     assert_eq!((&registered["created"], &registered["id"]), (&json!(true), &devices["devices"][0]["id"]));
-    // What cannot be read ends the connection, in the same encoding.
+    // A request that cannot be parsed ends the connection; the last frame has the same encoding.
     client.write(&[0x0b]).await;
     let last = client.frame().await.expect("the last frame");
     assert_eq!(last[..2], [0x08, 0], "the number zero");
@@ -268,7 +268,7 @@ fn body_name(envelope: &Envelope) -> Option<String> {
     }
 }
 
-/// Returns the code that a fault of this version tells.
+/// Returns the error code in a fault of this version.
 fn refused_code(envelope: Envelope, version: soap::Version) -> String {
     let SoapBody::Fault(fault) = &envelope.body else { panic!("a fault: {envelope:?}") };
     assert_eq!(envelope.version, version);
@@ -278,7 +278,7 @@ fn refused_code(envelope: Envelope, version: soap::Version) -> String {
 /// The example, as its page has it.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/socket_client.py");
 
-/// Runs the example, and returns whether it ended well and what it printed; `None` without Python.
+/// Runs the example; returns its success and its output, or `None` without Python.
 async fn example(arguments: Vec<String>) -> Option<(bool, serde_json::Value)> {
     let mut command = std::process::Command::new("python3");
     command.arg(EXAMPLE).args(arguments);

@@ -1,23 +1,23 @@
-//! The files of store and queue: there, whole, and set up so that a commit is on disk.
+//! Checks the files of store and queue: present, intact, and configured so that a commit is on disk.
 
 use super::{FindingHealth, ServerFinding};
 use crate::output::thousands;
 use std::path::{Path, PathBuf};
 use stentor_node::{Depth, Inspection, inspect, queue_file, store_file};
 
-/// A file, and what to do when something is wrong with it.
+/// A file, with the findings for its possible problems.
 struct CheckedFile {
     name: &'static str,
     path: PathBuf,
-    /// What it means that there is none.
+    /// The finding if the file is missing.
     missing: (FindingHealth, &'static str),
-    /// What it means that it is damaged.
+    /// The finding if the file is damaged.
     damaged: (FindingHealth, &'static str),
-    /// When a server that runs commits to it; the server asks SQLite at every start and refuses anything less.
+    /// SQLite's `synchronous` setting of a running server; the server checks it at every start and refuses a weaker one.
     synchronous: &'static str,
 }
 
-/// Looks at both files, or at the queue's alone where the store is elsewhere.
+/// Checks both files, or the queue's alone if the store is elsewhere.
 pub(super) async fn look(data_dir: PathBuf, depth: Depth, is_store_elsewhere: bool) -> Vec<ServerFinding> {
     let looking = tokio::task::spawn_blocking(move || {
         let files = [(!is_store_elsewhere).then(|| database(&data_dir)), Some(queue(&data_dir))];

@@ -1,24 +1,24 @@
-//! The PostgreSQL database of a server: reachable, of this schema, durable, and with room for connections.
+//! Checks the PostgreSQL database of a server: reachable, with the current schema, durable, and with spare connections.
 
 use super::{FindingHealth, ServerFinding};
 use crate::output::thousands;
 use stentor_node::{PostgresInspection, StorePlace, inspect_database};
 
-/// Connections that a server opens: three that write, six that read, one that listens; with the queue in PostgreSQL three that ask it and one
-/// that listens; and two for a look like this.
+/// Connections that a server opens: three for writes, six for reads, one for notifications; with the queue in PostgreSQL three for queries
+/// and one for notifications; and two for a check like this.
 const NEEDED_CONNECTIONS: u64 = 16;
-/// Questions that are asked one after the other before a message is accepted, and from there until its first delivery begins.
+/// Sequential queries before a message is accepted, and from then until its first delivery begins.
 const TURNS_TO_ACCEPT: u64 = 6;
 const TURNS_TO_SEND: u64 = 25;
-/// From here on callers notice the way to the database, and from there on little is sent.
+/// Round-trip time that callers notice, and the one from which the throughput is low.
 const FAR_US: u64 = 10_000;
 const TOO_FAR_US: u64 = 100_000;
-/// PostgreSQL's default, which is meant for a small machine (postgresql.org/docs, runtime-config-resource).
+/// PostgreSQL's default, which is for small machines (postgresql.org/docs, runtime-config-resource).
 const SMALL_BUFFERS_BYTES: u64 = 128 << 20;
-/// More than this is read from the disk again and again with so small a memory.
+/// Size of a store that is repeatedly read from the disk with this little memory.
 const LARGE_STORE_BYTES: u64 = 1 << 30;
 
-/// Looks at the database.
+/// Checks the database.
 pub(super) async fn look(place: StorePlace) -> Vec<ServerFinding> {
     let StorePlace::Postgres(address) = place else { return Vec::new() };
     let shown = address.shown();

@@ -1,4 +1,4 @@
-//! The key that seals credentials: at hand, and the right one.
+//! Checks the key that seals credentials: available and correct.
 
 use super::{FindingHealth, ServerFinding};
 use std::path::Path;
@@ -6,8 +6,7 @@ use stentor_node::Sealing;
 
 const SUBJECT: &str = "sealing key";
 
-/// Looks whether every credential's key is at hand; a running server has its key in memory and needs the file at its next
-/// start only.
+/// Checks that every credential's key is available; a running server has its key in memory and needs the file only at its next start.
 pub(super) fn look(data_dir: &Path, config: Option<&Path>) -> ServerFinding {
     let mut config = match crate::commands::config::load(config) {
         Ok(config) => config,

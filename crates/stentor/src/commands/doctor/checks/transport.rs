@@ -1,4 +1,4 @@
-//! The servers that carry chunk ids, when they are not ours.
+//! Checks external servers that carry chunk ids.
 
 use super::{FindingHealth, ServerFinding};
 use crate::client::ApiClient;
@@ -7,7 +7,7 @@ use std::path::Path;
 use stentor_server::config::QueueEngine;
 
 const SUBJECT: &str = "NATS";
-/// Where a nats-server tells how its JetStream is configured.
+/// Path at which a nats-server reports the configuration of its JetStream.
 const JETSTREAM: &str = "/jsz";
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
 const ADVICE: &str = "set `sync_interval: always` in the block `jetstream` of each nats-server: without it a server acknowledges what it \
@@ -15,8 +15,7 @@ const ADVICE: &str = "set `sync_interval: always` in the block `jetstream` of ea
                       because the store has it: what the stream has lost waits until it is published again, for \
                       pipeline.republish_interval_ms at most";
 
-/// Looks whether JetStream keeps what it acknowledges, where the queue is there. It does not say so to its clients, but at its
-/// http port.
+/// Checks that JetStream syncs acknowledged data, if the queue is there. JetStream reports this at its http port only, not to its clients.
 pub(in crate::commands::doctor) async fn look(
     config: Option<&Path>,
     monitor: Option<&str>,

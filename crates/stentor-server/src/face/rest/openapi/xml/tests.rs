@@ -1,11 +1,11 @@
-//! What the description says of XML is what the records of the contract are: the server reads and writes by their shapes.
+//! Checks that the XML schemas agree with the shapes of the contract's records, by which the server reads and writes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::face::rest::openapi_json;
 
-/// The description, and the shapes that it must agree with.
+/// The description, to be compared with the shapes.
 struct Described {
     document: Value,
 }
@@ -15,7 +15,7 @@ impl Described {
         Self { document: serde_json::from_str(&openapi_json()).expect("JSON") }
     }
 
-    /// Returns what is said of an operation; one that has a path for each push service is under other names.
+    /// Returns the description of an operation. One with a path for each push service has other names.
     fn operation(&self, name: &str) -> Option<&Value> {
         let paths = self.document["paths"].as_object().expect("paths").values();
         let mut operations = paths.flat_map(|item| item.as_object().expect("methods").values());
@@ -27,7 +27,7 @@ impl Described {
             .unwrap_or(schema)
     }
 
-    /// Lists the elements that a schema names, its own before those of its parts; what a later part says of one is a rule for it.
+    /// Lists the elements of a schema, its own before those of its parts. A later part only adds rules for a known element.
     fn elements<'a>(&'a self, schema: &'a Value) -> BTreeMap<&'a str, &'a Value> {
         let schema = self.resolved(schema);
         let own = schema["properties"].as_object().into_iter().flatten();
@@ -71,7 +71,7 @@ impl Described {
                 self.check(&entry[VALUE], inner, at);
                 self.check(&entry[KEY], &Shape::Text, at);
             }
-            // What a schedule sends has neither an instant nor a trial.
+            // The message of a schedule has no `send_at` and no `dry_run`.
             Shape::Record(name) if at == "CreateScheduleRequest.message" => {
                 self.check_record(
                     schema,
