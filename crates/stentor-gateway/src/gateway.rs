@@ -49,18 +49,6 @@ pub enum LoginError {
     Store(#[from] StoreError),
 }
 
-/// What the gateway is made of.
-pub struct GatewayParts {
-    /// The ledger and the devices.
-    pub store: Arc<dyn Store>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Numbers for what devices send.
-    pub ids: Arc<IdSource>,
-    /// Makes the secrets of devices.
-    pub key: GatewayKey,
-}
-
 /// What sessions share.
 pub(crate) struct GatewayState {
     pub(crate) store: Arc<dyn Store>,
@@ -102,9 +90,9 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it; the runtime must be running.
+    /// Starts it over a ledger, with the numbers for messages of devices and the key of their secrets; the runtime must be running.
     #[must_use]
-    pub fn start(GatewayParts { store, clock, ids, key }: GatewayParts) -> Self {
+    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, key: GatewayKey) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         let held = Arc::new(HeldMessages::default());

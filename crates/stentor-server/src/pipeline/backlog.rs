@@ -36,7 +36,7 @@ const BATCH_MORE_MESSAGES: f64 = 256.0;
 
 /// How many callers wait, and how much is left to be begun.
 #[derive(Debug)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     began: Instant,
     callers: AtomicUsize,
     /// Until when there are many callers, in microseconds since the beginning.
@@ -70,7 +70,7 @@ impl Default for Backlog {
 impl Backlog {
     /// Counts a caller, for as long as the guard lives.
     #[must_use]
-    pub fn accepting(self: &Arc<Self>) -> AcceptGuard {
+    pub(crate) fn accepting(self: &Arc<Self>) -> AcceptGuard {
         if self.callers.fetch_add(1, Relaxed) >= FEW_CALLERS_MAX_COUNT {
             self.many_until_us.store(self.now_us() + MANY_CALLERS_FOR.as_micros() as u64, Relaxed);
         }

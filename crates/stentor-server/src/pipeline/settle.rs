@@ -39,13 +39,11 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
 use evidence::{ProviderStanding, TroubleSource};
-use foreign::{Foreign, foreign};
+use foreign::{Foreign, STOP_MIN_ANSWERS, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
 /// Wait asked for by a push service that throttles without saying for how long.
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
-/// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
-const STOP_MIN_ANSWERS: u64 = 10;
 /// Longest wait that a service which is down for a delivery, and does not say for how long, causes by itself.
 const UNAVAILABLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest Retry-After that is believed.
@@ -125,7 +123,7 @@ pub fn settle(
         attempts: outcomes.iter().filter(|outcome| is_attempt(outcome)).count() as u32,
         tokens: builder.tokens,
         awaited: Vec::new(),
-        children: builder.children.into_iter().map(child).collect(),
+        children: builder.children.into_iter().map(|(again, positions)| child(again, positions)).collect(),
         stop: context.stop(outcomes),
     };
     Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
@@ -346,7 +344,7 @@ impl SettlementBuilder {
     }
 }
 
-fn child((again, positions): (RetryKey, Vec<u32>)) -> Child {
+fn child(again: RetryKey, positions: Vec<u32>) -> Child {
     let RetryKey { due_at, attempt, ambiguous } = again;
     Child { positions, due_at, attempt, ambiguous }
 }

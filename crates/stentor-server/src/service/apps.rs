@@ -66,7 +66,7 @@ impl Serve<DeleteApp> for Service {
         // Memory follows the store: a removal that fails changes nothing here.
         self.keyring.forget_app(app);
         // Devices of the app are connected still, and would go on reading.
-        self.pipeline.cut_off(app, None);
+        self.gateway.cut_off_app(app);
         for provider in self.credentials.forget_app(app) {
             self.pipeline.changed(app, provider);
         }

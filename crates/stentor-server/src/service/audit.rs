@@ -137,7 +137,7 @@ impl Service {
     /// Returns the entry of a change that its author may make.
     pub(super) fn audit_entry(&self, author: Author, subject: AuditSubject) -> NewAuditEntry {
         let note = self.audit_note(author, subject, false);
-        NewAuditEntry { note, max_count: self.limits.audit_max_count }
+        NewAuditEntry { note, max_count: self.settings.limits.audit_max_count }
     }
 
     /// Passes an answer on about whether an author may do something; one that is refused leaves an entry.
@@ -151,7 +151,7 @@ impl Service {
             && self.refusals.admit(key)
         {
             let note = self.audit_note(author.clone(), subject.clone(), true);
-            let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
+            let entry = NewAuditEntry { note, max_count: self.settings.limits.audit_max_count };
             // The answer is a refusal either way; a trail that cannot be written does not change it.
             if let Err(error) = self.store.note_refused(entry).await {
                 tracing::warn!(%error, ?key, "a refused change is not in the audit trail");

@@ -20,7 +20,7 @@ impl Service {
         let providers = match self.providers_of(app, &spec.target) {
             // Another server may have put one that is not heard of here yet. This app's alone are looked for: one without
             // any must not have those of all opened with each of its messages.
-            Err(_) if self.is_shared => {
+            Err(_) if self.settings.is_shared => {
                 self.find_credentials(app).await?;
                 self.providers_of(app, &spec.target)?
             }

@@ -140,7 +140,7 @@ impl Service {
         let providers = self.check_content(app, &spec).await?;
         let id = MessageId::from_raw(self.next_id(now));
         // Only what may wait is spread, and only what is for later: who asks for now means now.
-        let spread = if exact || due_at <= now { Duration::ZERO } else { self.limits.start_spread };
+        let spread = if exact || due_at <= now { Duration::ZERO } else { self.settings.limits.start_spread };
         let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
         let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
         if dry_run {

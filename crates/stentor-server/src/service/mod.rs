@@ -32,91 +32,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use stentor_core::chunk::Ticket;
-use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
+use stentor_core::id::{AppId, IdSource};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
-use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
-use stentor_gateway::UpstreamBroker;
+use stentor_gateway::{Gateway, UpstreamBroker};
 use tokio::sync::Notify;
 
 use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
-use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{AcceptGuard, Backlog, FullLane};
+use crate::pipeline::{Dependencies, Pipeline};
 use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
-pub use credentials::{CheckFailure, ParkReason};
 pub(crate) use device_claims::DeviceClaims;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
 pub use keyring::Keyring;
 pub(crate) use webhooks::webhook_key;
-
-/// What a service tells the pipeline; it never waits for it.
-pub trait PipelinePort: Send + Sync {
-    /// Chunks were kept and may be leased.
-    fn published(&self, tickets: Vec<Ticket>);
-
-    /// There may be something new for scheduler and producers.
-    fn wake(&self);
-
-    /// A credential was put or removed.
-    fn changed(&self, app: AppId, provider: ProviderKind);
-
-    /// A device that may be connected to the gateway was removed or has another token; all of the app's when `None`.
-    fn cut_off(&self, _app: AppId, _device: Option<DeviceId>) {}
-
-    /// A message is held back from devices that are connected: its campaign is about to be paused or canceled.
-    fn hold(&self, _app: AppId, _message: MessageId) {}
-
-    /// Devices may have a message if the ledger says so.
-    fn release(&self, _app: AppId, _message: MessageId) {}
-
-    /// Counts a caller who waits for a message to be accepted, for as long as the guard lives.
-    fn accepting(&self) -> AcceptGuard {
-        Arc::<Backlog>::default().accepting()
-    }
-
-    /// Returns whether an app may queue more messages, beside those that are about to be kept before them.
-    fn has_room(&self, _app: AppId, _before: u64) -> bool {
-        true
-    }
-
-    /// Lists those credentials of an app that rest, and for which no more may wait.
-    fn full_lanes(&self, _app: AppId) -> Vec<FullLane> {
-        Vec::new()
-    }
-
-    /// Tries a credential without sending.
-    fn check(&self, _app: AppId, _provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// An app was deleted: nothing of it is remembered, and what is queued for it goes.
-    fn forget_app(&self, _app: AppId) {}
-
-    /// Returns how a credential's quota stands, once it was used.
-    fn quota(&self, _app: AppId, _provider: ProviderKind) -> Option<QuotaStats> {
-        None
-    }
-
-    /// Returns how the quota of a credential stands that all nodes share: what it allows in a minute, and what the store has of it.
-    fn shared_quota(&self, _key: (AppId, ProviderKind), _shared: (u32, Level)) -> Option<QuotaStats> {
-        None
-    }
-
-    /// Returns why the lane of a credential is parked here, if it is.
-    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<ParkReason> {
-        None
-    }
-}
 
 /// Limits of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,18 +109,8 @@ impl ServiceCounters {
     }
 }
 
-/// What the services stand on.
-pub struct ServiceParts {
-    /// The ledger.
-    pub store: Arc<dyn Store>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Numbers for new things, shared with the pipeline.
-    pub ids: Arc<IdSource>,
-    /// The pipeline.
-    pub pipeline: Arc<dyn PipelinePort>,
-    /// Keys known to this process.
-    pub keyring: Keyring,
+/// Settings of the services.
+pub struct ServiceSettings {
     /// The bounds of what may be asked.
     pub limits: ServiceLimits,
     /// Where the server may connect.
@@ -200,13 +125,12 @@ pub struct ServiceParts {
 pub struct Service {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    pipeline: Arc<dyn PipelinePort>,
+    pipeline: Arc<Pipeline>,
+    gateway: Gateway,
     ids: Arc<IdSource>,
     keyring: Keyring,
     credentials: credentials::Kinds,
-    limits: ServiceLimits,
-    outbound: OutboundPolicy,
-    webhook_policy: OutboundPolicy,
+    settings: ServiceSettings,
     webhooks_changed: Notify,
     imports: Arc<Shares>,
     pending_schedules: schedules::PendingSchedules,
@@ -216,52 +140,42 @@ pub struct Service {
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
-    /// Whether other servers may change what is in the store.
-    is_shared: bool,
 }
 
 impl Service {
     /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
-    pub async fn open(parts: ServiceParts) -> ServiceResult<Self> {
-        let ServiceParts {
-            store,
-            clock,
-            ids,
-            pipeline,
-            keyring,
-            limits,
-            outbound,
-            webhook_policy,
-            is_shared,
-        } = parts;
+    pub async fn open(
+        dependencies: &Dependencies,
+        pipeline: Arc<Pipeline>,
+        gateway: Gateway,
+        keyring: Keyring,
+        settings: ServiceSettings,
+    ) -> ServiceResult<Self> {
+        let (store, clock) = (dependencies.store.clone(), dependencies.clock.clone());
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         // Where others make keys, one that is not known here may exist all the same.
-        if !is_shared {
+        if !settings.is_shared {
             keyring.learn(store.as_ref()).await?;
         }
-        let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
-        let joins = ArrivalLimiter::new(limits.joins);
-        let broker = UpstreamBroker::new(store.clone(), clock.clone());
+        let limits = settings.limits;
         let (pending_schedules, vapid_keys, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
+            broker: UpstreamBroker::new(store.clone(), clock.clone()),
             store,
             clock,
             pipeline,
-            ids,
+            gateway,
+            ids: dependencies.ids.clone(),
             keyring,
             credentials,
-            limits,
-            outbound,
-            webhook_policy,
+            settings,
             webhooks_changed,
-            imports,
+            imports: Shares::new(limits.imports_max_count, limits.app_share_percent, 1),
             pending_schedules,
-            joins,
+            joins: ArrivalLimiter::new(limits.joins),
             vapid_keys,
             refusals,
             counters,
-            broker,
-            is_shared,
         })
     }
 

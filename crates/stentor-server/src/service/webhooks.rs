@@ -92,7 +92,7 @@ impl Service {
 
     /// Returns where webhooks may be.
     pub(crate) const fn webhook_policy(&self) -> &OutboundPolicy {
-        &self.webhook_policy
+        &self.settings.webhook_policy
     }
 
     /// Returns which secret of an app's webhook holds for some time beside a new one.
@@ -114,7 +114,9 @@ impl Service {
     /// Refuses an address of which the host says, without being looked up, that it may not be connected to.
     fn check_webhook(&self, address: &Url) -> ServiceResult<()> {
         let host = address.host_str().unwrap_or_default();
-        let Err(refused) = Outbound::new(self.webhook_policy.clone()).check_host(host) else { return Ok(()) };
+        let Err(refused) = Outbound::new(self.settings.webhook_policy.clone()).check_host(host) else {
+            return Ok(());
+        };
         let allowance = refused.allowance();
         let hint = format!(
             "the operator of the server can allow it with upstream.webhook_networks = [\"{allowance}\"]"

@@ -1,27 +1,11 @@
 //! Who asks, found out from what a face has read before the record.
 
 use stentor_core::id::AppId;
-use stentor_core::name::IdempotencyKey;
 
 use super::dispatch::Record;
 use crate::contract::{Caller, Identity, Origin, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::http::RequestPermit;
-
-/// What a face knows of a request beside its record.
-#[derive(Debug, Clone)]
-pub struct RequestContext {
-    /// Whose key it is.
-    pub identity: Identity,
-    /// The app that is named outside the record.
-    pub app: Option<AppId>,
-    /// The idempotency key that stands outside the record.
-    pub key: Option<IdempotencyKey>,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// What it may hold.
-    pub(in crate::face) permit: RequestPermit,
-}
+use crate::face::http::RequestContext;
 
 /// Who asks, as far as an operation wants to know it.
 pub(super) trait FromContext: Sized {

@@ -13,13 +13,13 @@ use crate::service::{ErrorCode, Problem};
 
 /// How long a body may keep us waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadTimeout {
+pub(super) struct ReadTimeout {
     /// Waiting that is borne: what is used up comes back with the bytes that arrive.
-    pub idle: Duration,
+    pub(super) idle: Duration,
     /// Bytes that bring back a second of it.
-    pub min_bytes_per_second: u64,
+    pub(super) min_bytes_per_second: u64,
     /// Waiting that is borne from the first to the last byte.
-    pub total: Duration,
+    pub(super) total: Duration,
 }
 
 /// A body on its way, and what is left of the limits with it.
@@ -31,7 +31,7 @@ struct Upload<S> {
 }
 
 /// Ends the body with a refusal when it comes too slowly.
-pub(in crate::face) fn with_timeout<S, E>(
+pub(super) fn with_timeout<S, E>(
     pieces: S,
     limits: ReadTimeout,
 ) -> impl Stream<Item = Result<Bytes, Problem>> + Send

@@ -1,13 +1,5 @@
 //! Providers by app and kind, built when first needed, and the breakers in front of them.
 
-mod check;
-mod circuit_breaker;
-mod closed_totals;
-mod levels;
-mod pictures;
-mod quota_share;
-mod rate_limiter;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,8 +7,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use stentor_core::app::Credential;
 use stentor_core::chunk::TrafficClass;
-use stentor_core::device::ProviderKind;
-use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::Provider;
@@ -24,86 +14,41 @@ use stentor_core::ports::store::{NodeEvent, QuotaClaim, Store, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument as _;
 
-use super::settle::Parking;
-use super::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
-use circuit_breaker::CircuitBreaker;
-pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
-use closed_totals::ClosedTotals;
-pub(crate) use levels::Levels;
-use rate_limiter::RateLimiter;
-pub(crate) use rate_limiter::{Grant, RateLimiterRules};
+use super::circuit_breaker::{BreakerRules, BreakerState, CircuitBreaker, Verdict};
+use super::closed_totals::ClosedTotals;
+use super::factory::ProviderFactory;
+use super::handle::ProviderHandle;
+use super::key::ProviderKey;
+use super::levels::Levels;
+use super::rate_limiter::{RateLimiter, RateLimiterRules};
+use crate::pipeline::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
+use crate::pipeline::settle::{self, Parking};
 
 /// How long a lane rests when the store could not give its credential.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
-
-/// Builds providers from credentials.
-pub trait ProviderFactory: Send + Sync + 'static {
-    /// Reads the credential and gives a provider that has not connected yet; the error names the field.
-    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid>;
-
-    /// Returns how many messages per minute the credential allows; `None` for as many as the push service takes.
-    fn quota(&self, credential: &Credential) -> Option<u32> {
-        let _nothing_is_said = credential;
-        None
-    }
-}
-
-impl<F> ProviderFactory for F
-where
-    F: Fn(&Credential) -> Result<Arc<dyn Provider>, Invalid> + Send + Sync + 'static,
-{
-    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
-        self(credential)
-    }
-}
-
-/// One app at one provider: what a credential and a breaker belong to.
-pub(crate) type ProviderKey = (AppId, ProviderKind);
-
-/// A provider in use.
-pub(crate) struct ProviderHandle {
-    provider: Arc<dyn Provider>,
-    batches: TaskTracker,
-}
-
-impl ProviderHandle {
-    /// Returns the provider, and a mark of use without which it might be closed.
-    pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
-        (&*self.provider, self.batches.token())
-    }
-
-    /// Closes the provider once its batches are over.
-    async fn close(self: Arc<Self>) {
-        // Before the wait, which otherwise never ends.
-        self.batches.close();
-        self.batches.wait().await;
-        self.provider.close().await;
-    }
-}
 
 /// All providers and their breakers.
 pub(crate) struct ProviderTable {
     store: Arc<dyn Store>,
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
-    limiter_rules: RateLimiterRules,
+    pub(super) limiter_rules: RateLimiterRules,
     entries: Mutex<HashMap<ProviderKey, ProviderEntry>>,
     levels: Mutex<Levels>,
     /// Where it tells other nodes what a push service asked for.
-    event_sender: Option<mpsc::Sender<NodeEvent>>,
+    event_sender: mpsc::Sender<NodeEvent>,
     closing: TaskTracker,
-    closed: Arc<ClosedTotals>,
+    pub(super) closed: Arc<ClosedTotals>,
 }
 
 #[derive(Default)]
-struct ProviderEntry {
+pub(super) struct ProviderEntry {
     credential: Option<Credential>,
-    handle: Option<Arc<ProviderHandle>>,
-    breaker: CircuitBreaker,
-    rate_limiter: Option<RateLimiter>,
+    pub(super) handle: Option<Arc<ProviderHandle>>,
+    pub(super) breaker: CircuitBreaker,
+    pub(super) rate_limiter: Option<RateLimiter>,
     /// How often its credential was put or removed.
     changes: u64,
 }
@@ -121,7 +66,7 @@ impl ProviderTable {
         rules: BreakerRules,
         limiter_rules: RateLimiterRules,
         levels: Levels,
-        event_sender: Option<mpsc::Sender<NodeEvent>>,
+        event_sender: mpsc::Sender<NodeEvent>,
     ) -> Self {
         let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
         let closed = Arc::default();
@@ -142,7 +87,7 @@ impl ProviderTable {
             return known;
         }
         match self.build(key, now).await {
-            Ok((credential, provider)) => self.install((key, changes), credential, provider, now),
+            Ok((credential, provider)) => self.install(key, changes, credential, provider, now),
             // Nobody is to be called upon for an app that was deleted: whoever asked finds that out, and forgets the lane.
             Err(parking) if parking.reason == Reason::CredentialMissing && self.is_gone(key.0).await => None,
             Err(parking) => {
@@ -193,7 +138,7 @@ impl ProviderTable {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
         if let Some(entry) = entry.filter(|entry| entry.breaker.parking().is_none()) {
-            let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
+            let parking = Parking { until: None, reason, detail: settle::detail(reason) };
             let parking = with_cause(parking, handle);
             log_parked(key, &parking);
             entry.breaker.park(parking, now);
@@ -225,12 +170,13 @@ impl ProviderTable {
 
     fn install(
         &self,
-        (key, changes): (ProviderKey, u64),
+        key: ProviderKey,
+        changes: u64,
         credential: Credential,
         provider: Arc<dyn Provider>,
         now: Timestamp,
     ) -> Option<Arc<ProviderHandle>> {
-        let handle = Arc::new(ProviderHandle { provider, batches: TaskTracker::new() });
+        let handle = Arc::new(ProviderHandle::new(provider));
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
@@ -350,15 +296,15 @@ impl ProviderTable {
 
     /// Notifies the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
     fn publish_parking(&self, (app, provider): ProviderKey, parking: &Parking) {
-        if let (Some(events), Some(until)) = (&self.event_sender, parking.until) {
+        if let Some(until) = parking.until {
             // Where too much waits to be told they hear it from the push service.
-            let _ = events.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
+            let _ = self.event_sender.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
         }
     }
 
     /// Parks a lane because its push service told another node so.
     pub(crate) fn park_until(&self, key: ProviderKey, until: Timestamp, reason: Reason, now: Timestamp) {
-        let parking = Parking { until: Some(until), reason, detail: super::settle::detail(reason) };
+        let parking = Parking { until: Some(until), reason, detail: settle::detail(reason) };
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
         if until <= now {
@@ -444,7 +390,7 @@ impl ProviderTable {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -479,6 +425,43 @@ impl Drop for Probe {
         if let Some(entry) = self.table.lock().get_mut(&self.key) {
             entry.breaker.set_probing(false);
         }
+    }
+}
+
+/// Tokens taken for a chunk; given back when dropped unused.
+pub(crate) struct Grant {
+    table: Arc<ProviderTable>,
+    key: ProviderKey,
+    class: TrafficClass,
+    taken: u64,
+}
+
+impl Grant {
+    const fn new(table: Arc<ProviderTable>, key: ProviderKey, class: TrafficClass, taken: u64) -> Self {
+        Self { table, key, class, taken }
+    }
+
+    /// Spends what the chunk really needs.
+    pub(crate) fn spend(mut self, used: u64) {
+        self.correct(used);
+        // Nothing is left for `drop` to give back.
+        self.taken = 0;
+    }
+
+    fn correct(&self, used: u64) {
+        if self.taken == 0 {
+            return;
+        }
+        let mut entries = self.table.lock();
+        if let Some(rate_limiter) = entries.get_mut(&self.key).and_then(|entry| entry.rate_limiter.as_mut()) {
+            rate_limiter.correct(self.class, self.taken, used);
+        }
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.correct(0);
     }
 }
 

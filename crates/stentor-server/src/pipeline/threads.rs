@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 const GIVING_WAY: i32 = 5;
 
 /// The threads; they end when this is dropped, whatever their tasks are at.
-pub(crate) struct Threads(Option<Runtime>);
+pub struct Threads(Option<Runtime>);
 
 impl Threads {
     /// Starts as many as there are processors.
