@@ -39,7 +39,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     findings.extend(sizes::check(&files, &sizes));
     findings.extend(files.iter().flat_map(words::check));
     findings.extend(files.iter().flat_map(docs::check));
-    findings.extend(files.iter().flat_map(floors::check));
+    findings.extend(floors::check(&files));
     findings.extend(files.iter().flat_map(vendors::check));
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));

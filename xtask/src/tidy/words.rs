@@ -26,7 +26,7 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["office"], "a supervisor"),
     (&["desk"], "GroupCommitter"),
     (&["shelf"], "a cache"),
-    (&["belt"], "PipelinePort, or PipelineHandle"),
+    (&["belt"], "Pipeline"),
     (&["board"], "ServerStatus"),
     (&["ground"], "Dependencies"),
     (&["bells", "bell"], "Wakeups"),

@@ -19,6 +19,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
+    parent: &[("SqliteStore", "one store, whose ports stand in a file each")],
 };
 
 /// An engine knows what two engines must agree on; what is done with either of them is above both.
@@ -38,6 +39,7 @@ pub(super) const STORAGE: Floors = Floors {
         ("sql", "postgres", "the meaning of an engine's error stands in its folder"),
         ("sql", "sqlite", "the meaning of an engine's error stands in its folder"),
     ],
+    parent: &[],
 };
 
 pub(super) const STORAGE_SQL: Floors = Floors {
@@ -45,14 +47,18 @@ pub(super) const STORAGE_SQL: Floors = Floors {
     module: &["sql"],
     floors: &[
         &["dialect", "error", "value"],
-        &["store"],
         &["portion", "row"],
         &["parts"],
         &["connection"],
         &["engine", "query"],
         &["damage"],
+        &["store"],
     ],
-    back: &[("portion", "connection", "a portion counts the rows that were changed over a connection")],
+    back: &[
+        ("portion", "connection", "a portion counts the rows that were changed over a connection"),
+        ("parts", "store", "a row of the store that engines change in different ways"),
+    ],
+    parent: &[],
 };
 
 pub(super) const SQL_STORE: Floors = Floors {
@@ -78,6 +84,7 @@ pub(super) const SQL_STORE: Floors = Floors {
         &["messages", "upstream"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const STORAGE_SQLITE: Floors = Floors {
@@ -93,6 +100,7 @@ pub(super) const STORAGE_SQLITE: Floors = Floors {
         &["copy"],
     ],
     back: &[("migrations", "store", "a step that statements cannot say fills rows by the store's own code")],
+    parent: &[],
 };
 
 pub(super) const STORAGE_POSTGRES: Floors = Floors {
@@ -119,6 +127,7 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
         ("origin", "store", "what waits in a copy is marked in the store's own rows"),
         ("writer", "store", "what a transaction writes last are rows of the store"),
     ],
+    parent: &[],
 };
 
 pub(super) const POSTGRES_STORE: Floors = Floors {
@@ -159,6 +168,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "what is drawn of a quota goes by the clock of the database, which servers that share it read",
         ),
     ],
+    parent: &[("PostgresStore", "one store, whose ports stand in a file each")],
 };
 
 pub(super) const STORAGE_MEMORY: Floors = Floors {
@@ -171,6 +181,7 @@ pub(super) const STORAGE_MEMORY: Floors = Floors {
         &["audience"],
     ],
     back: &[],
+    parent: &[("MemoryStore", "one store, whose ports stand in a file each")],
 };
 
 pub(super) const STORAGE_NATS: Floors = Floors {
@@ -178,4 +189,5 @@ pub(super) const STORAGE_NATS: Floors = Floors {
     module: &["nats"],
     floors: &[&["address", "leases", "settings", "subject"], &["codes"], &["stream"], &["queue"]],
     back: &[],
+    parent: &[],
 };
