@@ -10,7 +10,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{Store, StoreError};
 use stentor_core::time::Timestamp;
 use stentor_gateway::mcs::{self, McsAgent, McsRegistrar, McsReply};
-use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
+use stentor_gateway::{Gateway, GatewayKey};
 use stentor_storage::conformance::scene::{Scene, at};
 use stentor_storage::sqlite::SqliteStore;
 use stentor_wire::mcs::McsCheckinReply;
@@ -58,7 +58,7 @@ impl Program {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::temporary().expect("a store"));
         let registrar = OneApp(Scene::new(store.as_ref()).await.app);
         let (ids, key) = (Arc::new(IdSource::after(0)), GatewayKey::new([1; 32]));
-        let gateway = Gateway::start(GatewayParts { store, clock: Arc::new(StillClock), ids, key });
+        let gateway = Gateway::start(store, Arc::new(StillClock), ids, key);
         let agent = McsAgent::of(1).expect("an android id");
         let login = format!("AidLogin {}:{}", agent.android_id(), agent.security_token(gateway.key()));
         Self { gateway, registrar, words: vec![("$login", login)] }

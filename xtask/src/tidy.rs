@@ -35,7 +35,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     let sizes = sizes::measure(&files);
     findings.extend(walls::check(workspace)?);
     findings.extend(sizes::check(&files, &sizes));
-    findings.extend(files.iter().flat_map(floors::check));
+    findings.extend(floors::check(&files));
     findings.extend(files.iter().flat_map(vendors::check));
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));

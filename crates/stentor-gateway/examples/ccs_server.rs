@@ -17,7 +17,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
 use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal, CcsServer, serve};
-use stentor_gateway::{DeviceIdentity, Gateway, GatewayKey, GatewayParts, UpstreamBroker, UpstreamDraft};
+use stentor_gateway::{DeviceIdentity, Gateway, GatewayKey, UpstreamBroker, UpstreamDraft};
 use stentor_storage::conformance::scene::{Scene, at};
 use stentor_storage::sqlite::SqliteStore;
 use tokio::io::AsyncReadExt as _;
@@ -81,7 +81,7 @@ async fn main() -> std::io::Result<()> {
     let app = Scene::new(store.as_ref()).await.app;
     let (clock, key): (Arc<dyn Clock>, _) = (Arc::new(StandingClock), GatewayKey::new([7; 32]));
     let ids = Arc::new(IdSource::after(0));
-    let gateway = Gateway::start(GatewayParts { store: store.clone(), clock: clock.clone(), ids, key });
+    let gateway = Gateway::start(store.clone(), clock.clone(), ids, key);
     let token = gateway.key().issue(app).token;
     let device = Registration::new(Platform::Linux, ProviderKind::Gateway, token);
     let registered = store.register(app, &[device], clock.now()).await.map_err(std::io::Error::other)?;

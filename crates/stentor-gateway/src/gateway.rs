@@ -49,18 +49,6 @@ pub enum LoginError {
     Store(#[from] StoreError),
 }
 
-/// The services of which a gateway is built.
-pub struct GatewayParts {
-    /// The ledger and the devices.
-    pub store: Arc<dyn Store>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// The source of ids for upstream messages.
-    pub ids: Arc<IdSource>,
-    /// The key from which the secrets of devices are derived.
-    pub key: GatewayKey,
-}
-
 /// State shared by the sessions.
 pub(crate) struct GatewayState {
     pub(crate) store: Arc<dyn Store>,
@@ -102,9 +90,9 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts the gateway; must be called within a running Tokio runtime.
+    /// Starts it over a ledger, with the numbers for messages of devices and the key of their secrets; the runtime must be running.
     #[must_use]
-    pub fn start(GatewayParts { store, clock, ids, key }: GatewayParts) -> Self {
+    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, key: GatewayKey) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         let held = Arc::new(HeldMessages::default());

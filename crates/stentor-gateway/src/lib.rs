@@ -51,7 +51,7 @@ pub mod web_push;
 pub use delivery::PendingMessage;
 pub use delivery_cursor::{DeliveryCursor, DeliveryCursorError};
 pub use device_keys::{SealedBy, SealedMessage};
-pub use gateway::{Gateway, GatewayParts, LoginError};
+pub use gateway::{Gateway, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};
 pub use receipt_waits::ReceiptWait;
 pub use registration::DeviceDetails;

@@ -3,6 +3,7 @@
 mod listening;
 mod membership;
 mod reload;
+mod routes;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,32 +14,33 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{JoiningNode, StoreError};
-use stentor_gateway::ccs::{CcsPort, CcsServer};
-use stentor_gateway::{Gateway, GatewayKey, GatewayParts, UpstreamBroker};
+use stentor_gateway::ccs::CcsPort;
+use stentor_gateway::{Gateway, GatewayKey, UpstreamBroker};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::config::{ApiConfig, Config, GatewayConfig};
+use crate::config::{ApiConfig, Config, QueueEngine};
 use crate::contract::REPLY_MAX_BYTES;
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
-use crate::face::http::LimitedRouter;
-use crate::face::{Api, ApiParts, EntryPoint, ReadTimeout, RequestLimits, discovery};
+use crate::face::{Api, EntryPoint, RequestLimits, discovery};
 use crate::front;
-use crate::gateway::{self, GatewayListeners, OwnNames};
+use crate::gateway::OwnNames;
 use crate::keys::{Pepper, ServiceKey, root_key};
-use crate::listen::{Http, Listener, ListenerState, SocketCounts};
+use crate::listen::{ListenerState, SocketCounts};
 pub use crate::node::{AppError, Engines, LISTEN_FILE, SOCKET_FILE, prepare_folder};
-use crate::node::{Dependencies, PipelineHandle, host_name, node_number, prepare};
+use crate::node::{host_name, node_number, prepare};
 use crate::owner_rates::OwnerRates;
-use crate::pipeline::{Failure, NodeRole, NodeRoles};
-use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
+use crate::pipeline::{Dependencies, Failure, NodeRole, Pipeline, Threads};
+use crate::providers::Adapters;
+use crate::service::{Keyring, Service, ServiceLimits, ServiceSettings};
 use crate::shares::Shares;
 use crate::status::ServerStatus;
 use crate::upstream::UpstreamWorkers;
-use listening::{open_listener, open_others, write_addresses};
-use membership::{NodeIdentity, NodeTie};
+use listening::{OpenAddresses, OpenListeners};
+use membership::{JoinedNode, NodeIdentity, NodeTie};
 use reload::Reloads;
+use routes::NodeRoutes;
 
 /// Most ledgers, and most health states, that are watched at once. Each of them is read once a second.
 const WATCHES_MAX_COUNT: usize = 256;
@@ -52,6 +54,9 @@ const ARRIVING_MIN_COUNT: usize = 64;
 /// The lower limit of the memory for replies that the clients have not read yet.
 const REPLIES_MIN_BYTES: usize = 16 * 1_024 * 1_024;
 
+/// File in the data directory that holds what quotas have left.
+const LEVELS_FILE: &str = "quotas";
+
 /// Purpose from which the gateway's key is derived. The source is the pepper, so that a single file holds all that must not be lost.
 const GATEWAY_PURPOSE: &str = "secrets of the gateway's devices";
 
@@ -60,18 +65,12 @@ const NODES_PURPOSE: &str = "nodes of one installation";
 
 /// A server that is built and not yet serving.
 pub struct BuiltServer {
-    listener: Listener,
-    address: SocketAddr,
-    socket: Option<Listener>,
-    socket_address: Option<SocketAddr>,
-    api: Api,
-    gateway: Gateway,
-    devices: GatewayListeners,
-    gateway_config: GatewayConfig,
-    pipeline: Arc<PipelineHandle>,
+    listeners: OpenListeners,
+    addresses: OpenAddresses,
+    routes: NodeRoutes,
+    pipeline: Arc<Pipeline>,
     reloads: Reloads,
     upstream: UpstreamWorkers,
-    roles: NodeRoles,
     tie: NodeTie,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second server touches the same files.
@@ -102,71 +101,57 @@ impl BuiltServer {
     async fn assemble(
         config: Config,
         clock: Arc<dyn Clock>,
-        Engines { store, queue }: Engines,
+        engines: Engines,
         lock: std::fs::File,
     ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
         let service_key = ServiceKey::of(&config.data_dir).map_err(key_files)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
-        let (listener, certificate) = open_listener(&config.api).await?;
-        let (socket, devices) = open_others(&config, certificate.as_ref(), listener.connections()).await?;
-        let joining = joining_node(&config)?;
+        let listeners = OpenListeners::open(&config).await?;
+        let (store, joining) = (engines.store.clone(), joining_node(&config)?);
         let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), joining, config.node).await;
-        let (identity, ids, last_event) = joined.map_err(of_store)?;
+        let joined = joined.map_err(of_store)?;
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
-        let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
-        let gateway = Gateway::start(own);
+        let gateway = Gateway::start(store, clock.clone(), joined.ids.clone(), key);
         gateway.limit_sessions_per_app(config.gateway.app_sessions_max_count());
-        let dependencies = Dependencies {
-            store: store.clone(),
-            queue: queue.clone(),
-            clock: clock.clone(),
-            ids,
-            gateway: gateway.clone(),
-            standing: identity.standing.clone(),
-        };
-        let pipeline = Arc::new(PipelineHandle::start(&dependencies, &config).await?);
-        let service = Arc::new(
-            open_service(&config, &dependencies, (keyring, last_event.is_some()), pipeline.clone()).await?,
-        );
+        let dependencies = dependencies(&config, engines, clock, &joined, &gateway)?;
+        let pipeline = Pipeline::start(&dependencies, config.pipeline.clone()).await.map_err(of_store)?;
+        let pipeline = Arc::new(pipeline);
+        let settings = service_settings(&config, joined.last_event.is_some());
+        let service =
+            Service::open(&dependencies, pipeline.clone(), gateway.clone(), keyring, settings).await;
+        let of_service = |cause: String| AppError::Engine { what: "the store", cause };
+        let service = Arc::new(service.map_err(|problem| of_service(problem.to_string()))?);
         // The last step that can fail: a client that reads the address from the file finds a running server.
-        let (address, socket_address) = write_addresses(&listener, socket.as_ref(), &config)?;
-        let (drain_timeout, gateway_config) = (config.shutdown.drain_timeout(), config.gateway.clone());
-        let parts_of = config.api.clone();
+        let addresses = listeners.write_addresses(&config)?;
+        let drain_timeout = config.shutdown.drain_timeout();
+        let certificate = listeners.certificate.clone();
         let reloads = Reloads {
             service: service.clone(),
             pipeline: pipeline.clone(),
             certificate: certificate.clone(),
-            clock: clock.clone(),
-            check_interval: parts_of.tls_check_interval(),
+            clock: dependencies.clock.clone(),
+            check_interval: config.api.tls_check_interval(),
         };
-        let upstream = UpstreamWorkers::new(service.clone(), &config.upstream, identity.standing.clone());
-        let tie = NodeTie::new(identity, last_event, (&dependencies, pipeline.clone(), service.clone()));
-        let roles = config.roles.clone();
-        let limits = request_limits(&parts_of);
-        let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
-        let replies = limits.replies.clone();
-        let connections = listener.connections().clone();
-        let counts = Arc::new(SocketCounts::default());
-        let state =
-            ListenerState { certificate, connections, requests, bodies, replies, socket: counts.clone() };
-        let server_status = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
-        let parts = parts(&parts_of, service_key, limits, service, Arc::new(server_status), counts);
-        let socket_port = socket_address.map(|address| address.port());
-        let api = Api::new(ApiParts { socket_port, ..parts });
+        let standing = dependencies.standing.clone();
+        let upstream = UpstreamWorkers::new(service.clone(), &config.upstream, standing);
+        let tie = NodeTie::new(joined, &dependencies, pipeline.clone(), service.clone(), gateway.clone());
+        let limits = request_limits(&config.api);
+        let state = listener_state(&listeners, &limits);
+        let (roles, gateway_config) = (config.roles.clone(), config.gateway.clone());
+        let server_status =
+            ServerStatus::new(&dependencies, pipeline.clone(), gateway.clone(), config, state);
+        let socket_port = addresses.socket.map(|address| address.port());
+        let api = Api::new(service, Arc::new(server_status), service_key, limits, socket_port);
+        let own = OwnNames { address: addresses.api, certificate };
+        let routes = NodeRoutes { api, gateway, gateway_config, roles, own };
         Ok(Self {
-            listener,
-            address,
-            socket,
-            socket_address,
-            api,
-            gateway,
-            devices,
-            gateway_config,
+            listeners,
+            addresses,
+            routes,
             pipeline,
             reloads,
             upstream,
-            roles,
             tie,
             drain_timeout,
             _lock: lock,
@@ -176,20 +161,20 @@ impl BuiltServer {
     /// Returns true if the API is served over TLS.
     #[must_use]
     pub const fn is_encrypted(&self) -> bool {
-        self.reloads.certificate.is_some()
+        self.listeners.certificate.is_some()
     }
 
     /// Returns the address that is listened on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.addresses.api
     }
 
     /// Announces the server on the networks it listens on, for as long as the announcement lives.
     pub fn announce(&self) -> Result<Announcement, DnsSdError> {
-        let (address, is_encrypted) = (self.address, self.is_encrypted());
-        let fingerprint = self.api.service_key().id();
-        let host = self.reloads.certificate.as_ref().and_then(|pair| pair.name_beside(address.ip()));
+        let (address, is_encrypted) = (self.addresses.api, self.is_encrypted());
+        let fingerprint = self.routes.api.service_key().id();
+        let host = self.listeners.certificate.as_ref().and_then(|pair| pair.name_beside(address.ip()));
         let server = AnnouncedAddress { address, is_encrypted, host, fingerprint };
         Announcement::begin(&server, discovery::DOCUMENT)
     }
@@ -197,30 +182,25 @@ impl BuiltServer {
     /// Returns the address of the raw socket, when there is one.
     #[must_use]
     pub const fn socket_addr(&self) -> Option<SocketAddr> {
-        self.socket_address
+        self.addresses.socket
     }
 
     /// Returns every path that is served over HTTP, with the rule that bounds it.
     #[must_use]
     pub fn entry_points(&self) -> Vec<EntryPoint> {
-        let roles = (&self.roles, self.own_names());
-        routes(&self.api, &self.gateway, &self.gateway_config, roles).entry_points().to_vec()
-    }
-
-    fn own_names(&self) -> OwnNames {
-        OwnNames { address: self.address, certificate: self.reloads.certificate.clone() }
+        self.routes.router().entry_points().to_vec()
     }
 
     /// Returns the port for CCS app servers: it authenticates them and accepts their messages.
     #[must_use]
     pub fn app_servers(&self) -> Arc<dyn CcsPort> {
-        front::app_servers(&self.api)
+        front::app_servers(&self.routes.api)
     }
 
     /// Returns the broker that hands upstream messages to the consumers of an app.
     #[must_use]
     pub fn upstream_broker(&self) -> &Arc<UpstreamBroker> {
-        self.api.service().upstream_broker()
+        self.routes.api.service().upstream_broker()
     }
 
     /// Serves until `shutdown`, then drains within the configured time. Each `reload` reloads credentials and certificate.
@@ -232,41 +212,17 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let own = self.own_names();
-        let Self {
-            listener,
-            address,
-            socket,
-            api,
-            gateway,
-            devices,
-            gateway_config,
-            pipeline,
-            reloads,
-            upstream,
-            roles,
-            tie,
-            drain_timeout,
-            _lock,
-            ..
-        } = self;
-        tracing::info!(%address, "serving");
-        let stop = CancellationToken::new();
-        let broker = Arc::clone(api.service().upstream_broker());
+        let Self { listeners, addresses, routes, pipeline, reloads, upstream, tie, drain_timeout, _lock } =
+            self;
+        tracing::info!(address = %addresses.api, "serving");
+        let (stop, gateway) = (CancellationToken::new(), routes.gateway.clone());
+        let broker = Arc::clone(routes.api.service().upstream_broker());
         let arrivals = AbortOnDropHandle::new(tokio::spawn(broker.follow(gateway.upstream_arrivals())));
         let upstream = AbortOnDropHandle::new(tokio::spawn(upstream.run(stop.clone())));
         let tie = Arc::new(tie);
         let held = tie.clone().spawn();
-        let server = pipeline.watched(
-            "listener",
-            stop.clone(),
-            serve(
-                (listener, socket, devices),
-                (api, gateway.clone(), gateway_config, own),
-                roles,
-                stop.clone(),
-            ),
-        );
+        let serving = routes.serve(listeners, stop.clone());
+        let server = pipeline.watched("listener", stop.clone(), serving);
         tokio::pin!(server);
         // The server is polled in the last branch as well: it must answer while the pipeline drains.
         tokio::select! {
@@ -302,7 +258,7 @@ impl BuiltServer {
 /// Waits until all work has ended, at most for `drain_timeout`.
 async fn drain(
     server: impl Future<Output = ()>,
-    pipeline: &PipelineHandle,
+    pipeline: &Pipeline,
     gateway: &Gateway,
     drain_timeout: Duration,
 ) {
@@ -334,42 +290,6 @@ fn key_files(cause: std::io::Error) -> AppError {
     AppError::File { what: "the key files".to_owned(), cause }
 }
 
-/// Serves all faces until `stop`.
-async fn serve(
-    (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
-    (api, gateway, config, own): (Api, Gateway, GatewayConfig, OwnNames),
-    roles: NodeRoles,
-    stop: CancellationToken,
-) {
-    let broker = Arc::clone(api.service().upstream_broker());
-    let app_servers = CcsServer::new(gateway.clone(), broker, front::app_servers(&api));
-    let router = routes(&api, &gateway, &config, (&roles, own));
-    let over_http = listener.serve(Http::new(router), stop.clone().cancelled_owned());
-    let over_socket = async {
-        if let Some(socket) = socket {
-            socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
-        }
-    };
-    tokio::join!(over_http, over_socket, devices.serve(&gateway, app_servers, stop.clone()));
-}
-
-/// Returns the routes of a node with these roles.
-fn routes(
-    api: &Api,
-    gateway: &Gateway,
-    config: &GatewayConfig,
-    (roles, own): (&NodeRoles, OwnNames),
-) -> LimitedRouter {
-    let router = match roles.has(NodeRole::Api) {
-        true => front::router(api).merge(api.router()),
-        false => api.bare_router(),
-    };
-    match roles.has(NodeRole::Gateway) {
-        true => router.merge(gateway::router(api, gateway, config, own)),
-        false => router,
-    }
-}
-
 fn keyring(config: &Config) -> Result<Keyring, AppError> {
     let pepper = Pepper::of(&config.data_dir).map_err(key_files)?;
     let root: SecretString = match config.api.root_key() {
@@ -392,12 +312,33 @@ fn joining_node(config: &Config) -> Result<JoiningNode, AppError> {
     Ok(JoiningNode { node, secrets_hash, fires, host, roles, version: env!("CARGO_PKG_VERSION") })
 }
 
-async fn open_service(
+/// Gathers everything that the pipeline and the services share.
+fn dependencies(
     config: &Config,
-    dependencies: &Dependencies,
-    (keyring, is_shared): (Keyring, bool),
-    pipeline: Arc<PipelineHandle>,
-) -> Result<Service, AppError> {
+    Engines { store, queue }: Engines,
+    clock: Arc<dyn Clock>,
+    joined: &JoinedNode,
+    gateway: &Gateway,
+) -> Result<Dependencies, AppError> {
+    let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
+    let threads = Threads::start().map_err(wrap)?;
+    let adapters = Adapters::new(clock.clone(), config.sender.limits(), config.outbound.policy());
+    Ok(Dependencies {
+        store,
+        queue,
+        clock,
+        ids: joined.ids.clone(),
+        factory: Arc::new(adapters.at_home_on(threads.handle())),
+        threads: Some(Arc::new(threads)),
+        standing: joined.identity.standing.clone(),
+        roles: config.roles.clone(),
+        shares_queue: matches!(config.queue.engine, QueueEngine::Postgres | QueueEngine::Nats),
+        levels: Some(config.data_dir.join(LEVELS_FILE)),
+        settled_feed: Some(Arc::new(gateway.clone())),
+    })
+}
+
+fn service_settings(config: &Config, is_shared: bool) -> ServiceSettings {
     let limits = ServiceLimits {
         imports_max_count: config.api.imports_max_count,
         app_share_percent: config.api.app_share_percent,
@@ -407,14 +348,20 @@ async fn open_service(
         joins: config.gateway.joins(),
         start_spread: config.pipeline.start_spread(),
     };
-    let (store, clock, ids) =
-        (dependencies.store.clone(), dependencies.clock.clone(), dependencies.ids.clone());
     let outbound = config.outbound.policy();
     let webhook_policy = config.upstream.webhook_policy(&config.outbound);
-    let parts =
-        ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound, webhook_policy, is_shared };
-    let service = Service::open(parts).await;
-    service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
+    ServiceSettings { limits, outbound, webhook_policy, is_shared }
+}
+
+fn listener_state(listeners: &OpenListeners, limits: &RequestLimits) -> ListenerState {
+    ListenerState {
+        certificate: listeners.certificate.clone(),
+        connections: listeners.api.connections().clone(),
+        requests: limits.places.clone(),
+        bodies: limits.bodies.clone(),
+        replies: limits.replies.clone(),
+        socket: Arc::new(SocketCounts::default()),
+    }
 }
 
 fn request_limits(config: &ApiConfig) -> Arc<RequestLimits> {
@@ -436,36 +383,4 @@ fn request_limits(config: &ApiConfig) -> Arc<RequestLimits> {
         body_timeout: Duration::from_secs(config.body_timeout_seconds),
         timeout: Duration::from_secs(config.request_timeout_seconds),
     })
-}
-
-fn parts(
-    config: &ApiConfig,
-    service_key: ServiceKey,
-    limits: Arc<RequestLimits>,
-    service: Arc<Service>,
-    server_status: Arc<ServerStatus>,
-    socket: Arc<SocketCounts>,
-) -> ApiParts {
-    let import_timeout = ReadTimeout {
-        idle: Duration::from_secs(config.import_idle_timeout_seconds),
-        min_bytes_per_second: config.import_min_bytes_per_second,
-        total: Duration::from_secs(config.import_timeout_seconds),
-    };
-    let body_max_bytes = config.body_max_bytes;
-    let large_body_max_bytes = body_max_bytes.max(config.large_body_max_bytes);
-    let trusted_proxies = config.trusted_proxies();
-    let docs = config.docs;
-    ApiParts {
-        service_key,
-        service,
-        server_status,
-        limits,
-        body_max_bytes,
-        large_body_max_bytes,
-        import_timeout,
-        trusted_proxies,
-        docs,
-        socket,
-        socket_port: None,
-    }
 }

@@ -188,7 +188,7 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        match self.accept((stream, PeerAddress(peer)), place, &protocol, &stopping) {
+                        match self.accept(stream, PeerAddress(peer), place, &protocol, &stopping) {
                             Ok(connection) => drop(served.spawn(connection)),
                             Err(error) => tracing::warn!(%error, "a connection could not be watched"),
                         }
@@ -211,7 +211,8 @@ impl Listener {
 
     fn accept<P: ConnectionProtocol>(
         &self,
-        (stream, peer): (TcpStream, PeerAddress),
+        stream: TcpStream,
+        peer: PeerAddress,
         place: Place,
         protocol: &P,
         stopping: &CancellationToken,

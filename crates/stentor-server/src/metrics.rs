@@ -45,7 +45,7 @@ pub async fn render(service: &Service, server_status: &ServerStatus, as_what: Ex
         uptime_seconds: server_status.uptime().as_secs_f64(),
         listener: ListenerFacts::of(service, server_status, now),
         store: server_status.store_figures().await,
-        gateway: server_status.pipeline.gateway_stats(),
+        gateway: server_status.gateway.stats(),
         operations: server_status.operations.picture(),
     };
     let (mut ours, mut process) = (Registry::with_prefix("stentor"), Registry::default());

@@ -11,13 +11,14 @@ use stentor_core::ports::queue::{LaneDepth, Queue};
 use stentor_core::ports::store::{Store, StoreFigures};
 use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
+use stentor_gateway::Gateway;
 use tokio::sync::Mutex;
 use tokio::time::error::Elapsed;
 
 use crate::config::Config;
 use crate::listen::ListenerState;
-use crate::node::PipelineHandle;
 use crate::operation_meter::OperationMeter;
+use crate::pipeline::{Dependencies, Pipeline};
 
 /// Longest wait for the reply of a part.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -43,7 +44,9 @@ pub struct ServerStatus {
     /// Start time of the server.
     pub started: Instant,
     /// The pipeline.
-    pub pipeline: Arc<PipelineHandle>,
+    pub pipeline: Arc<Pipeline>,
+    /// The connections of devices.
+    pub(crate) gateway: Gateway,
     /// The settings in force.
     pub config: Config,
     /// The listener.
@@ -85,19 +88,19 @@ impl Readiness {
 impl ServerStatus {
     /// Combines the parts; the uptime counts from now.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
-        queue: Arc<dyn Queue>,
-        clock: Arc<dyn Clock>,
-        pipeline: Arc<PipelineHandle>,
+        dependencies: &Dependencies,
+        pipeline: Arc<Pipeline>,
+        gateway: Gateway,
         config: Config,
         listener: ListenerState,
     ) -> Self {
         Self {
-            store,
-            queue,
-            clock,
+            store: dependencies.store.clone(),
+            queue: dependencies.queue.clone(),
+            clock: dependencies.clock.clone(),
             started: Instant::now(),
             pipeline,
+            gateway,
             config,
             listener,
             operations: OperationMeter::default(),
@@ -128,7 +131,7 @@ impl ServerStatus {
         Readiness {
             store: answers && store_keeps,
             queue: depths.is_some() && queue_keeps,
-            receipts: self.pipeline.receipts_keep_up(),
+            receipts: self.gateway.keeps_up(),
             failed: self.pipeline.failures().into_iter().map(|failure| failure.part).collect(),
             oldest_ready_seconds: oldest_ready(lanes, now).as_secs(),
             getting_ready: self.pipeline.is_getting_ready(),

@@ -13,8 +13,7 @@ use stentor_core::ports::store::Store;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_gateway::{
-    DeviceCredentials, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, GatewayKey, GatewayParts,
-    SessionEvent,
+    DeviceCredentials, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, GatewayKey, SessionEvent,
 };
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::sqlite::SqliteStore;
@@ -44,13 +43,9 @@ impl Room {
         let app = Scene::new(store.as_ref()).await.app;
         let clock = Arc::new(HandClock::default());
         clock.0.store(10, Ordering::SeqCst);
-        let parts = GatewayParts {
-            store: store.clone(),
-            clock: clock.clone(),
-            ids: Arc::new(IdSource::after(0)),
-            key: GatewayKey::new([1; 32]),
-        };
-        Self { gateway: Gateway::start(parts), store, clock, app, sent: AtomicU64::new(0) }
+        let (ids, key) = (Arc::new(IdSource::after(0)), GatewayKey::new([1; 32]));
+        let gateway = Gateway::start(store.clone(), clock.clone(), ids, key);
+        Self { gateway, store, clock, app, sent: AtomicU64::new(0) }
     }
 
     pub(crate) fn set_seconds(&self, seconds: i64) {

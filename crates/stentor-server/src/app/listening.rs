@@ -12,8 +12,46 @@ use crate::listen::{Certificate, ConnectionTimeouts, Connections, Listener};
 use crate::pipeline::NodeRole;
 use crate::private;
 
+/// The open ports of a server.
+pub(super) struct OpenListeners {
+    /// The API's.
+    pub(super) api: Listener,
+    /// The certificate of all ports, where they speak TLS.
+    pub(super) certificate: Option<Arc<Certificate>>,
+    /// The raw socket's, where it is open.
+    pub(super) socket: Option<Listener>,
+    /// Those of the gateway's devices.
+    pub(super) devices: GatewayListeners,
+}
+
+/// The addresses of the API and of the raw socket, also where the system chose the ports.
+pub(super) struct OpenAddresses {
+    pub(super) api: SocketAddr,
+    pub(super) socket: Option<SocketAddr>,
+}
+
+impl OpenListeners {
+    /// Binds all ports of a node.
+    pub(super) async fn open(config: &Config) -> Result<Self, AppError> {
+        let (api, certificate) = open_listener(&config.api).await?;
+        let (socket, devices) = open_others(config, certificate.as_ref(), api.connections()).await?;
+        Ok(Self { api, certificate, socket, devices })
+    }
+
+    /// Writes addresses with a system-chosen port to files for scripts, atomically.
+    pub(super) fn write_addresses(&self, config: &Config) -> Result<OpenAddresses, AppError> {
+        let folder = &config.data_dir;
+        let api = write_address(&self.api, "api.listen", config.api.listen, &folder.join(LISTEN_FILE))?;
+        let wanted = config.api.socket_listen.zip(self.socket.as_ref());
+        let socket = wanted.map(|(wanted, socket)| {
+            write_address(socket, "api.socket_listen", wanted, &folder.join(SOCKET_FILE))
+        });
+        Ok(OpenAddresses { api, socket: socket.transpose()? })
+    }
+}
+
 /// Binds the ports beside the API's: the raw socket if the node has the API, and the ports for devices if it has the gateway.
-pub(super) async fn open_others(
+async fn open_others(
     config: &Config,
     certificate: Option<&Arc<Certificate>>,
     connections: &Arc<Connections>,
@@ -33,9 +71,7 @@ pub(super) async fn open_others(
 }
 
 /// Binds the API's port.
-pub(super) async fn open_listener(
-    config: &ApiConfig,
-) -> Result<(Listener, Option<Arc<Certificate>>), AppError> {
+async fn open_listener(config: &ApiConfig) -> Result<(Listener, Option<Arc<Certificate>>), AppError> {
     let certificate = match config.tls_files() {
         Some((cert, key)) => Some(Arc::new(Certificate::read(cert, key).map_err(AppError::Tls)?)),
         None => None,
@@ -83,24 +119,10 @@ pub(super) const fn timeouts(config: &ApiConfig) -> ConnectionTimeouts {
     }
 }
 
-/// Writes addresses with a system-chosen port to files for scripts, atomically.
-pub(super) fn write_addresses(
-    listener: &Listener,
-    socket: Option<&Listener>,
-    config: &Config,
-) -> Result<(SocketAddr, Option<SocketAddr>), AppError> {
-    let folder = &config.data_dir;
-    let address = write_address(listener, ("api.listen", config.api.listen), &folder.join(LISTEN_FILE))?;
-    let wanted = config.api.socket_listen.zip(socket);
-    let socket = wanted.map(|(wanted, socket)| {
-        write_address(socket, ("api.socket_listen", wanted), &folder.join(SOCKET_FILE))
-    });
-    Ok((address, socket.transpose()?))
-}
-
 fn write_address(
     listener: &Listener,
-    (setting, address): (&'static str, SocketAddr),
+    setting: &'static str,
+    address: SocketAddr,
     file: &Path,
 ) -> Result<SocketAddr, AppError> {
     let bound = listener.local_addr().map_err(|cause| AppError::Listen { setting, address, cause })?;

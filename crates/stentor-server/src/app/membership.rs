@@ -20,12 +20,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::PipelineHandle;
 use crate::clock::uptime;
 use crate::config::NodeConfig;
-use crate::node::Dependencies;
-use crate::pipeline::NodeStanding;
-use crate::service::{PipelinePort, Service};
+use crate::pipeline::{Dependencies, NodeStanding, Pipeline};
+use crate::service::Service;
 use missed_changes::MissedChanges;
 
 /// Minimum time between two reads of the event feed, at any rate of notifications.
@@ -50,15 +48,23 @@ pub(super) struct NodeIdentity {
     pub(super) look_interval: Duration,
 }
 
+/// A server that has joined the nodes of a store.
+pub(super) struct JoinedNode {
+    pub(super) identity: NodeIdentity,
+    /// Gives out numbers that are no other node's.
+    pub(super) ids: Arc<IdSource>,
+    /// The last event that this node need not receive; `None` where no other node can be.
+    pub(super) last_event: Option<u64>,
+}
+
 impl NodeIdentity {
-    /// Joins the nodes of a store and sets up a source of ids that no other node uses. Returns the last event, after which the feed must be
-    /// followed, if the store can be shared.
+    /// Joins the nodes of a store, and begins to give out numbers that are no other's.
     pub(super) async fn join(
         store: &dyn Store,
         clock: &dyn Clock,
         joining: JoiningNode,
         config: NodeConfig,
-    ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
+    ) -> Result<JoinedNode, StoreError> {
         // Read before the call: a heartbeat counts from the time of sending, not of the reply.
         let (asked, patience, look_interval) = (uptime(), config.silence_max(), config.look_interval());
         let membership = store.join(joining.clone(), clock.now()).await?;
@@ -72,7 +78,7 @@ impl NodeIdentity {
             standing.note_alive(asked, patience, false);
         }
         let identity = Self { joining, standing, patience, look_interval };
-        Ok((identity, ids, is_shared.then_some(last_event)))
+        Ok(JoinedNode { identity, ids, last_event: is_shared.then_some(last_event) })
     }
 }
 
@@ -82,7 +88,7 @@ pub(super) struct NodeTie {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<IdSource>,
-    pipeline: Arc<PipelineHandle>,
+    pipeline: Arc<Pipeline>,
     service: Arc<Service>,
     gateway: Gateway,
     missed: MissedChanges,
@@ -91,14 +97,16 @@ pub(super) struct NodeTie {
 }
 
 impl NodeTie {
-    /// Creates the link of a server that has joined; the feed is followed after `last_event`.
+    /// Ties a server that has joined.
     pub(super) fn new(
-        identity: NodeIdentity,
-        last_event: Option<u64>,
-        (dependencies, pipeline, service): (&Dependencies, Arc<PipelineHandle>, Arc<Service>),
+        joined: JoinedNode,
+        dependencies: &Dependencies,
+        pipeline: Arc<Pipeline>,
+        service: Arc<Service>,
+        gateway: Gateway,
     ) -> Self {
-        let Dependencies { store, clock, ids, gateway, .. } = dependencies;
-        let (store, clock, ids, gateway) = (store.clone(), clock.clone(), ids.clone(), gateway.clone());
+        let JoinedNode { identity, ids, last_event } = joined;
+        let (store, clock) = (dependencies.store.clone(), dependencies.clock.clone());
         let missed = MissedChanges::default();
         Self { identity, store, clock, ids, pipeline, service, gateway, missed, last_event }
     }
@@ -145,7 +153,7 @@ impl NodeTie {
                     heard = asked;
                     follow(&*self.clock, heartbeat.shown, asked);
                     standing.note_alive(asked, *patience, heartbeat.is_first);
-                    self.pipeline.publish_released(heartbeat.released).await;
+                    self.pipeline.publish_released(&heartbeat.released).await;
                 }
                 Ok(_) => self.join_again().await,
                 Err(error) => tracing::warn!(%error, "the store did not take a sign of life"),

@@ -7,14 +7,14 @@ use stentor_core::ports::clock::Clock;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use super::PipelineHandle;
 use crate::listen::{Certificate, CertificateReload};
+use crate::pipeline::Pipeline;
 use crate::service::Service;
 
 /// The parts that are reloaded, and the interval.
 pub(super) struct Reloads {
     pub(super) service: Arc<Service>,
-    pub(super) pipeline: Arc<PipelineHandle>,
+    pub(super) pipeline: Arc<Pipeline>,
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) clock: Arc<dyn Clock>,
     /// Interval at which the certificate's files are checked without a signal.

@@ -41,7 +41,7 @@ pub fn explain_with(
     let mut about = comments(DEFAULT_TOML);
     let explained = |(key, default): (String, Value)| {
         let about = about.remove(&key).unwrap_or_default();
-        explained(&figment, key, (written(&default), about))
+        explained(&figment, key, written(&default), about)
     };
     Ok(layers::known_settings().into_iter().map(explained).collect())
 }
@@ -69,7 +69,7 @@ fn comments(toml: &str) -> BTreeMap<String, String> {
     found
 }
 
-fn explained(figment: &Figment, key: String, (default, about): (String, String)) -> Explained {
+fn explained(figment: &Figment, key: String, default: String, about: String) -> Explained {
     let layer = figment.find_metadata(&key).map(|layer| layer.name.to_string());
     let value = figment.find_value(&key).map(|value| shown(&key, &value)).unwrap_or_default();
     Explained { value, origin: layer.unwrap_or_else(|| DEFAULT_LAYER.to_owned()), key, default, about }

@@ -1,15 +1,13 @@
 //! Shared state of all faces: the services that implement the contract, and the limits on concurrent requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse as _, Response};
 use ipnet::IpNet;
 
-use super::http::middleware::no_such_address;
-use super::http::refusal::{Refusal, WriteRefusal};
-use super::http::{EntryRule, LimitedRouter, ReadTimeout, RequestLimits, Routes};
-use super::socket::SocketFace;
+use super::read_timeout::ReadTimeout;
+use super::request_limits::RequestLimits;
+use crate::config::ApiConfig;
 use crate::contract::table::{ListNodes, ShowStatus};
 use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, status};
 use crate::keys::ServiceKey;
@@ -19,59 +17,54 @@ use crate::status::ServerStatus;
 
 /// Shared state of the faces. Clones refer to the same state.
 #[derive(Clone)]
-pub struct Api(Arc<ApiParts>);
+pub struct Api(Arc<ApiState>);
 
-/// Parts of the shared state.
-pub struct ApiParts {
-    /// Implementation of the operations.
-    pub service: Arc<Service>,
-    /// Status of the server.
-    pub server_status: Arc<ServerStatus>,
-    /// Signing key of the server.
-    pub service_key: ServiceKey,
+struct ApiState {
+    /// Decides.
+    service: Arc<Service>,
+    /// Knows how the server does, and its settings.
+    server_status: Arc<ServerStatus>,
+    /// Signs documents.
+    service_key: ServiceKey,
     /// Limits on concurrent requests.
-    pub limits: Arc<RequestLimits>,
-    /// Maximum body size for most operations.
-    pub body_max_bytes: usize,
-    /// Maximum body size for operations with many names or a certificate.
-    pub large_body_max_bytes: usize,
-    /// Read timeout for the body of an import.
-    pub import_timeout: ReadTimeout,
-    /// Proxies with a trusted `X-Forwarded-For` header.
-    pub trusted_proxies: Vec<IpNet>,
-    /// True if `/docs` is served.
-    pub docs: bool,
-    /// Counters of the raw socket.
-    pub(crate) socket: Arc<SocketCounts>,
+    limits: Arc<RequestLimits>,
     /// Port of the raw socket, if it is open.
-    pub(crate) socket_port: Option<u16>,
+    socket_port: Option<u16>,
+    /// Read timeout for the body of an import.
+    import_timeout: ReadTimeout,
+    /// Proxies with a trusted `X-Forwarded-For` header.
+    trusted_proxies: Vec<IpNet>,
 }
 
 impl Api {
-    /// Creates the state from its parts.
-    #[must_use]
-    pub fn new(parts: ApiParts) -> Self {
-        Self(Arc::new(parts))
+    /// Serves the operations of a service, within limits.
+    pub(crate) fn new(
+        service: Arc<Service>,
+        server_status: Arc<ServerStatus>,
+        service_key: ServiceKey,
+        limits: Arc<RequestLimits>,
+        socket_port: Option<u16>,
+    ) -> Self {
+        let config = &server_status.config.api;
+        let import_timeout = ReadTimeout {
+            idle: Duration::from_secs(config.import_idle_timeout_seconds),
+            min_bytes_per_second: config.import_min_bytes_per_second,
+            total: Duration::from_secs(config.import_timeout_seconds),
+        };
+        let trusted_proxies = config.trusted_proxies();
+        Self(Arc::new(ApiState {
+            service,
+            server_status,
+            service_key,
+            limits,
+            socket_port,
+            import_timeout,
+            trusted_proxies,
+        }))
     }
 
-    /// Builds the router of all faces that use HTTP.
-    pub(crate) fn router(&self) -> LimitedRouter {
-        super::rest::router(self)
-            .merge(super::xmlrpc::router(self))
-            .merge(super::discovery::router(self))
-            .merge(super::soap::router(self))
-            .merge(super::grpc::router(self))
-            .merge(nowhere(self))
-    }
-
-    /// Builds the routes of a node without an API: liveness, readiness, version and metrics.
-    pub(crate) fn bare_router(&self) -> LimitedRouter {
-        super::rest::health_router(self).merge(nowhere(self))
-    }
-
-    /// Returns the handler for connections of the raw socket.
-    pub(crate) fn socket(&self) -> SocketFace {
-        SocketFace::new(self.clone())
+    fn config(&self) -> &ApiConfig {
+        &self.0.server_status.config.api
     }
 
     pub(super) fn socket_port(&self) -> Option<u16> {
@@ -79,7 +72,7 @@ impl Api {
     }
 
     pub(super) fn socket_counts(&self) -> &Arc<SocketCounts> {
-        &self.0.socket
+        &self.0.server_status.listener.socket
     }
 
     pub(crate) fn service(&self) -> &Service {
@@ -103,11 +96,11 @@ impl Api {
     }
 
     pub(crate) fn body_max_bytes(&self) -> usize {
-        self.0.body_max_bytes
+        self.config().body_max_bytes
     }
 
     pub(crate) fn large_body_max_bytes(&self) -> usize {
-        self.0.large_body_max_bytes
+        self.config().body_max_bytes.max(self.config().large_body_max_bytes)
     }
 
     pub(super) fn import_timeout(&self) -> &ReadTimeout {
@@ -123,22 +116,8 @@ impl Api {
     }
 
     pub(super) fn has_docs(&self) -> bool {
-        self.0.docs
+        self.config().docs
     }
-}
-
-/// Responds to a request for an unknown path.
-pub(super) async fn answer_nowhere(headers: HeaderMap) -> Response {
-    match super::grpc::is_call(&headers) {
-        true => super::grpc::no_such_service(),
-        false => Refusal(no_such_address()).into_response(),
-    }
-}
-
-/// Returns the fallback for unknown paths. A gRPC call gets a gRPC response.
-fn nowhere(api: &Api) -> LimitedRouter {
-    let write: WriteRefusal = super::rest::write_refusal;
-    Routes::new().fallback(answer_nowhere).limited(api, api.clone(), EntryRule::Open, write)
 }
 
 impl<O: Operation> Serve<O> for Api

@@ -11,7 +11,8 @@ pub(super) fn put(
     response: &mut Response,
     problem: &Problem,
     status: StatusCode,
-    (media_type, body): (&'static str, String),
+    media_type: &'static str,
+    body: String,
 ) {
     *response.status_mut() = status;
     *response.body_mut() = body.into();

@@ -143,7 +143,7 @@ impl PushRoutes {
         let (ttl, wants_receipt) = (draft.ttl_seconds, draft.wants_receipt);
         let message = self.keep(identity, draft).await?;
         let base = self.base(parts).unwrap_or_default();
-        Ok(self.accepted(&base, (identity, message), ttl, wants_receipt))
+        Ok(self.accepted(&base, identity, message, ttl, wants_receipt))
     }
 
     fn capability(&self, name: &str) -> Result<PushCapability, PushRefusal> {
@@ -207,7 +207,8 @@ impl PushRoutes {
     fn accepted(
         &self,
         base: &str,
-        (identity, message): (DeviceIdentity, MessageId),
+        identity: DeviceIdentity,
+        message: MessageId,
         ttl: u64,
         wants_receipt: bool,
     ) -> Response {

@@ -1,19 +1,15 @@
-//! The parts of a running process: its data directory, the threads, the pipeline, and the handle through which others reach it.
+//! The surroundings of a running process: its data directory with the secrets of all nodes, its identity, its engines.
 
-mod dependencies;
-mod handle;
+mod engines;
 mod identity;
 mod shared_secrets;
-mod threads;
 
 use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::config::Config;
 use crate::private;
-pub(crate) use dependencies::Dependencies;
-pub use dependencies::Engines;
-pub use handle::PipelineHandle;
+pub use engines::Engines;
 pub(crate) use identity::{host_name, node_number};
 
 /// File in the data directory that holds the address if the system chose the port.

@@ -36,7 +36,7 @@ const BATCH_MORE_MESSAGES: f64 = 256.0;
 
 /// The number of waiting callers and of messages that are not begun.
 #[derive(Debug)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     began: Instant,
     callers: AtomicUsize,
     /// Time until which there are many callers, in microseconds since `began`.
@@ -70,7 +70,7 @@ impl Default for Backlog {
 impl Backlog {
     /// Counts a caller for as long as the guard lives.
     #[must_use]
-    pub fn accepting(self: &Arc<Self>) -> AcceptGuard {
+    pub(crate) fn accepting(self: &Arc<Self>) -> AcceptGuard {
         if self.callers.fetch_add(1, Relaxed) >= FEW_CALLERS_MAX_COUNT {
             self.many_until_us.store(self.now_us() + MANY_CALLERS_FOR.as_micros() as u64, Relaxed);
         }

@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::StreamExt;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
-use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::DeliveryState;
-use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::settled::SettledChunk;
@@ -23,14 +21,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
+use super::due_index::DispatcherKey;
 use super::lease_table::LeaseGuard;
 use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::evidence::Evidence;
 use super::settle::{AnswerCounts, Settled, count_foreign, is_weak, settle};
 use super::settler_inbox::{Continuation, LeaseParts, SettlerWork};
 use super::shared::PipelineContext;
-
-type DispatcherKey = (ProviderKind, TrafficClass);
 
 /// A leased chunk on its way to a provider.
 pub(crate) struct SendJob {

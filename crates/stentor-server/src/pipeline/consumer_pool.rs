@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use stentor_core::chunk::TrafficClass;
-use stentor_core::device::ProviderKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::consumer::{self, Busy, SendJob};
+use super::due_index::DispatcherKey;
 use super::shared::PipelineContext;
 
 /// Consumers of one dispatcher.
 pub(crate) struct ConsumerPool {
     shared: Arc<PipelineContext>,
-    dispatcher: (ProviderKind, TrafficClass),
+    dispatcher: DispatcherKey,
     consumers: Vec<Consumer>,
     tasks: JoinSet<()>,
 }
@@ -34,7 +33,7 @@ impl Consumer {
 }
 
 impl ConsumerPool {
-    pub(crate) fn new(shared: Arc<PipelineContext>, dispatcher: (ProviderKind, TrafficClass)) -> Self {
+    pub(crate) fn new(shared: Arc<PipelineContext>, dispatcher: DispatcherKey) -> Self {
         Self { shared, dispatcher, consumers: Vec::new(), tasks: JoinSet::new() }
     }
 

@@ -14,10 +14,13 @@ use tokio::sync::Notify;
 /// Most due times remembered per lane; the earliest are kept.
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
+/// One push service and one class: a dispatcher serves the lanes of both.
+pub(crate) type DispatcherKey = (ProviderKind, TrafficClass);
+
 /// Due times of lanes, and the wake-ups of each dispatcher.
 pub(crate) struct DueIndex {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
-    wakeups: HashMap<(ProviderKind, TrafficClass), DispatcherWakeups>,
+    wakeups: HashMap<DispatcherKey, DispatcherWakeups>,
 }
 
 /// Wake-ups of one dispatcher.
@@ -74,12 +77,12 @@ impl DueIndex {
     }
 
     /// Returns true if a dispatcher has any due time, now or later.
-    pub(crate) fn knows(&self, dispatcher: (ProviderKind, TrafficClass)) -> bool {
+    pub(crate) fn knows(&self, dispatcher: DispatcherKey) -> bool {
         self.lock().keys().any(|lane| (lane.provider, lane.class) == dispatcher)
     }
 
     /// Waits until a dispatcher has any due time.
-    pub(crate) async fn needed(&self, dispatcher: (ProviderKind, TrafficClass)) {
+    pub(crate) async fn needed(&self, dispatcher: DispatcherKey) {
         let Some(wakeups) = self.wakeups.get(&dispatcher) else { return std::future::pending().await };
         // A due time inserted between the check and the wait leaves a permit and is not missed.
         while !self.knows(dispatcher) {
@@ -88,7 +91,7 @@ impl DueIndex {
     }
 
     /// Lists a dispatcher's lanes that are due, in order.
-    pub(crate) fn due(&self, dispatcher: (ProviderKind, TrafficClass), now: Timestamp) -> Vec<Lane> {
+    pub(crate) fn due(&self, dispatcher: DispatcherKey, now: Timestamp) -> Vec<Lane> {
         let lanes = self.lock();
         let ready = |hints: &BTreeSet<Timestamp>| hints.first().is_some_and(|due_at| *due_at <= now);
         let mut due: Vec<_> = lanes
@@ -118,14 +121,14 @@ impl DueIndex {
     }
 
     /// Returns the next due time of a dispatcher after `now`.
-    pub(crate) fn next(&self, dispatcher: (ProviderKind, TrafficClass), now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn next(&self, dispatcher: DispatcherKey, now: Timestamp) -> Option<Timestamp> {
         let lanes = self.lock();
         let of_dispatcher = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == dispatcher);
         of_dispatcher.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
     }
 
     /// Wakes a dispatcher.
-    pub(crate) fn wake(&self, dispatcher: (ProviderKind, TrafficClass)) {
+    pub(crate) fn wake(&self, dispatcher: DispatcherKey) {
         self.wakeups.get(&dispatcher).into_iter().for_each(|one| one.work.notify_one());
     }
 
@@ -135,7 +138,7 @@ impl DueIndex {
     }
 
     /// Waits for the dispatcher's wake-up. One sent before the wait is not lost.
-    pub(crate) async fn woken(&self, dispatcher: (ProviderKind, TrafficClass)) {
+    pub(crate) async fn woken(&self, dispatcher: DispatcherKey) {
         match self.wakeups.get(&dispatcher) {
             Some(wakeups) => wakeups.work.notified().await,
             None => std::future::pending().await,
@@ -153,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    const DISPATCHER: (ProviderKind, TrafficClass) = (ProviderKind::Fcm, TrafficClass::Bulk);
+    const DISPATCHER: DispatcherKey = (ProviderKind::Fcm, TrafficClass::Bulk);
     const LANE: Lane =
         Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
 

@@ -37,6 +37,19 @@ pub(super) async fn publish_anew(
     publish_pages(shared, ChunkId::from_raw(0), change, true).await
 }
 
+/// Publishes what dead nodes had leased, whose tickets they may hold still.
+pub(super) async fn publish_released(shared: &PipelineContext, tickets: &[Ticket]) {
+    if tickets.is_empty() {
+        return;
+    }
+    let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
+    // First: of a chunk that a dead server holds leased, publishing changes nothing.
+    if let Err(error) = shared.queue.withdraw(&chunks).await {
+        tracing::warn!(%error, "tickets of dead servers stay until their leases run out");
+    }
+    shared.publish(tickets).await;
+}
+
 async fn publish_pages(
     shared: &PipelineContext,
     mut after: ChunkId,

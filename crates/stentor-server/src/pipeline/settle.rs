@@ -4,20 +4,20 @@
 //!
 //! Design decisions:
 //! - One answer concerns its delivery; only the share of such answers concerns the push service (`evidence`). While most deliveries
-//!   succeed, a rate limit, a 5xx or a refused credential counts for that delivery alone: it waits separately, counts against
-//!   `max_attempts`, and pauses no other delivery.
+//! succeed, a rate limit, a 5xx or a refused credential counts for that delivery alone: it waits separately, counts against
+//! `max_attempts`, and pauses no other delivery.
 //! - A refusal or deferral because of our credential or of the push service as a whole never ends a delivery and does not count against
-//!   `max_attempts`: the delivery continues in a child chunk that keeps its attempt number.
+//! `max_attempts`: the delivery continues in a child chunk that keeps its attempt number.
 //! - If too few answers are known, the attempt gets a number, so that the next one is known to be a retry, and ends nothing.
 //! - If every token among the first answers of an audience belongs to another sender, the cause is the credential, even if it was good
-//!   before. The lane rests, no delivery ends, no token is changed. While it rests, every such answer is treated the same way, and one
-//!   accepted message ends the suspicion. Such answers in small chunks are retried a few times before they count.
+//! before. The lane rests, no delivery ends, no token is changed. While it rests, every such answer is treated the same way, and one
+//! accepted message ends the suspicion. Such answers in small chunks are retried a few times before they count.
 //! - An attempt number that stays the same does not lengthen the wait. If a service could not take a delivery and named no retry time, the
-//!   delivery therefore waits as long again as its message is old, up to half a minute.
+//! delivery therefore waits as long again as its message is old, up to half a minute.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so that no delivery is
-//!   reported expired before it is. Only ttl 0, which means one attempt, ends at once.
+//! reported expired before it is. Only ttl 0, which means one attempt, ends at once.
 //! - A payload refused by each of the first ten answers, or by all of a smaller audience, ends the campaign at that provider alone, because
-//!   another push service may accept it.
+//! another push service may accept it.
 //! - Once an attempt may have reached a device without an answer, every later record of that delivery is marked ambiguous.
 //! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the number of children low.
 
@@ -39,13 +39,11 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
 use evidence::{ProviderStanding, TroubleSource};
-use foreign::{Foreign, foreign};
+use foreign::{Foreign, STOP_MIN_ANSWERS, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
 /// Wait after a throttling response without a retry time.
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
-/// Fewest refusals of a payload that end the campaign at a provider, so that a few chance refusals do not stop a large audience.
-const STOP_MIN_ANSWERS: u64 = 10;
 /// Longest wait after an unavailable service without a retry time.
 const UNAVAILABLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest Retry-After that is honoured.
@@ -126,7 +124,7 @@ pub fn settle(
         attempts: outcomes.iter().filter(|outcome| is_attempt(outcome)).count() as u32,
         tokens: builder.tokens,
         awaited: Vec::new(),
-        children: builder.children.into_iter().map(child).collect(),
+        children: builder.children.into_iter().map(|(again, positions)| child(again, positions)).collect(),
         stop: context.stop(outcomes),
     };
     Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
@@ -349,7 +347,7 @@ impl SettlementBuilder {
     }
 }
 
-fn child((again, positions): (RetryKey, Vec<u32>)) -> Child {
+fn child(again: RetryKey, positions: Vec<u32>) -> Child {
     let RetryKey { due_at, attempt, ambiguous } = again;
     Child { positions, due_at, attempt, ambiguous }
 }

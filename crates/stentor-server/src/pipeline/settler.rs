@@ -11,17 +11,17 @@ use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{Lease, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::settler_inbox::{Continuation, LeaseParts, SettlerWork};
+use super::settler_inbox::{Continuation, LeaseParts, SettlerInbox, SettlerWork};
 use super::shared::PipelineContext;
 use super::store_retry::{ChunkWrite, retry_until_written};
 
 /// Writes until `stop` is cancelled and nothing is left.
 pub(crate) async fn run(
     shared: Arc<PipelineContext>,
-    (class, mut works): (TrafficClass, mpsc::Receiver<SettlerWork>),
+    SettlerInbox { class, mut works }: SettlerInbox,
     stop: CancellationToken,
 ) {
     let max = shared.config.settle_max_chunks;
@@ -60,7 +60,7 @@ async fn write(shared: &Arc<PipelineContext>, class: TrafficClass, works: impl I
         let began = tokio::time::Instant::now();
         let mut late = Vec::new();
         let (tickets, is_certain) = settle(shared, settlements, &mut waiting, &mut late).await;
-        late.into_iter().for_each(|one| put_off(shared, class, one, (&mut settled, &mut waiting)));
+        late.into_iter().for_each(|one| put_off(shared, class, one, &mut settled, &mut waiting));
         // Connected devices wait for it, and their confirmations must find a settled chunk. Hence directly after the commit.
         feed_devices(shared, &mut settled, is_certain);
         if class == TrafficClass::Bulk {
@@ -88,7 +88,8 @@ fn put_off(
     shared: &Arc<PipelineContext>,
     class: TrafficClass,
     settlement: Settlement,
-    (settled, waiting): (&mut Vec<(ChunkId, LeaseParts)>, &mut AwaitedChunks),
+    settled: &mut Vec<(ChunkId, LeaseParts)>,
+    waiting: &mut AwaitedChunks,
 ) {
     let Some(at) = settled.iter().position(|(chunk, _)| *chunk == settlement.chunk) else { return };
     let (chunk, over) = settled.swap_remove(at);

@@ -28,13 +28,20 @@ impl Settlers {
     }
 }
 
-/// The receiving ends by class.
-pub(crate) type Inboxes = [(TrafficClass, mpsc::Receiver<SettlerWork>); 2];
+/// Where settlements of a class come in.
+pub(crate) struct SettlerInbox {
+    pub(crate) class: TrafficClass,
+    pub(crate) works: mpsc::Receiver<SettlerWork>,
+}
+
+/// The inboxes of all classes.
+pub(crate) type Inboxes = [SettlerInbox; 2];
 
 /// Creates the channels, each for up to `max` waiting chunks.
 pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
     let ((urgent, urgently), (bulk, in_bulk)) = (mpsc::channel(max), mpsc::channel(max));
-    (Settlers { urgent, bulk }, [(TrafficClass::Urgent, urgently), (TrafficClass::Bulk, in_bulk)])
+    let inbox = |class, works| SettlerInbox { class, works };
+    (Settlers { urgent, bulk }, [inbox(TrafficClass::Urgent, urgently), inbox(TrafficClass::Bulk, in_bulk)])
 }
 
 /// The resources of a finished chunk.

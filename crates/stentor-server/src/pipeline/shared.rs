@@ -11,20 +11,20 @@ use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::settled::SettledFeed;
-use stentor_core::ports::store::{LeaseTerms, Recovery, Store, StoreError};
+use stentor_core::ports::store::{LeaseTerms, NodeEvent, Recovery, Store, StoreError};
 use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Deps;
 use super::admission::{AdmissionControl, BacklogSize, FullLane};
 use super::audiences::Audiences;
 use super::backlog::Backlog;
 use super::budget::NodeBudget;
 use super::clock_jump::ClockJumpDetector;
 use super::config::PipelineConfig;
+use super::dependencies::Dependencies;
 use super::due_index::DueIndex;
 use super::lease_table::LeaseTable;
 use super::node_standing::NodeStanding;
@@ -96,14 +96,21 @@ pub(crate) struct Wakeups {
     pub(crate) republish: Notify,
 }
 
+/// The values with which one start of a pipeline begins.
+pub(crate) struct PipelineStart {
+    /// The work that the store took back from an earlier process.
+    pub(crate) recovery: Recovery,
+    /// The instant of the last thing that the store knew before this start.
+    pub(crate) known: Timestamp,
+    pub(crate) settlers: Settlers,
+    /// The way of events to other nodes.
+    pub(crate) event_sender: mpsc::Sender<NodeEvent>,
+}
+
 impl PipelineContext {
-    /// Builds the context; `known` is the last instant recorded in the store before this start.
-    pub(crate) fn new(
-        deps: Deps,
-        config: PipelineConfig,
-        (recovery, known): (Recovery, Timestamp),
-        settlers: Settlers,
-    ) -> Self {
+    /// Puts everything together.
+    pub(crate) fn new(deps: &Dependencies, config: PipelineConfig, start: PipelineStart) -> Self {
+        let PipelineStart { recovery, known, settlers, event_sender } = start;
         let rules = BreakerRules {
             probe_after: Duration::from_millis(config.credential_probe_ms),
             unanswered_max_attempts: config.unanswered_max_attempts,
@@ -122,18 +129,18 @@ impl PipelineContext {
             supervisor: Arc::new(Supervisor::new(stop.clone(), cut.clone())),
             providers: Arc::new(ProviderTable::new(
                 deps.store.clone(),
-                deps.factory,
+                deps.factory.clone(),
                 rules,
                 limiter_rules,
                 levels,
-                deps.event_sender,
+                event_sender,
             )),
-            store: deps.store,
-            queue: deps.queue,
-            clock: deps.clock,
-            ids: deps.ids,
-            standing: deps.standing,
-            roles: deps.roles,
+            store: deps.store.clone(),
+            queue: deps.queue.clone(),
+            clock: deps.clock.clone(),
+            ids: deps.ids.clone(),
+            standing: deps.standing.clone(),
+            roles: deps.roles.clone(),
             shares_queue: deps.shares_queue,
             due_index: DueIndex::new(),
             budget: budget(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
@@ -142,7 +149,7 @@ impl PipelineContext {
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settlers,
-            settled_feed: deps.settled_feed,
+            settled_feed: deps.settled_feed.clone(),
             stop,
             cut,
             wakeups: Wakeups::default(),

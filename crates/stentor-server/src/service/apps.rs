@@ -66,7 +66,7 @@ impl Serve<DeleteApp> for Service {
         // Caches follow the store: a failed removal changes nothing here.
         self.keyring.forget_app(app);
         // Connected devices of the app would otherwise continue to receive.
-        self.pipeline.cut_off(app, None);
+        self.gateway.cut_off_app(app);
         for provider in self.credentials.forget_app(app) {
             self.pipeline.changed(app, provider);
         }

@@ -137,7 +137,7 @@ impl Service {
     /// Returns the entry of a permitted change.
     pub(super) fn audit_entry(&self, author: Author, subject: AuditSubject) -> NewAuditEntry {
         let note = self.audit_note(author, subject, false);
-        NewAuditEntry { note, max_count: self.limits.audit_max_count }
+        NewAuditEntry { note, max_count: self.settings.limits.audit_max_count }
     }
 
     /// Passes on the result of a permission check. A refusal leaves an entry in the audit trail.
@@ -151,7 +151,7 @@ impl Service {
             && self.refusals.admit(key)
         {
             let note = self.audit_note(author.clone(), subject.clone(), true);
-            let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
+            let entry = NewAuditEntry { note, max_count: self.settings.limits.audit_max_count };
             // The request is refused in any case, even if the trail cannot be written.
             if let Err(error) = self.store.note_refused(entry).await {
                 tracing::warn!(%error, ?key, "a refused change is not in the audit trail");

@@ -8,7 +8,7 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{Idempotent, Registered, StoreError};
 
-use super::devices::created_and_updated;
+use super::devices::DeviceCounts;
 use super::messages::Composed;
 use super::repeat::{key_reused, to_keep};
 use super::topics::check_count;
@@ -119,7 +119,7 @@ impl Service {
             // The store may register fewer than given, because a transaction is limited; the rest follows.
             match self.store.register_some(app, &registrations[range.clone()], self.now()).await {
                 Ok(registered) => {
-                    self.count_devices(created_and_updated(&registered));
+                    self.count_devices(DeviceCounts::of(&registered));
                     let rest = range.start + registered.len()..range.end;
                     ranges.extend(Some(rest).filter(|rest| !rest.is_empty()));
                     answers.extend(registered.into_iter().map(Ok));

@@ -10,7 +10,7 @@ use stentor_core::ports::store::{Change, Changed, Page};
 
 use super::audit::{AuditSubject, Author, unexpected};
 use super::long_list::LongList;
-use super::{Caller, Origin, ParkReason, Service, ServiceResult};
+use super::{Caller, Origin, Service, ServiceResult};
 use crate::contract::campaigns::{CampaignList, CampaignSummary, LedgerView, WaitView};
 use crate::contract::messages::{MessageList, MessageSummary};
 use crate::contract::table::{
@@ -18,6 +18,7 @@ use crate::contract::table::{
     ShowMessageLedger,
 };
 use crate::contract::{Before, Instant, Operation, Serve};
+use crate::pipeline::settle::Parking;
 
 /// Campaigns that are read at once together with their messages.
 const MESSAGES_AT_ONCE_MAX_COUNT: usize = 64;
@@ -136,7 +137,7 @@ impl Service {
     /// Finds the reason why nothing is sent for an app through a provider.
     async fn wait_at(&self, app: AppId, provider: ProviderKind) -> ServiceResult<Option<WaitView>> {
         if let Some(parked) = self.resting(app, provider).await? {
-            let ParkReason { reason, detail, until } = parked;
+            let Parking { reason, detail, until } = parked;
             let (reason, until) = (reason.as_str(), until.map(Instant));
             return Ok(Some(WaitView { reason, provider: Some(provider), detail, until }));
         }
@@ -160,17 +161,17 @@ impl Service {
         let subject = AuditSubject::new(audited(action), app, id);
         self.permitted(&author, &subject, caller.allow::<O>()).await?;
         let change = Change::Act(app, id, action, self.now());
-        let (entry, store, pipeline) =
-            (self.audit_entry(author, subject), self.store.clone(), self.pipeline.clone());
+        let (entry, store, gateway) =
+            (self.audit_entry(author, subject), self.store.clone(), self.gateway.clone());
         let holding = async move {
             // Before the transaction: deliveries settled while it runs must not reach connected devices.
             if action != CampaignAction::Resume {
-                pipeline.hold(app, id.into());
+                gateway.hold(app, id.into());
             }
             let changed = store.change(change, Some(entry)).await;
             // A canceled message stays held back, because no device may receive it any more.
             if action == CampaignAction::Resume || changed.is_err() {
-                pipeline.release(app, id.into());
+                gateway.release(app, id.into());
             }
             changed
         };

@@ -20,7 +20,7 @@ impl Service {
         let providers = match self.providers_of(app, &spec.target) {
             // Another server may have put a credential that is not known here yet. Only this app's credentials are read; otherwise an app
             // without any would cause all credentials to be decrypted with each of its messages.
-            Err(_) if self.is_shared => {
+            Err(_) if self.settings.is_shared => {
                 self.find_credentials(app).await?;
                 self.providers_of(app, &spec.target)?
             }

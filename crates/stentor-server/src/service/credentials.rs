@@ -12,7 +12,6 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
 use stentor_core::ports::store::{Change, NodeRecord, StoreError};
-use stentor_core::time::Timestamp;
 use stentor_providers::RefusedHost;
 
 use super::audit::{AuditSubject, Author};
@@ -23,27 +22,8 @@ use crate::contract::credentials::{
 };
 use crate::contract::table::{CheckCredential, DeleteCredential, ListCredentials, PutCredential};
 use crate::decode::decode_with;
+use crate::pipeline::settle::Parking;
 use crate::pipeline::stats::QuotaStats;
-
-/// The reason why nothing is sent with a credential.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParkReason {
-    /// The reason as a code.
-    pub reason: Reason,
-    /// A sentence for the operator.
-    pub detail: String,
-    /// End of the pause; `None` if it is not known.
-    pub until: Option<Timestamp>,
-}
-
-/// The result of a failed credential check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckFailure {
-    /// The host that failed, as `host:port`, if one was contacted.
-    pub host: Option<String>,
-    /// A sentence for the operator.
-    pub cause: String,
-}
 
 /// The providers for which each app has credentials, in memory because every message needs them.
 #[derive(Debug, Default)]
@@ -130,7 +110,7 @@ impl Serve<PutCredential> for Service {
         let secret = Value::Object(fields).to_string();
         let credential = Credential { app, provider, secret, updated_at: self.now() };
         // A literal address can be checked without a look-up; names are checked at each connection.
-        if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
+        if let Some(host) = crate::providers::refused_host(&credential, &self.settings.outbound) {
             return Err(may_not_connect(host));
         }
         let author = Author::of(identity, from);
@@ -258,7 +238,7 @@ impl Service {
     /// Returns the view of a credential, with its quota and the reason of its pause on this or another node.
     async fn view(&self, credential: &Credential, nodes: &[NodeRecord]) -> ServiceResult<CredentialView> {
         let (app, provider) = (credential.app, credential.provider);
-        let resting = self.pipeline.parked(app, provider).or_else(|| self.is_refused(credential));
+        let resting = self.pipeline.parking(app, provider).or_else(|| self.is_refused(credential));
         let resting = resting.or_else(|| parked_elsewhere(nodes, app, provider));
         Ok(CredentialView {
             provider,
@@ -281,28 +261,24 @@ impl Service {
         let level = self.store.quota_level(app, provider).await?;
         let shared = crate::providers::quota(credential).zip(level);
         Ok(match shared {
-            Some(shared) => self.pipeline.shared_quota((app, provider), shared),
+            Some((per_minute, level)) => Some(self.pipeline.shared_quota(app, provider, per_minute, level)),
             None => self.pipeline.quota(app, provider),
         })
     }
 
     /// Returns the reason why a credential stored under earlier settings cannot be used, before anything is sent with it.
-    fn is_refused(&self, credential: &Credential) -> Option<ParkReason> {
-        let host = crate::providers::refused_host(credential, &self.outbound)?;
+    fn is_refused(&self, credential: &Credential) -> Option<Parking> {
+        let host = crate::providers::refused_host(credential, &self.settings.outbound)?;
         let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
-        Some(ParkReason { reason: Reason::AddressRefused, detail, until: None })
+        Some(Parking { reason: Reason::AddressRefused, detail, until: None })
     }
 
     /// Returns the reason why the lane of a credential rests, on this or another node.
-    pub(super) async fn resting(
-        &self,
-        app: AppId,
-        provider: ProviderKind,
-    ) -> ServiceResult<Option<ParkReason>> {
-        if let Some(here) = self.pipeline.parked(app, provider) {
+    pub(super) async fn resting(&self, app: AppId, provider: ProviderKind) -> ServiceResult<Option<Parking>> {
+        if let Some(here) = self.pipeline.parking(app, provider) {
             return Ok(Some(here));
         }
-        match self.is_shared {
+        match self.settings.is_shared {
             true => Ok(parked_elsewhere(&self.store.nodes().await?, app, provider)),
             false => Ok(None),
         }
@@ -336,10 +312,10 @@ impl Service {
 }
 
 /// Returns the reason why a lane rests on another node. This node's own report is skipped, because its pipeline is more up to date.
-fn parked_elsewhere(nodes: &[NodeRecord], app: AppId, provider: ProviderKind) -> Option<ParkReason> {
+fn parked_elsewhere(nodes: &[NodeRecord], app: AppId, provider: ProviderKind) -> Option<Parking> {
     let mut lanes = nodes.iter().filter(|node| !node.is_own).flat_map(|node| &node.parked);
     let lane = lanes.find(|lane| (lane.app, lane.provider) == (app, provider))?;
-    Some(ParkReason { reason: lane.reason, detail: lane.detail.clone(), until: lane.until })
+    Some(Parking { reason: lane.reason, detail: lane.detail.clone(), until: lane.until })
 }
 
 fn may_not_connect(host: RefusedHost) -> Problem {

@@ -65,7 +65,7 @@ impl Serve<RegisterDevice> for Service {
         self.respell(caller.app(), &registration).await?;
         let replies = self.store.register(caller.app(), &registration, self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
-        self.count_devices(created_and_updated(&[reply]));
+        self.count_devices(DeviceCounts::of(&[reply]));
         Ok(RegisteredView { id: reply.device, created: reply.created })
     }
 }
@@ -124,7 +124,7 @@ impl Serve<ReplaceDevice> for Service {
         let device = change.await?;
         if has_moved {
             // A client connected with the former token must not continue to receive.
-            self.pipeline.cut_off(caller.app(), Some(id));
+            self.gateway.cut_off(id);
         }
         // After the change, because its condition may fail. Topics are only added, so a repeated request completes an interrupted one.
         for topic in &registration.topics {
@@ -153,7 +153,7 @@ impl Serve<ChangeDevice> for Service {
         let device = change.await?;
         if patch.token.is_some() {
             // After the change, so that a reconnection with the former token is refused.
-            self.pipeline.cut_off(caller.app(), Some(id));
+            self.gateway.cut_off(id);
         }
         Ok(device.into())
     }
@@ -170,7 +170,7 @@ impl Serve<RemoveDevice> for Service {
         let precondition = precondition(condition, DeviceView::from);
         self.store.remove_device_if(caller.app(), id, &precondition).await?;
         // A lost device must not continue to receive its messages.
-        self.pipeline.cut_off(caller.app(), Some(id));
+        self.gateway.cut_off(id);
         Ok(())
     }
 }
@@ -214,16 +214,30 @@ impl Serve<ListDeliveries> for Service {
 
 impl Service {
     /// Counts new devices and known devices.
-    pub(super) fn count_devices(&self, (created, updated): (u64, u64)) {
-        ServiceCounters::add(&self.counters.devices_created, created);
-        ServiceCounters::add(&self.counters.devices_updated, updated);
+    pub(super) fn count_devices(&self, counts: DeviceCounts) {
+        ServiceCounters::add(&self.counters.devices_created, counts.created);
+        ServiceCounters::add(&self.counters.devices_updated, counts.updated);
     }
 }
 
-/// Returns the numbers of new and of known devices.
-pub(super) fn created_and_updated(replies: &[store::Registered]) -> (u64, u64) {
-    let created = replies.iter().filter(|reply| reply.created).count() as u64;
-    (created, replies.len() as u64 - created)
+/// Counts of registered devices: those that were made, and those that were known before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct DeviceCounts {
+    pub(super) created: u64,
+    pub(super) updated: u64,
+}
+
+impl DeviceCounts {
+    /// Counts the devices of some replies.
+    pub(super) fn of(replies: &[store::Registered]) -> Self {
+        let created = replies.iter().filter(|reply| reply.created).count() as u64;
+        Self { created, updated: replies.len() as u64 - created }
+    }
+
+    /// Adds the counts of other devices.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self { created: self.created + other.created, updated: self.updated + other.updated }
+    }
 }
 
 /// Parses a token of a push service, in its canonical spelling.

@@ -15,7 +15,7 @@ use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 use tokio::sync::mpsc;
 
-use super::devices::created_and_updated;
+use super::devices::DeviceCounts;
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::import::{ImportRequest, ImportResult};
@@ -74,7 +74,7 @@ impl Service {
         let (to_parse, blocks) = mpsc::channel(BLOCKS_MAX_COUNT);
         let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);
         let importer = Importer::new(options.format);
-        let batch_lines = self.limits.import_batch_max_lines;
+        let batch_lines = self.settings.limits.import_batch_max_lines;
         // The three tasks end each other: one that fails drops its channel, and the others stop when they find it closed.
         let (read, parsed, written) = tokio::join!(
             lines::read(body, to_parse),
@@ -148,10 +148,10 @@ impl Service {
     ) -> Result<StoredLines, StoreError> {
         if dry_run {
             let lines = self.store.validate_some_registrations(app, some, self.now()).await?;
-            return Ok(StoredLines { lines, counts: (0, 0) });
+            return Ok(StoredLines { lines, counts: DeviceCounts::default() });
         }
         let registered = self.store.register_some(app, some, self.now()).await?;
-        Ok(StoredLines { lines: registered.len(), counts: created_and_updated(&registered) })
+        Ok(StoredLines { lines: registered.len(), counts: DeviceCounts::of(&registered) })
     }
 
     /// Records the result of a batch. Returns true if the store did not take all of it at once.
@@ -170,7 +170,7 @@ impl Service {
             }
             Ok(StoredLines { lines, counts }) => {
                 let rest = self.write_apart(app, batch, lines, None, dry_run).await;
-                (true, BatchOutcome { counts: sum(counts, rest.counts), ..rest })
+                (true, BatchOutcome { counts: counts.and(rest.counts), ..rest })
             }
             Err(refusal) => (true, self.write_apart(app, batch, 0, Some(refusal), dry_run).await),
         };
@@ -201,7 +201,7 @@ impl Service {
             };
             match answer {
                 Ok(StoredLines { lines, counts }) => {
-                    outcome.counts = sum(outcome.counts, counts);
+                    outcome.counts = outcome.counts.and(counts);
                     ranges.extend(Some(range.start + lines..range.end).filter(|rest| !rest.is_empty()));
                 }
                 Err(error) if !belongs_to_a_line(&error) => {
@@ -225,18 +225,14 @@ struct StoredLines {
     /// Number of lines taken, from the first on.
     lines: usize,
     /// Numbers of new and of known devices.
-    counts: (u64, u64),
-}
-
-const fn sum(some: (u64, u64), more: (u64, u64)) -> (u64, u64) {
-    (some.0 + more.0, some.1 + more.1)
+    counts: DeviceCounts,
 }
 
 /// The result of a batch.
 #[derive(Default)]
 struct BatchOutcome {
     /// Numbers of new and of known devices.
-    counts: (u64, u64),
+    counts: DeviceCounts,
     refused: Vec<ImportProblem>,
     /// The error that prevented the rest from being written.
     broken: Option<StoreError>,

@@ -140,7 +140,7 @@ impl Service {
         let providers = self.check_content(app, &spec).await?;
         let id = MessageId::from_raw(self.next_id(now));
         // Only messages for later that need not be exact are spread; a message for now is due now.
-        let spread = if exact || due_at <= now { Duration::ZERO } else { self.limits.start_spread };
+        let spread = if exact || due_at <= now { Duration::ZERO } else { self.settings.limits.start_spread };
         let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
         let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
         if dry_run {
@@ -215,18 +215,18 @@ impl Service {
     ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
         // Callers that wait are counted until they are answered; the starter gives way to them.
         let guard = self.pipeline.accepting();
-        let replies = messages.iter().map(|(message, _)| {
+        let told = messages.iter().map(|(message, _)| {
             let is_due = message.due_at <= message.created_at;
             (reply_to(message), message.app, is_due.then_some(message.due_at))
         });
-        let replies: Vec<_> = replies.collect();
-        // The reply is fixed before the commit, because it is stored with the message for repeats.
-        let new = messages.into_iter().zip(&replies).map(|((message, repeat), (reply, ..))| {
+        let told: Vec<_> = told.collect();
+        // The reply is fixed before the commit, because it is kept with the message for repeats.
+        let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
             let idempotency = repeat.map(|repeat| to_keep(repeat, reply));
             NewMessage { message, idempotency }
         });
         let answers = self.store.accept(new.collect()).await;
-        let noted = answers.into_iter().zip(replies).map(|(answer, (reply, app, due_at))| match answer {
+        let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
             Ok(Idempotent::Done(())) => {
                 // A message that is due joins the backlog and is begun from there; a later one is left to the scheduler.
                 match due_at {

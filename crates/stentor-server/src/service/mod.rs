@@ -32,91 +32,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use stentor_core::chunk::Ticket;
-use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
+use stentor_core::id::{AppId, IdSource};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
-use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
-use stentor_gateway::UpstreamBroker;
+use stentor_gateway::{Gateway, UpstreamBroker};
 use tokio::sync::Notify;
 
 use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
-use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{AcceptGuard, Backlog, FullLane};
+use crate::pipeline::{Dependencies, Pipeline};
 use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
-pub use credentials::{CheckFailure, ParkReason};
 pub(crate) use device_claims::DeviceClaims;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
 pub use keyring::Keyring;
 pub(crate) use webhooks::webhook_key;
-
-/// Non-blocking interface from services to the pipeline.
-pub trait PipelinePort: Send + Sync {
-    /// Publishes the tickets of stored chunks.
-    fn published(&self, tickets: Vec<Ticket>);
-
-    /// Wakes the scheduler and the producers.
-    fn wake(&self);
-
-    /// Reports that a credential was put or removed.
-    fn changed(&self, app: AppId, provider: ProviderKind);
-
-    /// Disconnects a device from the gateway that was removed or has another token; all devices of the app for `None`.
-    fn cut_off(&self, _app: AppId, _device: Option<DeviceId>) {}
-
-    /// Holds a message back from connected devices, because its campaign is about to be paused or canceled.
-    fn hold(&self, _app: AppId, _message: MessageId) {}
-
-    /// Lets devices receive a message again, as far as the ledger allows.
-    fn release(&self, _app: AppId, _message: MessageId) {}
-
-    /// Counts a caller that waits for a message to be accepted, while the guard lives.
-    fn accepting(&self) -> AcceptGuard {
-        Arc::<Backlog>::default().accepting()
-    }
-
-    /// Returns true if an app may queue another message, in addition to `before` messages about to be stored.
-    fn has_room(&self, _app: AppId, _before: u64) -> bool {
-        true
-    }
-
-    /// Lists the resting credentials of an app that have reached their limit of waiting chunks.
-    fn full_lanes(&self, _app: AppId) -> Vec<FullLane> {
-        Vec::new()
-    }
-
-    /// Checks a credential without sending.
-    fn check(&self, _app: AppId, _provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// Removes all state of a deleted app and its queued work.
-    fn forget_app(&self, _app: AppId) {}
-
-    /// Returns the state of a credential's quota, once it was used.
-    fn quota(&self, _app: AppId, _provider: ProviderKind) -> Option<QuotaStats> {
-        None
-    }
-
-    /// Returns the state of a quota that all nodes share, from its limit per minute and its level in the store.
-    fn shared_quota(&self, _key: (AppId, ProviderKind), _shared: (u32, Level)) -> Option<QuotaStats> {
-        None
-    }
-
-    /// Returns the reason why the lane of a credential is parked on this node, if it is.
-    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<ParkReason> {
-        None
-    }
-}
 
 /// Limits of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,18 +109,8 @@ impl ServiceCounters {
     }
 }
 
-/// The dependencies of the services.
-pub struct ServiceParts {
-    /// The ledger.
-    pub store: Arc<dyn Store>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Source of ids, shared with the pipeline.
-    pub ids: Arc<IdSource>,
-    /// The pipeline.
-    pub pipeline: Arc<dyn PipelinePort>,
-    /// Keys known to this process.
-    pub keyring: Keyring,
+/// Settings of the services.
+pub struct ServiceSettings {
     /// Limits of the services.
     pub limits: ServiceLimits,
     /// Addresses to which the server may connect.
@@ -200,13 +125,12 @@ pub struct ServiceParts {
 pub struct Service {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    pipeline: Arc<dyn PipelinePort>,
+    pipeline: Arc<Pipeline>,
+    gateway: Gateway,
     ids: Arc<IdSource>,
     keyring: Keyring,
     credentials: credentials::Kinds,
-    limits: ServiceLimits,
-    outbound: OutboundPolicy,
-    webhook_policy: OutboundPolicy,
+    settings: ServiceSettings,
     webhooks_changed: Notify,
     imports: Arc<Shares>,
     pending_schedules: schedules::PendingSchedules,
@@ -216,52 +140,42 @@ pub struct Service {
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
-    /// True if other servers may change the store.
-    is_shared: bool,
 }
 
 impl Service {
     /// Loads the caches (hashes of keys, credentials by app) and opens the services.
-    pub async fn open(parts: ServiceParts) -> ServiceResult<Self> {
-        let ServiceParts {
-            store,
-            clock,
-            ids,
-            pipeline,
-            keyring,
-            limits,
-            outbound,
-            webhook_policy,
-            is_shared,
-        } = parts;
+    pub async fn open(
+        dependencies: &Dependencies,
+        pipeline: Arc<Pipeline>,
+        gateway: Gateway,
+        keyring: Keyring,
+        settings: ServiceSettings,
+    ) -> ServiceResult<Self> {
+        let (store, clock) = (dependencies.store.clone(), dependencies.clock.clone());
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         // If other servers create keys, a key that is not known here may still exist.
-        if !is_shared {
+        if !settings.is_shared {
             keyring.learn(store.as_ref()).await?;
         }
-        let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
-        let joins = ArrivalLimiter::new(limits.joins);
-        let broker = UpstreamBroker::new(store.clone(), clock.clone());
+        let limits = settings.limits;
         let (pending_schedules, vapid_keys, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
+            broker: UpstreamBroker::new(store.clone(), clock.clone()),
             store,
             clock,
             pipeline,
-            ids,
+            gateway,
+            ids: dependencies.ids.clone(),
             keyring,
             credentials,
-            limits,
-            outbound,
-            webhook_policy,
+            settings,
             webhooks_changed,
-            imports,
+            imports: Shares::new(limits.imports_max_count, limits.app_share_percent, 1),
             pending_schedules,
-            joins,
+            joins: ArrivalLimiter::new(limits.joins),
             vapid_keys,
             refusals,
             counters,
-            broker,
-            is_shared,
         })
     }
 

@@ -181,7 +181,7 @@ impl Service {
     /// Refuses a schedule beyond the limit of an app. Schedules being created concurrently count.
     async fn refuse_too_many(&self, app: AppId) -> ServiceResult<PendingSchedule<'_>> {
         let made = self.pending_schedules.enter(app);
-        let most = self.limits.schedules_max_count;
+        let most = self.settings.limits.schedules_max_count;
         let kept = self.store.count_schedules(app).await?;
         // `made.count` includes this one, so that the last place can be taken.
         if kept.saturating_add(made.count) <= most as u64 {

@@ -92,7 +92,7 @@ impl Service {
 
     /// Returns the policy for the addresses of webhooks.
     pub(crate) const fn webhook_policy(&self) -> &OutboundPolicy {
-        &self.webhook_policy
+        &self.settings.webhook_policy
     }
 
     /// Returns the secret that stays valid for some time beside a new one.
@@ -114,7 +114,9 @@ impl Service {
     /// Refuses an address with a literal host to which the server may not connect.
     fn check_webhook(&self, address: &Url) -> ServiceResult<()> {
         let host = address.host_str().unwrap_or_default();
-        let Err(refused) = Outbound::new(self.webhook_policy.clone()).check_host(host) else { return Ok(()) };
+        let Err(refused) = Outbound::new(self.settings.webhook_policy.clone()).check_host(host) else {
+            return Ok(());
+        };
         let allowance = refused.allowance();
         let hint = format!(
             "the operator of the server can allow it with upstream.webhook_networks = [\"{allowance}\"]"

@@ -31,7 +31,9 @@ use stentor_core::ports::store::{Idempotent, NewMessage, Store};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::DispatchStats;
-use stentor_server::pipeline::{Deps, NodeRoles, NodeStanding, Pipeline, PipelineConfig, ProviderFactory};
+use stentor_server::pipeline::{
+    Dependencies, NodeRoles, NodeStanding, Pipeline, PipelineConfig, ProviderFactory,
+};
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::sqlite::SqliteStore;
 use stub::Stub;
@@ -134,22 +136,21 @@ impl House {
         self.instance += 1;
         let neighbours = self.neighbours.clone();
         let factory = Factory { stub: self.stub.clone(), neighbours, quota: self.quota };
-        let deps = Deps {
+        let dependencies = Dependencies {
             store: self.store.clone(),
             queue: self.queue.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             factory: Arc::new(factory),
-            bulk: None,
+            threads: None,
             standing: NodeStanding::alone(self.instance),
             roles: NodeRoles::default(),
-            event_sender: None,
             shares_queue: false,
             levels: Some(self.folder.path().join("quotas")),
             settled_feed: None,
         };
         let config = config.checked().expect("sound");
-        self.pipeline = Some(Pipeline::start(deps, config).await.expect("started"));
+        self.pipeline = Some(Pipeline::start(&dependencies, config).await.expect("started"));
     }
 
     /// Ends the pipeline as `kill -9` would; the queue is lost with it.
@@ -218,7 +219,7 @@ impl House {
     async fn act(&self, id: MessageId, action: CampaignAction) {
         let (_, tickets) =
             self.store.act(APP, id.into(), action, self.clock.now()).await.expect("makes sense");
-        self.pipeline().published(&tickets).await;
+        self.pipeline().published(tickets);
         self.pipeline().wake();
     }
 

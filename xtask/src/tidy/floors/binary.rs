@@ -7,6 +7,7 @@ pub(super) const BINARY: Floors = Floors {
     module: &[],
     floors: &[&["copying"], &["connection", "device"], &["commands"]],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const BINARY_COMMANDS: Floors = Floors {
@@ -33,6 +34,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[("tree", "the completions are written from the tree of all commands")],
 };
 
 pub(super) const BINARY_EMULATE: Floors = Floors {
@@ -40,4 +42,5 @@ pub(super) const BINARY_EMULATE: Floors = Floors {
     module: &["commands", "emulate"],
     floors: &[&["devices", "options"], &["sink"]],
     back: &[],
+    parent: &[("refused", "one sentence for all that an emulator refuses")],
 };

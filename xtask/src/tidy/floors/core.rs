@@ -18,38 +18,33 @@ pub(super) const CORE: Floors = Floors {
         &["ledger"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const CORE_LEDGER: Floors = Floors {
     folder: "crates/stentor-core/src/ledger/",
     module: &["ledger"],
     floors: &[
-        &["books", "collapse", "life", "rows"],
-        &["begin", "cache", "receipts"],
-        &["quarantine"],
+        &["books", "collapse", "life"],
+        &["rows"],
+        &["cache"],
+        &["begin", "quarantine", "receipts"],
         &["control"],
         &["lease"],
         &["maintenance", "settle"],
         &["tests"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const CORE_STORE_PORT: Floors = Floors {
     folder: "crates/stentor-core/src/ports/store/",
     module: &["ports", "store"],
-    floors: &[&[
-        "apps",
-        "audit",
-        "devices",
-        "messages",
-        "nodes",
-        "pipeline",
-        "precondition",
-        "receipts",
-        "registry",
-        "schedules",
-        "upstream",
-    ]],
+    floors: &[
+        &["apps", "messages", "pipeline", "precondition", "receipts", "registry"],
+        &["audit", "devices", "nodes", "schedules", "upstream"],
+    ],
     back: &[],
+    parent: &[("StoreError", "each port fails with it")],
 };

@@ -16,6 +16,7 @@ pub(super) const HTTP2: Floors = Floors {
         &["client"],
     ],
     back: &[],
+    parent: &[],
 };
 
 /// Inside a connection: the protocol without IO, and the clock of the loop that runs it.
@@ -30,6 +31,10 @@ pub(super) const HTTP2_CONNECTION: Floors = Floors {
         &["answers", "clock", "end", "requests"],
     ],
     back: &[],
+    parent: &[
+        ("Driver", "one driver, whose steps stand in a file each"),
+        ("Turn", "one driver, whose steps stand in a file each"),
+    ],
 };
 
 pub(super) const HTTP2_HPACK: Floors = Floors {
@@ -43,4 +48,5 @@ pub(super) const HTTP2_HPACK: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[],
 };

@@ -17,6 +17,7 @@ pub(super) const RIG: Floors = Floors {
         &["selftest"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const LAB: Floors = Floors {
@@ -33,6 +34,7 @@ pub(super) const LAB: Floors = Floors {
         &["advise"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const LAB_SUBJECT: Floors = Floors {
@@ -46,6 +48,18 @@ pub(super) const LAB_SUBJECT: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[
+        ("SubjectError", "the error of all that is done with a subject"),
+        ("Definition", "the file that defines a subject, which all of it reads"),
+        ("ABILITIES", "names of the contract with a subject"),
+        ("BUILT_IN", "names of the contract with a subject"),
+        ("FRESH", "names of the contract with a subject"),
+        ("INSERT", "names of the contract with a subject"),
+        ("STORE", "names of the contract with a subject"),
+        ("TLS", "names of the contract with a subject"),
+        ("TLS_CLIENT", "names of the contract with a subject"),
+        ("TLS_SERVER", "names of the contract with a subject"),
+    ],
 };
 
 pub(super) const LAB_RUNNER: Floors = Floors {
@@ -58,6 +72,12 @@ pub(super) const LAB_RUNNER: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[
+        ("AttemptResult", "the record of an attempt, which a journal keeps"),
+        ("RunError", "the error of all that a run does"),
+        ("Settings", "the settings of a run"),
+        ("quantiles", "one way to sum times up"),
+    ],
 };
 
 pub(super) const LAB_ENERGY: Floors = Floors {
@@ -71,6 +91,12 @@ pub(super) const LAB_ENERGY: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[
+        ("EnergyError", "the error of all that reads measurements"),
+        ("SECOND_NS", "one unit of time"),
+        ("nanoseconds", "one unit of time"),
+        ("seconds", "one unit of time"),
+    ],
 };
 
 pub(super) const LAB_PROBES: Floors = Floors {
@@ -85,15 +111,26 @@ pub(super) const LAB_PROBES: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[
+        ("PaperProtocol", "the terms of a probe, which each face answers in its own form"),
+        ("ProbeAnswer", "the terms of a probe, which each face answers in its own form"),
+        ("ProbeContext", "the terms of a probe, which each face answers in its own form"),
+        ("ProbeKind", "the terms of a probe, which each face answers in its own form"),
+        ("ProbeReply", "the terms of a probe, which each face answers in its own form"),
+        ("ProbeResult", "the terms of a probe, which each face answers in its own form"),
+        ("ProbeWord", "the terms of a probe, which each face answers in its own form"),
+        ("STUDY", "the terms of a probe, which each face answers in its own form"),
+    ],
 };
 
 pub(super) const LAB_RESULTS: Floors = Floors {
     folder: "crates/stentor-lab/src/results/",
     module: &["results"],
     floors: &[
-        &["basis", "compare", "features", "metric", "own_figure", "payload", "published", "section", "sizes"],
-        &["cell", "layers", "setting"],
-        &["effects", "figures", "paper"],
+        &["features", "metric", "published", "section"],
+        &["cell", "layers"],
+        &["basis", "compare", "effects", "figures", "own_figure", "payload", "setting", "sizes"],
+        &["paper"],
         &["ratios"],
         &["columns"],
         &["clocks", "interruptions", "overhead", "phases", "sheet"],
@@ -106,5 +143,13 @@ pub(super) const LAB_RESULTS: Floors = Floors {
         &["page"],
         &["tests"],
     ],
-    back: &[],
+    back: &[("campaigns", "plots", "a plot is drawn from the cells of campaigns, among others")],
+    parent: &[
+        ("Account", "the data of a study, which each of its tables reads"),
+        ("CONFIDENCE", "one level for all intervals"),
+        ("RatioRow", "the data of a study, which each of its tables reads"),
+        ("Results", "the data of a study, which each of its tables reads"),
+        ("ResultsError", "the error of all that reads results"),
+        ("joined", "one form of a list in a sentence"),
+    ],
 };

@@ -13,6 +13,7 @@ pub(super) const PROGRAM: Floors = Floors {
         &["commands"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_CLUSTER: Floors = Floors {
@@ -27,6 +28,7 @@ pub(super) const PROGRAM_CLUSTER: Floors = Floors {
         &["injection"],
     ],
     back: &[],
+    parent: &[("ClusterAbilities", "the options of a run"), ("ClusterOptions", "the options of a run")],
 };
 
 pub(super) const PROGRAM_CLUSTER_DEVICES: Floors = Floors {
@@ -34,6 +36,7 @@ pub(super) const PROGRAM_CLUSTER_DEVICES: Floors = Floors {
     module: &["cluster", "gateway_devices"],
     floors: &[&["records", "messages"], &["device", "minutes", "reader"], &["findings"]],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_BENCH: Floors = Floors {
@@ -48,6 +51,7 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
         ],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_BENCH_FACES: Floors = Floors {
@@ -55,6 +59,12 @@ pub(super) const PROGRAM_BENCH_FACES: Floors = Floors {
     module: &["bench", "faces"],
     floors: &[&["measured"], &["rivals"], &["report"]],
     back: &[],
+    parent: &[
+        ("FacePair", "the rows of a report"),
+        ("FacesOptions", "the options of a run"),
+        ("OPERATION", "the operation that all faces carry"),
+        ("show", "one form of a figure"),
+    ],
 };
 
 pub(super) const PROGRAM_FEATURES: Floors = Floors {
@@ -62,6 +72,7 @@ pub(super) const PROGRAM_FEATURES: Floors = Floors {
     module: &["features"],
     floors: &[&["event_device"], &["scene"], &["app_server"], &["trials"], &["connection_servers"]],
     back: &[],
+    parent: &[("PushServiceFront", "the front that a trial asks"), ("TrialOutcome", "the result of a trial")],
 };
 
 pub(super) const PROGRAM_PUSH_SUBJECT: Floors = Floors {
@@ -69,6 +80,7 @@ pub(super) const PROGRAM_PUSH_SUBJECT: Floors = Floors {
     module: &["push_subject"],
     floors: &[&["gateway_api", "provider_delay"], &["gateway_half", "app_server_half", "device_half"]],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_FACES: Floors = Floors {
@@ -81,6 +93,7 @@ pub(super) const PROGRAM_FACES: Floors = Floors {
         &["subject", "trials"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_SCALING: Floors = Floors {
@@ -88,6 +101,11 @@ pub(super) const PROGRAM_SCALING: Floors = Floors {
     module: &["scaling"],
     floors: &[&["measured", "station"], &["simulation"]],
     back: &[],
+    parent: &[
+        ("ScalingCosts", "the figures that a simulation starts from"),
+        ("ScalingResult", "the figures that a simulation ends with"),
+        ("ScalingShape", "the figures that a simulation starts from"),
+    ],
 };
 
 /// The run of a study is on the top floor: it uses the probes and the reports.
@@ -115,6 +133,7 @@ pub(super) const PROGRAM_COMMANDS: Floors = Floors {
         &["run"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_COMMANDS_ENERGY: Floors = Floors {
@@ -122,6 +141,12 @@ pub(super) const PROGRAM_COMMANDS_ENERGY: Floors = Floors {
     module: &["commands", "energy"],
     floors: &[&["port", "traffic"], &["battery", "import", "measure", "model", "record"], &["phases"]],
     back: &[],
+    parent: &[
+        ("caveats", "one form of output for all commands"),
+        ("facts", "one form of output for all commands"),
+        ("short", "one form of output for all commands"),
+        ("values", "one form of output for all commands"),
+    ],
 };
 
 pub(super) const PROGRAM_COMMANDS_LINK: Floors = Floors {
@@ -129,6 +154,7 @@ pub(super) const PROGRAM_COMMANDS_LINK: Floors = Floors {
     module: &["commands", "link"],
     floors: &[&["run", "selftest", "show"]],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PROGRAM_COMMANDS_BENCH: Floors = Floors {
@@ -139,6 +165,7 @@ pub(super) const PROGRAM_COMMANDS_BENCH: Floors = Floors {
         "urgent",
     ]],
     back: &[],
+    parent: &[("exit", "one exit code for all benches")],
 };
 
 pub(super) const PROGRAM_COMMANDS_RUN: Floors = Floors {
@@ -152,4 +179,9 @@ pub(super) const PROGRAM_COMMANDS_RUN: Floors = Floors {
         &["campaigns"],
     ],
     back: &[],
+    parent: &[
+        ("COMMIT", "the commit that a record names"),
+        ("RunArgs", "options that all studies have"),
+        ("refused", "one sentence for all that is refused"),
+    ],
 };

@@ -15,6 +15,7 @@ pub(super) const WIRE: Floors = Floors {
         &["tests"],
     ],
     back: &[],
+    parent: &[],
 };
 
 /// The common parts of all adapters are below them; FCM passes Apple's part of a message on in APNs' own words.
@@ -29,6 +30,11 @@ pub(super) const PROVIDERS: Floors = Floors {
         &["registry"],
     ],
     back: &[],
+    parent: &[
+        ("ADAPTERS", "the list of all adapters, which look-ups read"),
+        ("RefusedHost", "the refusal of a host, which each adapter returns"),
+        ("Setup", "the surroundings of an adapter"),
+    ],
 };
 
 pub(super) const EMULATORS: Floors = Floors {
@@ -49,6 +55,7 @@ pub(super) const EMULATORS: Floors = Floors {
         &["fuzzing"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const GATEWAY: Floors = Floors {
@@ -101,4 +108,5 @@ pub(super) const GATEWAY: Floors = Floors {
         ("gateway", "session", "it opens sessions, which hold its state"),
         ("gateway", "mcs", "it remembers the programs that registered through it"),
     ],
+    parent: &[],
 };

@@ -1,4 +1,4 @@
-//! The floors of the server and of its pipeline.
+//! The floors of the server, of its pipeline, and of its faces.
 
 use super::Floors;
 
@@ -22,6 +22,7 @@ pub(super) const SERVER: Floors = Floors {
         &["app"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const PIPELINE: Floors = Floors {
@@ -39,19 +40,64 @@ pub(super) const PIPELINE: Floors = Floors {
             "roles",
             "store_latency",
             "supervisor",
+            "threads",
             "window",
         ],
         &["load"],
         &["budget"],
         &["stats", "settler_inbox"],
         &["provider_table"],
-        &["admission", "audiences"],
+        &["admission", "audiences", "dependencies"],
         &["backlog"],
         &["shared"],
         &["attempt", "producer", "quota_draws", "republishing", "scheduler", "starter", "store_retry"],
         &["clock_step", "consumer", "settler"],
         &["consumer_pool", "janitor"],
         &["dispatcher"],
+        &["tasks"],
     ],
     back: &[],
+    parent: &[],
+};
+
+pub(super) const PIPELINE_PROVIDER_TABLE: Floors = Floors {
+    folder: "crates/stentor-server/src/pipeline/provider_table/",
+    module: &["pipeline", "provider_table"],
+    floors: &[
+        &["circuit_breaker", "factory", "handle", "key", "quota_share"],
+        &["closed_totals", "levels"],
+        &["rate_limiter"],
+        &["table"],
+        &["check", "pictures"],
+    ],
+    back: &[],
+    parent: &[],
+};
+
+pub(super) const PIPELINE_SETTLE: Floors = Floors {
+    folder: "crates/stentor-server/src/pipeline/settle/",
+    module: &["pipeline", "settle"],
+    floors: &[&["evidence", "kind"], &["foreign"], &["tests"]],
+    back: &[],
+    parent: &[],
+};
+
+/// A face knows the API that it translates for, and the router of all faces is above them.
+pub(super) const FACE: Floors = Floors {
+    folder: "crates/stentor-server/src/face/",
+    module: &["face"],
+    floors: &[
+        &["markup", "read_timeout", "request_limits"],
+        &["api"],
+        &["http"],
+        &["record"],
+        &["grpc", "soap", "xmlrpc"],
+        &["nowhere", "socket"],
+        &["rest"],
+        &["table"],
+        &["discovery"],
+        &["router"],
+    ],
+    back: &[],
+    parent: &[],
 };

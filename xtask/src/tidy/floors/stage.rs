@@ -19,6 +19,7 @@ pub(super) const STAGE: Floors = Floors {
         &["kill"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const STAGE_DEMO: Floors = Floors {
@@ -32,4 +33,5 @@ pub(super) const STAGE_DEMO: Floors = Floors {
         &["gateway"],
     ],
     back: &[],
+    parent: &[],
 };

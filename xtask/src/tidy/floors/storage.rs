@@ -19,6 +19,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
+    parent: &[("SqliteStore", "one store, whose ports stand in a file each")],
 };
 
 /// An engine knows the common requirements of both engines; their use is above both.
@@ -38,6 +39,7 @@ pub(super) const STORAGE: Floors = Floors {
         ("sql", "postgres", "the meaning of an engine's error stands in its folder"),
         ("sql", "sqlite", "the meaning of an engine's error stands in its folder"),
     ],
+    parent: &[],
 };
 
 pub(super) const STORAGE_SQL: Floors = Floors {
@@ -45,14 +47,19 @@ pub(super) const STORAGE_SQL: Floors = Floors {
     module: &["sql"],
     floors: &[
         &["dialect", "error", "value"],
-        &["store"],
         &["portion", "row"],
         &["parts"],
         &["connection"],
         &["engine", "query"],
         &["damage", "ledger_engine"],
+        &["store"],
     ],
-    back: &[("portion", "connection", "a portion counts the rows that were changed over a connection")],
+    back: &[
+        ("portion", "connection", "a portion counts the rows that were changed over a connection"),
+        ("parts", "store", "a row of the store that engines change in different ways"),
+        ("engine", "store", "the messages that an engine keeps in memory"),
+    ],
+    parent: &[],
 };
 
 pub(super) const SQL_STORE: Floors = Floors {
@@ -80,6 +87,7 @@ pub(super) const SQL_STORE: Floors = Floors {
         &["messages", "pipeline", "upstream"],
     ],
     back: &[],
+    parent: &[],
 };
 
 pub(super) const STORAGE_SQLITE: Floors = Floors {
@@ -95,6 +103,7 @@ pub(super) const STORAGE_SQLITE: Floors = Floors {
         &["copy"],
     ],
     back: &[("migrations", "store", "a step that statements cannot say fills rows by the store's own code")],
+    parent: &[],
 };
 
 pub(super) const STORAGE_POSTGRES: Floors = Floors {
@@ -121,6 +130,7 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
         ("origin", "store", "waiting deliveries of a copy are marked in the store's own rows"),
         ("writer", "store", "the last writes of a transaction are rows of the store"),
     ],
+    parent: &[],
 };
 
 pub(super) const POSTGRES_STORE: Floors = Floors {
@@ -161,6 +171,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "quotas are drawn by the clock of the database, which the servers that share it read",
         ),
     ],
+    parent: &[("PostgresStore", "one store, whose ports stand in a file each")],
 };
 
 pub(super) const STORAGE_NATS: Floors = Floors {
@@ -168,4 +179,5 @@ pub(super) const STORAGE_NATS: Floors = Floors {
     module: &["nats"],
     floors: &[&["address", "leases", "settings", "subject"], &["codes"], &["stream"], &["queue"]],
     back: &[],
+    parent: &[],
 };

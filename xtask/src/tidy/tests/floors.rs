@@ -8,10 +8,16 @@ const HOUSE: Floors = Floors {
     module: &[],
     floors: &[&["ground", "clock"], &["service"], &["face"]],
     back: &[("clock", "service", "a reason")],
+    parent: &[("Known", "a reason")],
 };
 
+/// The file of the folder itself.
+const PARENT: &str =
+    "mod face;\npub use face::Passed;\npub use face::Old as New;\npub struct Own;\npub struct Known;";
+
 fn found(path: &str, text: &str) -> Vec<usize> {
-    lines(&check_with(&file(&format!("crates/stentor-server/src/{path}"), text), &HOUSE))
+    let of = |path: &str, text| file(&format!("crates/stentor-server/src/{path}"), text);
+    lines(&check_with(&[of("lib.rs", PARENT), of(path, text)], &HOUSE))
 }
 
 #[test]
@@ -20,6 +26,19 @@ fn a_module_uses_those_below_it_and_none_above_or_beside_it() {
     assert_eq!(found("service.rs", "use crate::ground::A;\nuse crate::face::B;"), [2]);
     assert_eq!(found("ground.rs", "use crate::clock::A;"), [1]);
     assert!(found("clock.rs", "use crate::service::A;").is_empty(), "named with its reason");
+}
+
+#[test]
+fn an_item_of_the_file_above_runs_back_up_unless_it_is_named_or_another_modules() {
+    assert_eq!(found("service.rs", "use crate::Own;"), [1]);
+    assert_eq!(found("service/deep.rs", "use super::super::Own;"), [1]);
+    assert!(found("service.rs", "use crate::Known;").is_empty(), "named with its reason");
+    assert_eq!(
+        found("service.rs", "use crate::Passed;\nuse crate::New;"),
+        [1, 2],
+        "the module that has them is above"
+    );
+    assert!(found("face/deep.rs", "use crate::Passed;").is_empty());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::contract::{Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::auth::context_of;
 use crate::face::http::refusal::Refusal;
-use crate::face::http::with_timeout;
+use crate::face::read_timeout::with_timeout;
 use crate::face::record::protobuf::Schema;
 use crate::face::record::{Record, import_lines};
 

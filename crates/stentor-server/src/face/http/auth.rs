@@ -8,13 +8,13 @@ use base64::prelude::BASE64_STANDARD;
 use stentor_core::id::AppId;
 use stentor_core::name::IdempotencyKey;
 
+use super::context::RequestContext;
 use super::headers::{header_text, idempotency_key};
 use super::origin::origin_of;
 use super::refusal::Refusal;
 use super::request_permit::RequestPermit;
 use crate::contract::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::record::RequestContext;
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";

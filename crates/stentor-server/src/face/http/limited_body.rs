@@ -10,9 +10,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::request_limits::RequestLimits;
 use super::request_permit::RequestPermit;
 use crate::contract::{ErrorCode, Problem};
+use crate::face::request_limits::RequestLimits;
 
 /// The way in which a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(in crate::face) mod coding;
+mod context;
 pub(crate) mod entry;
 pub(crate) mod headers;
 pub(crate) mod held_reply;
@@ -10,17 +11,13 @@ pub(in crate::face) mod limited_body;
 pub(crate) mod middleware;
 pub(crate) mod origin;
 pub(in crate::face) mod preferences;
-mod read_timeout;
 pub(crate) mod refusal;
-mod request_limits;
 mod request_permit;
 mod zstd_header;
 
+pub use context::RequestContext;
 pub use entry::{EntryPoint, EntryRule};
 pub(crate) use entry::{LimitedRouter, Routes};
-pub use read_timeout::ReadTimeout;
-pub(in crate::face) use read_timeout::with_timeout;
 pub use refusal::status_of;
-pub use request_limits::RequestLimits;
 pub(crate) use request_permit::RequestPermit;
 pub(in crate::face) use request_permit::no_room;

@@ -8,8 +8,8 @@ use axum::response::Response;
 use tokio::time::timeout;
 
 use super::held_reply;
-use super::request_limits::{REPLY_MAX_BYTES, RequestLimits};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::request_limits::{REPLY_MAX_BYTES, RequestLimits};
 use crate::owner::{Owner, SourceNetwork};
 use crate::shares::{ShareExhausted, SharePart};
 

@@ -1,27 +1,11 @@
 //! Resolves the caller from the data that a face has read before the record.
 
 use stentor_core::id::AppId;
-use stentor_core::name::IdempotencyKey;
 
 use super::dispatch::Record;
 use crate::contract::{Caller, Identity, Origin, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::http::RequestPermit;
-
-/// Context of a request outside its record.
-#[derive(Debug, Clone)]
-pub struct RequestContext {
-    /// Identity of the key.
-    pub identity: Identity,
-    /// App named outside the record.
-    pub app: Option<AppId>,
-    /// Idempotency key outside the record.
-    pub key: Option<IdempotencyKey>,
-    /// Origin of the request.
-    pub origin: Origin,
-    /// Permit for the resources of the request.
-    pub(in crate::face) permit: RequestPermit,
-}
+use crate::face::http::RequestContext;
 
 /// The part of the caller's identity that an operation needs.
 pub(super) trait FromContext: Sized {

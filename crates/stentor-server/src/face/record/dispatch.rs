@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::context::{FromContext, RequestContext};
+use super::context::FromContext;
 use super::reply::IntoRecord;
 use super::request::{FromRecord, text_of};
 use super::subject::Segments;
 use crate::contract::table::{for_each_operation, *};
 use crate::contract::{Facts, Operation, Problem, Serve, ServiceResult, json_bytes};
 use crate::face::Api;
+use crate::face::http::RequestContext;
 
 /// Values by field name: a request or a reply.
 pub type Record = Map<String, Value>;

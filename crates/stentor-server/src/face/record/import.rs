@@ -1,6 +1,6 @@
 //! Import with lines in a stream beside the record.
 
-use super::context::{FromContext as _, RequestContext};
+use super::context::FromContext as _;
 use super::dispatch::{Record, check_refusal};
 use super::reply::IntoRecord as _;
 use crate::contract::import::{ImportRequest, Lines};
@@ -8,6 +8,7 @@ use crate::contract::table::ImportDevices;
 use crate::contract::{Caller, Operation as _, Serve, ServiceResult};
 use crate::decode::decode_value;
 use crate::face::Api;
+use crate::face::http::RequestContext;
 
 /// Imports devices line by line; the record contains the options.
 pub(in crate::face) async fn import_lines(

@@ -10,7 +10,7 @@ mod request;
 mod subject;
 pub mod xml;
 
-pub use context::RequestContext;
+pub use super::http::RequestContext;
 pub(in crate::face) use dispatch::check_refusal;
 pub use dispatch::{Dispatcher, Record};
 pub(in crate::face) use import::import_lines;

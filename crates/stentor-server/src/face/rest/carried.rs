@@ -27,7 +27,7 @@ pub(super) async fn read<O: RestOperation>(
     size: BodySize,
 ) -> ServiceResult<O::Request> {
     let key = idempotency_key(request.headers())?;
-    let record = record_of(request, api, (format, size), &O::FACTS).await?;
+    let record = record_of(request, api, format, size, &O::FACTS).await?;
     O::Request::from_record(record, key.as_ref(), O::FACTS.name)
 }
 
@@ -35,7 +35,8 @@ pub(super) async fn read<O: RestOperation>(
 async fn record_of(
     request: Request,
     api: &Api,
-    (format, size): (BodyFormat, BodySize),
+    format: BodyFormat,
+    size: BodySize,
     facts: &Facts,
 ) -> ServiceResult<Record> {
     let (mut parts, body) = request.into_parts();

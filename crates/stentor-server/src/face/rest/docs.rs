@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::openapi::openapi_json;
 use crate::face::Api;
-use crate::face::api::answer_nowhere;
 use crate::face::http::Routes;
 use crate::face::http::held_reply::StaticReply;
+use crate::face::nowhere::answer_nowhere;
 
 const SCRIPT_PATH: &str = "/docs/scalar.js";
 /// Content security policy of the page: no resources from other origins.

@@ -23,7 +23,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpacked};
 use crate::face::http::refusal::Refusal;
-use crate::face::http::with_timeout;
+use crate::face::read_timeout::with_timeout;
 
 /// Decompressed size that an import may always have.
 const UNPACKED_MIN_BYTES: u64 = 1_024 * 1_024;

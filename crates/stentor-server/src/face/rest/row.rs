@@ -1,7 +1,6 @@
 //! One row of the table: the method and path of an operation, served by one dispatcher for all.
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
@@ -94,30 +93,20 @@ where
     let mut schemas = NamedSchemas::new();
     let operation = describe::<O>(facts.done, &mut schemas);
     let call: RowCall = |api, request, facts| Box::pin(answer::<O>(api, request, facts));
-    bind_call((method, path), (operation, schemas), call, facts)
+    bind(RowDescription { method, path, operation, schemas }, call, facts)
 }
 
-/// Binds a call. The type of its handler is the same for all operations, so that the router's code is compiled once.
-fn bind_call(
-    place: (HttpMethod, &'static str),
-    described: (OperationBuilder, NamedSchemas),
-    call: RowCall,
-    facts: RowFacts,
-) -> RestRow {
-    let handler = move |State(api): State<Api>, request: Request| call(api, request, facts);
-    bind(place, described, handler)
+/// Where an operation is, and how it is described.
+struct RowDescription {
+    method: HttpMethod,
+    path: &'static str,
+    operation: OperationBuilder,
+    schemas: NamedSchemas,
 }
 
-/// Binds a described operation to a method, a path and a handler.
-pub(super) fn bind<H, T>(
-    (method, path): (HttpMethod, &'static str),
-    (operation, schemas): (OperationBuilder, NamedSchemas),
-    handler: H,
-) -> RestRow
-where
-    H: Handler<T, Api>,
-    T: 'static,
-{
+/// Binds a described operation to its handler, whose type is the same for all operations, so that the router's code is compiled once.
+fn bind(described: RowDescription, call: RowCall, facts: RowFacts) -> RestRow {
+    let RowDescription { method, path, operation, schemas } = described;
     let filter = match method {
         HttpMethod::Get => MethodFilter::GET,
         HttpMethod::Put => MethodFilter::PUT,
@@ -125,6 +114,7 @@ where
         HttpMethod::Delete => MethodFilter::DELETE,
         _ => MethodFilter::POST,
     };
+    let handler = move |State(api): State<Api>, request: Request| call(api, request, facts);
     let mut paths = Paths::new();
     paths.add_path_operation(path, vec![method], operation);
     (schemas, paths, on(filter, handler))

@@ -23,9 +23,8 @@ use crate::contract::{ErrorCode, Identity, Origin, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::{RequestPermit, middleware};
 use crate::face::record::{Dispatcher, Record, RequestContext};
-use crate::listen::{Accepted, AtWork};
+use crate::listen::Accepted;
 use crate::owner::SourceNetwork;
-use crate::shares::SharePart;
 
 /// Time for which input is read and discarded after the last reply.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -211,14 +210,17 @@ impl SocketSession {
         self.api.socket_counts().asked();
         let work = self.work(payload)?;
         // Busy from here on, not from the start of the task: the connection must not count as idle in between.
-        let (session, queue, at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
+        let (session, queue, mut at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
         tokio::spawn(async move {
             let permit = RequestPermit::new(session.api.limits(), session.network(), false);
             let payload = session.answer(work, &permit).await;
             let reply_room = permit.room_of_reply(payload.len());
             // The request's bytes and its place are released, because the reply may wait long for the peer.
             drop((room, permit));
-            session.send((payload, reply_room), at_work, slot, &queue).await;
+            at_work.answered(payload.len() as u64);
+            let (room, at_work, slot) = (Some(reply_room), Some(at_work), Some(slot));
+            let reply = SocketReply { payload, _room: room, _at_work: at_work, _slot: slot };
+            let _the_peer_may_have_gone = queue.send(reply).await;
         });
         Ok(())
     }
@@ -235,18 +237,6 @@ impl SocketSession {
         }
     }
 
-    async fn send(
-        &self,
-        (payload, room): (Vec<u8>, SharePart),
-        mut at_work: AtWork,
-        slot: OwnedSemaphorePermit,
-        queue: &mpsc::Sender<SocketReply>,
-    ) {
-        at_work.answered(payload.len() as u64);
-        let reply = SocketReply { payload, _room: Some(room), _at_work: Some(at_work), _slot: Some(slot) };
-        let _the_peer_may_have_gone = queue.send(reply).await;
-    }
-
     async fn answer(&self, work: SocketWork, permit: &RequestPermit) -> Vec<u8> {
         match work {
             SocketWork::Refused(id, problem) => self.encoding.write(id, "", &Err(problem)),
@@ -257,7 +247,7 @@ impl SocketSession {
                 // Unknown names are the caller's own text and stay out of the log.
                 let named = Dispatcher::get().known(&operation).unwrap_or(UNKNOWN_OPERATION);
                 let span = tracing::info_span!("request", id = %origin.request_id, operation = named);
-                let reply = self.served(request, (origin, permit)).instrument(span).await;
+                let reply = self.served(request, origin, permit).instrument(span).await;
                 self.encoding.write(id, &operation, &reply)
             }
             SocketWork::Document(face, document) => self.document(face, &document, permit).await,
@@ -276,7 +266,8 @@ impl SocketSession {
     async fn served(
         &self,
         request: SocketRequest,
-        (origin, permit): (Origin, &RequestPermit),
+        origin: Origin,
+        permit: &RequestPermit,
     ) -> ServiceResult<Record> {
         let began = Instant::now();
         let SocketRequest { operation, record, key, .. } = request;

@@ -185,7 +185,7 @@ impl IntoResponse for RpcStatus {
 /// Writes a problem of ours in this API's form.
 pub(in crate::front) fn write(response: &mut Response, problem: &Problem, _: &str) {
     let status = RpcStatus::of(problem);
-    crate::front::refused::put(response, problem, status.http(), (MEDIA_TYPE, status.body()));
+    crate::front::refused::put(response, problem, status.http(), MEDIA_TYPE, status.body());
 }
 
 #[cfg(test)]

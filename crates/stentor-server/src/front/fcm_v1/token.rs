@@ -82,5 +82,5 @@ fn write(response: &mut Response, problem: &Problem, _: &str) {
         _ => (StatusCode::BAD_REQUEST, "invalid_request"),
     };
     let body = json!({"error": error, "error_description": refused::line(problem)}).to_string();
-    refused::put(response, problem, status, ("application/json", body));
+    refused::put(response, problem, status, "application/json", body);
 }

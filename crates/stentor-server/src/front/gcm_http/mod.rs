@@ -111,9 +111,9 @@ fn write(response: &mut Response, problem: &Problem, _: &str) {
     if status == StatusCode::SERVICE_UNAVAILABLE {
         problem.retry_after_seconds.get_or_insert(RETRY_AFTER_SECONDS);
     }
-    let written = match problem.field.as_deref() == Some(groups::FIELD) {
+    let (media_type, body) = match problem.field.as_deref() == Some(groups::FIELD) {
         true => ("application/json; charset=UTF-8", serde_json::json!({"error": problem.detail}).to_string()),
         false => ("text/plain; charset=UTF-8", format!("{}\n", line(&problem))),
     };
-    refused::put(response, &problem, status, written);
+    refused::put(response, &problem, status, media_type, body);
 }

@@ -40,8 +40,7 @@ async fn to_tokens(
     draft: &MessageRequest,
 ) -> ServiceResult<SendReply> {
     let standings = sender.standings(tokens, DEFAULT_ROUTE).await?;
-    let known: Vec<_> =
-        standings.iter().map(|standing| (unreachable(standing), standing.canonical())).collect();
+    let known: Vec<_> = standings.iter().map(KnownToken::of).collect();
     let targets = standings.into_iter().map(|standing| standing.target(DEFAULT_ROUTE)).collect();
     // Targets and states of the tokens run in parallel, in the order of the request.
     let sent = sender.send_each(0, targets, draft).await?;
@@ -70,12 +69,24 @@ const fn unreachable(standing: &TokenStanding) -> GcmError {
     }
 }
 
-fn result(
-    (known, registration_id): (GcmError, Option<String>),
-    sent: Option<ServiceResult<Sent>>,
-) -> ServiceResult<TokenResult> {
+/// The reply to a token, as far as it is known before the sending.
+struct KnownToken {
+    /// The error, where nothing is sent.
+    error: GcmError,
+    /// The token that the device has now, where it is another.
+    registration_id: Option<String>,
+}
+
+impl KnownToken {
+    fn of(standing: &TokenStanding) -> Self {
+        Self { error: unreachable(standing), registration_id: standing.canonical() }
+    }
+}
+
+fn result(known: KnownToken, sent: Option<ServiceResult<Sent>>) -> ServiceResult<TokenResult> {
+    let KnownToken { error, registration_id } = known;
     match sent {
-        None => Ok(failed(known)),
+        None => Ok(failed(error)),
         Some(Ok(sent)) => Ok(TokenResult::Sent { message_id: id_text(&sent), registration_id }),
         Some(Err(problem)) => GcmError::of(&problem).map(failed).ok_or(problem),
     }

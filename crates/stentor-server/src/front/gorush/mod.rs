@@ -183,5 +183,5 @@ fn write(response: &mut Response, problem: &Problem, _: &str) {
         code => status_of(code),
     };
     let body = json!({"code": status.as_u16(), "message": line(problem)}).to_string();
-    refused::put(response, problem, status, ("application/json; charset=utf-8", body));
+    refused::put(response, problem, status, "application/json; charset=utf-8", body);
 }

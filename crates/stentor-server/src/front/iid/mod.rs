@@ -203,5 +203,5 @@ fn write(response: &mut Response, problem: &Problem, _: &str) {
         _ => StatusCode::BAD_REQUEST,
     };
     let body = json!({"error": refused::line(problem)}).to_string();
-    refused::put(response, problem, status, ("application/json; charset=UTF-8", body));
+    refused::put(response, problem, status, "application/json; charset=UTF-8", body);
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use stentor_core::campaign::Tally;
 use stentor_core::chunk::TokenList;
+use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::retry::RetryPolicy;

@@ -17,7 +17,8 @@ use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::sqlite::{SqliteQueue, SqliteStore};
 
 use super::*;
-use crate::pipeline::{Deps, NodeRoles, NodeStanding, PipelineConfig, settler_inbox};
+use crate::pipeline::shared::PipelineStart;
+use crate::pipeline::{Dependencies, NodeRoles, NodeStanding, PipelineConfig, settler_inbox};
 
 struct JumpingClock(AtomicI64);
 
@@ -33,22 +34,26 @@ fn store() -> SqliteStore {
 
 fn shared(store: &SqliteStore, clock: &Arc<JumpingClock>) -> PipelineContext {
     let nobody = |_: &Credential| Err::<Arc<dyn Provider>, _>(Invalid::new("credential", "is not asked for"));
-    let deps = Deps {
+    let dependencies = Dependencies {
         store: Arc::new(store.clone()),
         queue: Arc::new(SqliteQueue::temporary().expect("a queue")),
         clock: clock.clone(),
         ids: Arc::new(IdSource::after(0)),
         factory: Arc::new(nobody),
-        bulk: None,
+        threads: None,
         standing: NodeStanding::alone(1),
         roles: NodeRoles::default(),
-        event_sender: None,
         shares_queue: false,
         levels: None,
         settled_feed: None,
     };
-    let known = (Recovery::default(), Timestamp::default());
-    PipelineContext::new(deps, PipelineConfig::default(), known, settler_inbox::inboxes(1).0)
+    let start = PipelineStart {
+        recovery: Recovery::default(),
+        known: Timestamp::default(),
+        settlers: settler_inbox::inboxes(1).0,
+        event_sender: tokio::sync::mpsc::channel(1).0,
+    };
+    PipelineContext::new(&dependencies, PipelineConfig::default(), start)
 }
 
 #[tokio::test]

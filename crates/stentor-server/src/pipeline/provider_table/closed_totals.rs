@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::provider::ProviderStats;
 
-use super::ProviderHandle;
+use super::handle::ProviderHandle;
 
 /// The counters of providers that are closed, and the providers that are being closed.
 #[derive(Default)]

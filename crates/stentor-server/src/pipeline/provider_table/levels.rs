@@ -18,7 +18,7 @@ use stentor_core::id::AppId;
 use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 
-use super::ProviderKey;
+use super::key::ProviderKey;
 
 const RECORD_BYTES: usize = 64;
 const BODY_BYTES: usize = 56;

@@ -7,7 +7,8 @@ use stentor_core::ports::provider::ProviderStats;
 use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 
-use super::{ProviderKey, ProviderTable};
+use super::key::ProviderKey;
+use super::table::ProviderTable;
 use crate::pipeline::settle::Parking;
 use crate::pipeline::stats::{ParkedStats, QuotaStats};
 
@@ -40,9 +41,15 @@ impl ProviderTable {
     }
 
     /// Returns the state of a quota that all nodes share, computed from its level in the store.
-    pub(crate) fn shared_quota(&self, key: ProviderKey, shared: (u32, Level), now: Timestamp) -> QuotaStats {
+    pub(crate) fn shared_quota(
+        &self,
+        key: ProviderKey,
+        per_minute: u32,
+        level: Level,
+        now: Timestamp,
+    ) -> QuotaStats {
         let waited = self.quota(key, now).map(|own| own.waited).unwrap_or_default();
-        QuotaStats { waited, ..self.limiter_rules.shared_picture(key.0, shared, now) }
+        QuotaStats { waited, ..self.limiter_rules.shared_picture(key.0, per_minute, level, now) }
     }
 
     /// Lists the quotas in force.

@@ -1,6 +1,5 @@
 //! The quota of one app at one provider. Tokens are drawn per chunk, before the chunk is leased.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use stentor_core::chunk::TrafficClass;
@@ -9,9 +8,9 @@ use stentor_core::ports::store::QuotaClaim;
 use stentor_core::quota::{Bucket, Level, Quota};
 use stentor_core::time::Timestamp;
 
+use super::key::ProviderKey;
 use super::levels::Slot;
 use super::quota_share::QuotaShare;
-use super::{ProviderKey, ProviderTable};
 use crate::pipeline::stats::QuotaStats;
 
 /// Rules for quotas.
@@ -62,7 +61,8 @@ impl RateLimiterRules {
     pub(super) fn shared_picture(
         &self,
         app: AppId,
-        (per_minute, level): (u32, Level),
+        per_minute: u32,
+        level: Level,
         now: Timestamp,
     ) -> QuotaStats {
         let bucket = Bucket::resume(self.quota(per_minute).shared(), level, now);
@@ -119,7 +119,7 @@ impl RateLimiter {
     }
 
     /// Corrects the tokens taken to the real size of a chunk.
-    fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
+    pub(super) fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         match &mut self.share {
             Some(share) => share.correct(class, taken, used),
             None => self.bucket.correct(class, taken, used),
@@ -159,47 +159,5 @@ impl RateLimiter {
             tokens: tokens.max(0).unsigned_abs(),
             waited: self.waited,
         }
-    }
-}
-
-/// Tokens taken for a chunk; returned if dropped unused.
-pub(crate) struct Grant {
-    table: Arc<ProviderTable>,
-    key: ProviderKey,
-    class: TrafficClass,
-    taken: u64,
-}
-
-impl Grant {
-    pub(super) const fn new(
-        table: Arc<ProviderTable>,
-        key: ProviderKey,
-        class: TrafficClass,
-        taken: u64,
-    ) -> Self {
-        Self { table, key, class, taken }
-    }
-
-    /// Spends the tokens that the chunk really needs.
-    pub(crate) fn spend(mut self, used: u64) {
-        self.correct(used);
-        // Nothing is left for `drop` to return.
-        self.taken = 0;
-    }
-
-    fn correct(&self, used: u64) {
-        if self.taken == 0 {
-            return;
-        }
-        let mut entries = self.table.lock();
-        if let Some(rate_limiter) = entries.get_mut(&self.key).and_then(|entry| entry.rate_limiter.as_mut()) {
-            rate_limiter.correct(self.class, self.taken, used);
-        }
-    }
-}
-
-impl Drop for Grant {
-    fn drop(&mut self) {
-        self.correct(0);
     }
 }

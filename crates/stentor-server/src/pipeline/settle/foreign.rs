@@ -4,9 +4,10 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::store::LeasedChunk;
 
-use super::STOP_MIN_ANSWERS;
 use crate::pipeline::settle::evidence::ProviderStanding;
 
+/// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
+pub(super) const STOP_MIN_ANSWERS: u64 = 10;
 /// Attempts after which a few tokens of another sender are rejected individually.
 const FOREIGN_MAX_ATTEMPTS: u16 = 4;
 

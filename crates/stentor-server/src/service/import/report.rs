@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::batch::Parsed;
 use crate::contract::import::{ImportResult, LineError};
+use crate::service::devices::DeviceCounts;
 use crate::service::{ErrorCode, Problem};
 
 /// Most errors in a report; all are counted.
@@ -63,9 +64,9 @@ impl ImportReport {
     }
 
     /// Counts new and known devices.
-    pub(super) const fn count(&mut self, (created, updated): (u64, u64)) {
-        self.created += created;
-        self.updated += updated;
+    pub(super) const fn count(&mut self, counts: DeviceCounts) {
+        self.created += counts.created;
+        self.updated += counts.updated;
     }
 
     /// Refuses a line that was counted as valid.

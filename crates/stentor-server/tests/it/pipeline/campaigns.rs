@@ -245,7 +245,7 @@ async fn a_campaign_resumed_while_its_ticket_is_taken_off_the_queue_goes_on_at_o
     let (id, tickets) = (house.accept(spec(Target::Device(device))).await, house.begin().await);
     house.act(id, CampaignAction::Pause).await;
     house.queue.hang_at(Some("ack"));
-    house.pipeline().published(&tickets).await;
+    house.pipeline().published(tickets);
     while house.queue.count("ack") == 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -17,7 +17,7 @@ use stentor_core::ports::store::{
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::TokenTarget;
-use stentor_gateway::{DeviceIdentity, DeviceProtocol, Gateway, GatewayKey, GatewayParts, SessionEvent};
+use stentor_gateway::{DeviceIdentity, DeviceProtocol, Gateway, GatewayKey, SessionEvent};
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, Synchronous};
@@ -289,16 +289,15 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
     let clock = Arc::new(TestClock { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
     let last = store.last_id().await.map_err(say("the last id"))?;
     let (ids, stub) = (Arc::new(IdSource::after(last)), Arc::new(Stub::accepting(0)));
-    let deps = Deps {
+    let dependencies = Dependencies {
         store: store.clone(),
         queue: Arc::<Trap>::default(),
         clock: clock.clone(),
         ids: ids.clone(),
         factory: Arc::new(Factory { stub: stub.clone(), quota: None, neighbours: Vec::new() }),
-        bulk: None,
+        threads: None,
         standing: NodeStanding::alone(HEIR),
         roles: NodeRoles::default(),
-        event_sender: None,
         shares_queue: false,
         levels: None,
         settled_feed: None,
@@ -309,7 +308,9 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         sweep_interval_ms: 100,
         ..quick()
     };
-    let pipeline = Pipeline::start(deps, config.checked().expect("sound")).await.map_err(say("starting"))?;
+    let config = config.checked().expect("sound");
+    let pipeline = Pipeline::start(&dependencies, config).await.map_err(say("starting"))?;
+    drop(dependencies);
     let fresh = Registration::new(Platform::Android, KIND, PushToken::new("fresh").expect("fits"));
     store.register(site.other.app, &[fresh], clock.now()).await.map_err(say("registering"))?;
     let mut messages = site.other.messages.clone();
@@ -346,9 +347,7 @@ async fn devices(
     site: &Site,
     (clock, ids): (Arc<dyn Clock>, Arc<IdSource>),
 ) -> Result<(), String> {
-    let parts =
-        GatewayParts { store: store.clone(), clock: clock.clone(), ids, key: GatewayKey::new([1; 32]) };
-    let gateway = Gateway::start(parts);
+    let gateway = Gateway::start(store.clone(), clock.clone(), ids, GatewayKey::new([1; 32]));
     let moment = Duration::from_millis(300);
     let damaged = gateway.open(site.first.phone, DeviceProtocol::Stream, 10);
     if let Ok(Ok(Some(SessionEvent::Messages(some)))) = tokio::time::timeout(moment, damaged.try_next()).await

@@ -2,6 +2,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use stentor_core::device::ProviderKind;
+use stentor_core::error::Invalid;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, ProviderStats};
 use stentor_core::retry::RetryPolicy;
@@ -56,7 +58,14 @@ async fn put_anew_while_it_is_read(key: ProviderKey, is_sound: bool) -> Arc<Prov
         is_shared: false,
     };
     let (store, levels) = (Arc::new(store), Levels::open(None));
-    let made = Arc::new(ProviderTable::new(store, Arc::new(factory), rules, limiter_rules, levels, None));
+    let made = Arc::new(ProviderTable::new(
+        store,
+        Arc::new(factory),
+        rules,
+        limiter_rules,
+        levels,
+        mpsc::channel(1).0,
+    ));
     assert!(table.set(Arc::clone(&made)).is_ok());
     made
 }

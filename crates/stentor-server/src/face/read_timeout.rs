@@ -1,4 +1,4 @@
-//! Read timeout of an import. Only the time counts in which the server waits for data that does not arrive.
+//! How long the import waits for its caller: only the time counts in which the server wanted more and nothing came.
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use tokio::time::{Instant, timeout};
 
 use crate::service::{ErrorCode, Problem};
 
-/// Limits of the time that the server waits for a body.
+/// How long a body may keep us waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadTimeout {
-    /// Waiting time allowed at once; received bytes restore it.
-    pub idle: Duration,
-    /// Number of received bytes that restore one second.
-    pub min_bytes_per_second: u64,
-    /// Total waiting time allowed from the first to the last byte.
-    pub total: Duration,
+pub(super) struct ReadTimeout {
+    /// Waiting that is borne: what is used up comes back with the bytes that arrive.
+    pub(super) idle: Duration,
+    /// Bytes that bring back a second of it.
+    pub(super) min_bytes_per_second: u64,
+    /// Waiting that is borne from the first to the last byte.
+    pub(super) total: Duration,
 }
 
-/// A body that is being received, and the remaining waiting times.
+/// A body on its way, and what is left of the limits with it.
 struct Upload<S> {
     pieces: S,
     limits: ReadTimeout,
@@ -30,8 +30,8 @@ struct Upload<S> {
     total_left: Duration,
 }
 
-/// Ends the body with a refusal if it arrives too slowly.
-pub(in crate::face) fn with_timeout<S, E>(
+/// Ends the body with a refusal when it comes too slowly.
+pub(super) fn with_timeout<S, E>(
     pieces: S,
     limits: ReadTimeout,
 ) -> impl Stream<Item = Result<Bytes, Problem>> + Send

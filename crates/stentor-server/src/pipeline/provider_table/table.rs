@@ -1,12 +1,4 @@
-//! Providers by app and kind, built on first use, each behind a circuit breaker.
-
-mod check;
-mod circuit_breaker;
-mod closed_totals;
-mod levels;
-mod pictures;
-mod quota_share;
-mod rate_limiter;
+//! Providers by app and kind, built when first needed, and the breakers in front of them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +7,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use stentor_core::app::Credential;
 use stentor_core::chunk::TrafficClass;
-use stentor_core::device::ProviderKind;
-use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::Provider;
@@ -24,87 +14,42 @@ use stentor_core::ports::store::{NodeEvent, QuotaClaim, Store, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument as _;
 
-use super::settle::Parking;
-use super::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
-use circuit_breaker::CircuitBreaker;
-pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
-use closed_totals::ClosedTotals;
-pub(crate) use levels::Levels;
-use rate_limiter::RateLimiter;
-pub(crate) use rate_limiter::{Grant, RateLimiterRules};
+use super::circuit_breaker::{BreakerRules, BreakerState, CircuitBreaker, Verdict};
+use super::closed_totals::ClosedTotals;
+use super::factory::ProviderFactory;
+use super::handle::ProviderHandle;
+use super::key::ProviderKey;
+use super::levels::Levels;
+use super::rate_limiter::{RateLimiter, RateLimiterRules};
+use crate::pipeline::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
+use crate::pipeline::settle::{self, Parking};
 
-/// Time for which a lane rests if its credential could not be read from the store.
+/// How long a lane rests when the store could not give its credential.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
-
-/// Builds providers from credentials.
-pub trait ProviderFactory: Send + Sync + 'static {
-    /// Parses the credential and builds a provider, which is not connected yet. An error names the invalid field.
-    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid>;
-
-    /// Returns the messages per minute that the credential allows; `None` for no limit.
-    fn quota(&self, credential: &Credential) -> Option<u32> {
-        let _nothing_is_said = credential;
-        None
-    }
-}
-
-impl<F> ProviderFactory for F
-where
-    F: Fn(&Credential) -> Result<Arc<dyn Provider>, Invalid> + Send + Sync + 'static,
-{
-    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
-        self(credential)
-    }
-}
-
-/// One app at one provider: the key of a credential and its breaker.
-pub(crate) type ProviderKey = (AppId, ProviderKind);
-
-/// A provider in use.
-pub(crate) struct ProviderHandle {
-    provider: Arc<dyn Provider>,
-    batches: TaskTracker,
-}
-
-impl ProviderHandle {
-    /// Returns the provider, and a token of use that prevents its closing.
-    pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
-        (&*self.provider, self.batches.token())
-    }
-
-    /// Closes the provider when its batches are over.
-    async fn close(self: Arc<Self>) {
-        // Before the wait, which would otherwise never end.
-        self.batches.close();
-        self.batches.wait().await;
-        self.provider.close().await;
-    }
-}
 
 /// All providers and their breakers.
 pub(crate) struct ProviderTable {
     store: Arc<dyn Store>,
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
-    limiter_rules: RateLimiterRules,
+    pub(super) limiter_rules: RateLimiterRules,
     entries: Mutex<HashMap<ProviderKey, ProviderEntry>>,
     levels: Mutex<Levels>,
-    /// Sends events to other nodes, such as a pause that a push service requested.
-    event_sender: Option<mpsc::Sender<NodeEvent>>,
+    /// Where it tells other nodes what a push service asked for.
+    event_sender: mpsc::Sender<NodeEvent>,
     closing: TaskTracker,
-    closed: Arc<ClosedTotals>,
+    pub(super) closed: Arc<ClosedTotals>,
 }
 
 #[derive(Default)]
-struct ProviderEntry {
+pub(super) struct ProviderEntry {
     credential: Option<Credential>,
-    handle: Option<Arc<ProviderHandle>>,
-    breaker: CircuitBreaker,
-    rate_limiter: Option<RateLimiter>,
-    /// Number of times that the credential was put or removed.
+    pub(super) handle: Option<Arc<ProviderHandle>>,
+    pub(super) breaker: CircuitBreaker,
+    pub(super) rate_limiter: Option<RateLimiter>,
+    /// How often its credential was put or removed.
     changes: u64,
 }
 
@@ -121,38 +66,38 @@ impl ProviderTable {
         rules: BreakerRules,
         limiter_rules: RateLimiterRules,
         levels: Levels,
-        event_sender: Option<mpsc::Sender<NodeEvent>>,
+        event_sender: mpsc::Sender<NodeEvent>,
     ) -> Self {
         let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
         let closed = Arc::default();
         Self { store, factory, rules, limiter_rules, entries, levels, event_sender, closing, closed }
     }
 
-    /// Returns the state of the breaker at `now`.
+    /// Returns what may pass at `now`.
     pub(crate) fn state(&self, key: ProviderKey, now: Timestamp) -> BreakerState {
         self.lock().get(&key).map_or(BreakerState::Closed, |entry| entry.breaker.state(now, &self.rules))
     }
 
-    /// Returns the provider, and builds it on first use. If that fails, parks the lane with the reason and returns `None`.
+    /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
     pub(crate) async fn handle(&self, key: ProviderKey, now: Timestamp) -> Option<Arc<ProviderHandle>> {
-        // `changes` is read before the credential, so that `install` notices if the credential is replaced in between.
+        // The number is read before the credential: if that is put anew in between, `install` finds another number.
         let (known, changes) =
             self.lock().get(&key).map_or((None, 0), |entry| (entry.handle.clone(), entry.changes));
         if known.is_some() {
             return known;
         }
         match self.build(key, now).await {
-            Ok((credential, provider)) => self.install((key, changes), credential, provider, now),
-            // Nothing is parked or logged for a deleted app: the caller notices the deletion and removes the lane.
+            Ok((credential, provider)) => self.install(key, changes, credential, provider, now),
+            // Nobody is to be called upon for an app that was deleted: whoever asked finds that out, and forgets the lane.
             Err(parking) if parking.reason == Reason::CredentialMissing && self.is_gone(key.0).await => None,
             Err(parking) => {
                 let mut entries = self.lock();
                 let entry = entries.entry(key).or_default();
-                // The failure concerns the former credential; one that was put in between is tried at once.
+                // What was found out is of the former credential: one that was put in between is to be tried at once.
                 if entry.changes != changes {
                     return None;
                 }
-                // A probe that fails for the same reason is not logged.
+                // A probe that finds it as it was has nothing to tell.
                 if entry.breaker.parking().is_none_or(|known| known.detail != parking.detail) {
                     log_parked(key, &parking);
                 }
@@ -162,17 +107,17 @@ impl ProviderTable {
         }
     }
 
-    /// Returns true if the store reports that the app does not exist.
+    /// Returns whether the store says that there is no such app.
     async fn is_gone(&self, app: AppId) -> bool {
         matches!(self.store.app(app).await, Err(StoreError::NotFound(_)))
     }
 
-    /// Prepares access tokens and connections, so that the first messages need not wait for them. With more than `max` credentials,
-    /// prepares none.
+    /// Lets providers get their access tokens and a connection, so that what is sent first waits for neither; of more than
+    /// so many credentials, none.
     pub(crate) async fn get_ready(&self, max: usize, now: Timestamp) {
         let credentials = match self.store.credentials().await {
             Ok(credentials) if credentials.len() <= max => credentials,
-            // On failure, the credentials are read again for the first chunk.
+            // What cannot be read now is read again for the first chunk.
             _ => return,
         };
         let lanes = credentials.iter().map(|credential| async move {
@@ -188,12 +133,12 @@ impl ProviderTable {
         join_all(lanes).await;
     }
 
-    /// Parks a lane after a failed preparation, before anything is sent through it.
+    /// Parks a lane through which nothing can get before anything tried.
     fn rest(&self, key: ProviderKey, handle: &Arc<ProviderHandle>, reason: Reason, now: Timestamp) {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
         if let Some(entry) = entry.filter(|entry| entry.breaker.parking().is_none()) {
-            let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
+            let parking = Parking { until: None, reason, detail: settle::detail(reason) };
             let parking = with_cause(parking, handle);
             log_parked(key, &parking);
             entry.breaker.park(parking, now);
@@ -225,28 +170,29 @@ impl ProviderTable {
 
     fn install(
         &self,
-        (key, changes): (ProviderKey, u64),
+        key: ProviderKey,
+        changes: u64,
         credential: Credential,
         provider: Arc<dyn Provider>,
         now: Timestamp,
     ) -> Option<Arc<ProviderHandle>> {
-        let handle = Arc::new(ProviderHandle { provider, batches: TaskTracker::new() });
+        let handle = Arc::new(ProviderHandle::new(provider));
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
-        // A credential read before the last change must not replace the new one.
+        // What was read before the credential was put anew must not take the place of the new one.
         if entry.changes != changes {
             return None;
         }
-        // Lock order: `entries` before `levels`.
+        // `levels` is locked under `entries`, nowhere the other way round.
         let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
         entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
         entry.credential = Some(credential);
-        // Two dispatchers may have built one each. The first is kept, because batches may already be in flight through it.
+        // Two dispatchers may have built one each: the first stays, for batches may already be under way through it.
         Some(entry.handle.get_or_insert(handle).clone())
     }
 
-    /// Draws the quota for one chunk, or returns the time of the next try.
+    /// Takes what the quota must have for one chunk, or tells when to ask again.
     pub(crate) fn take(
         self: &Arc<Self>,
         key: ProviderKey,
@@ -260,26 +206,26 @@ impl ProviderTable {
         Ok(Grant::new(self.clone(), key, class, taken))
     }
 
-    /// Returns true if the credential has a quota.
+    /// Returns whether a credential has a quota.
     pub(crate) fn has_quota(&self, key: ProviderKey) -> bool {
         self.lock().get(&key).is_some_and(|entry| entry.rate_limiter.is_some())
     }
 
-    /// Records that a lane waits for its quota.
+    /// Notes that a lane waits for its quota.
     pub(crate) fn note_wait(&self, key: ProviderKey, until: Timestamp, now: Timestamp) {
         if let Some(rate_limiter) = self.lock().get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut()) {
             rate_limiter.note_wait(until, now);
         }
     }
 
-    /// Returns the claims on quotas that all nodes share.
+    /// Returns what is missing of quotas that all nodes share.
     pub(crate) fn claims(&self) -> Vec<QuotaClaim> {
         let entries = self.lock();
         let limited = entries.iter().filter_map(|(key, entry)| Some((key, entry.rate_limiter.as_ref()?)));
         limited.flat_map(|(key, rate_limiter)| rate_limiter.claims(*key)).collect()
     }
 
-    /// Adds the tokens that the store granted for a claim.
+    /// Adds what the store gave for a claim.
     pub(crate) fn add(&self, claim: &QuotaClaim, count: u64, now: Timestamp) {
         let mut entries = self.lock();
         let limited = entries.get_mut(&(claim.app, claim.provider));
@@ -288,25 +234,25 @@ impl ProviderTable {
         }
     }
 
-    /// Allows one chunk to pass a half-open breaker until the probe is dropped. Returns `None` if another chunk holds the probe.
+    /// Lets one chunk pass an open breaker; over when the probe is dropped. `None` when another has it.
     pub(crate) fn probe(self: &Arc<Self>, key: ProviderKey, now: Timestamp) -> Option<Probe> {
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
         if breaker.state(now, &self.rules) != BreakerState::HalfOpen {
             return None;
         }
-        // Set under the lock under which the breaker was found half open; otherwise two chunks could both become the probe.
+        // Under the lock under which it was found half open: two would both be the probe.
         breaker.set_probing(true);
         Some(Probe { table: self.clone(), key })
     }
 
-    /// Adjusts all breakers to a clock that went back.
+    /// Brings all breakers back with the clock.
     pub(crate) fn clock_went_back(&self, back: Duration, now: Timestamp) {
         self.lock().values_mut().for_each(|entry| entry.breaker.clock_went_back(back, now));
     }
 
-    /// Adds the evidence of a batch to its lane and returns the standing of the push service. A batch of a replaced credential is weighed
-    /// alone.
+    /// Adds what a batch showed to what is known of its lane; returns how the push service stands. A batch of a credential
+    /// that was put anew meanwhile is weighed alone.
     pub(crate) fn weigh(
         &self,
         key: ProviderKey,
@@ -320,7 +266,7 @@ impl ProviderTable {
         }
     }
 
-    /// Updates the breaker after a batch, unless the credential was replaced since the batch began.
+    /// Learns from a batch, unless its credential was put anew meanwhile: what it showed is about the former one.
     pub(crate) fn judge(
         &self,
         key: ProviderKey,
@@ -333,7 +279,7 @@ impl ProviderTable {
         let breaker = &mut entry.breaker;
         let before = breaker.parking().cloned();
         breaker.judge(verdict, now, &self.rules);
-        // The provider alone knows the cause. It is added once, when the lane is parked.
+        // The cause is read from the provider, which alone knows it, once for each time that the lane is parked.
         breaker.extend_parking(|parking| with_cause(parking, handle));
         match (before, breaker.parking()) {
             (None, Some(parking)) => {
@@ -348,17 +294,17 @@ impl ProviderTable {
         }
     }
 
-    /// Notifies the other nodes that a push service requested a pause. Causes without an end are left for each node to find out.
+    /// Notifies the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
     fn publish_parking(&self, (app, provider): ProviderKey, parking: &Parking) {
-        if let (Some(events), Some(until)) = (&self.event_sender, parking.until) {
-            // If the channel is full, the other nodes learn it from the push service.
-            let _ = events.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
+        if let Some(until) = parking.until {
+            // Where too much waits to be told they hear it from the push service.
+            let _ = self.event_sender.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
         }
     }
 
-    /// Parks a lane because another node reported that its push service requested it.
+    /// Parks a lane because its push service told another node so.
     pub(crate) fn park_until(&self, key: ProviderKey, until: Timestamp, reason: Reason, now: Timestamp) {
-        let parking = Parking { until: Some(until), reason, detail: super::settle::detail(reason) };
+        let parking = Parking { until: Some(until), reason, detail: settle::detail(reason) };
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
         if until <= now {
@@ -367,20 +313,21 @@ impl ProviderTable {
         if breaker.parking().is_none() {
             log_parked(key, &parking);
         }
-        // Keeps a later end that is already set.
+        // It keeps a later end that it knows already.
         breaker.park(parking, now);
     }
 
-    /// Drops the provider after its credential was put or removed; the next chunk reads the credential again.
+    /// Forgets the provider, because its credential was put or removed: the next chunk reads it again.
     pub(crate) fn changed(&self, key: ProviderKey) {
         let old = {
             let mut entries = self.lock();
             let entry = entries.entry(key).or_default();
-            // Under the same lock as the rest, so that a provider being built from the former credential is discarded.
+            // Under the same lock as the rest, so that a provider that is just being built from the former credential
+            // is thrown away.
             entry.changes += 1;
             entry.breaker.close();
             entry.credential = None;
-            // Under the same lock, so that the provider's counters are part of the totals at every moment.
+            // Under the lock, as below: what it has counted is counted at every moment.
             entry.handle.take().inspect(|handle| self.closed.begin(handle.clone()))
         };
         if let Some(handle) = old {
@@ -388,16 +335,16 @@ impl ProviderTable {
         }
     }
 
-    /// Lists the apps with an entry or a saved quota.
+    /// Lists the apps of which something is remembered.
     pub(crate) fn apps(&self) -> HashSet<AppId> {
         let mut apps: HashSet<_> = self.lock().keys().map(|(app, _)| *app).collect();
         apps.extend(self.levels.lock().unwrap_or_else(PoisonError::into_inner).apps());
         apps
     }
 
-    /// Removes all state of deleted apps.
+    /// Forgets all that is remembered of apps that are gone.
     pub(crate) fn forget(&self, gone: &HashSet<AppId>) {
-        // Entries first: an entry that kept its place would otherwise write into a place that `levels` has reassigned.
+        // Entries first: one that still had its place would write into another's after `levels` gave it away.
         let handles: Vec<_> = {
             let mut entries = self.lock();
             let gone = entries.extract_if(|(app, _), _| gone.contains(app));
@@ -408,7 +355,7 @@ impl ProviderTable {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
     }
 
-    /// Compares every credential with the one in use. Returns the lanes of credentials that were changed, removed or refused.
+    /// Compares every credential with the one in use; returns the lanes for which it is another, or gone, or new.
     pub(crate) async fn reload(&self) -> Result<Vec<ProviderKey>, StoreError> {
         let kept: HashMap<ProviderKey, Credential> =
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
@@ -422,7 +369,7 @@ impl ProviderTable {
         Ok(changed)
     }
 
-    /// Closes all providers when their batches are over.
+    /// Closes every provider after its batches.
     pub(crate) async fn close(&self) {
         let handles: Vec<_> = {
             let mut entries = self.lock();
@@ -434,7 +381,7 @@ impl ProviderTable {
         self.closing.wait().await;
     }
 
-    /// Closes a provider in a separate task, because it waits for batches. Its counters stay in the totals.
+    /// Closes a provider apart: that waits for batches, and the caller must not. What it has counted stays counted.
     fn close_apart(&self, handle: Arc<ProviderHandle>) {
         let closed = self.closed.clone();
         self.closing.spawn(async move {
@@ -443,15 +390,15 @@ impl ProviderTable {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds the last trouble of the provider with its push service to the reason of a rest.
+/// Adds to the reason of a rest what kept the provider from its push service, if anything did.
 fn with_cause(parking: Parking, handle: &ProviderHandle) -> Parking {
     match handle.provider.trouble() {
-        // The cause replaces the detail, which only says that nothing is answered.
+        // That nothing is answered says less than why.
         Some(trouble) if parking.reason == Reason::Unavailable => {
             Parking { detail: trouble.cause, ..parking }
         }
@@ -467,7 +414,7 @@ fn log_parked((app, provider): ProviderKey, parking: &Parking) {
     tracing::warn!(%app, %provider, reason = ?parking.reason, detail = parking.detail, "lane parked");
 }
 
-/// The right of one chunk to pass a half-open breaker.
+/// The right of one chunk to pass an open breaker.
 pub(crate) struct Probe {
     table: Arc<ProviderTable>,
     key: ProviderKey,
@@ -478,6 +425,43 @@ impl Drop for Probe {
         if let Some(entry) = self.table.lock().get_mut(&self.key) {
             entry.breaker.set_probing(false);
         }
+    }
+}
+
+/// Tokens taken for a chunk; given back when dropped unused.
+pub(crate) struct Grant {
+    table: Arc<ProviderTable>,
+    key: ProviderKey,
+    class: TrafficClass,
+    taken: u64,
+}
+
+impl Grant {
+    const fn new(table: Arc<ProviderTable>, key: ProviderKey, class: TrafficClass, taken: u64) -> Self {
+        Self { table, key, class, taken }
+    }
+
+    /// Spends what the chunk really needs.
+    pub(crate) fn spend(mut self, used: u64) {
+        self.correct(used);
+        // Nothing is left for `drop` to give back.
+        self.taken = 0;
+    }
+
+    fn correct(&self, used: u64) {
+        if self.taken == 0 {
+            return;
+        }
+        let mut entries = self.table.lock();
+        if let Some(rate_limiter) = entries.get_mut(&self.key).and_then(|entry| entry.rate_limiter.as_mut()) {
+            rate_limiter.correct(self.class, self.taken, used);
+        }
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.correct(0);
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 const GIVING_WAY: i32 = 5;
 
 /// The threads; dropping this ends them regardless of running tasks.
-pub(crate) struct Threads(Option<Runtime>);
+pub struct Threads(Option<Runtime>);
 
 impl Threads {
     /// Starts one thread for each processor.
