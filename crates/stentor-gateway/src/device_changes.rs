@@ -42,7 +42,9 @@ impl DeviceChanges {
             return Ok(());
         }
         let most = DEVICE_CHANGES_PER_DAY_MAX_COUNT;
-        Err(StoreError::LimitReached(format!("a device may change its own properties at most {most} times a day")))
+        Err(StoreError::LimitReached(format!(
+            "a device may change its own properties at most {most} times a day"
+        )))
     }
 
     /// Returns the counts of the current day, which begin at zero.

@@ -313,7 +313,9 @@ async fn drain(
     }
     // References to the store must be dropped before the process ends, because its last connection empties the write-ahead log.
     if tokio::time::timeout_at(deadline.into(), gateway.flush()).await.is_err() {
-        tracing::warn!("not all receipts of devices are written; the messages that they confirm are delivered again");
+        tracing::warn!(
+            "not all receipts of devices are written; the messages that they confirm are delivered again"
+        );
     }
 }
 

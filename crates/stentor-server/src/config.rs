@@ -197,7 +197,9 @@ impl StoreConfig {
         let url = self.url.expose_secret();
         let is_given = !url.is_empty();
         match (self.engine, is_given) {
-            (Engine::Postgres, false) => vec!["store.url: must be the address of the PostgreSQL database".to_owned()],
+            (Engine::Postgres, false) => {
+                vec!["store.url: must be the address of the PostgreSQL database".to_owned()]
+            }
             (Engine::Postgres, true) => (formats.store_url)(url)
                 .err()
                 .map(|error| format!("store.url: {error}"))
@@ -242,7 +244,9 @@ impl QueueConfig {
         let url = self.url.expose_secret();
         let is_given = !url.is_empty();
         let mut problems = match (self.engine, is_given) {
-            (QueueEngine::Nats, false) => vec!["queue.url: must be the addresses of the NATS servers".to_owned()],
+            (QueueEngine::Nats, false) => {
+                vec!["queue.url: must be the addresses of the NATS servers".to_owned()]
+            }
             (QueueEngine::Nats, true) => (formats.queue_url)(url)
                 .err()
                 .map(|error| format!("queue.url: {error}"))

@@ -181,7 +181,12 @@ impl Gathered {
             *counts.entry(&failure.part).or_insert(0) += 1;
         }
         let counts = counts.into_iter().map(|(part, count)| (vec![("part", part.clone())], count));
-        counters(to, "pipeline_failures", "Parts of the pipeline that failed; a failure stops the pipeline", counts)
+        counters(
+            to,
+            "pipeline_failures",
+            "Parts of the pipeline that failed; a failure stops the pipeline",
+            counts,
+        )
     }
 
     fn wire(&self, to: &mut DescriptorEncoder<'_>) -> Written {

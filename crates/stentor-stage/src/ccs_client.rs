@@ -41,7 +41,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
         ];
         for (said, answer) in steps {
             server.write(said).await?;
-            timeout(PATIENCE, server.until(answer)).await.context("CCS accepted no login for 20 seconds")??;
+            timeout(PATIENCE, server.until(answer))
+                .await
+                .context("CCS accepted no login for 20 seconds")??;
         }
         Ok(server)
     }

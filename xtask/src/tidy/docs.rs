@@ -29,7 +29,8 @@ impl<'ast> Visit<'ast> for Docs<'_> {
         let Some((line, text)) = doc(attribute) else { return };
         let first = text.split_whitespace().next().unwrap_or_default();
         if WRONG_BEGINNINGS.contains(&first) {
-            let sentence = format!("documentation begins with \"{first}\": begin with \"Returns\", or another verb");
+            let sentence =
+                format!("documentation begins with \"{first}\": begin with \"Returns\", or another verb");
             self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
         }
         if EMPTY.contains(&text.as_str()) || is_one_word(&text) {

@@ -70,7 +70,10 @@ impl AutopushServing {
         let app = self.app.or(by_key);
         let app = app.ok_or_else(|| (403, "neither the address nor the key names an app".to_owned()))?;
         if !apps.is_open(app).await.map_err(|error| unavailable(&error))? {
-            return Err((403, "the app does not let devices register by themselves: open_registration".to_owned()));
+            return Err((
+                403,
+                "the app does not let devices register by themselves: open_registration".to_owned(),
+            ));
         }
         // Checked last, so that a registration rejected for another reason does not count.
         let taken = self.registrations.take(&app, now);

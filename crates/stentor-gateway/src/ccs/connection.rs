@@ -187,7 +187,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         fields: Map<String, Value>,
     ) -> Result<(), CcsEnd> {
         if self.draining.is_some() {
-            let refusal = CcsRefusal::new("CONNECTION_DRAINING", "open a new connection and send the message there");
+            let refusal =
+                CcsRefusal::new("CONNECTION_DRAINING", "open a new connection and send the message there");
             return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
         }
         let (session, generation) = (Arc::clone(&self.session), self.generation);

@@ -177,10 +177,7 @@ fn all_alike(counted: &BTreeSet<&str>) -> Result<(), JudgeStop> {
         return Ok(());
     }
     let named: Vec<&str> = counted.iter().copied().collect();
-    Err(JudgeStop::Missing(format!(
-        "different quantities cannot be compared: {}",
-        named.join("; ")
-    )))
+    Err(JudgeStop::Missing(format!("different quantities cannot be compared: {}", named.join("; "))))
 }
 
 /// Returns true if the left number is certainly below the right, false if it certainly is not, else `None`. Two measured numbers must be

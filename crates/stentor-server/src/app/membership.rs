@@ -418,7 +418,9 @@ impl NodeTie {
             }
             match self.store.report_parked(instance, lanes.clone()).await {
                 Ok(()) => reported.1 = lanes,
-                Err(error) => tracing::warn!(%error, "the parked lanes of this server could not be reported to the other servers"),
+                Err(error) => {
+                    tracing::warn!(%error, "the parked lanes of this server could not be reported to the other servers")
+                }
             }
         }
     }

@@ -38,7 +38,11 @@ impl LoginRoom {
     fn grow(&self, bytes: usize) -> Option<io::Result<()>> {
         let mut part = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let grown = part.as_mut()?.grow(bytes);
-        Some(grown.map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "too many bytes arrive before logins")))
+        Some(
+            grown.map_err(|_| {
+                io::Error::new(io::ErrorKind::OutOfMemory, "too many bytes arrive before logins")
+            }),
+        )
     }
 }
 

@@ -17,7 +17,11 @@ pub(super) fn encode(stats: &GatewayStats, to: &mut DescriptorEncoder<'_>) -> Wr
         ("gateway_deliveries", "Messages given to connected devices", stats.deliveries),
         ("gateway_look_ups", "Reads of all deliveries that wait for a device", stats.look_ups),
         ("gateway_receipts", "Receipts of devices that were written", stats.receipts),
-        ("gateway_receipts_void", "Receipts without a delivery that awaited one", stats.receipts_without_change),
+        (
+            "gateway_receipts_void",
+            "Receipts without a delivery that awaited one",
+            stats.receipts_without_change,
+        ),
         ("gateway_receipts_given_up", "Receipts that the store does not take", stats.receipts_given_up),
         ("gateway_dropped", "Deliveries dropped: a newer one came, or too many waited", stats.dropped),
         ("gateway_logins_refused", "Logins with a wrong token or secret", stats.refused_logins),

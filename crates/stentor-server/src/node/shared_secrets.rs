@@ -40,8 +40,7 @@ fn adopt_one(from: &Path, to: &Path) -> io::Result<()> {
         return Ok(());
     }
     if is_pepper && kept.is_some() {
-        let other =
-            "it differs from the pepper in data_dir, with which the API keys and the secrets of the devices were made";
+        let other = "it differs from the pepper in data_dir, with which the API keys and the secrets of the devices were made";
         return Err(io::Error::new(io::ErrorKind::InvalidData, other));
     }
     private::write(to, format!("{}\n", given.expose_secret()).as_bytes())

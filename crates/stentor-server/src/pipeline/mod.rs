@@ -133,7 +133,7 @@ impl Pipeline {
         let (recovery, released) = deps.store.recover(deps.standing.instance(), deps.clock.now()).await?;
         if recovery.chunks > 0 {
             let Recovery { chunks, deliveries } = recovery;
-            tracing::warn!(chunks, deliveries, "recovered what another process had left unsettled");
+            tracing::warn!(chunks, deliveries, "recovered chunks that another process had left unsettled");
         }
         let bulk = deps.bulk.clone().unwrap_or_else(Handle::current);
         let (settlers, inboxes) = settler_inbox::inboxes(SETTLER_INBOX_MAX_CHUNKS);
@@ -155,7 +155,7 @@ impl Pipeline {
             return self.publish_released(released).await;
         }
         if let Err(error) = self.shared.queue.clear().await {
-            tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
+            tracing::warn!(%error, "emptying the queue failed; leased chunks wait until their leases expire");
         }
     }
 
@@ -316,7 +316,7 @@ impl Pipeline {
                 self.shared.wakeups.scheduler.notify_one();
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "what is due cannot be looked for"),
+            Err(error) => tracing::warn!(%error, "the next due time cannot be read"),
         }
     }
 

@@ -239,8 +239,8 @@ impl ProviderTable {
             return None;
         }
         // Lock order: `entries` before `levels`.
-        let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
-        entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
+        let stored = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
+        entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, stored);
         entry.credential = Some(credential);
         // Two dispatchers may have built one each. The first is kept, because batches may already be in flight through it.
         Some(entry.handle.get_or_insert(handle).clone())
@@ -410,10 +410,10 @@ impl ProviderTable {
 
     /// Compares every credential with the one in use. Returns the lanes of credentials that were changed, removed or refused.
     pub(crate) async fn reload(&self) -> Result<Vec<ProviderKey>, StoreError> {
-        let kept: HashMap<ProviderKey, Credential> =
+        let stored: HashMap<ProviderKey, Credential> =
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
         let differs = |(key, entry): (&ProviderKey, &ProviderEntry)| {
-            let other = entry.credential.as_ref() != kept.get(key);
+            let other = entry.credential.as_ref() != stored.get(key);
             let refused = entry.breaker.parking().is_some_and(|parking| parking.until.is_none());
             (other || refused).then_some(*key)
         };

@@ -54,7 +54,8 @@ impl CallPlaces {
             return call.await;
         }
         drop(place);
-        let all_taken = |_| HandoverRefusal::new("it is slow, and as many slow calls run as are allowed at once");
+        let all_taken =
+            |_| HandoverRefusal::new("it is slow, and as many slow calls run as are allowed at once");
         let _among_the_late = self.late.try_acquire().map_err(all_taken)?;
         call.await
     }

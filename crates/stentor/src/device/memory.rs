@@ -91,8 +91,9 @@ impl DeviceMemory {
         match fs::read(&path) {
             Ok(bytes) => {
                 let read = serde_json::from_slice(&bytes);
-                read.map(Some)
-                    .with_context(|| format!("{} cannot be read: remove it to register again", path.display()))
+                read.map(Some).with_context(|| {
+                    format!("{} cannot be read: remove it to register again", path.display())
+                })
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| path.display().to_string()),

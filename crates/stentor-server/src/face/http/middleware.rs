@@ -118,6 +118,7 @@ pub(in crate::face) fn failed() -> Problem {
 
 /// Returns the error for a request that exceeded its time limit.
 pub(in crate::face) fn timed_out() -> Problem {
-    Problem::new(ErrorCode::Unavailable, "the request took too long")
-        .with_hint("repeat it with the same Idempotency-Key: a request that was executed is not executed again")
+    Problem::new(ErrorCode::Unavailable, "the request took too long").with_hint(
+        "repeat it with the same Idempotency-Key: a request that was executed is not executed again",
+    )
 }

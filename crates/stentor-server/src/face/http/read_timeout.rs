@@ -53,9 +53,9 @@ where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
 {
     async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
-        let asked = Instant::now();
+        let started_at = Instant::now();
         let next = timeout(self.idle_left.min(self.total_left), self.pieces.next()).await;
-        let waited = asked.elapsed();
+        let waited = started_at.elapsed();
         self.idle_left = self.idle_left.saturating_sub(waited);
         self.total_left = self.total_left.saturating_sub(waited);
         match next {
@@ -82,7 +82,7 @@ where
             format!("the body kept the server waiting for {} seconds altogether", total.as_secs())
         } else {
             format!(
-                "for {} seconds the body came more slowly than {min_bytes_per_second} bytes a second",
+                "for {} seconds the body arrived more slowly than {min_bytes_per_second} bytes a second",
                 idle.as_secs()
             )
         };

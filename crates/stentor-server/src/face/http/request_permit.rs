@@ -239,7 +239,8 @@ impl RequestPermit {
     fn count_request(&self, owner: Owner) -> ServiceResult<()> {
         self.0.limits.rates.take(owner).map_err(|wait| {
             let seconds = (wait.as_secs_f64().ceil() as u32).max(1);
-            let problem = Problem::new(ErrorCode::RateLimited, "there are more requests than are allowed in a second");
+            let problem =
+                Problem::new(ErrorCode::RateLimited, "there are more requests than are allowed in a second");
             Problem { retry_after_seconds: Some(seconds), ..problem }
         })
     }

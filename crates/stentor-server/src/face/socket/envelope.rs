@@ -63,7 +63,13 @@ const fn field(
 pub(super) const FIELDS: &[EnvelopeField] = &[
     field("request", "id", 1, "uint64", "the client's number for the request, 1 or more"),
     field("request", "operation", 2, "string", "the name of an operation; in JSON also its number"),
-    field("request", "operation_number", 3, "uint64", "the operation's number in place of the name; not in JSON"),
+    field(
+        "request",
+        "operation_number",
+        3,
+        "uint64",
+        "the operation's number in place of the name; not in JSON",
+    ),
     field("request", "record", 4, "bytes", "the record of the request; empty when it is absent"),
     field("request", "idempotency_key", 5, "string", "optional: makes a repetition harmless"),
     field("reply", "id", 1, "uint64", "the request's number; 0 for the connection's last frame"),

@@ -58,7 +58,8 @@ fn path(adapter: &Descriptor, mut route: Value) -> Value {
     }
     route["put"]["requestBody"] = json!({"content": forms(adapter.credential.name), "required": true});
     route["put"]["summary"] = adapter.credential.put.into();
-    let removes = format!("Removes the credential for {}; deliveries that are queued for it wait.", adapter.title);
+    let removes =
+        format!("Removes the credential for {}; deliveries that are queued for it wait.", adapter.title);
     route["delete"]["summary"] = removes.into();
     route
 }
