@@ -67,9 +67,9 @@ impl Program {
     fn check_in(&self, body: &[u8]) {
         let reply = mcs::check_in(&self.gateway, body);
         if reply.status == 200 {
-            let told = McsCheckinReply::read(&reply.body).expect("a reply");
-            let agent = told.android_id.and_then(McsAgent::of).expect("an android id");
-            assert!(agent.fits(told.security_token.expect("a token"), self.gateway.key()));
+            let checkin = McsCheckinReply::read(&reply.body).expect("a reply");
+            let agent = checkin.android_id.and_then(McsAgent::of).expect("an android id");
+            assert!(agent.fits(checkin.security_token.expect("a token"), self.gateway.key()));
         }
     }
 
@@ -106,14 +106,14 @@ impl Program {
         if kind == 1 {
             return self.note("$token", text.strip_prefix("token=").map(str::to_owned));
         }
-        let told: Value = serde_json::from_str(text).expect("what says that it is JSON is JSON");
+        let decoded: Value = serde_json::from_str(text).expect("what says that it is JSON is JSON");
         let refused = (reply.status != 200).then_some(u64::from(reply.status));
-        assert_eq!(told["error"]["code"].as_u64(), refused, "{text}");
+        assert_eq!(decoded["error"]["code"].as_u64(), refused, "{text}");
         let word = |value: &Value| value.as_str().map(str::to_owned);
         let (auth, refresh, token) = match kind {
-            2 | 5 => (None, None, word(&told["token"])),
-            3 => (word(&told["authToken"]["token"]), word(&told["refreshToken"]), None),
-            _ => (word(&told["token"]), None, None),
+            2 | 5 => (None, None, word(&decoded["token"])),
+            3 => (word(&decoded["authToken"]["token"]), word(&decoded["refreshToken"]), None),
+            _ => (word(&decoded["token"]), None, None),
         };
         if let Some(token) = &token {
             let holder = self.gateway.holder(token).await;

@@ -155,8 +155,9 @@ pub struct DeviceFacts {
 }
 
 impl From<Registration> for DeviceFacts {
-    fn from(told: Registration) -> Self {
-        let Registration { platform, provider, token, user, locale, time_zone, tags, topics: _ } = told;
+    fn from(registration: Registration) -> Self {
+        let Registration { platform, provider, token, user, locale, time_zone, tags, topics: _ } =
+            registration;
         Self { platform, provider, token, user, locale, time_zone, tags }
     }
 }
@@ -246,8 +247,8 @@ mod tests {
     #[test]
     fn keys_of_a_device_never_show_themselves_in_debug() {
         let keys = DeviceKeys { p256dh: "point".to_owned(), auth: "shared".to_owned() };
-        let told = format!("{keys:?}");
-        assert!(!told.contains("point") && !told.contains("shared"), "{told}");
+        let output = format!("{keys:?}");
+        assert!(!output.contains("point") && !output.contains("shared"), "{output}");
     }
 
     #[test]

@@ -146,7 +146,10 @@ impl MessageSpec {
             return Err(Invalid::new("message", format!("at most {MESSAGE_MAX_BYTES} bytes as JSON")));
         }
         if Self::decode(&record).as_ref() != Some(&self) {
-            return Err(Invalid::new("message", "cannot be kept as it is: read back, it would be another"));
+            return Err(Invalid::new(
+                "message",
+                "cannot be kept unchanged: it would be read back as another value",
+            ));
         }
         Ok(self)
     }
@@ -334,8 +337,8 @@ mod tests {
         {
             let fields = Map::from_iter([("x".to_owned(), number.into())]);
             let content = Content { overrides: [(ProviderKind::Fcm, fields)].into(), ..Content::default() };
-            let kept = MessageSpec { content, ..spec() }.checked().expect("can be read back");
-            assert_eq!(MessageSpec::decode(&kept.encode()), Some(kept));
+            let checked = MessageSpec { content, ..spec() }.checked().expect("can be read back");
+            assert_eq!(MessageSpec::decode(&checked.encode()), Some(checked));
         }
     }
 

@@ -119,14 +119,14 @@ impl CcsEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file or policy cannot be used.
     pub async fn start(config: CcsConfig) -> Result<RunningCcs, EmulatorError> {
         // The ports take ownership of the service: a handle is kept for upstream messages.
-        let mut kept = None;
+        let mut built = None;
         let building = |config| {
             let (control, service) = build(config)?;
-            kept = Some(Arc::clone(&service));
+            built = Some(Arc::clone(&service));
             Ok((control, service))
         };
         let running = config.start_handling(Protocols::Xmpp, building).await?;
-        let service = kept.ok_or_else(|| EmulatorError::Policy("not built".to_owned()))?;
+        let service = built.ok_or_else(|| EmulatorError::Policy("not built".to_owned()))?;
         Ok(RunningCcs { running, service })
     }
 }
@@ -158,15 +158,15 @@ pub(crate) struct CcsService {
 
 /// Reads a stream in pieces and describes its events. Fails with a description of the first error.
 pub(crate) fn stream_in_pieces(bytes: &[u8], piece_bytes: usize) -> Result<String, String> {
-    let (mut reader, mut told) = (xml::StreamReader::new(), String::new());
+    let (mut reader, mut events) = (xml::StreamReader::new(), String::new());
     // `chunks` panics at a size of zero.
     for piece in bytes.chunks(piece_bytes.max(1)) {
         let mut rest = piece;
-        while let Some(event) = reader.read(&mut rest).map_err(|fault| format!("{fault:?} after {told}"))? {
-            told.push_str(&format!("{event:?}\n"));
+        while let Some(event) = reader.read(&mut rest).map_err(|fault| format!("{fault:?} after {events}"))? {
+            events.push_str(&format!("{event:?}\n"));
         }
     }
-    Ok(told)
+    Ok(events)
 }
 
 /// Builds the emulator without its ports.

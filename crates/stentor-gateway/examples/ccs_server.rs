@@ -65,13 +65,13 @@ impl CcsAppSession for Echo {
 
     async fn send(&self, fields: Map<String, Value>) -> Result<(), CcsRefusal> {
         if fields.get("to").and_then(Value::as_str) == Some("nobody") {
-            return Err(CcsRefusal::new("DEVICE_UNREGISTERED", "nobody has this token"));
+            return Err(CcsRefusal::new("DEVICE_UNREGISTERED", "no device has this token"));
         }
         let data = fields.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
         let key = format!("up-{}", self.answers.fetch_add(1, Ordering::Relaxed));
         let draft = UpstreamDraft { key, data, ttl: Duration::from_secs(60) };
-        let kept = self.gateway.keep_upstream(self.device, draft).await;
-        kept.map(drop).map_err(|error| CcsRefusal::new("SERVICE_UNAVAILABLE", error.to_string()))
+        let stored = self.gateway.keep_upstream(self.device, draft).await;
+        stored.map(drop).map_err(|error| CcsRefusal::new("SERVICE_UNAVAILABLE", error.to_string()))
     }
 }
 

@@ -43,10 +43,11 @@ impl AcceptedMessages {
         let is_unknown = |(id, known): (&MessageId, &Option<_>)| known.is_none().then_some(*id);
         let unknown: Vec<MessageId> = ids.iter().zip(&found).filter_map(is_unknown).collect();
         if !unknown.is_empty() {
-            let kept = read(unknown).await?.into_iter().map(|message| self.keep(Arc::new(message)));
-            let kept: HashMap<MessageId, Arc<Message>> = kept.map(|message| (message.id, message)).collect();
+            let stored = read(unknown).await?.into_iter().map(|message| self.keep(Arc::new(message)));
+            let stored: HashMap<MessageId, Arc<Message>> =
+                stored.map(|message| (message.id, message)).collect();
             for (found, id) in found.iter_mut().zip(ids) {
-                *found = found.take().or_else(|| kept.get(id).cloned());
+                *found = found.take().or_else(|| stored.get(id).cloned());
             }
         }
         Ok(found)

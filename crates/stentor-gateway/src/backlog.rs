@@ -131,9 +131,9 @@ mod tests {
     fn there_is_room_for_so_much_of_all_sessions_and_it_is_given_back() {
         let room = Arc::<BacklogRoom>::default();
         let now = Timestamp::from_millis(0);
-        let kept = DeliveryBacklog::keep(&room, waiting(BACKLOG_MAX_COUNT), now).expect("room");
+        let guard = DeliveryBacklog::keep(&room, waiting(BACKLOG_MAX_COUNT), now).expect("room");
         assert!(DeliveryBacklog::keep(&room, waiting(1), now).is_none());
-        drop(kept);
+        drop(guard);
         assert!(DeliveryBacklog::keep(&room, waiting(1), now).is_some());
     }
 

@@ -13,8 +13,8 @@ pub(crate) fn replaced(messages: &[Arc<Message>]) -> Vec<bool> {
     for message in messages {
         if let Some(key) = key(message) {
             let place = (message.place(), message.id);
-            let kept = newest.entry(key).or_insert(place);
-            *kept = place.max(*kept);
+            let newest_place = newest.entry(key).or_insert(place);
+            *newest_place = place.max(*newest_place);
         }
     }
     let is_older = |message: &Arc<Message>| {

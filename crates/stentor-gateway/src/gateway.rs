@@ -397,7 +397,7 @@ impl GatewayState {
         match self.look_up(session).await {
             Ok(waiting) => waiting,
             Err(error) => {
-                tracing::warn!(%error, device = %session.identity().device, "what waits for a device could not be looked up");
+                tracing::warn!(%error, device = %session.identity().device, "the deliveries that wait for a device could not be read");
                 tokio::time::sleep(LOOK_UP_RETRY).await;
                 Waiting { has_more: true, ..Waiting::default() }
             }
@@ -438,12 +438,12 @@ impl GatewayState {
         let older = chunks.iter().zip(&replaced).filter(|(_, replaced)| **replaced);
         let older: Vec<PendingDelivery> = older.map(|(one, _)| *one).collect();
         self.drop_all(device, &older, Reason::ReplacedByNewer).await?;
-        let kept = messages.into_iter().zip(chunks).zip(replaced).filter(|(_, replaced)| !replaced);
-        let kept = kept.map(|((message, one), _)| PendingMessage { message, chunk: one.chunk });
-        let mut kept = kept.filter(|one| is_live(one, now));
+        let live = messages.into_iter().zip(chunks).zip(replaced).filter(|(_, replaced)| !replaced);
+        let live = live.map(|((message, one), _)| PendingMessage { message, chunk: one.chunk });
+        let mut live = live.filter(|one| is_live(one, now));
         // More deliveries than fit indicate that more are waiting.
-        let deliveries = kept.by_ref().take(2 * session.window()).collect();
-        let rest = kept.map(|one| WaitingDelivery { message: one.message.id, chunk: one.chunk }).collect();
+        let deliveries = live.by_ref().take(2 * session.window()).collect();
+        let rest = live.map(|one| WaitingDelivery { message: one.message.id, chunk: one.chunk }).collect();
         let backlog = DeliveryBacklog::keep(&self.backlog_room, rest, now).map(Box::new);
         Ok(Waiting { has_more: backlog.is_none(), deliveries, backlog, ..Waiting::default() })
     }

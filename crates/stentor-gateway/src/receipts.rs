@@ -196,8 +196,8 @@ impl ReceiptWriter {
         let began = self.clock.now();
         let wanted: Vec<_> = some.iter().flat_map(|one| &one.ended.wanted).collect();
         if !wanted.is_empty() {
-            let kept = wanted.iter().map(|wanted| wanted.kept(&self.ids, began)).collect();
-            self.store.keep_upstream(kept).await?;
+            let payloads = wanted.iter().map(|wanted| wanted.kept(&self.ids, began)).collect();
+            self.store.keep_upstream(payloads).await?;
             for wanted in wanted {
                 let _nobody_listens = self.arrivals.send(wanted.app());
             }

@@ -41,10 +41,10 @@ impl Gateway {
     pub async fn register_device(
         &self,
         app: AppId,
-        told: DeviceDetails,
+        details: DeviceDetails,
     ) -> Result<(DeviceIdentity, DeviceCredentials), StoreError> {
         let credentials = self.key().issue(app);
-        let DeviceDetails { platform, user, locale, time_zone, tags, topics } = told;
+        let DeviceDetails { platform, user, locale, time_zone, tags, topics } = details;
         let base = Registration::new(platform, ProviderKind::Gateway, credentials.token.clone());
         let registration = Registration { user, locale, time_zone, tags, topics, ..base };
         let registration =
@@ -88,7 +88,7 @@ impl Gateway {
         done?;
         if let Err(error) = self.store().remove_unused_topics(app, &topics, self.clock().now()).await {
             // The device is removed all the same.
-            tracing::warn!(%error, %device, "topics that only a removed device had are left");
+            tracing::warn!(%error, %device, "the unused topics of a removed device could not be deleted");
         }
         Ok(())
     }

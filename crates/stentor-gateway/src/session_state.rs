@@ -287,8 +287,8 @@ impl SessionState {
                 let (chunk, device) = (flight.chunk, self.identity.device);
                 ended.receipts.push(Receipt { chunk, device, kind });
                 let wanted = flight.wanted.take().filter(|_| kind == ReceiptKind::Delivered);
-                let told = wanted.map(|name| SenderReceipt::new(self.identity, flight.message, name));
-                ended.wanted.extend(told);
+                let receipts = wanted.map(|name| SenderReceipt::new(self.identity, flight.message, name));
+                ended.wanted.extend(receipts);
             }
         }
         ended

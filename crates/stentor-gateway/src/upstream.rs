@@ -55,8 +55,8 @@ impl Gateway {
             expires_at: created_at.plus(draft.ttl.min(UPSTREAM_TTL_MAX)),
             attempts: 0,
         };
-        let kept = self.store().keep_upstream(vec![message.checked()?]).await?;
-        let is_new = kept.first().copied().unwrap_or_default();
+        let stored = self.store().keep_upstream(vec![message.checked()?]).await?;
+        let is_new = stored.first().copied().unwrap_or_default();
         self.counts().note_upstream(usize::from(is_new));
         // After it is on disk, so that woken consumers find it.
         let _nobody_listens = self.arrivals().send(app);

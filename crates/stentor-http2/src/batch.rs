@@ -91,14 +91,14 @@ impl Excerpt {
     }
 
     /// Reduces the body received so far to the excerpt.
-    pub(crate) fn cut(self, kept: &mut ResponseContent) {
-        let mut body = (self.body)(&kept.body);
+    pub(crate) fn cut(self, content: &mut ResponseContent) {
+        let mut body = (self.body)(&content.body);
         if body.len() > EXCERPT_BODY_MAX_BYTES {
             body.clear();
-            kept.is_cut = true;
+            content.is_cut = true;
         }
         body.shrink_to_fit();
-        kept.body = body;
+        content.body = body;
     }
 }
 

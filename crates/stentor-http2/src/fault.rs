@@ -50,10 +50,10 @@ pub enum Fault {
     #[error("the connection was lost: {0}")]
     Lost(Arc<str>),
     /// A response to another request demanded a pause.
-    #[error("the peer asks to wait (HTTP status {})", .0.response().status)]
+    #[error("the server demands a pause (HTTP status {})", .0.response().status)]
     Halted(HaltResponse),
     /// Its batch was cut off by the caller.
-    #[error("nobody waited for the answer any longer")]
+    #[error("the caller no longer waits for the response")]
     Abandoned,
     /// The client is closed.
     #[error("the client is closed")]

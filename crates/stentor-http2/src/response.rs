@@ -19,8 +19,8 @@ pub struct Response {
 }
 
 impl Response {
-    pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<ResponseContent>>) -> Self {
-        Self { status, truncated, kept }
+    pub(crate) const fn new(status: u16, truncated: bool, content: Option<Box<ResponseContent>>) -> Self {
+        Self { status, truncated, kept: content }
     }
 
     /// Returns a header; `None` also if the response was not kept.
@@ -32,13 +32,13 @@ impl Response {
     /// Returns the size of the kept headers and body in bytes.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.bytes())
+        self.kept.as_ref().map_or(0, |content| content.bytes())
     }
 
     /// Returns the body, cut at `max_reply_body_bytes`; empty also if the response was not kept.
     #[must_use]
     pub fn body(&self) -> &[u8] {
-        self.kept.as_ref().map_or(&[], |kept| &kept.body)
+        self.kept.as_ref().map_or(&[], |content| &content.body)
     }
 }
 

@@ -18,13 +18,13 @@ impl Waits {
     /// Counts responses, `halting` of which demanded a pause. Returns true if at least half of the recent ones did.
     pub(crate) fn note(&self, answers: usize, halting: usize) -> bool {
         let mut all = self.answers.load(Relaxed) + answers;
-        let mut asked = self.halting.load(Relaxed) + halting;
-        let are_most = asked >= MIN_ANSWERS && 2 * asked >= all;
+        let mut halted = self.halting.load(Relaxed) + halting;
+        let are_most = halted >= MIN_ANSWERS && 2 * halted >= all;
         while all > WINDOW_MAX_ANSWERS {
-            (all, asked) = (all / 2, asked.div_ceil(2));
+            (all, halted) = (all / 2, halted.div_ceil(2));
         }
         self.answers.store(all, Relaxed);
-        self.halting.store(if all == 0 { 0 } else { asked.min(all) }, Relaxed);
+        self.halting.store(if all == 0 { 0 } else { halted.min(all) }, Relaxed);
         are_most && halting > 0
     }
 }

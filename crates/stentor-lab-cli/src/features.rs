@@ -67,16 +67,16 @@ pub(crate) struct TrialOutcome {
 }
 
 impl TrialOutcome {
-    fn yes(told: impl Into<String>) -> Self {
-        Self { is_there: true, detail: told.into() }
+    fn yes(detail: impl Into<String>) -> Self {
+        Self { is_there: true, detail: detail.into() }
     }
 
-    fn no(told: impl Into<String>) -> Self {
-        Self { is_there: false, detail: told.into() }
+    fn no(detail: impl Into<String>) -> Self {
+        Self { is_there: false, detail: detail.into() }
     }
 
-    fn when(is_there: bool, told: impl Into<String>) -> Self {
-        Self { is_there, detail: told.into() }
+    fn when(is_there: bool, detail: impl Into<String>) -> Self {
+        Self { is_there, detail: detail.into() }
     }
 }
 

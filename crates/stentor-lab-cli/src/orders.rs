@@ -13,9 +13,9 @@ pub(crate) trait OrderedHalf {
 
 /// Follows the orders on standard input until `Stop` or the end of input, and writes reports to standard output.
 pub(crate) async fn take(half: &mut impl OrderedHalf) -> anyhow::Result<()> {
-    let mut orders = BufReader::new(tokio::io::stdin()).lines();
+    let mut order_lines = BufReader::new(tokio::io::stdin()).lines();
     let mut reports = tokio::io::stdout();
-    while let Some(line) = orders.next_line().await? {
+    while let Some(line) = order_lines.next_line().await? {
         let order: SubjectOrder = serde_json::from_str(&line)?;
         let is_last = order == SubjectOrder::Stop;
         let followed = match order {

@@ -212,11 +212,11 @@ fn by_time(wish: &AdviceRequest, bytes: u64, least: f64) -> Reason {
 
 fn by_load(wish: &AdviceRequest, bytes: u64) -> Option<Reason> {
     let share = wish.link.share(bytes, wish.per_second);
-    let told = format!("{:.0} % of the link would be taken", 100.0 * share);
+    let explanation = format!("{:.0} % of the link would be taken", 100.0 * share);
     if share >= 1.0 {
-        Some(plain(-FULL_POINTS, format!("does not fit: {told}")))
+        Some(plain(-FULL_POINTS, format!("does not fit: {explanation}")))
     } else if share >= FULL_SHARE {
-        Some(plain(-1.0, format!("queues will grow: {told}")))
+        Some(plain(-1.0, format!("queues will grow: {explanation}")))
     } else {
         None
     }

@@ -215,9 +215,9 @@ pub async fn run_with<A: Adapter>(
     report: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<RunSummary, RunError> {
     let began = Instant::now();
-    let (mut journal, kept) = Journal::open(settings, adapter.file())?;
+    let (mut journal, recorded) = Journal::open(settings, adapter.file())?;
     adapter.begin(journal.directory()).await?;
-    let mut state = RunState { cells, records: kept, not_run, left_out: BTreeSet::new(), refused: 0 };
+    let mut state = RunState { cells, records: recorded, not_run, left_out: BTreeSet::new(), refused: 0 };
     let most = cells.iter().map(|cell| cell.forks().0).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);
     let steps: Vec<(usize, u32)> =

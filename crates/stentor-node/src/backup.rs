@@ -88,13 +88,13 @@ fn by_its_own_programs(config: &Config, folder: &Path, way: BackupWay) -> String
     let (folder, data_dir) = (folder.display(), config.data_dir.display());
     match way {
         BackupWay::Out => format!(
-            "the store is in PostgreSQL, whose own programs copy it, also while a server runs. Run:
+            "the store is in PostgreSQL: copy it with PostgreSQL's own programs, also while a server runs. Run:
   install -d -m 700 {folder}
   pg_dump {options} --format=custom --no-owner --no-unlogged-table-data --file={folder}/stentor.dump
   cp -p {data_dir}/{PEPPER_FILE} {folder}/"
         ),
         BackupWay::Back => format!(
-            "the store is in PostgreSQL, whose own programs put it back, into an empty database that no server uses. Run:
+            "the store is in PostgreSQL: restore it with PostgreSQL's own programs into an empty database that no server uses. Run:
   pg_restore {options} --exit-on-error --single-transaction --no-owner {folder}/stentor.dump
   cp -p {folder}/{PEPPER_FILE} {data_dir}/"
         ),
@@ -133,22 +133,22 @@ fn require_absent(database: &Path) -> Result<(), AppError> {
     match std::iter::once(database.to_owned()).chain(names).find(|path| path.exists()) {
         None => Ok(()),
         Some(path) => {
-            Err(refused(format!("{} is there already: move it out of the way first", path.display())))
+            Err(refused(format!("{} exists already: move it out of the way first", path.display())))
         }
     }
 }
 
 /// Restores the pepper. A different existing pepper is not overwritten, because keys depend on it.
 fn restore_pepper(folder: &Path, data_dir: &Path) -> Result<(), AppError> {
-    let (kept, present) = (folder.join(PEPPER_FILE), data_dir.join(PEPPER_FILE));
-    match (read(&kept)?, read(&present)?) {
+    let (saved, present) = (folder.join(PEPPER_FILE), data_dir.join(PEPPER_FILE));
+    match (read(&saved)?, read(&present)?) {
         (None, _) => Ok(()),
-        (Some(kept), Some(present)) if kept == present => Ok(()),
+        (Some(saved), Some(present)) if saved == present => Ok(()),
         (Some(_), Some(_)) => {
             let path = present.display();
             Err(refused(format!("{path} is not that of the backup: move it out of the way first")))
         }
-        (Some(kept), None) => private::write(&present, &kept).map_err(|cause| at(&present, cause)),
+        (Some(saved), None) => private::write(&present, &saved).map_err(|cause| at(&present, cause)),
     }
 }
 

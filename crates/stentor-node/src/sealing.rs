@@ -114,9 +114,9 @@ pub fn rotate(config: &Config) -> Result<Rotation, AppError> {
     // Before the keys are read: a running server would continue to seal under the former key.
     let _lock = prepare_folder(&config.data_dir)?;
     let former = keys(config)?;
-    let kept = read(&key_file)?.unwrap_or_default();
+    let existing = read(&key_file)?.unwrap_or_default();
     let fresh = new_key();
-    write(&key_file, &format!("{}\n{}\n", fresh.expose_secret(), kept.expose_secret().trim()))?;
+    write(&key_file, &format!("{}\n{}\n", fresh.expose_secret(), existing.expose_secret().trim()))?;
     // Read back from the disk: a key that could not be read after a crash must not seal anything.
     let present = parse(&key_file, &read(&key_file)?.unwrap_or_default())?;
     let to = present.present();

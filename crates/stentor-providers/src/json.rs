@@ -34,9 +34,9 @@ pub(crate) fn strings(map: &Map<String, Value>, path: &str) -> Result<(), Invali
     }
 }
 
-/// Merges `over` into `base`: objects are merged, everything else is replaced.
-pub(crate) fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
-    for (key, value) in over {
+/// Merges `overrides` into `base`: objects are merged, everything else is replaced.
+pub(crate) fn merge(base: &mut Map<String, Value>, overrides: &Map<String, Value>) {
+    for (key, value) in overrides {
         match (base.get_mut(key), value) {
             (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
             _ => {
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn objects_are_merged_and_all_else_is_replaced() {
         let mut base = json!({"aps": {"badge": 1, "alert": {"title": "a"}}, "x": {"y": 1}});
-        let over = json!({"aps": {"badge": 2, "sound": "s"}, "x": 3});
-        merge(base.as_object_mut().expect("object"), over.as_object().expect("object"));
+        let overrides = json!({"aps": {"badge": 2, "sound": "s"}, "x": 3});
+        merge(base.as_object_mut().expect("object"), overrides.as_object().expect("object"));
         assert_eq!(base, json!({"aps": {"badge": 2, "alert": {"title": "a"}, "sound": "s"}, "x": 3}));
     }
 

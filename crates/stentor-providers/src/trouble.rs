@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn a_refused_certificate_is_told_with_its_host_whatever_words_are_around_it() {
-        let told = |cause: &str| trouble("localhost:8443", "token endpoint", cause).to_string();
+        let message = |cause: &str| trouble("localhost:8443", "token endpoint", cause).to_string();
         let chain = "error sending request: client error (Connect): invalid peer certificate: UnknownIssuer";
-        assert_eq!(told(chain), "certificate of localhost:8443: UnknownIssuer");
-        assert_eq!(told("HTTP 503"), "token endpoint localhost:8443: HTTP 503");
+        assert_eq!(message(chain), "certificate of localhost:8443: UnknownIssuer");
+        assert_eq!(message("HTTP 503"), "token endpoint localhost:8443: HTTP 503");
         let fault = Fault::Tls("invalid peer certificate: Expired".into());
         assert_eq!(of_fault("a:1", &fault).to_string(), "certificate of a:1: Expired");
     }

@@ -54,7 +54,7 @@ const ARRIVING_MIN_COUNT: usize = 64;
 /// The lower limit of the memory for replies that the clients have not read yet.
 const REPLIES_MIN_BYTES: usize = 16 * 1_024 * 1_024;
 
-/// File in the data directory that holds what quotas have left.
+/// File in the data directory that holds the remaining quotas.
 const LEVELS_FILE: &str = "quotas";
 
 /// Purpose from which the gateway's key is derived. The source is the pepper, so that a single file holds all that must not be lost.

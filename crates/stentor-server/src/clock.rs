@@ -59,7 +59,7 @@ impl Clock for ServerClock {
         if by.abs() >= LOGGED_MS {
             tracing::warn!(
                 seconds = by / 1_000,
-                "this server's clock differs from the store's, by which it goes"
+                "this server's clock differs from the store's clock, which it follows"
             );
         }
         self.beginning_ms.store(right - passed, Ordering::Relaxed);
@@ -109,22 +109,22 @@ mod tests {
         let before = system();
         assert!((before..=system()).contains(&clock.now().as_millis()));
         // The store's clock is an hour behind, so this one was an hour ahead.
-        let (shown, asked) = (system() - HOUR_MS, Instant::now());
+        let (shown, queried_at) = (system() - HOUR_MS, Instant::now());
         clock.follow(Timestamp::from_millis(shown), Duration::ZERO);
         let shows = clock.now().as_millis();
-        assert!((shown..=shown + millis(asked.elapsed()) + 1).contains(&shows), "{shows} after {shown}");
+        assert!((shown..=shown + millis(queried_at.elapsed()) + 1).contains(&shows), "{shows} after {shown}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn the_uptime_counts_as_the_machine_does_with_what_it_slept() {
-        let told = || {
-            let told = std::fs::read_to_string("/proc/uptime").expect("a machine");
-            let seconds: f64 = told.split(' ').next().expect("a number").parse().expect("a number");
+        let proc_uptime = || {
+            let text = std::fs::read_to_string("/proc/uptime").expect("a machine");
+            let seconds: f64 = text.split(' ').next().expect("a number").parse().expect("a number");
             Duration::from_secs_f64(seconds)
         };
         // The file has a resolution of a hundredth of a second.
-        let (before, shown, after) = (told(), uptime(), told() + Duration::from_millis(10));
+        let (before, shown, after) = (proc_uptime(), uptime(), proc_uptime() + Duration::from_millis(10));
         assert!((before..=after).contains(&shown), "{shown:?} is not between {before:?} and {after:?}");
     }
 

@@ -65,8 +65,8 @@ impl Pepper {
         let path = data_dir.join(PEPPER_FILE);
         let mut fresh = [0_u8; 32];
         rand::rng().fill_bytes(&mut fresh);
-        let kept = read_or_create(&path, || URL_SAFE_NO_PAD.encode(fresh))?;
-        let bytes = URL_SAFE_NO_PAD.decode(kept.expose_secret()).ok();
+        let stored = read_or_create(&path, || URL_SAFE_NO_PAD.encode(fresh))?;
+        let bytes = URL_SAFE_NO_PAD.decode(stored.expose_secret()).ok();
         let bytes = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         bytes.map(Self).ok_or_else(|| damaged(&path, "32 bytes in base64url"))
     }
@@ -87,9 +87,9 @@ impl fmt::Debug for Pepper {
 /// Reads the operator's key of a data directory, or makes it at first start (mode 0600, one line).
 pub fn root_key(data_dir: &Path) -> io::Result<SecretString> {
     let path = data_dir.join(ROOT_KEY_FILE);
-    let kept = read_or_create(&path, || new_secret().expose_secret().to_owned())?;
-    if looks_like_key(kept.expose_secret()) {
-        return Ok(kept);
+    let stored = read_or_create(&path, || new_secret().expose_secret().to_owned())?;
+    if looks_like_key(stored.expose_secret()) {
+        return Ok(stored);
     }
     Err(damaged(&path, "one line with a key that begins with sk_"))
 }

@@ -174,7 +174,7 @@ impl Listener {
 
     /// Serves until `stop`, then lets each connection finish its requests.
     pub(crate) async fn serve<P: ConnectionProtocol>(self, protocol: P, stop: impl Future<Output = ()>) {
-        let (served, stopping) = (TaskTracker::new(), CancellationToken::new());
+        let (served_tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
             let next = async {
@@ -189,7 +189,7 @@ impl Listener {
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
                         match self.accept(stream, PeerAddress(peer), place, &protocol, &stopping) {
-                            Ok(connection) => drop(served.spawn(connection)),
+                            Ok(connection) => drop(served_tasks.spawn(connection)),
                             Err(error) => tracing::warn!(%error, "a connection could not be watched"),
                         }
                     },
@@ -205,8 +205,8 @@ impl Listener {
         drop(self.socket);
         stopping.cancel();
         // After the last one was spawned; otherwise the wait would not end.
-        served.close();
-        served.wait().await;
+        served_tasks.close();
+        served_tasks.wait().await;
     }
 
     fn accept<P: ConnectionProtocol>(

@@ -153,13 +153,13 @@ mod tests {
 
     #[test]
     fn r17_the_user_in_an_endpoint_of_an_older_credential_is_not_shown() {
-        for (kept, shown) in [
+        for (stored, shown) in [
             ("https://me:hush@host:8443", "https://host:8443"),
             ("https://me:hu@sh@host", "https://host"),
             ("me:hush@host", "host"),
             ("https://host:8443", "https://host:8443"),
         ] {
-            assert_eq!(shown_endpoint(kept), shown);
+            assert_eq!(shown_endpoint(stored), shown);
         }
     }
 

@@ -147,16 +147,16 @@ impl ServerStatus {
         {
             return depths.clone();
         }
-        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.queue.depths(self.clock.now())).await;
-        let depths = answer("the queue", asked);
+        let result = tokio::time::timeout(PROBE_TIMEOUT, self.queue.depths(self.clock.now())).await;
+        let depths = answer("the queue", result);
         *last = Some((Instant::now(), depths.clone()));
         depths
     }
 
     /// Returns the figures of the store about damage and its log; `None` if it does not answer.
     pub async fn store_figures(&self) -> Option<StoreFigures> {
-        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.store.figures()).await;
-        asked.ok()?.ok()
+        let figures = tokio::time::timeout(PROBE_TIMEOUT, self.store.figures()).await;
+        figures.ok()?.ok()
     }
 
     /// Returns the uptime.
@@ -181,9 +181,9 @@ impl ServerStatus {
 
 /// Returns a part's reply. If there is none, logs the reason, rate limited, because the readiness response only states that the part is not
 /// ready.
-fn answer<T, E: Display>(part: &str, asked: Result<Result<T, E>, Elapsed>) -> Option<T> {
+fn answer<T, E: Display>(part: &str, result: Result<Result<T, E>, Elapsed>) -> Option<T> {
     static NOT_WELL: RepeatedWord = RepeatedWord::new();
-    let why = match asked {
+    let why = match result {
         Ok(Ok(answer)) => return Some(answer),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("it gave no answer for {} ms", PROBE_TIMEOUT.as_millis()),

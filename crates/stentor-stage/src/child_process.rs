@@ -188,9 +188,9 @@ impl ChildProcess {
 
     fn end(&mut self, signal: Signal, limit: Duration) -> ResourceUsage {
         self.signal(signal);
-        let asked = Instant::now();
+        let started_at = Instant::now();
         while !self.is_over() {
-            if asked.elapsed() > limit {
+            if started_at.elapsed() > limit {
                 self.signal(Signal::KILL);
             }
             std::thread::sleep(POLL_INTERVAL);

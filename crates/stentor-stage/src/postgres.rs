@@ -69,8 +69,8 @@ impl PrivatePostgres {
     fn until_ready(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let mut asked = as_user(&self.programs.join("pg_isready"));
-            if asked.arg("-h").arg(self.folder.path()).stdout(Stdio::null()).status()?.success() {
+            let mut command = as_user(&self.programs.join("pg_isready"));
+            if command.arg("-h").arg(self.folder.path()).stdout(Stdio::null()).status()?.success() {
                 return Ok(());
             }
             ensure!(begun.elapsed() < START_LIMIT, "PostgreSQL does not answer");
@@ -121,8 +121,8 @@ pub fn hand_over(folder: &Path) -> std::io::Result<()> {
 }
 
 fn id(flag: &str) -> Option<u32> {
-    let told = Command::new("id").args([flag, USER]).output().ok()?.stdout;
-    String::from_utf8_lossy(&told).trim().parse().ok()
+    let output = Command::new("id").args([flag, USER]).output().ok()?.stdout;
+    String::from_utf8_lossy(&output).trim().parse().ok()
 }
 
 /// Runs a command to its end.

@@ -286,7 +286,7 @@ impl Server {
     async fn until_warm(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
         let client = self.client_with(None)?;
-        while client.probe("/readyz").await.is_ok_and(|(_, told)| told["getting_ready"] == true) {
+        while client.probe("/readyz").await.is_ok_and(|(_, body)| body["getting_ready"] == true) {
             self.check_alive()?;
             if started.elapsed() > START_LIMIT {
                 return Err(

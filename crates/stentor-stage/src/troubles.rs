@@ -162,15 +162,15 @@ async fn fail_to_sync(
     acceptance: &mut AcceptanceCheck,
 ) -> anyhow::Result<()> {
     let mut failures = sync::SyncFailures::attach(server.id())?;
-    let (began, mut asked) = (Instant::now(), 0);
+    let (began, mut requests) = (Instant::now(), 0);
     while !failures.has_failed_one() && began.elapsed() < LIMIT {
         acceptance.ask(client).await?;
         server.check_alive()?;
     }
     let (kept_before, began) = (acceptance.kept(), Instant::now());
-    while began.elapsed() < LASTS || asked < ENOUGH_REFUSALS {
+    while began.elapsed() < LASTS || requests < ENOUGH_REFUSALS {
         acceptance.ask(client).await?;
-        asked += 1;
+        requests += 1;
         server.check_alive()?;
     }
     acceptance.note_lies(acceptance.kept() - kept_before);

@@ -50,8 +50,8 @@ fn describe_stops(ledger: &CampaignLedger) -> String {
 
 fn describe_reasons(ledger: &CampaignLedger) -> String {
     let lines = ledger.providers.iter().flat_map(|books| {
-        let told = books.reasons.iter().filter(|reason| reason.reason != "none" && reason.count > 0);
-        told.map(|reason| {
+        let reported = books.reasons.iter().filter(|reason| reason.reason != "none" && reason.count > 0);
+        reported.map(|reason| {
             format!("  {} {} {}: {}", books.provider, reason.state, reason.reason, thousands(reason.count))
         })
     });

@@ -24,8 +24,8 @@ pub(super) fn write(workspace: &Workspace, binary: &Path) -> anyhow::Result<Path
 
 /// Lists the files of the clients: those that git keeps, and those that are generated.
 pub(super) fn client_files(tracked: &[String]) -> Vec<String> {
-    let kept = tracked.iter().filter(|path| CLIENTS.iter().any(|client| path.starts_with(client)));
-    kept.cloned().chain(codegen::client_paths().map(str::to_owned)).collect()
+    let client_sources = tracked.iter().filter(|path| CLIENTS.iter().any(|client| path.starts_with(client)));
+    client_sources.cloned().chain(codegen::client_paths().map(str::to_owned)).collect()
 }
 
 /// Copies files to the same places below another folder.

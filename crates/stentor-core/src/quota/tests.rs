@@ -190,12 +190,12 @@ proptest! {
         let mut bucket = Bucket::new(quota(per_minute, ramp_ms), at(0));
         play(&mut bucket, &asks, |_, truth| truth);
         let mut now = bucket.at;
-        let mut asked = 1;
+        let mut queries = 1;
         while let Err(until) = bucket.take(last.class, last.count, now) {
             prop_assert!(until > now);
-            (now, asked) = (until, asked + 1);
+            (now, queries) = (until, queries + 1);
         }
-        prop_assert!(asked <= ASKED_MAX, "{asked}");
+        prop_assert!(queries <= ASKED_MAX, "{queries}");
     }
 
     #[test]

@@ -107,8 +107,8 @@ impl CcsSession {
         };
         // One policy for the whole message: it may be replaced at any moment.
         let judge = context.policy.judge();
-        let asked = GcmJudge { judge: &judge, number: self.seen };
-        let answer = service.backend.send(asked, address, message.as_ref().map_err(|code| *code));
+        let gcm_judge = GcmJudge { judge: &judge, number: self.seen };
+        let answer = service.backend.send(gcm_judge, address, message.as_ref().map_err(|code| *code));
         let is_dry = message.is_ok_and(|message| message.dry_run);
         let wait = if context.faults.is_stalled() { Wait::Released } else { answer.wait };
         let Some(json) = self.word(envelope, &answer.verdict) else {

@@ -44,9 +44,9 @@ pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<Strin
 
 /// Returns the address that a connection gets.
 fn bound(question: &XmppElement, asker: &IqAsker<'_>) -> String {
-    let asked = question.child(BIND, "resource").map(|resource| resource.text.trim());
+    let requested = question.child(BIND, "resource").map(|resource| resource.text.trim());
     // A resource has at most 1,023 bytes (RFC 7622, section 3.4): for a longer one the client gets another.
-    let resource = asked.filter(|text| !text.is_empty() && text.len() <= MAX_RESOURCE_BYTES);
+    let resource = requested.filter(|text| !text.is_empty() && text.len() <= MAX_RESOURCE_BYTES);
     let resource = escaped(resource.unwrap_or(asker.resource));
     format!("<bind xmlns='{BIND}'><jid>{}@{}/{resource}</jid></bind>", asker.sender_id, asker.domain)
 }

@@ -104,10 +104,10 @@ fn settings_of_one_push_service_stand_beside_the_common_ones_and_unknown_ones_ar
 #[test]
 fn a_refused_field_gets_the_fields_that_there_are() {
     let refused = serde_json::from_str::<crate::FcmConfig>(r#"{"projekts":["p"],"seed":7}"#).unwrap_err();
-    let told = refused.to_string();
-    assert!(told.starts_with("unknown field `projekts`, expected one of `"), "{told}");
+    let message = refused.to_string();
+    assert!(message.starts_with("unknown field `projekts`, expected one of `"), "{message}");
     for field in ["`auth`", "`listen`", "`projects`", "`strict_tokens`", "line 1"] {
-        assert!(told.contains(field), "{told}");
+        assert!(message.contains(field), "{message}");
     }
-    assert!(!told.contains("`sandbox`") && !told.contains("`engine`"), "{told}");
+    assert!(!message.contains("`sandbox`") && !message.contains("`engine`"), "{message}");
 }

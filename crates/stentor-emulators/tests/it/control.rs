@@ -81,8 +81,8 @@ async fn a_device_registers_listens_and_expires() {
 
     let url = format!("http://{control}/device/{token}/messages");
     let mut lines = reqwest::get(url).await.unwrap().bytes_stream();
-    let kept: Value = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
-    assert_eq!(kept["payload"], serde_json::from_slice::<Value>(ALERT).unwrap());
+    let record: Value = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
+    assert_eq!(record["payload"], serde_json::from_slice::<Value>(ALERT).unwrap());
     let mut request = client.push_request(&token);
     request.headers_mut().insert("apns-collapse-id", "live".parse().unwrap());
     client.send(request, ALERT).await.unwrap();

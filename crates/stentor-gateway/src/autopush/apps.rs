@@ -97,7 +97,7 @@ fn owners(credentials: &[Credential]) -> HashMap<[u8; 65], AppId> {
     for claim in &claims {
         match claims.iter().any(|other| claim.is_kept_out_by(other)) {
             true => {
-                tracing::debug!(app = %claim.app, "several apps claim one vapid_key: put vapid_proof where it belongs")
+                tracing::debug!(app = %claim.app, "several apps claim one vapid_key: set vapid_proof for its owner")
             }
             false => _ = owners.insert(*claim.key.as_bytes(), claim.app),
         }

@@ -241,7 +241,7 @@ mod tests {
             [(r#","code":301"#, "301"), (r#","code":303"#, "303"), (r#","code":"x""#, "other"), ("", "other")]
         {
             let text = format!(r#"{{"messageType":"nack","version":"v"{code}}}"#);
-            assert!(matches!(read(&text), AutopushRequest::Nack(told) if told.as_str() == failure), "{text}");
+            assert!(matches!(read(&text), AutopushRequest::Nack(code) if code.as_str() == failure), "{text}");
         }
         assert_eq!(
             read(r#"{"messageType":"broadcast_subscribe","broadcasts":{}}"#),

@@ -118,13 +118,13 @@ mod tests {
 
     #[test]
     fn what_is_answered_is_well_formed_whatever_was_asked() {
-        let asked = format!(
+        let stanzas = format!(
             "{HEAD}<iq type='get' id='&lt;&apos;'><ping xmlns='urn:xmpp:ping'/></iq>\
              <message id='m'><gcm xmlns='{PAYLOAD_NAMESPACE}'>{{&lt;]]&gt;</gcm></message>\
              <message id='m'><gcm xmlns='{PAYLOAD_NAMESPACE}'>{{\"message_id\":\"\\u0000&amp;\"}}</gcm></message>"
         );
-        let reading = read(asked.as_bytes(), 7);
-        assert_eq!(reading, read(asked.as_bytes(), asked.len()));
+        let reading = read(stanzas.as_bytes(), 7);
+        assert_eq!(reading, read(stanzas.as_bytes(), stanzas.len()));
         let answers = reading.answers();
         assert_eq!(answers.len(), 3, "{answers:?}");
         assert!(answers.iter().all(|answer| is_stanza(answer)), "{answers:?}");

@@ -149,9 +149,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
                 McsStanza::HeartbeatPing(_) => self.put(McsStanza::HeartbeatAck(McsHeartbeat::default())),
                 McsStanza::HeartbeatAck(_) => return Ok(McsClientEvent::Alive),
                 McsStanza::Iq(iq) => {
-                    let kept = iq.acknowledged()?;
-                    if !kept.is_empty() {
-                        return Ok(McsClientEvent::Kept(kept));
+                    let acknowledged = iq.acknowledged()?;
+                    if !acknowledged.is_empty() {
+                        return Ok(McsClientEvent::Kept(acknowledged));
                     }
                 }
                 McsStanza::Data(data) => return Ok(self.take(data)),

@@ -15,9 +15,9 @@ impl Gateway {
     /// Lists a program's active registrations, each device once.
     pub(super) async fn mcs_channels(&self, agent: McsAgent) -> Result<Vec<McsChannel>, StoreError> {
         let mut channels: Vec<McsChannel> = Vec::new();
-        for kept in self.store().channels(&agent.to_string()).await? {
+        for stored in self.store().channels(&agent.to_string()).await? {
             // Skips the names of other protocols, which use the same table.
-            let Some(channel) = McsChannel::read(&kept) else { continue };
+            let Some(channel) = McsChannel::read(&stored) else { continue };
             let device = channel.identity.device;
             if channels.iter().any(|known| known.identity.device == device) {
                 continue;
@@ -25,7 +25,7 @@ impl Gateway {
             match self.mcs_device(&channel).await? {
                 Some(_) => channels.push(channel),
                 // The app removed the device: the program learns it when it registers again.
-                None => drop(self.store().remove_channel(&agent.to_string(), &kept.name).await?),
+                None => drop(self.store().remove_channel(&agent.to_string(), &stored.name).await?),
             }
         }
         Ok(channels)

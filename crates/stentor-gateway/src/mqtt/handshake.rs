@@ -126,11 +126,11 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     let begun = session_record::begin(gateway, identity, wanted).await;
     let MqttSessionStart { is_resumed, record, outcome } =
         begun.map_err(|_| (ConnectReasonCode::ServerUnavailable, "the store is unavailable"))?;
-    let (told, silence_max) = keep_alive(&connect, limits);
+    let (announced, silence_max) = keep_alive(&connect, limits);
     link.writer.admit(&MqttAdmission {
         is_resumed,
         assigned: assigned.as_deref(),
-        keep_alive_seconds: told,
+        keep_alive_seconds: announced,
         packet_max_bytes: limits.packet_max_bytes,
     });
     Ok(MqttLogin {
@@ -189,11 +189,12 @@ async fn login(gateway: &Gateway, connect: &MqttConnect) -> Result<DeviceIdentit
 fn keep_alive(connect: &MqttConnect, limits: &MqttLimits) -> (Option<u16>, Duration) {
     let wanted = connect.keep_alive_seconds;
     let is_too_long = wanted == 0 || wanted > limits.keep_alive_max_seconds;
-    let told = (connect.version == MqttVersion::V5 && is_too_long).then_some(limits.keep_alive_max_seconds);
-    let seconds = told.unwrap_or(wanted);
+    let announced =
+        (connect.version == MqttVersion::V5 && is_too_long).then_some(limits.keep_alive_max_seconds);
+    let seconds = announced.unwrap_or(wanted);
     let silence_max =
         if seconds == 0 { limits.silence_max } else { Duration::from_millis(u64::from(seconds) * 1_500) };
-    (told, silence_max)
+    (announced, silence_max)
 }
 
 fn new_client_id() -> String {

@@ -45,29 +45,30 @@ impl UnwrittenReceipts {
         });
         let done = is_last.then(|| inner.devices.remove(&device)).flatten();
         inner.since = (!inner.devices.is_empty()).then(Instant::now);
-        let over = if inner.devices.is_empty() { std::mem::take(&mut inner.waiting) } else { Vec::new() };
+        let remaining =
+            if inner.devices.is_empty() { std::mem::take(&mut inner.waiting) } else { Vec::new() };
         drop(inner);
-        for tell in done.into_iter().flat_map(|of_device| of_device.waiting).chain(over) {
+        for tell in done.into_iter().flat_map(|of_device| of_device.waiting).chain(remaining) {
             let _nobody_waits_any_more = tell.send(());
         }
     }
 
     /// Waits until a device has no unwritten receipts.
     pub(super) async fn none_of(&self, device: DeviceId) {
-        let told = self.lock().devices.get_mut(&device).map(|of_device| waiter(&mut of_device.waiting));
-        if let Some(told) = told {
-            let _without_a_writer_nothing_more_is_written = told.await;
+        let receiver = self.lock().devices.get_mut(&device).map(|of_device| waiter(&mut of_device.waiting));
+        if let Some(receiver) = receiver {
+            let _without_a_writer_nothing_more_is_written = receiver.await;
         }
     }
 
     /// Waits until there are no unwritten receipts.
     pub(super) async fn none(&self) {
-        let told = {
+        let receiver = {
             let mut inner = self.lock();
             (!inner.devices.is_empty()).then(|| waiter(&mut inner.waiting))
         };
-        if let Some(told) = told {
-            let _without_a_writer_nothing_more_is_written = told.await;
+        if let Some(receiver) = receiver {
+            let _without_a_writer_nothing_more_is_written = receiver.await;
         }
     }
 
@@ -84,7 +85,7 @@ impl UnwrittenReceipts {
 fn waiter(waiting: &mut Vec<oneshot::Sender<()>>) -> oneshot::Receiver<()> {
     // Removes cancelled waiters.
     waiting.retain(|tell| !tell.is_closed());
-    let (tell, told) = oneshot::channel();
+    let (tell, receiver) = oneshot::channel();
     waiting.push(tell);
-    told
+    receiver
 }

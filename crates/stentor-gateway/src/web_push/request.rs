@@ -155,8 +155,8 @@ fn crypto_key(text: Option<&str>) -> Result<String, PushRefusal> {
     parameter(text, "dh").ok_or(PushRefusal::NoCryptoKeys("the header Crypto-Key lacks dh="))?;
     let is_passed_on = |pair: &&str| !pair.trim().to_ascii_lowercase().starts_with("p256ecdsa");
     let of_one = |one: &str| one.split(';').map(str::trim).filter(is_passed_on).collect::<Vec<_>>().join(";");
-    let kept: Vec<String> = text.split(',').map(of_one).filter(|one| !one.is_empty()).collect();
-    Ok(plain(&kept.join(",")))
+    let parts: Vec<String> = text.split(',').map(of_one).filter(|one| !one.is_empty()).collect();
+    Ok(plain(&parts.join(",")))
 }
 
 /// Normalizes a header of the draft for devices: without quotation marks, and without padding after a value.
@@ -199,13 +199,13 @@ mod tests {
 
     #[test]
     fn a_message_is_read_with_all_that_its_sender_says() {
-        let told = PushHeaders {
+        let push_headers = PushHeaders {
             topic: Some("score-1_x"),
             urgency: Some("high"),
             prefer: Some("wait=5, respond-async"),
             ..headers()
         };
-        let draft = PushDraft::read(&told, &sealed()).expect("read");
+        let draft = PushDraft::read(&push_headers, &sealed()).expect("read");
         assert_eq!((draft.ttl_seconds, draft.priority, draft.wants_receipt), (60, Priority::High, true));
         assert_eq!(draft.collapse_key.as_deref(), Some("web_push:score-1_x"));
         assert_eq!(draft.gateway["encoding"], "aes128gcm");
@@ -233,8 +233,12 @@ mod tests {
     #[test]
     fn topics_have_a_length_and_an_alphabet() {
         for topic in ["", "a b", "a/b", "é", &"a".repeat(33)] {
-            let told = PushHeaders { topic: Some(topic), ..headers() };
-            assert_eq!(PushDraft::read(&told, &sealed()).err(), Some(PushRefusal::WrongTopic), "{topic}");
+            let push_headers = PushHeaders { topic: Some(topic), ..headers() };
+            assert_eq!(
+                PushDraft::read(&push_headers, &sealed()).err(),
+                Some(PushRefusal::WrongTopic),
+                "{topic}"
+            );
         }
     }
 
@@ -259,14 +263,14 @@ mod tests {
 
     #[test]
     fn the_drafts_headers_are_passed_on_without_the_senders_key() {
-        let told = PushHeaders {
+        let push_headers = PushHeaders {
             ttl: Some("1"),
             content_encoding: Some("aesgcm"),
             encryption: Some("salt=abc"),
             crypto_key: Some("dh=def;p256ecdsa=ghi, p256ecdsa=jkl"),
             ..PushHeaders::default()
         };
-        let draft = PushDraft::read(&told, b"sealed").expect("read");
+        let draft = PushDraft::read(&push_headers, b"sealed").expect("read");
         assert_eq!(
             (&draft.gateway["encryption"], &draft.gateway["crypto_key"]),
             (&"salt=abc".into(), &"dh=def".into())
@@ -276,21 +280,22 @@ mod tests {
     #[test]
     fn words_of_headers_have_no_case() {
         for (encoding, urgency) in [("AES128GCM", "HIGH"), ("Aes128Gcm", "High"), ("aes128gcm", "hIGH")] {
-            let told = PushHeaders { content_encoding: Some(encoding), urgency: Some(urgency), ..headers() };
-            let draft = PushDraft::read(&told, &sealed()).expect("a message");
+            let push_headers =
+                PushHeaders { content_encoding: Some(encoding), urgency: Some(urgency), ..headers() };
+            let draft = PushDraft::read(&push_headers, &sealed()).expect("a message");
             assert_eq!((draft.priority, &draft.gateway["encoding"]), (Priority::High, &"aes128gcm".into()));
         }
     }
 
     #[test]
     fn headers_of_the_draft_reach_devices_without_quotes_and_padding() {
-        let told = PushHeaders {
+        let push_headers = PushHeaders {
             content_encoding: Some("AESGCM"),
             encryption: Some("keyid=\"http://example.org/bob/keys/123\";salt=\"XZwpw6o37R-6qoZjw6KwAw==\""),
             crypto_key: Some("keyid=p256dh;dh=\"BAA=\", p256ecdsa=BBB"),
             ..headers()
         };
-        let gateway = PushDraft::read(&told, b"sealed").expect("a message").gateway;
+        let gateway = PushDraft::read(&push_headers, b"sealed").expect("a message").gateway;
         assert_eq!(
             gateway["encryption"],
             "keyid=http://example.org/bob/keys/123;salt=XZwpw6o37R-6qoZjw6KwAw"

@@ -142,15 +142,15 @@ async fn a_device_that_comes_to_another_server_is_left_with_the_later_session_wh
     let ((identity, _), (same, _)) = (here.device().await, there.device().await);
     assert_eq!(identity, same);
     let former = here.open(identity, 10);
-    let told = here.gateway.next_claims().await;
-    assert_eq!(told.iter().map(|claim| claim.identity).collect::<Vec<_>>(), [identity]);
+    let claimed = here.gateway.next_claims().await;
+    assert_eq!(claimed.iter().map(|claim| claim.identity).collect::<Vec<_>>(), [identity]);
     // Its own claim, received back, ends nothing.
-    here.gateway.hear_claim(&told[0]);
+    here.gateway.hear_claim(&claimed[0]);
     there.set_seconds(11);
     let later = there.open(identity, 10);
     let claims = there.gateway.next_claims().await;
     // The other server received the former claim late: it replies, and its own session stays.
-    there.gateway.hear_claim(&told[0]);
+    there.gateway.hear_claim(&claimed[0]);
     let answer = there.gateway.next_claims().await;
     assert_eq!(answer, claims);
     assert!(now(&former).await.is_empty() && now(&later).await.is_empty(), "both go on");

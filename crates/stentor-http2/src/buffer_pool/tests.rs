@@ -24,8 +24,8 @@ fn few_are_kept_and_none_that_is_large() {
     for size in [BUFFER_MAX_BYTES + 1, 10, 10, 10, 10, 10, 10] {
         release_zeroed(vec![0; size]);
     }
-    let kept: Vec<usize> = std::iter::from_fn(acquire_zeroed).map(|bytes| bytes.len()).collect();
-    assert_eq!(kept, [10; BUFFERS_MAX_COUNT]);
+    let lengths: Vec<usize> = std::iter::from_fn(acquire_zeroed).map(|bytes| bytes.len()).collect();
+    assert_eq!(lengths, [10; BUFFERS_MAX_COUNT]);
 }
 
 #[test]

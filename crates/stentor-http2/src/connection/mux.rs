@@ -280,11 +280,11 @@ impl Mux {
     fn end(&mut self, stream: u32, fault: Fault) {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
-        let kept = self.take_kept(stream, open.batch);
+        let content = self.take_kept(stream, open.batch);
         // A response that has begun counts as one. Without a response, the request may have been processed if its first byte was taken for
         // writing.
         let reply = if open.status != 0 {
-            Reply::Answered(Response::new(open.status, true, kept))
+            Reply::Answered(Response::new(open.status, true, content))
         } else if open.offset.get() < self.taken_bytes {
             Reply::Unanswered(fault)
         } else {
@@ -311,13 +311,13 @@ impl Mux {
 
     /// Takes the kept content of an ended response, reduced to an excerpt if only that is wanted.
     fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<ResponseContent>> {
-        let mut kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
+        let mut content = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
         // Must precede the cut, which makes the body shorter than the counted bytes.
-        self.unread_bytes -= kept.body.len();
+        self.unread_bytes -= content.body.len();
         if let Some(excerpt) = self.excerpt(batch) {
-            excerpt.cut(&mut kept);
+            excerpt.cut(&mut content);
         }
-        Some(kept)
+        Some(content)
     }
 }
 

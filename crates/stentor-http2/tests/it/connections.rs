@@ -53,20 +53,21 @@ async fn r5_a_stream_limit_lowered_in_flight_is_never_exceeded() {
         let mut open: Vec<_> = peer.requests(50).await;
         peer.allow(3).await;
         let mut most = 0;
-        let mut served = 0;
+        let mut streams = 0;
         while let Some((stream, _)) = open.pop() {
             peer.answer(stream).await;
-            served += 1;
-            if open.len() < 3 && served + open.len() < 200 {
+            streams += 1;
+            if open.len() < 3 && streams + open.len() < 200 {
                 open.extend(peer.requests(1).await);
                 most = most.max(open.len());
             }
         }
-        (most, served)
+        (most, streams)
     };
-    let (replies, (most, served)) = within(20, async { tokio::join!(client.send(batch(200)), server) }).await;
+    let (replies, (most, streams)) =
+        within(20, async { tokio::join!(client.send(batch(200)), server) }).await;
     assert_eq!(statuses(&replies), [200; 200]);
-    assert_eq!((most, served), (3, 200));
+    assert_eq!((most, streams), (3, 200));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -185,8 +186,8 @@ async fn one_small_batch_after_another_uses_one_connection() {
         }
         client.close().await;
     };
-    let ((), served) = within(20, async { tokio::join!(sender, server) }).await;
-    assert_eq!((served, client.stats().connects), (60, 1));
+    let ((), streams) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!((streams, client.stats().connects), (60, 1));
 }
 
 #[tokio::test]
@@ -272,7 +273,7 @@ async fn what_nobody_waits_for_any_more_is_never_sent() {
 async fn a_batch_that_is_cut_off_keeps_its_answers_and_sends_no_more() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { max_connections: 1, ..quick() });
-    let (cut, told) = tokio::sync::oneshot::channel();
+    let (cut, cut_signal) = tokio::sync::oneshot::channel();
     let server = async {
         let mut peer = Peer::accept(&listener, 2).await;
         let open = peer.requests(2).await;
@@ -282,7 +283,7 @@ async fn a_batch_that_is_cut_off_keeps_its_answers_and_sends_no_more() {
         cut.send(()).expect("still waited for");
         (peer, [open[1].0, third[0].0])
     };
-    let sending = client.send_until(batch(5), async { told.await.expect("sent") });
+    let sending = client.send_until(batch(5), async { cut_signal.await.expect("sent") });
     let (replies, (mut peer, open)) = within(20, async { tokio::join!(sending, server) }).await;
     let replies = replies.into_vec();
     assert!(matches!(replies[0], Reply::Answered(_)), "{replies:?}");

@@ -12,11 +12,11 @@ fn bytes(line: &str) -> Vec<u8> {
 
 #[test]
 fn every_input_that_the_fuzzer_kept_ends_every_request() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sender_frames.hex.zst");
-    let kept = zstd::decode_all(&*std::fs::read(kept).expect("readable")).expect("zstd");
-    let kept = String::from_utf8(kept).expect("digits");
-    assert!(kept.lines().count() > 500, "the corpus is there");
-    for input in kept.lines().map(bytes) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sender_frames.hex.zst");
+    let corpus = zstd::decode_all(&*std::fs::read(corpus).expect("readable")).expect("zstd");
+    let corpus = String::from_utf8(corpus).expect("digits");
+    assert!(corpus.lines().count() > 500, "the corpus is there");
+    for input in corpus.lines().map(bytes) {
         // Reads its input like the fuzz target `sender_frames`.
         let Some((first, said)) = input.split_first() else { continue };
         let keep = if first & 0x80 == 0 { Keep::All } else { Keep::Refusals };

@@ -148,11 +148,11 @@ async fn what_failed_before_and_is_silent_again_holds_back_no_others() {
     let (listener, port) = listen().await;
     let client =
         client(port, Limits { initial_inflight_requests: 100, max_inflight_requests: 100, ..quick() });
-    let (told, all_sent) = tokio::sync::oneshot::channel();
+    let (sent_signal, all_sent) = tokio::sync::oneshot::channel();
     let server = async {
         let mut peer = Peer::accept(&listener, 10_000).await;
         peer.requests(100).await;
-        told.send(()).expect("waited for");
+        sent_signal.send(()).expect("waited for");
         for (stream, _) in peer.requests(10).await {
             peer.answer(stream).await;
         }
@@ -301,14 +301,14 @@ async fn a_connection_dropped_in_the_middle_leaves_every_request_with_a_reply() 
         client.close().await;
         replies
     };
-    let (replies, (lost, served)) = within(20, async { tokio::join!(sender, server) }).await;
+    let (replies, (lost, answered)) = within(20, async { tokio::join!(sender, server) }).await;
     assert_eq!(replies.len(), 100);
     let unanswered: BTreeSet<_> = (0..100)
         .filter(|index| matches!(replies[*index], Reply::Unanswered(_)))
         .map(|index| index.to_string())
         .collect();
     assert_eq!(unanswered, lost, "exactly those that the dead connection had");
-    assert_eq!(served.len(), 100 - 4 - lost.len(), "none of them was sent again");
+    assert_eq!(answered.len(), 100 - 4 - lost.len(), "none of them was sent again");
 }
 
 #[tokio::test]

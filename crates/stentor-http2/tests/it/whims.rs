@@ -155,9 +155,9 @@ fn is_told(response: &Response, index: usize, answer: &Answer, case: &Case) -> R
         return Ok(());
     }
     let said = text(index, answer.pieces.iter().sum());
-    let kept = said.len().min(case.limits.max_reply_body_bytes);
-    prop_assert!(response.body() == &said.as_bytes()[..kept], "{:?} of {} bytes", response, said.len());
-    prop_assert_eq!(response.truncated, kept < said.len());
+    let body_bytes = said.len().min(case.limits.max_reply_body_bytes);
+    prop_assert!(response.body() == &said.as_bytes()[..body_bytes], "{:?} of {} bytes", response, said.len());
+    prop_assert_eq!(response.truncated, body_bytes < said.len());
     let header = text(index, answer.header_bytes);
     prop_assert_eq!(response.header("own").map(HeaderValue::as_bytes), Some(header.as_bytes()));
     Ok(())

@@ -76,7 +76,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let usage = stage.server.usage();
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let answered = Instant::now();
-    let kept = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
+    let check = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
     let behind = answered.elapsed();
     let limits = stage.server.limits()?;
     let cpu_seconds = [before - start, usage.cpu_seconds - before];
@@ -84,7 +84,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     Ok(AcceptReport {
         options,
         sent,
-        kept,
+        kept: check,
         behind,
         idle,
         cpu_seconds,

@@ -99,8 +99,8 @@ impl FacesOptions {
 /// Creates an app; returns a client that acts for it and a key of its own.
 async fn make_app(root: ApiClient) -> anyhow::Result<(ApiClient, String)> {
     let app = cell(&root.post("/v1/apps", &json!({"name": "faces"})).await?["id"]);
-    let asked = json!({"name": "bench", "scopes": ["admin"]});
-    let key = root.post(&format!("/v1/apps/{app}/keys"), &asked).await?;
+    let request = json!({"name": "bench", "scopes": ["admin"]});
+    let key = root.post(&format!("/v1/apps/{app}/keys"), &request).await?;
     let secret = key["secret"].as_str().context("the server made no key")?.to_owned();
     Ok((root.for_app(app), secret))
 }

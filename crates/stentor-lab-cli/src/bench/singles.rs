@@ -130,14 +130,14 @@ async fn call(
         if number >= count {
             return Ok(seen);
         }
-        let asked = Instant::now();
+        let started_at = Instant::now();
         let (status, reply) = match kind {
             RequestKind::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
             RequestKind::Message { first, .. } => {
                 caller.call(Method::POST, "/v1/messages", message(first + number)).await?
             }
         };
-        seen.push(Answered { number, took: asked.elapsed(), at: SystemTime::now(), reply });
+        seen.push(Answered { number, took: started_at.elapsed(), at: SystemTime::now(), reply });
         if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
             return Err(CommandFailure::not_done(format!("the server answered {status}")).into());
         }

@@ -65,12 +65,12 @@ pub(super) async fn kept(stage: &Path, sent: &[&SentMessages]) -> anyhow::Result
     let accepted: Vec<&AcceptedMessage> = sent.iter().flat_map(|sent| &sent.messages).collect();
     let (mut came_at, mut missing) = (Instant::now(), accepted.len());
     loop {
-        let kept = SinkLog::read(stage)?.kept(&accepted);
-        if kept.lost == 0 || came_at.elapsed() > ANSWERS_LIMIT {
-            return Ok(kept);
+        let check = SinkLog::read(stage)?.kept(&accepted);
+        if check.lost == 0 || came_at.elapsed() > ANSWERS_LIMIT {
+            return Ok(check);
         }
-        if kept.lost < missing {
-            (came_at, missing) = (Instant::now(), kept.lost);
+        if check.lost < missing {
+            (came_at, missing) = (Instant::now(), check.lost);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
@@ -85,7 +85,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(ANSWERS), "a 5\nb 6\na 7\n").unwrap();
         let accepted = |token: &str| AcceptedMessage { token: token.into(), campaign: "c".into(), at_us: 1 };
-        let kept = SinkLog::read(directory.path()).unwrap().kept(&[&accepted("a"), &accepted("x")]);
-        assert_eq!((kept.lost, kept.duplicates), (1, 1));
+        let check = SinkLog::read(directory.path()).unwrap().kept(&[&accepted("a"), &accepted("x")]);
+        assert_eq!((check.lost, check.duplicates), (1, 1));
     }
 }

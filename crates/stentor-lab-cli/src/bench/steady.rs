@@ -59,7 +59,7 @@ async fn call(
     let mut caller = crate::caller::open(&client).await?;
     while Instant::now() < until {
         let body = message();
-        let asked = Instant::now();
+        let started_at = Instant::now();
         match caller.call(Method::POST, "/v1/messages", body.into()).await {
             Ok((StatusCode::ACCEPTED, _)) => {}
             Ok(_) => refused += 1,
@@ -68,7 +68,7 @@ async fn call(
                 caller = crate::caller::open(&client).await?;
             }
         }
-        times.push(asked.elapsed().as_secs_f64() * 1e3);
+        times.push(started_at.elapsed().as_secs_f64() * 1e3);
         tokio::time::sleep(pause).await;
     }
     Ok((times, refused))

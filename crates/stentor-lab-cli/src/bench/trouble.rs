@@ -28,10 +28,10 @@ pub(crate) struct TroubleReport {
     pub(crate) cells: Vec<TroubleCell>,
 }
 
-/// Runs the bench; `told` is the function that formats a cell as a line.
+/// Runs the bench; `describe` is the function that formats a cell as a line.
 pub(crate) async fn run(
     options: &TroubleOptions,
-    told: fn(&TroubleCell) -> String,
+    describe: fn(&TroubleCell) -> String,
     reporter: &Arc<dyn Reporter>,
 ) -> anyhow::Result<TroubleReport> {
     let mut progress = reporter.begin("trouble", options.cases.len() as u64);
@@ -39,7 +39,7 @@ pub(crate) async fn run(
     for case in &options.cases {
         let stage = CellStage::build(options.devices, options.cell_limit, reporter).await?;
         let measured = stage.measure(*case).await?;
-        reporter.line(&told(&measured));
+        reporter.line(&describe(&measured));
         cells.push(measured);
         progress.update_with(cells.len() as u64, &case.words().join(" "));
     }

@@ -51,13 +51,13 @@ pub(crate) async fn run(
     let sent = options.send(&stage.client, options.messages).await?;
     let ended_at = ended(&stage.client, &campaign).await?;
     let settled = times(&stage.client, &sent, Some(&ended_at)).await?;
-    let kept = sink_log::kept(stage.directory(), &[&idle, &sent]).await?;
+    let check = sink_log::kept(stage.directory(), &[&idle, &sent]).await?;
     let answers = SinkLog::read(stage.directory())?;
     Ok(UrgentReport {
         options,
         answered: [answers.times(&idle, &idle_settled), answers.times(&sent, &settled)],
         settled: [idle_settled, settled].map(|times| times.into_values().collect()),
-        kept,
+        kept: check,
         limits: stage.server.limits()?,
     })
 }

@@ -207,9 +207,9 @@ impl DatabaseServer {
     fn until_ready(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let mut asked = self.as_user("pg_isready");
-            asked.args(["-h", &self.host.ip.to_string(), "-p", &self.port.to_string()]);
-            if asked.stdout(Stdio::null()).status()?.success() {
+            let mut command = self.as_user("pg_isready");
+            command.args(["-h", &self.host.ip.to_string(), "-p", &self.port.to_string()]);
+            if command.stdout(Stdio::null()).status()?.success() {
                 return Ok(());
             }
             ensure!(self.is_alive(), "PostgreSQL ended by itself; its log ends with:\n{}", self.log_end());

@@ -69,8 +69,9 @@ impl QueueServers {
 
     /// Returns the index of the leader of the stream; 0 if there is none.
     pub(crate) async fn leader(&self) -> usize {
-        let told = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
-        let leader = told.ok().and_then(|told| told["cluster"]["leader"].as_str()?.parse::<usize>().ok());
+        let stream_info = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
+        let leader =
+            stream_info.ok().and_then(|info| info["cluster"]["leader"].as_str()?.parse::<usize>().ok());
         leader.filter(|leader| *leader < SERVERS_COUNT).unwrap_or(0)
     }
 
@@ -78,11 +79,12 @@ impl QueueServers {
     pub(crate) async fn until_whole(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let told = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
-            if told.as_ref().is_ok_and(is_whole) {
+            let stream_info = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
+            if stream_info.as_ref().is_ok_and(is_whole) {
                 return Ok(());
             }
-            let sentence = format!("the nats-servers are not together again after {WHOLE_LIMIT:?}: {told:?}");
+            let sentence =
+                format!("the nats-servers are not together again after {WHOLE_LIMIT:?}: {stream_info:?}");
             ensure!(begun.elapsed() < WHOLE_LIMIT, sentence);
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -90,8 +92,8 @@ impl QueueServers {
 
     /// Deletes the stream with its contents.
     pub(crate) async fn delete_stream(&self) -> anyhow::Result<()> {
-        let told = self.ask(&format!("$JS.API.STREAM.DELETE.{STREAM}")).await?;
-        ensure!(told["success"] == true, "the stream cannot be deleted: {told}");
+        let response = self.ask(&format!("$JS.API.STREAM.DELETE.{STREAM}")).await?;
+        ensure!(response["success"] == true, "the stream cannot be deleted: {response}");
         Ok(())
     }
 
@@ -108,9 +110,9 @@ impl QueueServers {
             self.kill(place);
         }
         for server in &self.servers {
-            let kept = server.store();
-            if kept.exists() {
-                std::fs::remove_dir_all(kept)?;
+            let directory = server.store();
+            if directory.exists() {
+                std::fs::remove_dir_all(directory)?;
             }
         }
         Ok(())
@@ -140,7 +142,7 @@ impl QueueServers {
         let mut last = Err(anyhow::anyhow!("there is no server"));
         for server in &self.servers {
             last = match tokio::time::timeout(REPLY_LIMIT, ask(server.client, subject)).await {
-                Ok(told) => told,
+                Ok(response) => response,
                 Err(_) => Err(anyhow::anyhow!("{} does not answer", server.client)),
             };
             if last.is_ok() {
@@ -182,8 +184,8 @@ impl QueueServer {
 }
 
 /// Returns true if a stream has a leader, and all replicas have just reported to it that they are in sync.
-fn is_whole(told: &Value) -> bool {
-    let cluster = &told["cluster"];
+fn is_whole(stream_info: &Value) -> bool {
+    let cluster = &stream_info["cluster"];
     let is_current = |replica: &Value| {
         let heard = replica["active"].as_u64().map(Duration::from_nanos);
         replica["current"] == true
@@ -224,19 +226,19 @@ mod tests {
 
     #[test]
     fn a_stream_is_whole_when_its_leader_has_just_heard_from_both_others_that_they_have_all() {
-        let told = |second: Value| {
+        let stream_info = |second: Value| {
             let first = json!({"name": "1", "current": true, "active": 400_000_000});
             json!({"cluster": {"leader": "0", "replicas": [first, second]}})
         };
-        assert!(is_whole(&told(json!({"name": "2", "current": true, "active": 2_900_000_000_u64}))));
+        assert!(is_whole(&stream_info(json!({"name": "2", "current": true, "active": 2_900_000_000_u64}))));
         for wrong in [
             json!({"name": "2", "current": true, "active": 3_100_000_000_u64}),
             json!({"name": "2", "current": false, "active": 400_000_000}),
             json!({"name": "2", "current": true, "offline": true, "active": 400_000_000}),
         ] {
-            assert!(!is_whole(&told(wrong.clone())), "{wrong}");
+            assert!(!is_whole(&stream_info(wrong.clone())), "{wrong}");
         }
-        let mut leaderless = told(json!({"name": "2", "current": true, "active": 400_000_000}));
+        let mut leaderless = stream_info(json!({"name": "2", "current": true, "active": 400_000_000}));
         leaderless["cluster"]["leader"] = Value::Null;
         assert!(!is_whole(&leaderless));
         assert!(!is_whole(&json!({"error": {"code": 404}})));

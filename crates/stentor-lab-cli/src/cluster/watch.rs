@@ -38,11 +38,11 @@ impl CampaignWatch {
     /// Reads the ledger until the campaign has ended or has not moved for too long.
     pub(crate) async fn run(mut self) -> WatchedCampaign {
         let (mut ledger, mut always_balanced) = (CampaignLedger::default(), true);
-        let (mut moved_at, mut asked) = (Instant::now(), 0);
+        let (mut moved_at, mut requests) = (Instant::now(), 0);
         while !ledger.is_ended() && moved_at.elapsed() < GIVE_UP_AFTER {
             // Deliveries postponed by a clock that was ahead do not move before they are due.
             moved_at = self.state.all_due_at().map_or(moved_at, |at| moved_at.max(at));
-            let client = &self.clients[asked % self.clients.len()];
+            let client = &self.clients[requests % self.clients.len()];
             let look = CampaignLedger::fetch(client, &self.campaign);
             if let Ok(Ok((_, seen))) = tokio::time::timeout(ANSWER_LIMIT, look).await {
                 always_balanced &= seen.balanced && seen.sums_up();
@@ -53,7 +53,7 @@ impl CampaignWatch {
                 ledger = seen;
                 self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&ledger);
             } else {
-                asked += 1;
+                requests += 1;
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

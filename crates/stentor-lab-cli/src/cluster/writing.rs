@@ -39,8 +39,8 @@ pub(crate) async fn until_written(clients: &[ApiClient]) -> anyhow::Result<Durat
     let message = json!({"target": {"condition": "'nobody' in topics"}, "data": {"kind": "inquiry"}});
     for client in clients {
         loop {
-            let asked = tokio::time::timeout(ANSWER_LIMIT, client.offer("/v1/messages", &message)).await;
-            let said = match asked {
+            let result = tokio::time::timeout(ANSWER_LIMIT, client.offer("/v1/messages", &message)).await;
+            let said = match result {
                 Ok(Ok((StatusCode::ACCEPTED, _))) => break,
                 Ok(Ok((status, body))) => format!("{status}: {body}"),
                 Ok(Err(error)) => format!("{error:#}"),

@@ -23,7 +23,7 @@ Examples:
   stentor lab doctor
   stentor lab doctor --json
 
-Nothing is installed and nothing is changed. Exits 0 whatever is missing.")]
+Nothing is installed and nothing is changed. Exits 0 also if something is missing.")]
 pub(crate) struct LabDoctorArgs {
     /// Folder of definitions of subjects; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
@@ -70,9 +70,9 @@ impl LabDoctorArgs {
         let (here, program) = (std::env::current_dir().ok(), std::env::current_exe().ok());
         let places = here.iter().chain(&program).map(PathBuf::as_path);
         let Some(folder) = self.subjects.clone().or_else(|| catalogue::folder(places)) else {
-            let told =
+            let detail =
                 format!("no folder {}: only our own subjects; name one with --subjects", catalogue::FOLDER);
-            return Ok(vec![MachineFinding::of("foreign subjects", false, told)]);
+            return Ok(vec![MachineFinding::of("foreign subjects", false, detail)]);
         };
         let mut probes = Probes::default();
         let findings = catalogue::read(&folder)?.into_iter().map(|entry| {
@@ -84,12 +84,12 @@ impl LabDoctorArgs {
                 .map(ToString::to_string)
                 .collect();
             let id = &entry.definition.id;
-            let told = match (readiness.can_run(), missing.is_empty()) {
+            let detail = match (readiness.can_run(), missing.is_empty()) {
                 (true, _) => "can run".to_owned(),
                 (false, true) => format!("not built: stentor lab subject build {id}"),
                 (false, false) => format!("missing: {}", missing.join("; ")),
             };
-            MachineFinding::of(&format!("subject {id}"), readiness.can_run(), told)
+            MachineFinding::of(&format!("subject {id}"), readiness.can_run(), detail)
         });
         Ok(findings.collect())
     }
@@ -108,28 +108,28 @@ fn rigs(rig: Option<&Rigged>) -> Vec<MachineFinding> {
             .map(|what| MachineFinding::of("rig", false, format!("cannot test {what}"))),
     );
     let group = rig.cgroup();
-    let told = if group.is_empty() {
+    let detail = if group.is_empty() {
         "no control groups: limits of processor and memory cannot be set; run as root".to_owned()
     } else {
         format!("control groups {group}")
     };
-    findings.push(MachineFinding::of("limits of processor and memory", !group.is_empty(), told));
+    findings.push(MachineFinding::of("limits of processor and memory", !group.is_empty(), detail));
     findings
 }
 
 fn machine(level: &str, idle: &str) -> Vec<MachineFinding> {
     let env = environment(level, "", idle, "");
     let is_governed = env.governor.is_empty() || env.governor == "performance";
-    let governor = if env.governor.is_empty() { "not told".to_owned() } else { env.governor.clone() };
+    let governor = if env.governor.is_empty() { "unknown".to_owned() } else { env.governor.clone() };
     let cores = if env.cores < CORES_FEW {
         format!(
-            "{} cores: halves and instrument share them; forks whose frames or wake-ups are late do not count",
+            "{} cores: halves and instrument share them; forks with late frames or wake-ups do not count",
             env.cores
         )
     } else {
         format!("{} cores", env.cores)
     };
-    let optimized = "this is a debug build, whose own subjects are slower: cargo build --release";
+    let optimized = "this is a debug build, and its own subjects are slower: cargo build --release";
     vec![
         MachineFinding::of("processors", env.cores >= CORES_FEW, cores),
         MachineFinding::of("clock rate", is_governed, format!("governor {governor}")),
@@ -166,10 +166,10 @@ fn energy() -> MachineFinding {
     if sensors.is_empty() {
         let more =
             if unusable.is_empty() { String::new() } else { format!("; {} cannot be read", unusable.len()) };
-        let told = format!(
+        let detail = format!(
             "no powercap and no power supply to read{more}: energy is modelled, or imported from a meter"
         );
-        return MachineFinding::of("measured energy", false, told);
+        return MachineFinding::of("measured energy", false, detail);
     }
     MachineFinding::of("measured energy", true, format!("{} sensors", sensors.len()))
 }

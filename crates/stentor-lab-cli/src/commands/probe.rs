@@ -38,11 +38,11 @@ Examples:
   stentor lab probe cai-2009 --definition my-subject.toml
   stentor lab probe cai-2009 --out study
 
-Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer
-is printed with what was seen. Answers that are not trials are marked: documented, interviews (counted statements of the paper)
-or proxy (counted lines, files or names). --subject and --definition ask other subjects, with a fresh process for each trial;
-what no exchange can show is \"not probed\". --subject stentor asks the
-SOAP, XML-RPC and REST faces of the server itself. Exits 0 when every probe finished, whatever its answer.")]
+Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and called over loopback; nothing is timed. Each answer
+is printed with the observation. Answers that are not trials are marked: documented, interviews (counted statements of the paper)
+or proxy (counted lines, files or names). --subject and --definition call other subjects, with a fresh process for each trial;
+a feature that no exchange can show is \"not probed\". --subject stentor calls the
+SOAP, XML-RPC and REST faces of the server itself. Exits 0 when every probe finished, with any answer.")]
 pub(crate) struct ProbeArgs {
     /// Name of the study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
@@ -74,7 +74,7 @@ impl ProbeArgs {
         let others: Vec<Definition> = others.collect::<anyhow::Result<_>>()?;
         if let Some(one) = others.iter().find(|one| !one.roles.contains(&SubjectRole::Server)) {
             return Err(
-                CommandFailure::usage(format!("{} is a client, and probes ask servers", one.id)).into()
+                CommandFailure::usage(format!("{} is a client, and probes call servers", one.id)).into()
             );
         }
         for one in &others {
@@ -90,8 +90,8 @@ impl ProbeArgs {
         if self.subject == [SERVER] {
             let probes = crate::faces::trials::probe().await?;
             let of = |label: &str| probes.iter().filter(|one| one.subject == label).cloned().collect();
-            let told = SERVED_FACES.map(|(id, protocol)| (id, of(protocol.label())));
-            return print_probes(&self.study, &told, output);
+            let results = SERVED_FACES.map(|(id, protocol)| (id, of(protocol.label())));
+            return print_probes(&self.study, &results, output);
         }
         let dossier = dossier()?;
         let others = self.others()?;
@@ -114,29 +114,34 @@ impl ProbeArgs {
 async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Result<ExitCode> {
     let directory = directory()?;
     let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
-    let mut told: Vec<(&str, Vec<ProbeResult>)> = Vec::new();
+    let mut results: Vec<(&str, Vec<ProbeResult>)> = Vec::new();
     for definition in others {
         let of_one = probes::run_on(definition, &context).await;
         let of_one =
             of_one.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
-        told.push((&definition.id, of_one));
+        results.push((&definition.id, of_one));
     }
-    print_probes(study, &told, output)
+    print_probes(study, &results, output)
 }
 
 /// Prints the results of subjects that are probed instead of ours.
-fn print_probes(study: &str, told: &[(&str, Vec<ProbeResult>)], output: Output) -> anyhow::Result<ExitCode> {
-    let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);
-    let objects: Vec<Value> = told.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
+fn print_probes(
+    study: &str,
+    results: &[(&str, Vec<ProbeResult>)],
+    output: Output,
+) -> anyhow::Result<ExitCode> {
+    let have_all_run = results.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);
+    let objects: Vec<Value> =
+        results.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
     output.result(&json!({ "study": study, "ok": have_all_run, "subjects": objects }), || {
-        let rows = told.iter().flat_map(|(id, probes)| probes.iter().map(|one| row(id, one)));
-        table(["feature", "probe", "subject", "answer", "what was seen"], rows)
+        let rows = results.iter().flat_map(|(id, probes)| probes.iter().map(|one| row(id, one)));
+        table(["feature", "probe", "subject", "answer", "observation"], rows)
     })?;
     Ok(if have_all_run { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn row(id: &str, told: &ProbeResult) -> [String; 5] {
-    [told.feature.clone(), told.id.clone(), id.to_owned(), told.answer_text(), told.evidence.clone()]
+fn row(id: &str, result: &ProbeResult) -> [String; 5] {
+    [result.feature.clone(), result.id.clone(), id.to_owned(), result.answer_text(), result.evidence.clone()]
 }
 
 fn directory() -> anyhow::Result<tempfile::TempDir> {
@@ -173,11 +178,11 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     for protocol in PaperProtocol::ALL {
         faces.push(start(protocol, &speak).await?);
     }
-    let told = probes::run(&mut faces, &context).await;
+    let results = probes::run(&mut faces, &context).await;
     for face in faces {
         face.end().await;
     }
-    Ok(Probed::of(told))
+    Ok(Probed::of(results))
 }
 
 async fn start(protocol: PaperProtocol, speak: &[String]) -> anyhow::Result<TrialFace> {
@@ -195,26 +200,26 @@ fn describe(rows: &[PaperCell]) -> String {
     });
     let tables = table(["table", "feature", "protocol", "paper", "probes"], cells);
     let seen = rows.iter().flat_map(|row| row.probes.iter().map(evidence));
-    let seen = table(["probe", "protocol", "answer", "how", "what was seen"], seen);
+    let seen = table(["probe", "protocol", "answer", "how", "observation"], seen);
     format!("{tables}\n\n{seen}")
 }
 
 /// Formats a result briefly; a result without a trial is marked with its kind.
-fn answer(told: &ProbeResult) -> String {
+fn answer(result: &ProbeResult) -> String {
     let mark =
-        if told.kind == ProbeKind::Measured { String::new() } else { format!(" [{}]", told.kind.word()) };
-    match told.answer {
-        ProbeAnswer::Number(_) => told.answer_text() + &mark,
-        ProbeAnswer::Word(_) => format!("{} {}{mark}", told.id, told.answer_text()),
+        if result.kind == ProbeKind::Measured { String::new() } else { format!(" [{}]", result.kind.word()) };
+    match result.answer {
+        ProbeAnswer::Number(_) => result.answer_text() + &mark,
+        ProbeAnswer::Word(_) => format!("{} {}{mark}", result.id, result.answer_text()),
     }
 }
 
-fn evidence(told: &ProbeResult) -> [String; 5] {
+fn evidence(result: &ProbeResult) -> [String; 5] {
     [
-        told.id.clone(),
-        told.subject.clone(),
-        told.answer_text(),
-        told.kind.word().into(),
-        told.evidence.clone(),
+        result.id.clone(),
+        result.subject.clone(),
+        result.answer_text(),
+        result.kind.word().into(),
+        result.evidence.clone(),
     ]
 }

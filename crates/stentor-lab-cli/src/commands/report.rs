@@ -76,8 +76,8 @@ impl ReportArgs {
         if account.results.is_of_campaigns() {
             let mut object = campaigns(&account)?;
             object["written"] = json!(written);
-            let told = describe_campaigns(&account)?;
-            output.result(&object, || format!("{told}\n\n{}", files_text(&written)))?;
+            let description = describe_campaigns(&account)?;
+            output.result(&object, || format!("{description}\n\n{}", files_text(&written)))?;
         } else {
             output.result(&object(&account, &written), || describe(&account, &written))?;
         }
@@ -166,7 +166,10 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     }
     let results = Results::of(records);
     let results = results.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
-    results.not_timed().iter().for_each(|told| note(&format!("{}: {told}", path.display())));
+    results
+        .not_timed()
+        .iter()
+        .for_each(|not_timed_sentence| note(&format!("{}: {not_timed_sentence}", path.display())));
     Ok(results.with_probed(probed))
 }
 
@@ -209,11 +212,11 @@ fn provenance(directory: &Path) -> Value {
 fn on_figures(results: &Results) -> Vec<String> {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
     let noted = figures.filter(|figure| !figure.note.is_empty());
-    let told = noted.map(|figure| {
+    let notes = noted.map(|figure| {
         let (source, experiment, metric) = (&figure.source, &figure.experiment, &figure.metric);
         format!("{source}, {experiment} {metric} = {}: {}", figure.value, figure.note)
     });
-    told.collect()
+    notes.collect()
 }
 
 /// Counts the existing files of raw samples that the records name.
@@ -233,12 +236,12 @@ fn again(study: &str, plan: &Path) -> String {
         plan["seed"].as_u64().map(|seed| format!(" --seed {seed}")),
         plan["samples"].as_u64().map(|samples| format!(" --samples {samples}")),
     ];
-    let asked = plan[ASKED].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let asked = asked.map(|word| {
+    let requested = plan[ASKED].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let requested = requested.map(|word| {
         let is_plain = !word.contains(|letter: char| letter.is_whitespace() || "'\"$`\\".contains(letter));
         if is_plain { format!(" {word}") } else { format!(" '{}'", word.replace('\'', "'\\''")) }
     });
-    let options: String = options.into_iter().flatten().chain(asked).collect();
+    let options: String = options.into_iter().flatten().chain(requested).collect();
     format!("stentor lab run {study}{options}")
 }
 
@@ -303,7 +306,7 @@ fn describe(account: &Account, written: &[String]) -> String {
             ClaimVerdict::Undecided,
             ClaimVerdict::NotTestable,
         ];
-        let told: Vec<String> =
+        let counts: Vec<String> =
             all.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
         let software = if verdicts.period {
             "the period's software"
@@ -315,8 +318,8 @@ fn describe(account: &Account, written: &[String]) -> String {
         } else {
             software.to_owned()
         };
-        lines.push(format!("claims, by {software}: {}", told.join(", ")));
-        lines.extend(Some(verdicts.judged_at()).filter(|told| !told.is_empty()));
+        lines.push(format!("claims, by {software}: {}", counts.join(", ")));
+        lines.extend(Some(verdicts.judged_at()).filter(|sentence| !sentence.is_empty()));
     }
     lines.push(files_text(written));
     lines.join("\n")
@@ -324,7 +327,7 @@ fn describe(account: &Account, written: &[String]) -> String {
 
 fn files_text(written: &[String]) -> String {
     if written.is_empty() {
-        return "nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned();
+        return "nothing was written: give --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned();
     }
     written.iter().map(|file| format!("written: {file}")).collect::<Vec<_>>().join("\n")
 }

@@ -266,7 +266,7 @@ impl CallArgs {
                 op.exchange(&factors, seq).ok_or_else(|| CommandFailure::usage("no such type of array"))?;
             let (sample, answer) = client.exchange(seq, 0, &exchange.request).await?;
             if answer != exchange.answer {
-                return Err(CommandFailure::not_done(format!("answer {seq} is not what had to come")).into());
+                return Err(CommandFailure::not_done(format!("answer {seq} is not the expected one")).into());
             }
             digest.add(&answer);
             samples.push(sample);
@@ -304,8 +304,8 @@ impl SpeakArgs {
             crate::push_subject::speak(&self.dialect).await?;
             std::process::exit(0);
         }
-        let orders = tokio::io::BufReader::new(tokio::io::stdin());
-        speaker::speak(dialect(&self.dialect)?, self.manner.into(), orders, tokio::io::stdout()).await?;
+        let order_lines = tokio::io::BufReader::new(tokio::io::stdin());
+        speaker::speak(dialect(&self.dialect)?, self.manner.into(), order_lines, tokio::io::stdout()).await?;
         // Standard input is read by a thread that only the end of the process stops.
         std::process::exit(0);
     }

@@ -59,8 +59,9 @@ impl DeviceConnection {
             }
             let DeviceLogin { client_id, user, password, filter } = &self.login;
             // Both in one write: a client need not wait for the answer to its login (MQTT 3.1.1, section 3.1.4).
-            let asked = [packets::connect(client_id, user, password), packets::subscribe(filter)].concat();
-            transport.send(&asked)?;
+            let packets_sent =
+                [packets::connect(client_id, user, password), packets::subscribe(filter)].concat();
+            transport.send(&packets_sent)?;
             self.state = ConnectionState::Asked;
         }
         space.clear();

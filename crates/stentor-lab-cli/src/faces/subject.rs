@@ -50,7 +50,7 @@ impl FaceHalf {
     async fn prepare(&mut self, dialect: &str, prepare: Prepare) -> anyhow::Result<Report> {
         let own = OwnData::of(prepare.op, &prepare.factors, prepare.seed)?;
         let face = AskedFace::named(dialect)
-            .with_context(|| format!("no face of the server is asked in {dialect}"))?;
+            .with_context(|| format!("no face of the server is called in {dialect}"))?;
         if prepare.role == SubjectRole::Client {
             let target = prepare.target.context("a client needs a target")?;
             let rows = prepare.factors.get("insert").map(PathBuf::from);
@@ -60,16 +60,16 @@ impl FaceHalf {
         }
         let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
         let bind = prepare.bind.unwrap_or_else(anywhere);
-        let (api, asked) = if face.is_socket() {
-            let served = serve_socket(directory.path(), bind).await?;
-            (served.api, served.socket.context("the server has no raw socket")?)
+        let (api, subject_address) = if face.is_socket() {
+            let server = serve_socket(directory.path(), bind).await?;
+            (server.api, server.socket.context("the server has no raw socket")?)
         } else {
             let api = serve(directory.path(), bind).await?;
             (api, api)
         };
         own.put(root(api)?).await?;
         *self = Self::Server { _directory: directory, out: None };
-        Ok(Report::Ready { port: asked.port(), facts: BTreeMap::new() })
+        Ok(Report::Ready { port: subject_address.port(), facts: BTreeMap::new() })
     }
 
     fn arm(&mut self, order: Arm) -> anyhow::Result<Report> {
@@ -88,7 +88,7 @@ impl FaceHalf {
         match self {
             Self::Server { .. } => Ok(None),
             Self::Client { caller, arm: Some(arm) } => caller.run(arm, t0_ns).map(Some),
-            _ => bail!("told to go before it was armed"),
+            _ => bail!("the order go came before arm"),
         }
     }
 

@@ -32,27 +32,27 @@ const PAYLOAD: usize = 64;
 const SECURITY: &str = r#"<soap:Header><w:Security xmlns:w="http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd" soap:mustUnderstand="1"/></soap:Header><soap:Body>"#;
 /// Reason for which a trial is not made.
 const OF_THE_FORMAT: &str =
-    "told by bytes of the format or by a server with other settings; not asked of this server";
+    "decided by the bytes of the format or by a server with other settings; not tried on this server";
 
 /// Starts a server in this process, makes every trial on its SOAP, XML-RPC and REST faces, and returns the results.
 pub(crate) async fn probe() -> anyhow::Result<Vec<ProbeResult>> {
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
-    let served = serve_socket(directory.path(), anywhere()).await?;
-    let (address, socket) = (served.api, served.socket.context("the server has no raw socket")?);
+    let server = serve_socket(directory.path(), anywhere()).await?;
+    let (address, socket) = (server.api, server.socket.context("the server has no raw socket")?);
     let levels = [("type", "Object".to_owned()), ("items", TOPICS.to_string())];
     let own = OwnData::of(Op::Array, &levels.map(|(name, level)| (name.to_owned(), level)).into(), 1)?;
     own.put(root(address)?).await?;
     let app = cell(&root(address)?.get("/v1/apps").await?["apps"][0]["id"]);
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for probe in list().into_iter().filter(|probe| probe.kind == ProbeKind::Measured) {
         for protocol in PaperProtocol::ALL {
             let (app, own) = (app.clone(), own.clone());
             let (base, http) = (format!("http://{address}"), Client::new());
             let face = FaceUnderTrial { protocol, base, socket, app, own, http };
-            told.push(face.ask(&probe).await);
+            results.push(face.ask(&probe).await);
         }
     }
-    Ok(told)
+    Ok(results)
 }
 
 struct FaceUnderTrial {

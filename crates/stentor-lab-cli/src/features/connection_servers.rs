@@ -30,8 +30,8 @@ async fn both_ways(scene: &FeatureScene, service: PushServiceFront) -> anyhow::R
     ccs.say(&json!({"to": heard["from"], "message_id": "table-1", "data": {"mark": "down"}})).await?;
     let got = events.next().await?;
     let is_there = heard["data"]["way"] == "up" && got["data"]["mark"] == "down";
-    let told = format!("on one connection {} came up and {} went down", heard["data"], got["data"]);
-    Ok(TrialOutcome::when(is_there, told))
+    let detail = format!("on one connection {} came up and {} went down", heard["data"], got["data"]);
+    Ok(TrialOutcome::when(is_there, detail))
 }
 
 async fn upstream_by_http(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
@@ -118,7 +118,7 @@ async fn multicast_by_ccs(scene: &FeatureScene, service: PushServiceFront) -> an
     let tokens = Value::from(vec![one.token.clone(), two.token.clone()]);
     ccs.say(&json!({"registration_ids": tokens, "message_id": "many", "data": {"mark": "many"}})).await?;
     let answer = ccs.hear().await?;
-    let told =
+    let detail =
         format!("one stanza for two tokens was answered with {} {}", answer["message_type"], answer["error"]);
-    Ok(TrialOutcome::when(answer["message_type"] == "ack", told))
+    Ok(TrialOutcome::when(answer["message_type"] == "ack", detail))
 }

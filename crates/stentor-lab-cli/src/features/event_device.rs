@@ -27,24 +27,25 @@ pub(super) struct EventDevice {
 impl FeatureDevice {
     /// Registers one.
     pub(super) async fn register(http: &Client, url: &str, key: &str) -> anyhow::Result<Self> {
-        let asked = http.post(format!("{url}/gateway/v1/devices")).bearer_auth(key).json(&json!({}));
-        let joined: Value = asked.send().await?.error_for_status()?.json().await?;
+        let request = http.post(format!("{url}/gateway/v1/devices")).bearer_auth(key).json(&json!({}));
+        let joined: Value = request.send().await?.error_for_status()?.json().await?;
         let text = |name: &str| joined[name].as_str().map(str::to_owned).context("a device without a token");
         Ok(Self { http: http.clone(), url: url.to_owned(), token: text("token")?, secret: text("secret")? })
     }
 
     /// Connects it.
     pub(super) async fn connect(&self) -> anyhow::Result<EventDevice> {
-        let asked = self.http.get(format!("{}/gateway/v1/events?confirm=written", self.url));
-        let response = asked.basic_auth(&self.token, Some(&self.secret)).send().await?.error_for_status()?;
+        let request = self.http.get(format!("{}/gateway/v1/events?confirm=written", self.url));
+        let response =
+            request.basic_auth(&self.token, Some(&self.secret)).send().await?.error_for_status()?;
         Ok(EventDevice { response, text: String::new() })
     }
 
     /// Sends a message to its app.
     pub(super) async fn says(&self, id: &str, data: Value) -> anyhow::Result<()> {
-        let asked = self.http.post(format!("{}/gateway/v1/upstream", self.url));
+        let request = self.http.post(format!("{}/gateway/v1/upstream", self.url));
         let body = json!({"message_id": id, "data": data});
-        let sent = asked.basic_auth(&self.token, Some(&self.secret)).json(&body).send().await?;
+        let sent = request.basic_auth(&self.token, Some(&self.secret)).json(&body).send().await?;
         ensure!(sent.status().as_u16() == 202, "the device's message was answered with {}", sent.status());
         Ok(())
     }

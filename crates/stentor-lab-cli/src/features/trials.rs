@@ -51,8 +51,8 @@ async fn notification(scene: &FeatureScene, service: PushServiceFront) -> anyhow
     let message = FeatureMessage { title: Some("Hello"), ..FeatureMessage::default() };
     scene.send(service, FeatureTarget::Token(&device.token), &message).await?;
     let got = events.next().await?;
-    let told = format!("the device got notification {}", got["notification"]);
-    Ok(TrialOutcome::when(got["notification"]["title"] == "Hello", told))
+    let detail = format!("the device got notification {}", got["notification"]);
+    Ok(TrialOutcome::when(got["notification"]["title"] == "Hello", detail))
 }
 
 async fn data(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
@@ -132,16 +132,16 @@ async fn two_while_away(
 
 async fn collapsible(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
     let got = two_while_away(scene, service, Some("score")).await?;
-    let told =
+    let detail =
         format!("of two with one collapse key the device, back again, got {}", Value::from(got.clone()));
-    Ok(TrialOutcome::when(got == ["newer"], told))
+    Ok(TrialOutcome::when(got == ["newer"], detail))
 }
 
 async fn non_collapsible(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
     let got = two_while_away(scene, service, None).await?;
-    let told =
+    let detail =
         format!("of two without a collapse key the device, back again, got {}", Value::from(got.clone()));
-    Ok(TrialOutcome::when(got == ["older", "newer"], told))
+    Ok(TrialOutcome::when(got == ["older", "newer"], detail))
 }
 
 async fn ttl(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
@@ -154,8 +154,11 @@ async fn ttl(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<
     scene.mail(service, &device.token, &FeatureMessage::marked(LAST)).await?;
     let got = device.connect().await?.until(LAST).await?;
     let marks: Vec<_> = got.iter().map(|message| message["data"]["mark"].clone()).collect();
-    let told = format!("after 1.5 s away the device got what may live {}", Value::from(marks.clone()));
-    Ok(TrialOutcome::when(marks == ["an hour"], told))
+    let detail = format!(
+        "after 1.5 s away the device got the messages with a time to live of {}",
+        Value::from(marks.clone())
+    );
+    Ok(TrialOutcome::when(marks == ["an hour"], detail))
 }
 
 async fn priority(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
@@ -195,11 +198,11 @@ async fn receipts(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Re
     ccs.say(&json!({"message_type": "ack", "to": receipt["from"], "message_id": receipt["message_id"]}))
         .await?;
     let is_there = receipt["message_type"] == "receipt" && receipt["data"]["original_message_id"] == *name;
-    let told = format!(
+    let detail = format!(
         "over CCS, once the device had it: {} {}",
         receipt["message_id"], receipt["data"]["message_status"]
     );
-    Ok(TrialOutcome::when(is_there, told))
+    Ok(TrialOutcome::when(is_there, detail))
 }
 
 async fn upstream(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {

@@ -45,8 +45,8 @@ impl AppServerHalf {
             None
         };
         let samples: Arc<Mutex<Vec<ServerSample>>> = Arc::default();
-        let (sends, kept) = (JoinSet::new(), Arc::clone(&samples));
-        let serving = AppServer { server, answers, front, sends, samples: kept };
+        let (sends, shared_samples) = (JoinSet::new(), Arc::clone(&samples));
+        let serving = AppServer { server, answers, front, sends, samples: shared_samples };
         let serving = tokio::spawn(serving.serve());
         Ok(Self { samples, serving, out: None })
     }
@@ -103,7 +103,7 @@ impl AppServer {
         let heard = read(text)?;
         match heard["message_type"].as_str() {
             None => self.answer(text, &heard, t_recv).await,
-            Some("nack") => bail!("the gateway refused what was sent back: {heard}"),
+            Some("nack") => bail!("the gateway refused the response: {heard}"),
             Some(_) => Ok(()),
         }
     }

@@ -80,7 +80,7 @@ impl DeviceHalf {
 
     /// Makes the exchanges.
     pub(super) async fn go(&mut self, t0_ns: i64) -> anyhow::Result<Report> {
-        let arm = self.arm.take().context("told to go before it was armed")?;
+        let arm = self.arm.take().context("the order go came before arm")?;
         let run = self.run(&arm, t0_ns.max(monotonic_ns())).await?;
         let bytes: Vec<u8> = run.done.values().flat_map(|(sample, _)| sample.to_bytes()).collect();
         std::fs::write(&arm.out, bytes)?;
@@ -217,9 +217,10 @@ async fn register(
     }
     let login = format!("AidLogin {android_id}:{security_token}");
     let kind = "application/x-www-form-urlencoded";
-    let told = api.ask((Method::POST, "/c2dm/register3"), ("authorization", &login), (kind, form)).await?;
-    let told = String::from_utf8_lossy(&told).into_owned();
-    ensure!(told.starts_with("token="), "the registration was answered with {told}");
+    let response =
+        api.ask((Method::POST, "/c2dm/register3"), ("authorization", &login), (kind, form)).await?;
+    let response = String::from_utf8_lossy(&response).into_owned();
+    ensure!(response.starts_with("token="), "the registration was answered with {response}");
     let security_token = security_token.to_string().into();
     Ok(McsClientLogin { android_id, security_token, received: Vec::new(), heartbeat: None })
 }

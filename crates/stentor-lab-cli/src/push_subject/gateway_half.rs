@@ -29,8 +29,8 @@ impl GatewayHalf {
         let settings = settings(prepare, &bind.ip().to_string());
         let api = serve_with(directory.path(), bind, &settings).await?;
         let mut facts = open_app(&GatewayCaller::at(api, &prepare.factors)?).await?;
-        let told = |file: &str| port(&data_dir(directory.path()).join(file));
-        let (mcs, ccs) = (told("mcs.addr")?, told("ccs.addr")?);
+        let port_in = |file: &str| port(&data_dir(directory.path()).join(file));
+        let (mcs, ccs) = (port_in("mcs.addr")?, port_in("ccs.addr")?);
         let mut of_app_server = [ccs, api.port()];
         if let Some(delay) = ProviderDelay::of(&prepare.factors)? {
             for port in &mut of_app_server {
@@ -57,8 +57,8 @@ fn settings(prepare: &Prepare, address: &str) -> String {
 }
 
 fn port(file: &Path) -> anyhow::Result<u16> {
-    let told = std::fs::read_to_string(file).context("the server tells no address of its own")?;
-    let (_, port) = told.trim().rsplit_once(':').context("an address without a port")?;
+    let address = std::fs::read_to_string(file).context("the server has not written its address")?;
+    let (_, port) = address.trim().rsplit_once(':').context("an address without a port")?;
     Ok(port.parse()?)
 }
 

@@ -32,7 +32,7 @@ impl ProviderDelay {
             return Ok(None);
         }
         let ms = |name: &str| {
-            let text = factors.get(name).with_context(|| format!("nobody said what {name} is"))?;
+            let text = factors.get(name).with_context(|| format!("the factor {name} is missing"))?;
             anyhow::Ok(Duration::from_millis(text.parse()?))
         };
         Ok(Some(Self { up: ms("provider_up_ms")?, down: ms("provider_down_ms")? }))
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn a_delay_is_what_the_cell_says_at_the_papers_level_and_none_at_others() {
-        let told = |provider: &str| {
+        let delay_of = |provider: &str| {
             let factors = [("provider", provider), ("provider_up_ms", "155"), ("provider_down_ms", "276")];
             let factors = factors.map(|(name, level)| (name.to_owned(), level.to_owned()));
             ProviderDelay::of(&factors.into()).expect("numbers")
         };
         let (up, down) = (Duration::from_millis(155), Duration::from_millis(276));
-        assert_eq!((told("paper"), told("none")), (Some(ProviderDelay { up, down }), None));
+        assert_eq!((delay_of("paper"), delay_of("none")), (Some(ProviderDelay { up, down }), None));
         let nothing = BTreeMap::from([("provider".to_owned(), "paper".to_owned())]);
         assert!(ProviderDelay::of(&nothing).is_err());
     }

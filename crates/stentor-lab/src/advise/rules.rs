@@ -77,8 +77,8 @@ impl Rule {
             claim: self.claim.clone(),
             says: found.map(|one| one.says.clone()),
             published,
-            ours: ours.map(|told| told.verdict),
-            part: ours.and_then(|told| told.part.clone()),
+            ours: ours.map(|evidence| evidence.verdict),
+            part: ours.and_then(|evidence| evidence.part.clone()),
         })
     }
 
@@ -101,7 +101,7 @@ impl Rule {
 
 /// Returns the weight of a claim: our measurements decide if there are any, else the paper's own tables.
 fn credit(published: Option<ClaimVerdict>, ours: Option<&EvidenceVerdict>) -> f64 {
-    match ours.map(|told| told.verdict).or(published) {
+    match ours.map(|evidence| evidence.verdict).or(published) {
         None | Some(ClaimVerdict::Holds) => 1.0,
         Some(ClaimVerdict::Undecided | ClaimVerdict::NotTestable) => 0.5,
         Some(ClaimVerdict::DoesNotHold) => 0.0,

@@ -123,7 +123,7 @@ impl Discharge<'_> {
             RepeatedTraffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
         let mut radio = radio::machine(self.model, bound, 0)?;
         let mut drain = Drain::new(self.cell.clone(), self.base_w, seed, bound);
-        let (mut packets, mut told) = (Vec::new(), 0);
+        let (mut packets, mut reported) = (Vec::new(), 0);
         while !drain.is_empty() {
             packets.clear();
             traffic.next_period(&mut packets);
@@ -136,8 +136,8 @@ impl Discharge<'_> {
                 )));
             }
             let taken = drain.taken();
-            if taken > told {
-                told = taken;
+            if taken > reported {
+                reported = taken;
                 progress(taken);
             }
         }

@@ -116,8 +116,8 @@ impl<W: Write> MeterRecorder<W> {
             return Ok(());
         };
         // One write per line, so that every received line is in the file in case of a crash.
-        let kept = format!("{},{},{},{at_ns}\n", reading.time_s, reading.volt, reading.ampere);
-        self.out.write_all(kept.as_bytes())?;
+        let line_text = format!("{},{},{},{at_ns}\n", reading.time_s, reading.volt, reading.ampere);
+        self.out.write_all(line_text.as_bytes())?;
         if let Some(last) = self.last {
             let seconds = reading.time_s - last.time_s;
             self.so_far.joule += (reading.watt() + last.watt()) / 2.0 * seconds;

@@ -51,13 +51,15 @@ impl CaptureContents {
                 break;
             };
             let number = |place: usize| (form.number)(four(&header[place * 4..]));
-            let (seconds, fraction, kept, whole) = (number(0), number(1), number(2) as usize, number(3));
-            if kept > KEPT_MAX_BYTES {
+            let (seconds, fraction, captured_bytes, whole) =
+                (number(0), number(1), number(2) as usize, number(3));
+            if captured_bytes > KEPT_MAX_BYTES {
                 let at = file.len() - rest.len();
-                let problem = format!("the packet at byte {at} claims {kept} bytes: the file is damaged");
+                let problem =
+                    format!("the packet at byte {at} claims {captured_bytes} bytes: the file is damaged");
                 return Err(EnergyError::Capture(problem));
             }
-            let Some((frame, behind)) = behind.split_at_checked(kept) else {
+            let Some((frame, behind)) = behind.split_at_checked(captured_bytes) else {
                 capture.is_cut = true;
                 break;
             };
@@ -136,9 +138,9 @@ impl PcapFormat {
         let header = (self.header)(frame)?;
         let ip = frame.get(header..)?;
         let on_wire = whole.checked_sub(u32::try_from(header).ok()?)?;
-        let (source, destination, told) = addresses(ip)?;
+        let (source, destination, stated_bytes) = addresses(ip)?;
         // Ethernet pads short frames. A length of zero marks a packet that the network card segments later.
-        let bytes = if told == 0 { on_wire } else { told.min(on_wire) };
+        let bytes = if stated_bytes == 0 { on_wire } else { stated_bytes.min(on_wire) };
         Some(CapturedPacket { at_ns, source, destination, bytes })
     }
 }
@@ -175,8 +177,8 @@ fn addresses(ip: &[u8]) -> Option<(IpAddr, IpAddr, u32)> {
         4 => Some((Ipv4Addr::from(four(12)?).into(), Ipv4Addr::from(four(16)?).into(), length(2)?)),
         6 => {
             let payload = length(4)?;
-            let told = if payload == 0 { 0 } else { payload + 40 };
-            Some((Ipv6Addr::from(sixteen(8)?).into(), Ipv6Addr::from(sixteen(24)?).into(), told))
+            let stated_bytes = if payload == 0 { 0 } else { payload + 40 };
+            Some((Ipv6Addr::from(sixteen(8)?).into(), Ipv6Addr::from(sixteen(24)?).into(), stated_bytes))
         }
         _ => None,
     }

@@ -88,7 +88,7 @@ struct PhaseSpans {
 }
 
 const TOO_SHORT: &str = "shorter than the meter's period";
-const OVERLAP: &str = "exchanges overlap: what one of them uses cannot be told from what another does";
+const OVERLAP: &str = "exchanges overlap: their energy cannot be separated";
 
 /// Returns the energy of each phase, of the gaps, and in total, from the start of the first exchange to the end of the last one.
 ///
@@ -106,7 +106,7 @@ pub fn energy(
     let names = [PhaseName::Serialize, PhaseName::Deserialize, PhaseName::Service];
     let mut parts: Vec<PhaseSpans> = names.into_iter().map(|name| of_name(exchanges, name)).collect();
     parts.push(PhaseSpans { name: PhaseName::Others, spans: gaps(exchanges) });
-    let mut told: Vec<PhaseEnergy> = parts
+    let mut energies: Vec<PhaseEnergy> = parts
         .iter()
         .map(|part| if overlap { none(source, side, part, OVERLAP) } else { resolve(source, side, part) })
         .collect();
@@ -115,8 +115,8 @@ pub fn energy(
         whole.value =
             EnergyValue::of(PhaseName::Total.word(), side, all, seconds(to - from), source.origin());
     }
-    told.push(whole);
-    Ok(told)
+    energies.push(whole);
+    Ok(energies)
 }
 
 fn bounds(exchanges: &[ExchangePhases]) -> Result<(i64, i64), EnergyError> {

@@ -168,12 +168,12 @@ impl PhoneLogColumns {
     }
 }
 
-fn volts(told: f64) -> f64 {
-    if told > 100.0 { told / 1e3 } else { told }
+fn volts(reading: f64) -> f64 {
+    if reading > 100.0 { reading / 1e3 } else { reading }
 }
 
-fn degrees(told: f64) -> f64 {
-    if told > 100.0 { told / 10.0 } else { told }
+fn degrees(reading: f64) -> f64 {
+    if reading > 100.0 { reading / 10.0 } else { reading }
 }
 
 /// Parses lines such as `+1h02m03s456ms (2) 085 status=discharging volt=3987 temp=265`; other lines are ignored.
@@ -186,9 +186,11 @@ fn history(text: &str) -> Result<Vec<LogLine>, EnergyError> {
         let Some(percent) = words.by_ref().take(2).find_map(three_digits) else { continue };
         for word in words {
             match word.split_once('=') {
-                Some(("volt", told)) => volt = number(told).map(volts).or(volt),
+                Some(("volt", volt_text)) => volt = number(volt_text).map(volts).or(volt),
                 // In a history temperatures are always in tenths of a degree.
-                Some(("temp", told)) => celsius = number(told).map(|tenths| tenths / 10.0).or(celsius),
+                Some(("temp", tenths_text)) => {
+                    celsius = number(tenths_text).map(|tenths| tenths / 10.0).or(celsius)
+                }
                 _ => {}
             }
         }

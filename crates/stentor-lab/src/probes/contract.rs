@@ -70,7 +70,7 @@ pub(super) async fn described(face: &mut TrialFace) -> Result<WsdlReading, Subje
     Ok(match (wsdl::read(&answer.body, &limits), root) {
         (Ok(service), Ok(root)) => WsdlReading::Whole(service, root),
         (Err(error), Ok(root)) if root.is(wsdl::WSDL, "definitions") => WsdlReading::Partly(format!(
-            "GET ?wsdl gives WSDL 1.1 whose rest is elsewhere, or otherwise than this probe reads it: {error}"
+            "GET ?wsdl returns WSDL 1.1; its rest is in another document, or in a form that this probe does not read: {error}"
         )),
         (Err(error), _) | (_, Err(error)) => {
             WsdlReading::Nothing(format!("GET ?wsdl gives no WSDL: {error}"))
@@ -103,10 +103,10 @@ async fn introspection(face: &mut TrialFace) -> Result<ProbeReply, SubjectError>
     let Some(method) = names.iter().filter_map(Value::as_text).find(|name| name.ends_with(OP.word())) else {
         return Ok(ProbeReply::no("system.listMethods does not name the operation"));
     };
-    let told = call(face, "system.methodSignature", vec![method.into()]).await?;
-    Ok(match told {
+    let reply = call(face, "system.methodSignature", vec![method.into()]).await?;
+    Ok(match reply {
         Ok(signature) => ProbeReply::yes(format!(
-            "system.listMethods names {method}, system.methodSignature says {}: the face offers them, the format does not ask for it",
+            "system.listMethods names {method}, system.methodSignature says {}: the face offers them, the format does not require them",
             signature_text(&signature)
         )),
         Err(why) => ProbeReply::no(format!("{method} is listed, but its signature is refused: {why}")),

@@ -110,11 +110,11 @@ impl Probed {
 }
 
 /// Returns the figure of a result, if claims can be judged by it. A missing feature of our face does not refute that the feature exists.
-fn figure(told: &ProbeResult) -> Option<Figure> {
-    if EXISTENCE.contains(&told.id.as_str()) && told.answer == ProbeAnswer::Word(ProbeWord::No) {
+fn figure(result: &ProbeResult) -> Option<Figure> {
+    if EXISTENCE.contains(&result.id.as_str()) && result.answer == ProbeAnswer::Word(ProbeWord::No) {
         return None;
     }
-    let value = match told.answer {
+    let value = match result.answer {
         ProbeAnswer::Number(number) => FigureValue::Number(Interval::point(number)),
         ProbeAnswer::Word(word @ (ProbeWord::Yes | ProbeWord::No)) => FigureValue::Word(word.word().into()),
         ProbeAnswer::Word(_) => return None,
@@ -122,13 +122,13 @@ fn figure(told: &ProbeResult) -> Option<Figure> {
     Some(Figure {
         source: "stentor".into(),
         experiment: "feature table".into(),
-        subject: told.subject.clone(),
-        factors: BTreeMap::from([("probe".to_owned(), told.id.clone())]),
-        metric: told.feature.clone(),
+        subject: result.subject.clone(),
+        factors: BTreeMap::from([("probe".to_owned(), result.id.clone())]),
+        metric: result.feature.clone(),
         stat: "value".into(),
         value,
-        unit: told.unit.clone(),
-        kind: told.kind.word().into(),
-        note: told.evidence.clone(),
+        unit: result.unit.clone(),
+        kind: result.kind.word().into(),
+        note: result.evidence.clone(),
     })
 }

@@ -21,7 +21,7 @@ pub struct PaperCell {
 
 /// Lists the cells in the order of the paper.
 #[must_use]
-pub fn rows(figures: &Figures, told: &[ProbeResult]) -> Vec<PaperCell> {
+pub fn rows(figures: &Figures, results: &[ProbeResult]) -> Vec<PaperCell> {
     let of_tables = |figure: &&Figure| ["Table 9", "Table 10"].contains(&figure.source.as_str());
     let row = |figure: &Figure| {
         let FigureValue::Word(paper) = &figure.value else { return None };
@@ -31,7 +31,7 @@ pub fn rows(figures: &Figures, told: &[ProbeResult]) -> Vec<PaperCell> {
             feature: figure.metric.clone(),
             subject: figure.subject.clone(),
             paper: paper.clone(),
-            probes: told.iter().filter(bears).cloned().collect(),
+            probes: results.iter().filter(bears).cloned().collect(),
         })
     };
     figures.iter().filter(of_tables).filter_map(row).collect()

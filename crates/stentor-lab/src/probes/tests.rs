@@ -37,12 +37,12 @@ async fn parrot(answer: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
     let address = listener.local_addr().expect("an address");
     let answer = answer.into();
     tokio::spawn(async move {
-        let mut kept: Vec<TcpStream> = Vec::new();
+        let mut held_streams: Vec<TcpStream> = Vec::new();
         while let Ok((mut stream, _)) = listener.accept().await {
-            let mut asked = vec![0; 4 << 20];
-            let _ = stream.read(&mut asked).await;
+            let mut request = vec![0; 4 << 20];
+            let _ = stream.read(&mut request).await;
             let _ = stream.write_all(&answer).await;
-            kept.extend(stays.then_some(stream));
+            held_streams.extend(stays.then_some(stream));
         }
     });
     address

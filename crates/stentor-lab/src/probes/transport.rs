@@ -17,11 +17,11 @@ pub(super) fn independent(protocol: PaperProtocol) -> Result<ProbeReply, Subject
     let is_carried = answer == Content::Numbers(vec![1, 2, 3]);
     // The same numbers could be meant for echo: a document that is valid for both operations does not identify one.
     let is_told = dialect.read_request(Op::Echo, &request).is_err();
-    let carried = if is_carried { "comes whole" } else { "is lost" };
-    let told = if is_told { "stands in the document" } else { "stands in the address and nowhere else" };
+    let carried = if is_carried { "is complete" } else { "is lost" };
+    let location = if is_told { "is named in the document" } else { "is named in the address only" };
     Ok(ProbeReply::is(
         is_carried && is_told,
-        format!("over frames without HTTP an exchange {carried}; the operation {told}"),
+        format!("an exchange over frames without HTTP {carried}; the operation {location}"),
     ))
 }
 

@@ -175,7 +175,7 @@ fn a_record_that_forgets_its_times_keeps_what_was_answered_and_nothing_that_an_e
     timed.env.emulated = "built for aarch64".into();
     timed.counts = ExchangeCounts { sent: 3, ok: 3, ..ExchangeCounts::default() };
     timed.bytes = Some(Bytes { exchanges: 3, ..Bytes::default() });
-    let kept = timed.clone();
+    let original = timed.clone();
     timed.first_call_ns = Some(7);
     (timed.cpu, timed.mem) = (timed.start_ns, timed.start_ns);
     timed.clock = Some(ClockComparison { offset_ns: 9, ..ClockComparison::default() });
@@ -189,7 +189,7 @@ fn a_record_that_forgets_its_times_keeps_what_was_answered_and_nothing_that_an_e
     timed.instrument = Instrument { cpu_ns: 5, lateness_us: Quantiles { p50: 1.0, p99: 2.0, max: 3.0 } };
     timed.raw = vec![Raw { path: "raw/samples".into(), ..Raw::default() }];
     timed.forget_times();
-    assert_eq!(timed, ForkRecord { latency: BTreeMap::new(), start_ns: Sides::default(), ..kept });
+    assert_eq!(timed, ForkRecord { latency: BTreeMap::new(), start_ns: Sides::default(), ..original });
 }
 
 #[test]

@@ -18,8 +18,8 @@ pub(super) fn bytes(results: &Results) -> TextTable {
             forks.iter().filter_map(of).collect::<Samples>().quantile(0.5)
         };
         let found = layers::IDS.each_ref().map(middle);
-        let told = found.iter().map(|one| number_text(*one));
-        found.iter().any(Option::is_some).then(|| about(results, cell).into_iter().chain(told).collect())
+        let texts = found.iter().map(|one| number_text(*one));
+        found.iter().any(Option::is_some).then(|| about(results, cell).into_iter().chain(texts).collect())
     });
     let header = ABOUT.into_iter().chain(layers::NAMES).map(str::to_owned);
     TextTable { header: header.collect(), rows: rows.collect() }
@@ -50,5 +50,5 @@ pub(super) fn energy(results: &Results) -> TextTable {
             [part.clone(), place.clone(), subject.clone(), component, energy, kind, model]
         })
     });
-    TextTable::new(["part", "cell", "subject", "of what", "mJ [95 %]", "kind", "meter or model"], rows)
+    TextTable::new(["part", "cell", "subject", "component", "mJ [95 %]", "kind", "meter or model"], rows)
 }

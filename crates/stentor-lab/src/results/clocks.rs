@@ -11,7 +11,7 @@ const MILLISECOND_NS: f64 = 1e6;
 
 /// Returns a row for each cell with time queries; empty without any.
 pub(super) fn clocks(results: &Results) -> TextTable {
-    let asked = |cell: &&MeasuredCell| cell.forks.iter().any(|fork| queried(fork).is_some());
+    let has_query = |cell: &&MeasuredCell| cell.forks.iter().any(|fork| queried(fork).is_some());
     let mean = |cell: &MeasuredCell, of: &dyn Fn(&ForkRecord) -> Option<f64>| {
         let samples: Samples = cell.forks.iter().filter_map(of).collect();
         samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| format!("{:.2}", one.mean))
@@ -22,7 +22,7 @@ pub(super) fn clocks(results: &Results) -> TextTable {
     let bound = |fork: &ForkRecord| Some(queried(fork)?.shortest_bound_ns / MILLISECOND_NS);
     of_cells(
         results,
-        results.cells.iter().filter(asked),
+        results.cells.iter().filter(has_query),
         &[
             ("OWD by one clock, ms", &|cell| mean(cell, &|fork| phase_ms(fork, phase::OWD))),
             ("by the paper's mean of 100 queries, ms", &|cell| by(cell, |clocks| clocks.papers_mean_ns)),
@@ -56,7 +56,7 @@ mod tests {
         let ms = phase_ms(&one, phase::OWD).expect("there");
         let results = Results::of(vec![one, other]).expect("one study");
         let text = clocks(&results).markdown();
-        let told = [ms, ms + 3.0, ms - 1.0, 2.0].map(|ms| format!("{ms:.2}")).join(" | ");
-        assert!(text.contains(&told) && text.contains("GCM") && !text.contains("REST"), "{text}");
+        let delays = [ms, ms + 3.0, ms - 1.0, 2.0].map(|ms| format!("{ms:.2}")).join(" | ");
+        assert!(text.contains(&delays) && text.contains("GCM") && !text.contains("REST"), "{text}");
     }
 }

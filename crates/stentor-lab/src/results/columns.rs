@@ -22,8 +22,8 @@ pub(super) fn of_cells<'a>(
     let mut header = ABOUT.map(str::to_owned).to_vec();
     header.extend(columns.iter().map(|(name, _)| (*name).to_owned()));
     let row = |cell| {
-        let told = columns.iter().map(|(_, write)| write(cell));
-        about(results, cell).into_iter().chain(told).collect()
+        let values = columns.iter().map(|(_, write)| write(cell));
+        about(results, cell).into_iter().chain(values).collect()
     };
     TextTable { header, rows: cells.into_iter().map(row).collect() }
 }

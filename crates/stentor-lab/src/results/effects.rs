@@ -42,8 +42,8 @@ pub fn designs(results: &Results) -> Vec<Design> {
     let stacks =
         results.cells.iter().map(|cell| cell.stack.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     let designs = parts.into_iter().filter_map(|((experiment, variant, stack), cells)| {
-        let told = if stacks > 1 { stack } else { "" };
-        design(results, joined(&[&results.part(experiment, variant), told], " · "), &cells)
+        let stack_label = if stacks > 1 { stack } else { "" };
+        design(results, joined(&[&results.part(experiment, variant), stack_label], " · "), &cells)
     });
     designs.collect()
 }

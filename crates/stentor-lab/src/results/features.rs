@@ -13,7 +13,7 @@ pub(super) fn features(results: &Results) -> TextTable {
         rows(figures, &probed.probes).into_iter().map(cells_of).zip(server)
     });
     let rows = cells.into_iter().flatten().flat_map(|(ours, server)| [Some(ours), server]).flatten();
-    TextTable::new(["feature", "protocol", "the paper", "probes, and what was seen"], rows)
+    TextTable::new(["feature", "protocol", "the paper", "probes and observations"], rows)
 }
 
 fn cells_of(row: PaperCell) -> [String; 4] {
@@ -33,8 +33,8 @@ fn of_server(row: PaperCell) -> Option<[String; 4]> {
     (!tried.is_empty()).then(|| [feature, format!("{}, the server itself", row.subject), row.paper, seen])
 }
 
-fn probe(told: &ProbeResult) -> String {
+fn probe(result: &ProbeResult) -> String {
     let mark =
-        if told.kind == ProbeKind::Measured { String::new() } else { format!(", {}", told.kind.word()) };
-    format!("{}: **{}**{mark} ({})", told.id, told.answer_text(), told.evidence)
+        if result.kind == ProbeKind::Measured { String::new() } else { format!(", {}", result.kind.word()) };
+    format!("{}: **{}**{mark} ({})", result.id, result.answer_text(), result.evidence)
 }

@@ -33,12 +33,12 @@ pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
         ClaimVerdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
         _ => format!("all {all} comparisons are so"),
     };
-    let told = telling.iter().take(COMPARED_MAX).map(|one| {
+    let grounds = telling.iter().take(COMPARED_MAX).map(|one| {
         let values: Vec<&str> = one.cell.split("; ").filter_map(value).collect();
         let text = one.text.replace("<=", "≤").replace(">=", "≥").replace("==", "=");
         if values.is_empty() { text } else { format!("{}: {text}", values.join(", ")) }
     });
-    let mut lines: Vec<String> = (all > 1).then_some(count).into_iter().chain(told).collect();
+    let mut lines: Vec<String> = (all > 1).then_some(count).into_iter().chain(grounds).collect();
     if telling.len() > COMPARED_MAX {
         lines.push(format!("and {} more", telling.len() - COMPARED_MAX));
     }

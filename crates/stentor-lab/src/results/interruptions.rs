@@ -29,14 +29,14 @@ pub(super) fn interruptions(results: &Results) -> TextTable {
                 unless_none(cell, estimate_text(estimate(cell, |one| one.silence_ns)))
             }),
             ("pages in the meantime", &|cell| {
-                let (kept, all) = (mean(cell, |one| one.pages_kept), mean(cell, |one| one.pages));
-                unless_none(cell, format!("{kept} of {all}"))
+                let (pages_kept, all) = (mean(cell, |one| one.pages_kept), mean(cell, |one| one.pages));
+                unless_none(cell, format!("{pages_kept} of {all}"))
             }),
             ("rows without the server", &|cell| {
                 unless_none(cell, format!("{}{}", mean(cell, |one| one.rows_offline), stale(cell)))
             }),
             ("to read them, ms", &|cell| unless_none(cell, mean_text(estimate(cell, |one| one.offline_ns)))),
-            ("asked twice", &|cell| mean(cell, |one| one.pages_again)),
+            ("pages requested again", &|cell| mean(cell, |one| one.pages_again)),
         ],
     )
 }
@@ -85,9 +85,9 @@ mod tests {
         };
         let records = vec![synchronised("none", none), synchronised("killed", killed)];
         let rows = interruptions(&Results::of(records).expect("one study")).rows;
-        let told = |place: usize| rows[place][4..].to_vec();
-        assert_eq!(told(0), ["20", "16 of 30", "1024, stale", "3", "1"]);
-        assert_eq!(told(1), ["–", "–", "–", "–", "0"]);
+        let cells_of = |place: usize| rows[place][4..].to_vec();
+        assert_eq!(cells_of(0), ["20", "16 of 30", "1024, stale", "3", "1"]);
+        assert_eq!(cells_of(1), ["–", "–", "–", "–", "0"]);
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub(super) fn overhead(results: &Results) -> TextTable {
     let cells =
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
     let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
-    let told = |cell: &MeasuredCell, of: fn(ByteCounting, &ForkRecord) -> Option<f64>, count| {
+    let figure = |cell: &MeasuredCell, of: fn(ByteCounting, &ForkRecord) -> Option<f64>, count| {
         let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
         mean_text(samples.estimate(CONFIDENCE))
     };
@@ -203,12 +203,12 @@ pub(super) fn overhead(results: &Results) -> TextTable {
         results,
         cells,
         &[
-            ("NDU as the paper counts, B", &|cell| told(cell, bytes, ByteCounting::Data)),
-            ("full exchange, B", &|cell| told(cell, bytes, ByteCounting::Full)),
-            ("POH as the paper counts, B", &|cell| told(cell, overhead, ByteCounting::Data)),
-            ("full exchange, B", &|cell| told(cell, overhead, ByteCounting::Full)),
-            ("POH as the paper counts, %", &|cell| told(cell, share, ByteCounting::Data)),
-            ("full exchange, %", &|cell| told(cell, share, ByteCounting::Full)),
+            ("NDU as the paper counts, B", &|cell| figure(cell, bytes, ByteCounting::Data)),
+            ("full exchange, B", &|cell| figure(cell, bytes, ByteCounting::Full)),
+            ("POH as the paper counts, B", &|cell| figure(cell, overhead, ByteCounting::Data)),
+            ("full exchange, B", &|cell| figure(cell, overhead, ByteCounting::Full)),
+            ("POH as the paper counts, %", &|cell| figure(cell, share, ByteCounting::Data)),
+            ("full exchange, %", &|cell| figure(cell, share, ByteCounting::Full)),
         ],
     )
 }

@@ -40,7 +40,7 @@ pub fn markdown(account: &Account) -> String {
             format!("# {}, run again\n\n{}: *{}* ({})\n", paper.id, paper.authors, paper.title, paper.year)
         },
     );
-    let not_timed = results.not_timed().map_or_else(String::new, |told| format!("**{told}**\n"));
+    let not_timed = results.not_timed().map_or_else(String::new, |sentence| format!("**{sentence}**\n"));
     let sections = sections(account);
     let parts = [title, not_timed].into_iter().chain(sections.iter().map(Section::text));
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
@@ -72,7 +72,7 @@ fn sections(account: &Account) -> Vec<Section> {
         section.markdown(SectionBlock::Table(table, ""))
     }));
     sections.extend(tables::effects(results).into_iter().map(|(name, table)| {
-        Section::new("", &format!("What matters: {name}")).markdown(SectionBlock::Table(table, ""))
+        Section::new("", &format!("Effects: {name}")).markdown(SectionBlock::Table(table, ""))
     }));
     sections.push(uncounted(account));
     sections.extend([
@@ -88,22 +88,22 @@ fn sections(account: &Account) -> Vec<Section> {
     sections
 }
 
-const FEATURES: &str = "What the paper has in tables of words, tried on our own subjects. What is marked documented, interviews or proxy was \
+const FEATURES: &str = "The paper's tables of words, tried on our own subjects. Answers marked documented, interviews or proxy were \
     not tried. Rows of the server itself are trials of the SOAP, XML-RPC and REST (JSON) that it serves; they decide no claim.";
 const INTERRUPTED: &str = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started \
     again, or both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence \
     is from the interruption until the next page was kept.";
 const OVERHEAD_TITLE: &str = "Bytes as the paper counts them, and the whole exchange";
 const OVERHEAD: &str = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. \
-    The full exchange has what opens, acknowledges and closes as well.";
+    The full exchange also includes the packets that open, acknowledge and close.";
 const CLOCKS_TITLE: &str = "One-way delay by both methods of setting clocks";
-const CLOCKS: &str = "Both halves read one clock, by which claims are judged. Before the exchanges each asked a time server 100 times \
-    over its link: what their clocks would add is added here, by the paper's mean and by the queries with the shortest round trips.";
+const CLOCKS: &str = "Both halves read one clock, by which claims are judged. Before the exchanges each queried a time server 100 times \
+    over its link: the error that their clocks would add is added here, by the paper's mean and by the queries with the shortest round trips.";
 const LAYERS: &str = "Both ways, of a whole exchange; of a synchronisation in pages all pages together. Payload is the values as text.";
 const PHASES: &str = "Medians; where points come in pages, of a single page.";
-const EFFECTS: &str = "Factors at their extremes, every combination run. The share says how much of all differences in time a factor \
-    explains, an interaction (a x b) what two explain only together; the factor beside it is what the time is multiplied by from \
-    the low level to the high one. Shares are of logarithms of the median times.";
+const EFFECTS: &str = "Every combination of the factors' extreme levels was run. The share is the part of all differences in time \
+    that a factor explains, or that two factors explain only together (a x b). The number beside it multiplies the time from the low \
+    level to the high one. Shares are of logarithms of the median times.";
 
 fn listed(title: &str, items: &[String]) -> Section {
     Section::new("", title).both(SectionBlock::List(items.to_vec()))
@@ -194,8 +194,8 @@ fn verdicts(account: &Account) -> Section {
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
-    parentheses are 95\u{a0}% intervals over forks (fresh pairs of processes). Measured figures must be more than 5\u{a0}% apart, and what a \
-    claim says must stand a correction for the number of claims (Holm). Figures are in the paper's own units.";
+    parentheses are 95\u{a0}% intervals over forks (fresh pairs of processes). Measured figures must be more than 5\u{a0}% apart, and a \
+    claim must withstand a correction for the number of claims (Holm). Figures are in the paper's own units.";
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
 fn tally(claims: &[&ClaimFindings], period: bool) -> String {
@@ -282,7 +282,7 @@ fn drawing(plot: &Plot) -> Section {
 fn effects(account: &Account) -> Section {
     let tables = tables::effects(&account.results);
     let words = if tables.is_empty() { String::new() } else { EFFECTS.to_owned() };
-    let section = Section::new("effects", "What matters most").page(SectionBlock::Words(words));
+    let section = Section::new("effects", "Largest effects").page(SectionBlock::Words(words));
     tables.into_iter().fold(section, |section, (title, table)| {
         section.page(SectionBlock::Heading(title)).page(SectionBlock::Table(table, "effects"))
     })

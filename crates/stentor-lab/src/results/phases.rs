@@ -31,8 +31,8 @@ pub(super) fn phases(results: &Results) -> TextTable {
     let mut header = ABOUT.map(str::to_owned).to_vec();
     header.extend(present.iter().map(|(_, name)| format!("{name}, ms")));
     let rows = cells.into_iter().map(|cell| {
-        let told = present.iter().map(|(phase, _)| phase_text(cell, phase));
-        about(results, cell).into_iter().chain(told).collect()
+        let texts = present.iter().map(|(phase, _)| phase_text(cell, phase));
+        about(results, cell).into_iter().chain(texts).collect()
     });
     TextTable { header, rows: rows.collect() }
 }

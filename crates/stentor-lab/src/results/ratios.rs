@@ -101,10 +101,10 @@ pub(super) fn place(results: &Results, cell: &MeasuredCell) -> String {
     let factors = results.factors();
     let levels = cell.levels.iter().filter(|(name, _)| factors.contains_key(name.as_str()));
     let (sizes, words): (Vec<_>, Vec<_>) = levels.partition(|(_, level)| size(level).is_some());
-    let told = words.into_iter().chain(sizes).map(|(name, level)| {
+    let words_of_levels = words.into_iter().chain(sizes).map(|(name, level)| {
         let is_number = level.chars().all(|letter| letter.is_ascii_digit());
         let is_switch = ["on", "off", "yes", "no", "true", "false", "0", "1"].contains(&level.as_str());
         if is_number || is_switch { format!("{level} {}", name.replace('_', " ")) } else { level.clone() }
     });
-    told.collect::<Vec<_>>().join(", ")
+    words_of_levels.collect::<Vec<_>>().join(", ")
 }

@@ -46,7 +46,7 @@ pub(super) fn setting_text(results: &Results, cells: &[&MeasuredCell]) -> String
             }
         }
     }
-    let told = factors.into_iter().filter_map(|(factor, levels)| {
+    let descriptions = factors.into_iter().filter_map(|(factor, levels)| {
         let (usual, _) = levels.iter().max_by_key(|(_, subjects)| subjects.len())?;
         let others = levels.iter().filter(|(level, _)| level != &usual);
         let others = others.map(|(level, subjects)| {
@@ -55,7 +55,7 @@ pub(super) fn setting_text(results: &Results, cells: &[&MeasuredCell]) -> String
         });
         Some(format!("{} {usual}{}", factor.replace('_', " "), others.collect::<String>()))
     });
-    told.collect::<Vec<_>>().join(", ")
+    descriptions.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -139,8 +139,8 @@ fn of_design(text: &mut String, study: &str, design: &Design) {
 /// Returns the levels of the factors in an effect.
 fn levels(design: &Design, effect: &Effect) -> String {
     let of_effect = |name: &str| effect.name.split(" x ").any(|factor| factor == name);
-    let told = design.factors.iter().filter(|(name, _)| of_effect(name));
-    told.map(|(name, [low, high])| format!("{name}={low}..{high}")).collect::<Vec<_>>().join(";")
+    let levels_of_effect = design.factors.iter().filter(|(name, _)| of_effect(name));
+    levels_of_effect.map(|(name, [low, high])| format!("{name}={low}..{high}")).collect::<Vec<_>>().join(";")
 }
 
 fn bound(end: Option<f64>) -> String {

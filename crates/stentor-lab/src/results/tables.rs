@@ -188,7 +188,7 @@ pub(super) fn not_here(account: &Account) -> TextTable {
     add(
         !is_untimed && all().all(|fork| fork.energy.is_empty()),
         "energy",
-        "this machine has no meter, and no model was asked for",
+        "this machine has no meter, and no model was requested",
     );
     add(
         !is_untimed && all().all(|fork| fork.cpu.client.or(fork.cpu.server).is_none()),
@@ -220,11 +220,11 @@ pub(super) fn environment(account: &Account) -> TextTable {
     facts.insert("load average, at most", vec![short(load)]);
     let rows = facts.into_iter().filter(|(_, values)| !values.is_empty());
     let rows = rows.map(|(name, values)| [name.to_owned(), values.join("; ")]);
-    let asked = account.remarks.provenance.as_object().into_iter().flatten();
-    let asked = asked.map(|(name, value)| {
+    let provenance_rows = account.remarks.provenance.as_object().into_iter().flatten();
+    let provenance_rows = provenance_rows.map(|(name, value)| {
         [name.replace('_', " "), value.as_str().map_or_else(|| value.to_string(), str::to_owned)]
     });
-    TextTable::new(["what", "value"], rows.chain(asked))
+    TextTable::new(["what", "value"], rows.chain(provenance_rows))
 }
 
 fn provenance(record: &ForkRecord) -> Vec<(&'static str, String)> {

@@ -120,9 +120,9 @@ impl Verdicts {
     #[must_use]
     pub fn judged_at(&self) -> String {
         let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];
-        let told = each.into_iter().filter(|(_, setting)| !setting.is_empty());
-        let told: Vec<String> = told.map(|(name, setting)| format!("{name} at {setting}")).collect();
-        if told.is_empty() { String::new() } else { format!("Judged were {}.", told.join("; ")) }
+        let settings = each.into_iter().filter(|(_, setting)| !setting.is_empty());
+        let settings: Vec<String> = settings.map(|(name, setting)| format!("{name} at {setting}")).collect();
+        if settings.is_empty() { String::new() } else { format!("Judged were {}.", settings.join("; ")) }
     }
 }
 
@@ -191,8 +191,8 @@ fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f6
 }
 
 fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
-    let asked: Vec<f64> = p_values.iter().flatten().copied().collect();
-    let mut all = holm(&asked).into_iter();
+    let present_p_values: Vec<f64> = p_values.iter().flatten().copied().collect();
+    let mut all = holm(&present_p_values).into_iter();
     let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
         let corrected = p.and_then(|_| all.next());
         let is_sure = corrected.is_some_and(|p| p <= ERROR_SHARE);
@@ -200,8 +200,11 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
         let (verdict, why) = match judgment.verdict {
             decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
             decided => {
-                let why =
-                    format!("alone it {}; among {} claims that may be chance", decided.word(), asked.len());
+                let why = format!(
+                    "alone it {}; among {} claims that may be chance",
+                    decided.word(),
+                    present_p_values.len()
+                );
                 (ClaimVerdict::Undecided, why)
             }
         };

@@ -276,11 +276,11 @@ impl ForkAttempt<'_> {
         let _ = std::fs::remove_file(out);
         client.arm(schedule, count, out).await?;
         let report = client.ask_within(&SubjectOrder::Go { t0_ns: monotonic_ns() }, patience).await?;
-        let Report::Done { n, errors, digest: told } = &report else {
+        let Report::Done { n, errors, digest: reported_digest } = &report else {
             return Err(report.instead_of("done").into());
         };
-        if *errors == 0 && *n == count && told != digest {
-            let sentence = format!("digest {told} of {count} answers instead of {digest}");
+        if *errors == 0 && *n == count && reported_digest != digest {
+            let sentence = format!("digest {reported_digest} of {count} answers instead of {digest}");
             return Err(SubjectError::Wrong(sentence).into());
         }
         Ok(sample::read_client(out)?)
@@ -322,7 +322,7 @@ impl ForkAttempt<'_> {
         let server = sample::read_server(&self.path(SubjectRole::Server, ""))?;
         let inserted = sample::read_times(&self.path(SubjectRole::Client, ".inserted"))?;
         let skipped = self.unmeasured() as usize;
-        let kept = ForkSamples {
+        let fork_samples = ForkSamples {
             client: &client,
             server: server.get(skipped..).unwrap_or_default(),
             inserted: &inserted,
@@ -333,9 +333,9 @@ impl ForkAttempt<'_> {
         };
         // The first exchange is recorded separately.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
-        kept.sum_up(record);
+        fork_samples.sum_up(record);
         record.clock = Some(ClockComparison { by_queries: found.clocks, ..ClockComparison::shared() });
-        let bodies = samples::bodies(&kept);
+        let bodies = samples::bodies(&fork_samples);
         record.link = found.captured.link;
         record.bytes = Some(match found.captured.bytes {
             Some(frames) => Bytes { exchanges: bodies.exchanges, ..samples::with_bodies(frames, &bodies) },

@@ -45,7 +45,7 @@ mod tests {
         let plan = crate::plan::StudyPlan::shipped("anacleto-2012").expect("readable").expect("there");
         let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
         let cells = plan.expand(&crate::plan::PlanChoice::default(), &roster).expect("sense").cells;
-        let told: std::collections::BTreeSet<(String, bool, bool)> = cells
+        let interruptions: std::collections::BTreeSet<(String, bool, bool)> = cells
             .iter()
             .filter_map(|cell| {
                 Interruption::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills))
@@ -57,7 +57,10 @@ mod tests {
             (KILLED, false, true),
             (NOTHING, false, false),
         ];
-        assert_eq!(told, expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into());
+        assert_eq!(
+            interruptions,
+            expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into()
+        );
         assert!(
             cells
                 .iter()

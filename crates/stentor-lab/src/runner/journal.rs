@@ -24,7 +24,7 @@ impl Journal {
         let wrong = |source| RunError::Io { path: out.display().to_string(), source };
         std::fs::create_dir_all(out).map_err(wrong)?;
         let (plan, records) = (out.join(PLAN), out.join(file));
-        let kept = if settings.resume {
+        let recorded = if settings.resume {
             check(&plan, settings)?;
             decompress(&records)?;
             if records.exists() { read(&records)? } else { Vec::new() }
@@ -36,7 +36,7 @@ impl Journal {
         };
         let writer = RecordWriter::append(&records)?;
         let directory = std::path::absolute(out).map_err(wrong)?;
-        Ok((Self { writer, directory }, kept))
+        Ok((Self { writer, directory }, recorded))
     }
 
     /// Adds the record of an attempt.
@@ -54,8 +54,12 @@ fn check(plan: &Path, settings: &Settings) -> Result<(), RunError> {
     let name = || settings.out.display().to_string();
     let text = std::fs::read_to_string(plan)
         .map_err(|source| RunError::Io { path: plan.display().to_string(), source })?;
-    let kept = serde_json::from_str(&text).unwrap_or_default();
-    if fixed(kept) == fixed(settings.plan.clone()) { Ok(()) } else { Err(RunError::OtherSettings(name())) }
+    let recorded_plan = serde_json::from_str(&text).unwrap_or_default();
+    if fixed(recorded_plan) == fixed(settings.plan.clone()) {
+        Ok(())
+    } else {
+        Err(RunError::OtherSettings(name()))
+    }
 }
 
 fn fixed(mut plan: serde_json::Value) -> serde_json::Value {

@@ -108,10 +108,10 @@ mod tests {
         };
         for radio in ["wifi-s2", "lte"] {
             let values = by(radio).expect("values");
-            let told: Vec<String> =
+            let labels: Vec<String> =
                 values.iter().map(|one| format!("{} {}", one.kind.word(), one.name())).collect();
             assert_eq!(
-                told,
+                labels,
                 ["modelled client radio", "modelled client processor", "modelled server processor"]
             );
             assert!(values.iter().all(|one| one.joule.is_some() && !one.coefficients_ref.is_empty()));

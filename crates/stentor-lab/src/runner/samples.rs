@@ -166,16 +166,16 @@ impl ForkSamples<'_> {
 }
 
 /// Sums the body sizes of both directions.
-pub(super) fn bodies(kept: &ForkSamples<'_>) -> Bytes {
+pub(super) fn bodies(samples: &ForkSamples<'_>) -> Bytes {
     let way = |sizes: &mut dyn Iterator<Item = u32>| DirectionBytes {
         app: sizes.map(u64::from).sum(),
         ..DirectionBytes::default()
     };
     Bytes {
         source: "body".into(),
-        exchanges: kept.client.len() as u64,
-        up: way(&mut kept.server.iter().map(|one| one.bytes)),
-        down: way(&mut kept.client.iter().map(|one| one.bytes)),
+        exchanges: samples.client.len() as u64,
+        up: way(&mut samples.server.iter().map(|one| one.bytes)),
+        down: way(&mut samples.client.iter().map(|one| one.bytes)),
         handshake: DirectionBytes::default(),
     }
 }

@@ -171,8 +171,8 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         plan: serde_json::json!({ "seed": seed }),
         ..Settings::default()
     };
-    let (mut journal, kept) = Journal::open(&settings(1, false), RECORDS).expect("new");
-    assert!(kept.is_empty());
+    let (mut journal, recorded) = Journal::open(&settings(1, false), RECORDS).expect("new");
+    assert!(recorded.is_empty());
     journal
         .add(&ForkRecord { schema: crate::record::SCHEMA.into(), ..record(&cells(1)[0], 1, 1, true) })
         .expect("kept");

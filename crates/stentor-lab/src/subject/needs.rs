@@ -54,8 +54,8 @@ pub fn is_to_build(need: &str) -> bool {
 impl Probes {
     /// Returns the unmet part of a requirement: `NAME`, `NAME>=VERSION`, or one of these and ` to build`.
     pub fn missing(&mut self, need: &str) -> Option<Missing> {
-        let asked = need.strip_suffix(TO_BUILD).unwrap_or(need).trim();
-        let (name, version) = asked.split_once(">=").unwrap_or((asked, ""));
+        let requirement = need.strip_suffix(TO_BUILD).unwrap_or(need).trim();
+        let (name, version) = requirement.split_once(">=").unwrap_or((requirement, ""));
         let missing =
             |found: Option<String>| Some(Missing { need: need.into(), found, brought_by: brought_by(name) });
         if let Some(extension) = name.strip_prefix(PHP_EXTENSION) {

@@ -31,9 +31,7 @@ impl SubjectProcess {
         let mut command = Self::command(definition)?;
         let program = command.get_program().to_string_lossy().into_owned();
         Self::adopt(
-            command
-                .spawn()
-                .map_err(SubjectError::io(format!("starting {program}, which is what `run` says")))?,
+            command.spawn().map_err(SubjectError::io(format!("starting {program}, the program of `run`")))?,
             patience,
         )
     }
@@ -55,10 +53,10 @@ impl SubjectProcess {
     /// Takes over a running subject, which must have its own process group and pipes.
     pub fn adopt(mut child: Child, patience: Duration) -> Result<Self, SubjectError> {
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (orders, reports) = pipes.ok_or_else(|| SubjectError::Exchange("it has no pipes".into()))?;
-        let orders = ChildStdin::from_std(orders).map_err(SubjectError::io("its pipes"))?;
+        let (orders_pipe, reports) = pipes.ok_or_else(|| SubjectError::Exchange("it has no pipes".into()))?;
+        let orders_pipe = ChildStdin::from_std(orders_pipe).map_err(SubjectError::io("its pipes"))?;
         let reports = ChildStdout::from_std(reports).map_err(SubjectError::io("its pipes"))?;
-        Ok(Self { child, orders, reports: BufReader::new(reports), patience })
+        Ok(Self { child, orders: orders_pipe, reports: BufReader::new(reports), patience })
     }
 
     /// Returns its process id.
@@ -125,7 +123,7 @@ impl SubjectProcess {
         let written = self.orders.write_all(line.as_bytes()).await;
         written.map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => ended(name(order)),
-            _ => SubjectError::io(format!("telling the subject to {}", name(order)))(error),
+            _ => SubjectError::io(format!("sending the subject the order to {}", name(order)))(error),
         })
     }
 
@@ -223,7 +221,7 @@ impl Drop for SubjectProcess {
 }
 
 fn ended(to: &str) -> SubjectError {
-    SubjectError::GaveUp(format!("it ended when told to {to}; what it said on standard error stands above"))
+    SubjectError::GaveUp(format!("it ended at the order to {to}; its standard error is printed above"))
 }
 
 /// Makes the path of the sample file absolute, so that it is valid in the subject's directory.

@@ -17,12 +17,12 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 pub async fn speak(
     dialect: SubjectDialect,
     behaviour: Behaviour,
-    orders: impl AsyncBufRead + Unpin,
+    order_lines: impl AsyncBufRead + Unpin,
     mut reports: impl AsyncWrite + Unpin,
 ) -> Result<(), SubjectError> {
     let mut player = Player { dialect, behaviour, part: SpeakerPart::None };
-    let mut orders = orders;
-    while let Some(order) = next_order(&mut orders).await? {
+    let mut order_lines = order_lines;
+    while let Some(order) = next_order(&mut order_lines).await? {
         let is_last = order == SubjectOrder::Stop;
         let report = match player.play(order).await {
             Ok(report) => report,
@@ -38,9 +38,11 @@ pub async fn speak(
     Ok(())
 }
 
-async fn next_order(orders: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<SubjectOrder>, SubjectError> {
+async fn next_order(
+    order_lines: &mut (impl AsyncBufRead + Unpin),
+) -> Result<Option<SubjectOrder>, SubjectError> {
     let mut line = String::new();
-    let mut limited = orders.take(LINE_MAX_BYTES as u64);
+    let mut limited = order_lines.take(LINE_MAX_BYTES as u64);
     let read = limited.read_line(&mut line).await.map_err(SubjectError::io("reading an order"))?;
     if read == 0 {
         return Ok(None);
@@ -138,7 +140,7 @@ impl Player {
                 }
                 Ok(Some(Report::Done { n: run.answered, errors: run.errors, digest: run.digest.hex() }))
             }
-            _ => Err(SubjectError::Exchange("told to go before it was armed".into())),
+            _ => Err(SubjectError::Exchange("the order go came before arm".into())),
         }
     }
 

@@ -78,10 +78,10 @@ impl BackupManifest {
 
     /// Fails if a file differs from the manifest.
     pub(super) fn compare(&self, folder: &Path) -> Result<(), AppError> {
-        for kept in &self.files {
-            if kept.name.contains('/') || BackupFile::of(folder, &kept.name)? != *kept {
-                let path = folder.join(&kept.name);
-                return Err(refused(format!("{} is not what was backed up", path.display())));
+        for recorded in &self.files {
+            if recorded.name.contains('/') || BackupFile::of(folder, &recorded.name)? != *recorded {
+                let path = folder.join(&recorded.name);
+                return Err(refused(format!("{} differs from the file that was backed up", path.display())));
             }
         }
         Ok(())

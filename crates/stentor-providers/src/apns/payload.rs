@@ -137,8 +137,8 @@ fn body(content: &Content) -> Vec<u8> {
     for (key, value) in &content.data {
         fields.insert(key.clone(), value.as_str().into());
     }
-    if let Some(over) = part(content, "payload") {
-        json::merge(&mut fields, over);
+    if let Some(overrides) = part(content, "payload") {
+        json::merge(&mut fields, overrides);
     }
     serde_json::to_vec(&fields).unwrap_or_default()
 }
@@ -231,12 +231,12 @@ fn check_size(content: &Content) -> Result<(), Invalid> {
         return Ok(());
     }
     let data: usize = content.data.iter().map(|(key, value)| key.len() + value.len()).sum();
-    let over = part(content, "payload").map_or(0, |payload| json!(payload).to_string().len());
+    let payload_bytes = part(content, "payload").map_or(0, |payload| json!(payload).to_string().len());
     let visible =
         content.notification.as_ref().map_or(0, |notification| json!(notification).to_string().len());
-    let field = match data.max(over).max(visible) {
+    let field = match data.max(payload_bytes).max(visible) {
         largest if largest == data => "data",
-        largest if largest == over => "apns.payload",
+        largest if largest == payload_bytes => "apns.payload",
         _ => "notification",
     };
     Err(Invalid::new(field, format!("too large for APNs: the payload takes {bytes} bytes, at most {most}")))

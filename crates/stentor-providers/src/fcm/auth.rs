@@ -179,9 +179,9 @@ impl AccessTokens {
         if !self.may_replace(now) {
             return None;
         }
-        let told =
+        let log_denied =
             |denied: &Denied| tracing::warn!(cause = self.describe(denied).cause, "no new FCM access token");
-        self.fetch().await.inspect_err(told).ok()
+        self.fetch().await.inspect_err(log_denied).ok()
     }
 
     /// Returns the error of the last request for a token, unless a later one succeeded.
@@ -325,7 +325,7 @@ fn granted(
         }
         _ => return Err(Denied::Refused(parse_refusal(status, body))),
     }
-    let odd = || Denied::Unavailable { cause: "its answer makes no sense".to_owned(), retry_after: None };
+    let odd = || Denied::Unavailable { cause: "its response cannot be understood".to_owned(), retry_after: None };
     let grant = parse_grant(body).ok_or_else(odd)?;
     let mut bearer = HeaderValue::try_from(format!("Bearer {}", grant.access_token)).map_err(|_| odd())?;
     bearer.set_sensitive(true);

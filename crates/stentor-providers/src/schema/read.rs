@@ -97,9 +97,9 @@ mod tests {
     fn what_is_absent_or_null_is_left_out_and_all_else_is_kept() {
         let text =
             r#"{"service_account": {"type": "x"}, "endpoint": null, "quota": "none", "max_connections": 2}"#;
-        let kept = r#"{"service_account": {"type": "x"}, "quota": "none", "max_connections": 2}"#;
-        let kept: Value = serde_json::from_str(kept).expect("JSON");
-        assert_eq!(read(ProviderKind::Fcm, text).map(Value::from), Ok(kept));
+        let stored = r#"{"service_account": {"type": "x"}, "quota": "none", "max_connections": 2}"#;
+        let stored: Value = serde_json::from_str(stored).expect("JSON");
+        assert_eq!(read(ProviderKind::Fcm, text).map(Value::from), Ok(stored));
         assert_eq!(read(ProviderKind::Null, "{}"), Ok(Map::new()));
     }
 

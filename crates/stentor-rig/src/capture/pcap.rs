@@ -25,13 +25,14 @@ pub(super) fn write<'a>(
     out.write_all(&RAW_IP.to_le_bytes())?;
     for packet in packets {
         let time_ns = packet.time_ns + epoch_ns;
-        let kept = packet.bytes.len().min(SNAP_BYTES as usize);
-        let header = [time_ns / SECOND_NS, time_ns % SECOND_NS, kept as u64, packet.bytes.len() as u64];
+        let captured_bytes = packet.bytes.len().min(SNAP_BYTES as usize);
+        let header =
+            [time_ns / SECOND_NS, time_ns % SECOND_NS, captured_bytes as u64, packet.bytes.len() as u64];
         for field in header {
             // Seconds overflow in 2106, as the format does.
             out.write_all(&(field as u32).to_le_bytes())?;
         }
-        out.write_all(&packet.bytes[..kept])?;
+        out.write_all(&packet.bytes[..captured_bytes])?;
     }
     out.flush()
 }

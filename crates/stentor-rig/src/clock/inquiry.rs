@@ -33,14 +33,15 @@ pub fn inquire(rig: &Rig, behind: Option<&Rig>) -> io::Result<ClockErrors> {
     let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, TIME_PORT));
     let socket = probe::join(rig.within(Side::Server, move || UdpSocket::bind(here))?)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    let answering = rig.within(Side::Server, move || sntp::serve(&socket, Drifting::default(), &told))?;
+    let stop_signal = Arc::clone(&stop);
+    let answering =
+        rig.within(Side::Server, move || sntp::serve(&socket, Drifting::default(), &stop_signal))?;
     let device = ask(rig, Side::Device, SocketAddr::new(rig.address(Side::Server), TIME_PORT));
     let (place, seen) = behind.map_or((rig, Side::Server), |behind| (behind, Side::Device));
     let server = ask(place, Side::Server, SocketAddr::new(place.address(seen), TIME_PORT));
     stop.store(true, Ordering::Relaxed);
     probe::join(answering)?;
-    errors(&device?, &server?).ok_or_else(|| io::Error::other("the time server was never asked"))
+    errors(&device?, &server?).ok_or_else(|| io::Error::other("the time server was never queried"))
 }
 
 fn ask(rig: &Rig, side: Side, time_server: SocketAddr) -> io::Result<Vec<Stamps>> {

@@ -167,12 +167,12 @@ impl ClockTrial {
         let (time_server, server) = (place(TIME_PORT), place(SERVER_PORT));
         let socket = probe::join(rig.within(Side::Server, move || UdpSocket::bind(time_server))?)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let stop_signal = Arc::clone(&stop);
         let answering = rig.within(Side::Server, move || {
             step_forward();
-            sntp::serve(&socket, Drifting::default(), &told)
+            sntp::serve(&socket, Drifting::default(), &stop_signal)
         })?;
-        let orders = |role, fast_ppb| Orders {
+        let orders_for = |role, fast_ppb| Orders {
             role,
             time_server,
             server,
@@ -183,10 +183,10 @@ impl ClockTrial {
             &rig,
             Side::Server,
             self.server_offset_ns,
-            &orders(Role::Server, self.server_fast_ppb),
+            &orders_for(Role::Server, self.server_fast_ppb),
             &command,
         )?;
-        let phone = start(&rig, Side::Device, self.phone_offset_ns, &orders(Role::Phone, 0), &command)?;
+        let phone = start(&rig, Side::Device, self.phone_offset_ns, &orders_for(Role::Phone, 0), &command)?;
         let in_namespaces = started.in_namespace && phone.in_namespace;
         let listening = std::thread::spawn(move || hear(started.child, |_| {}));
         let phone = hear(phone.child, &mut progress);
@@ -214,19 +214,19 @@ fn start(
     rig: &Rig,
     side: Side,
     offset_ns: i64,
-    orders: &Orders,
+    party_orders: &Orders,
     command: &impl Fn(&Orders) -> Command,
 ) -> io::Result<RunningParty> {
-    let prepared = |orders: &Orders| {
-        let mut command = command(orders);
+    let prepared = |party_orders: &Orders| {
+        let mut command = command(party_orders);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     };
-    if let Ok(child) = rig.spawn_with_offset(side, offset_ns, prepared(orders)) {
+    if let Ok(child) = rig.spawn_with_offset(side, offset_ns, prepared(party_orders)) {
         return Ok(RunningParty { child, in_namespace: true });
     }
-    let clock = Drifting { offset_ns, ..orders.clock };
-    let child = rig.spawn(side, prepared(&Orders { clock, ..orders.clone() }))?;
+    let clock = Drifting { offset_ns, ..party_orders.clock };
+    let child = rig.spawn(side, prepared(&Orders { clock, ..party_orders.clone() }))?;
     Ok(RunningParty { child, in_namespace: false })
 }
 

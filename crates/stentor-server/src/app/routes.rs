@@ -26,7 +26,7 @@ pub(super) struct NodeRoutes {
 }
 
 impl NodeRoutes {
-    /// Puts the routes together that a node with these roles has.
+    /// Returns the routes of a node with these roles.
     pub(super) fn router(&self) -> LimitedRouter {
         let Self { api, gateway, gateway_config, roles, own } = self;
         let router = match roles.has(NodeRole::Api) {

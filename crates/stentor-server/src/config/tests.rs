@@ -119,15 +119,15 @@ fn a_queue_says_where_it_is_and_postgres_goes_with_the_store() {
     };
     let nats = "[queue]\nengine = \"nats\"\n";
     assert_eq!(problem(&format!("{nats}url = \"nats://a.example\"\n")), "");
-    assert!(problem(nats).contains("queue.url: says where"), "{}", problem(nats));
+    assert!(problem(nats).contains("queue.url: must be the addresses"), "{}", problem(nats));
     for (text, part) in [
-        ("[queue]\nurl = \"nats://a.example\"\n", "queue.url: goes with"),
-        ("[queue]\nengine = \"postgres\"\n", "queue.engine: postgres goes with"),
-        ("[queue]\nstream = \"a.b\"\n", "queue.stream: is a word"),
+        ("[queue]\nurl = \"nats://a.example\"\n", "queue.url: requires"),
+        ("[queue]\nengine = \"postgres\"\n", "queue.engine: postgres requires"),
+        ("[queue]\nstream = \"a.b\"\n", "queue.stream: must be a word"),
         ("[queue]\nreplicas_count = 0\n", "queue.replicas_count"),
     ] {
-        let told = problem(text);
-        assert!(told.contains(part) && !told.contains("secret"), "{text}: {told}");
+        let message = problem(text);
+        assert!(message.contains(part) && !message.contains("secret"), "{text}: {message}");
     }
 }
 

@@ -206,8 +206,8 @@ mod tests {
             gateway.allow::<ListAudit>(),
             gateway.require_any(&[Scope::Send, Scope::Join]),
         ];
-        for told in refused {
-            assert_eq!(told.map_err(|problem| problem.code), Err(ErrorCode::Forbidden));
+        for response in refused {
+            assert_eq!(response.map_err(|problem| problem.code), Err(ErrorCode::Forbidden));
         }
         assert_eq!(gateway.key(), None);
     }

@@ -79,10 +79,10 @@ impl Description {
 /// Describes one operation.
 pub(super) fn describe<O: Operation>(shapes: &mut Shapes) -> OperationShape {
     let subject = O::FACTS.subject.iter().map(|part| FieldShape::required(part, Shape::Text, ""));
-    let about = "Which app: for the operator's key, which belongs to none.";
+    let about = "The app; for the operator's key, which belongs to none.";
     let app = O::By::NAMES_APP.then(|| FieldShape::optional("app", Shape::Text, about));
-    let asked = O::Request::describe(shapes).fields;
-    let fields = subject.chain(asked).chain(app).collect();
+    let request_fields = O::Request::describe(shapes).fields;
+    let fields = subject.chain(request_fields).chain(app).collect();
     let request = RecordShape::new(&format!("{}Request", O::FACTS.type_name), &O::FACTS.sentences(), fields);
     let mut reply = O::Reply::describe(shapes);
     if reply.name.is_empty() {

@@ -263,17 +263,17 @@ pub struct DeliveryList {
 impl From<Device> for DeviceView {
     fn from(device: Device) -> Self {
         let state = device.state().as_str();
-        let told = device.registration;
+        let registration = device.registration;
         let retired = device.retired.map(|end| Retired { at: end.at.into(), reason: end.reason.as_str() });
         Self {
             id: device.id,
-            platform: told.platform,
-            provider: told.provider,
-            token_hint: token_hint(told.token.expose()),
-            user: told.user.map(String::from),
-            locale: told.locale.map(String::from),
-            time_zone: told.time_zone.map(String::from),
-            tags: told.tags.into_iter().map(String::from).collect(),
+            platform: registration.platform,
+            provider: registration.provider,
+            token_hint: token_hint(registration.token.expose()),
+            user: registration.user.map(String::from),
+            locale: registration.locale.map(String::from),
+            time_zone: registration.time_zone.map(String::from),
+            tags: registration.tags.into_iter().map(String::from).collect(),
             registered_at: device.registered_at.into(),
             token_since: device.token_since.into(),
             state,

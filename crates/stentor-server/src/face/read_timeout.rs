@@ -1,4 +1,4 @@
-//! How long the import waits for its caller: only the time counts in which the server wanted more and nothing came.
+//! Read timeout of an import. Only the time counts in which the server waits for data that does not arrive.
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use tokio::time::{Instant, timeout};
 
 use crate::service::{ErrorCode, Problem};
 
-/// How long a body may keep us waiting.
+/// Limits of the time that the server waits for a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadTimeout {
-    /// Waiting that is borne: what is used up comes back with the bytes that arrive.
+    /// Waiting time allowed at once; received bytes restore it.
     pub(super) idle: Duration,
-    /// Bytes that bring back a second of it.
+    /// Number of received bytes that restore one second.
     pub(super) min_bytes_per_second: u64,
-    /// Waiting that is borne from the first to the last byte.
+    /// Total waiting time allowed from the first to the last byte.
     pub(super) total: Duration,
 }
 
-/// A body on its way, and what is left of the limits with it.
+/// A body that is being received, and the remaining waiting times.
 struct Upload<S> {
     pieces: S,
     limits: ReadTimeout,
@@ -30,7 +30,7 @@ struct Upload<S> {
     total_left: Duration,
 }
 
-/// Ends the body with a refusal when it comes too slowly.
+/// Ends the body with a refusal if it arrives too slowly.
 pub(super) fn with_timeout<S, E>(
     pieces: S,
     limits: ReadTimeout,
@@ -53,9 +53,9 @@ where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
 {
     async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
-        let asked = Instant::now();
+        let started_at = Instant::now();
         let next = timeout(self.idle_left.min(self.total_left), self.pieces.next()).await;
-        let waited = asked.elapsed();
+        let waited = started_at.elapsed();
         self.idle_left = self.idle_left.saturating_sub(waited);
         self.total_left = self.total_left.saturating_sub(waited);
         match next {
@@ -82,7 +82,7 @@ where
             format!("the body kept the server waiting for {} seconds altogether", total.as_secs())
         } else {
             format!(
-                "for {} seconds the body came more slowly than {min_bytes_per_second} bytes a second",
+                "for {} seconds the body arrived more slowly than {min_bytes_per_second} bytes a second",
                 idle.as_secs()
             )
         };

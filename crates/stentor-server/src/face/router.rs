@@ -6,7 +6,7 @@ use super::nowhere::answer_nowhere;
 use super::socket::SocketFace;
 use super::{Api, discovery, grpc, rest, soap, xmlrpc};
 
-/// Builds the router of all faces over HTTP.
+/// Builds the router of all faces that use HTTP.
 pub(crate) fn router(api: &Api) -> LimitedRouter {
     rest::router(api)
         .merge(xmlrpc::router(api))
@@ -16,12 +16,12 @@ pub(crate) fn router(api: &Api) -> LimitedRouter {
         .merge(nowhere(api))
 }
 
-/// Builds the routes of a node that serves no API: whether it lives and is ready, its version and its metrics.
+/// Builds the routes of a node without an API: liveness, readiness, version and metrics.
 pub(crate) fn bare_router(api: &Api) -> LimitedRouter {
     rest::health_router(api).merge(nowhere(api))
 }
 
-/// Returns what speaks to connections of the raw socket.
+/// Returns the handler for connections of the raw socket.
 pub(crate) fn socket(api: &Api) -> SocketFace {
     SocketFace::new(api.clone())
 }

@@ -3,31 +3,31 @@
 use super::{grpc, rest, soap, socket, xmlrpc};
 use crate::contract::description::{appended, description};
 
-/// A face, and which operations can be asked through it.
+/// A face and the operations that it offers.
 #[derive(Debug, Clone, Copy)]
 pub struct Face {
-    /// What it is called.
+    /// Name of the description.
     pub name: &'static str,
-    /// Where it is, as a path of the API's address; none for what listens at an address of its own.
+    /// Path under the API's address; `None` for a face with an address of its own.
     pub path: Option<&'static str>,
-    /// The description that tells a client what it needs.
+    /// Name of the description from which a client is written.
     pub description: &'static str,
-    /// Further descriptions that say the same in other forms.
+    /// Names of equivalent descriptions in other forms.
     pub others: &'static [&'static str],
-    /// Returns whether it carries the operation of a name.
+    /// Returns true if the face offers the named operation.
     pub carries: fn(&str) -> bool,
 }
 
-/// A description of the contract, in a form that others read.
+/// A description of the contract in a standard format.
 #[derive(Debug, Clone, Copy)]
 pub struct FaceDescription {
-    /// What it is called.
+    /// Name of the description.
     pub name: &'static str,
-    /// What it is.
+    /// One-line summary.
     pub about: &'static str,
-    /// The media type of its text.
+    /// Media type of its text.
     pub media_type: &'static str,
-    /// Returns its text.
+    /// Writes its text.
     pub write: fn() -> String,
 }
 
@@ -52,7 +52,7 @@ pub const FACES: &[Face] = &[
     },
 ];
 
-/// All descriptions that are made from the contract.
+/// All descriptions generated from the contract.
 pub const DESCRIPTIONS: &[FaceDescription] = &[
     FaceDescription {
         name: "openapi",

@@ -48,7 +48,7 @@ pub(super) enum TokenStanding {
 /// The platform and the adapter of an unregistered token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DefaultRoute {
-    /// OS family.
+    /// Operating system family.
     pub(super) platform: Platform,
     /// The adapter.
     pub(super) provider: ProviderKind,
@@ -134,11 +134,11 @@ impl Sender<'_> {
     ) -> ServiceResult<()> {
         let mut open: Vec<_> = standings.iter_mut().zip(tokens).collect();
         open.retain(|(standing, token)| standing.is_unregistered() && token.is_some());
-        let asked: Vec<_> = open.iter().filter_map(|(_, token)| (*token).clone()).collect();
-        if asked.is_empty() {
+        let queried: Vec<_> = open.iter().filter_map(|(_, token)| (*token).clone()).collect();
+        if queried.is_empty() {
             return Ok(());
         }
-        let found = self.api.service().successors(self.caller, &asked).await?;
+        let found = self.api.service().successors(self.caller, &queried).await?;
         for ((standing, _), device) in open.into_iter().zip(found) {
             if let Some(device) = device {
                 *standing = TokenStanding::Replaced(Box::new(device));
@@ -181,8 +181,8 @@ impl Sender<'_> {
             Some((key, body)) => Some(Repeat::of(numbered(key, number)?, FACTS.name, &body)),
             None => None,
         };
-        let asked = Repeatable { request, repeat };
-        Serve::<SendMessage>::serve(self.api, self.caller, (), asked).await
+        let repeatable = Repeatable { request, repeat };
+        Serve::<SendMessage>::serve(self.api, self.caller, (), repeatable).await
     }
 
     /// Sends a message to each target; `first` is the number of the first one. A refusal of one message does not affect the others. An
@@ -231,7 +231,7 @@ pub(super) fn id_text(sent: &Sent) -> String {
 /// Returns the id of a stored message.
 pub(super) fn id_of(sent: &Sent) -> Option<MessageId> {
     match sent {
-        Sent::Kept(kept) => Some(kept.reply.id),
+        Sent::Kept(accepted) => Some(accepted.reply.id),
         Sent::Checked(_) => None,
     }
 }

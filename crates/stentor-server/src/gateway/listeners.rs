@@ -180,8 +180,8 @@ impl ConnectionProtocol for DeviceConnections {
             }
             room.free();
             // A silent device is not idle: it waits for messages, and is not replaced.
-            let kept = place.keep()?;
-            Some(ConnectionTask::only(serving.map(move |()| drop(kept))))
+            let permit = place.keep()?;
+            Some(ConnectionTask::only(serving.map(move |()| drop(permit))))
         })
     }
 }

@@ -42,8 +42,8 @@ pub(super) async fn send(
     let bytes = body::read(request, own.api.body_max_bytes()).await?;
     let UpstreamRequest { message_id: key, data, ttl_seconds } = decode(&bytes)?;
     let ttl = ttl_seconds.map_or(UPSTREAM_TTL_MAX, Duration::from_secs);
-    let kept = own.gateway.keep_upstream(identity, UpstreamDraft { key, data, ttl }).await;
-    let is_new = kept.map_err(|error| match error {
+    let stored = own.gateway.keep_upstream(identity, UpstreamDraft { key, data, ttl }).await;
+    let is_new = stored.map_err(|error| match error {
         UpstreamError::Invalid(invalid) => Problem::from(invalid),
         UpstreamError::Store(error) => Problem::from(error),
     })?;

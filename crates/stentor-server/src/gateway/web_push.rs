@@ -104,7 +104,7 @@ impl PushRoutes {
     async fn push_to_token(&self, token: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
         let app = Gateway::app_of_token(token).ok_or(PushRefusal::Gone)?;
         let now = self.parts.gateway.clock().now();
-        let sender = self.sender(parts)?.ok_or(PushRefusal::Unauthorized("say who you are: vapid"))?;
+        let sender = self.sender(parts)?.ok_or(PushRefusal::Unauthorized("authenticate with vapid"))?;
         let proven = self.apps.app_of(&sender, now).await.map_err(|error| refusal_of(&error.into()))?;
         if proven != Some(app) {
             return Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"));
@@ -163,9 +163,9 @@ impl PushRoutes {
         let sender = self.sender(parts)?;
         match (capability.admits(sender.as_ref()), sender) {
             (true, _) => Ok(()),
-            (false, None) => {
-                Err(PushRefusal::Unauthorized("the subscription is for the holder of a key: say who you are"))
-            }
+            (false, None) => Err(PushRefusal::Unauthorized(
+                "the subscription is for the holder of a key: authenticate with vapid",
+            )),
             (false, Some(_)) => {
                 Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"))
             }
@@ -195,10 +195,10 @@ impl PushRoutes {
             exact: false,
         };
         let caller = Caller::of_gateway(identity.app);
-        let asked = Repeatable { request, repeat: None };
-        let sent = Serve::<SendMessage>::serve(self.parts.api.service(), caller, (), asked).await;
+        let repeatable = Repeatable { request, repeat: None };
+        let sent = Serve::<SendMessage>::serve(self.parts.api.service(), caller, (), repeatable).await;
         match sent.map_err(|problem| refusal_of(&problem))? {
-            Sent::Kept(kept) => Ok(kept.reply.id),
+            Sent::Kept(accepted) => Ok(accepted.reply.id),
             Sent::Checked(_) => Err(PushRefusal::Internal),
         }
     }

@@ -26,8 +26,8 @@ impl ServiceKey {
         let path = data_dir.join(SERVICE_KEY_FILE);
         let mut fresh = [0_u8; SEED_BYTES];
         rand::rng().fill_bytes(&mut fresh);
-        let kept = read_or_create(&path, || URL_SAFE_NO_PAD.encode(fresh))?;
-        let seed = URL_SAFE_NO_PAD.decode(kept.expose_secret()).ok();
+        let stored = read_or_create(&path, || URL_SAFE_NO_PAD.encode(fresh))?;
+        let seed = URL_SAFE_NO_PAD.decode(stored.expose_secret()).ok();
         let pair = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
         pair.map(Self).ok_or_else(|| damaged(&path, "32 bytes in base64url"))
     }

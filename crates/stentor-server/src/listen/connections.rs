@@ -124,7 +124,7 @@ impl Connections {
     pub(crate) async fn room(&self) {
         loop {
             // Created before the check: a notification from here on wakes it, even before it is awaited.
-            let told = self.room.notified();
+            let notified = self.room.notified();
             if self.has_room() {
                 return;
             }
@@ -133,7 +133,7 @@ impl Connections {
             if self.has_room() {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 

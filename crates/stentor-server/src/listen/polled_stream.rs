@@ -164,9 +164,9 @@ impl PolledSockets {
 
 impl SocketReadiness {
     fn note(&mut self, flags: epoll::EventFlags, wakers: &mut Vec<Waker>) {
-        let over = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         self.events = self.events.wrapping_add(1);
-        self.is_over |= flags.intersects(over);
+        self.is_over |= flags.intersects(ended);
         if self.is_over || flags.contains(epoll::EventFlags::IN) {
             self.can_read = true;
             wakers.extend(self.reader.take());

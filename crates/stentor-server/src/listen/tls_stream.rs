@@ -127,7 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     }
 
     /// Lets TLS process these records until it needs more. Returns the number of bytes used.
-    fn advance(&mut self, records: &mut [u8], told: TlsOutput<'_>) -> io::Result<usize> {
+    fn advance(&mut self, records: &mut [u8], output: TlsOutput<'_>) -> io::Result<usize> {
         let mut used = 0;
         loop {
             let UnbufferedStatus { mut discard, state } =
@@ -145,11 +145,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                 Ok(ConnectionState::TransmitTlsData(gathered)) => gathered.done(),
                 Ok(ConnectionState::PeerClosed) => self.is_read_over = true,
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    seal(&mut traffic, told, &mut self.outgoing)?;
+                    seal(&mut traffic, output, &mut self.outgoing)?;
                     return Ok(used + discard);
                 }
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) => {
-                    return match told {
+                    return match output {
                         TlsOutput::Nothing => Ok(used + discard),
                         TlsOutput::Content(_) | TlsOutput::End => Err(io::ErrorKind::BrokenPipe.into()),
                     };
@@ -265,16 +265,16 @@ fn encode(message: &mut EncodeTlsData<'_, ServerConnectionData>, outgoing: &mut 
 /// Appends encrypted output to `outgoing`.
 fn seal(
     traffic: &mut WriteTraffic<'_, ServerConnectionData>,
-    told: TlsOutput<'_>,
+    output: TlsOutput<'_>,
     outgoing: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let expected_bytes = match told {
+    let expected_bytes = match output {
         TlsOutput::Nothing => return Ok(()),
         TlsOutput::Content(content) => content.len() + RECORD_EXTRA_BYTES * (1 + content.len() / READ_BYTES),
         TlsOutput::End => RECORD_EXTRA_BYTES,
     };
     append(outgoing, expected_bytes, |space| {
-        let sealed = match told {
+        let sealed = match output {
             TlsOutput::Nothing => Ok(0),
             TlsOutput::Content(content) => traffic.encrypt(content, space),
             TlsOutput::End => traffic.queue_close_notify(space),

@@ -58,9 +58,9 @@ fn text(open_metrics: &str) -> String {
     for line in open_metrics.lines() {
         match line.split_once(' ').filter(|(mark, _)| *mark == "#").and_then(|(_, rest)| rest.split_once(' '))
         {
-            Some(("HELP", told)) => help = told,
-            Some(("TYPE", told)) => {
-                let (name, kind) = told.rsplit_once(' ').unwrap_or((told, "untyped"));
+            Some(("HELP", description)) => help = description,
+            Some(("TYPE", name_and_type)) => {
+                let (name, kind) = name_and_type.rsplit_once(' ').unwrap_or((name_and_type, "untyped"));
                 let suffix = if kind == "counter" { "_total" } else { "" };
                 let kind = if kind == "unknown" { "untyped" } else { kind };
                 if let Some((_, words)) = help.split_once(' ') {

@@ -72,8 +72,8 @@ impl ListenerFacts {
         for (name, help, count) in counts {
             gauges(to, name, help, [(Labels::new(), count as f64)])?;
         }
-        let asked = [(Labels::new(), self.socket_requests)];
-        counters(to, "socket_requests", "Requests over the raw socket", asked)?;
+        let requests = [(Labels::new(), self.socket_requests)];
+        counters(to, "socket_requests", "Requests over the raw socket", requests)?;
         let closed = [
             ("address_limit", self.connections.refused),
             ("made_room", self.connections.replaced),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 
-/// Where a server keeps things. The crate above chooses them by the configuration.
+/// The storage engines of a server. The crate above chooses them by the configuration.
 pub struct Engines {
     /// The ledger.
     pub store: Arc<dyn Store>,

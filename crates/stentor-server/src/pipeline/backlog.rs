@@ -108,8 +108,11 @@ impl Backlog {
 
     /// Waits until few callers are left, or until the longest wait is over, and returns the next turn.
     pub(super) async fn turn(&self, now: Timestamp) -> StarterTurn {
-        let asked = Instant::now();
-        while self.messages() > 0 && self.has_many_callers() && asked.elapsed() < wait_max(self.messages()) {
+        let started_at = Instant::now();
+        while self.messages() > 0
+            && self.has_many_callers()
+            && started_at.elapsed() < wait_max(self.messages())
+        {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let messages = self.messages();

@@ -87,9 +87,12 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
     // If other nodes removed this one as dead, they own the chunks that it leased before.
     if is_open || shared.stop.is_cancelled() || !shared.standing.may_act() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
-        return hand_over(shared, job, |over| SettlerWork::Release(id, epoch, shared.now(), over)).await;
+        return hand_over(shared, job, |lease_parts| {
+            SettlerWork::Release(id, epoch, shared.now(), lease_parts)
+        })
+        .await;
     }
-    let (tell, mut told) = oneshot::channel();
+    let (tell, mut early_outcomes) = oneshot::channel();
     let attempt = Attempt::of(&mut job.chunk, source.clone());
     // Pinned, not moved into the branch: the same future continues after early outcomes.
     let mut sending = std::pin::pin!(attempt.send(shared, Box::new(|early| drop(tell.send(early)))));
@@ -97,13 +100,13 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
         // Outcomes first: a batch that is fully answered needs no separate chunk for a rest.
         biased;
         outcomes = &mut sending => settle_whole(shared, &source, job, &outcomes).await,
-        Ok(early) = &mut told => settle_apart(shared, dispatcher, &source, job, early, sending).await,
+        Ok(early) = &mut early_outcomes => settle_apart(shared, dispatcher, &source, job, early, sending).await,
     }
 }
 
 async fn settle_whole(shared: &PipelineContext, source: &Source, job: SendJob, outcomes: &[Outcome]) {
     let settlement = decide(shared, source, &job.chunk, outcomes, Evidence::default());
-    hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, None)).await;
+    hand_over(shared, job, |lease_parts| SettlerWork::Settle(settlement, lease_parts, None)).await;
 }
 
 /// Settles the answered part, and the rest when its outcomes arrive.
@@ -120,21 +123,21 @@ async fn settle_apart(
         return settle_whole(shared, source, job, &sending.await).await;
     }
     // Before the job is sent to the settler: its commit gives the whole reservation back to the budget.
-    let (rest, hold) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
+    let (rest, reservation) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
-    let (tell, told) = oneshot::channel();
+    let (tell, receiver) = oneshot::channel();
     // Before waiting for the rest, so that the answered part is soon on disk.
-    hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, Some(tell))).await;
+    hand_over(shared, job, |lease_parts| SettlerWork::Settle(settlement, lease_parts, Some(tell))).await;
     // The job's place among the consumer's batches is free, although its rest is still awaited.
     shared.due_index.wake(dispatcher);
-    let (outcomes, continuation) = join(sending, told).await;
+    let (outcomes, continuation) = join(sending, receiver).await;
     // The sender was dropped: the lease was lost or the chunk quarantined, and the awaited part with it.
     let Ok((awaited, guard)) = continuation as Result<Continuation, _> else { return };
     let rest = LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
-    let over = LeaseParts { lease: None, hold, guard, settled_chunk: None };
-    let _ = shared.settlers.of(dispatcher.1).send(SettlerWork::Settle(settlement, over, None)).await;
+    let lease_parts = LeaseParts { lease: None, hold: reservation, guard, settled_chunk: None };
+    let _ = shared.settlers.of(dispatcher.1).send(SettlerWork::Settle(settlement, lease_parts, None)).await;
 }
 
 fn settle_answered(
@@ -210,13 +213,14 @@ fn decide(
 }
 
 async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(LeaseParts) -> SettlerWork) {
-    let SendJob { chunk, lease, hold, guard, probe, busy, .. } = job;
+    let SendJob { chunk, lease, hold: reservation, guard, probe, busy, .. } = job;
     // Dropped before anything that waits: while the probe lives, the breaker allows no other attempt.
     drop(probe);
     let settled_chunk = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
     // A closed channel means that the pipeline has ended; the next process recovers the lease.
     let settler = shared.settlers.of(lease.ticket.lane.class);
-    let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard, settled_chunk })).await;
+    let _ =
+        settler.send(work(LeaseParts { lease: Some(lease), hold: reservation, guard, settled_chunk })).await;
     // The place is freed only when the settler has room.
     drop(busy);
 }

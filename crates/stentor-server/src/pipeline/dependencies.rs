@@ -29,13 +29,13 @@ pub struct Dependencies {
     pub factory: Arc<dyn ProviderFactory>,
     /// The threads that move audiences; the caller's threads do that where this is `None`.
     pub threads: Option<Arc<Threads>>,
-    /// Under which number this start of the server leases, never that of an earlier one, and whether it may.
+    /// The instance under which this process leases, never reused from an earlier start, and its permission to act.
     pub standing: Arc<NodeStanding>,
     /// The work that this node does.
     pub roles: NodeRoles,
-    /// Whether the queue is one that other nodes use as well.
+    /// True if other nodes use the same queue.
     pub shares_queue: bool,
-    /// The file in which quotas survive a restart; `None` to begin them anew.
+    /// File in which quotas survive a restart; `None` to start with fresh ones.
     pub levels: Option<PathBuf>,
     /// Brings settled chunks to devices that are connected to this node.
     pub settled_feed: Option<Arc<dyn SettledFeed>>,

@@ -143,14 +143,14 @@ impl ChunkDispatcher {
         self.measure();
         let lanes = self.open_lanes(now).await;
         let share = (self.shared.config.lease_max_chunks / lanes.len().max(1)).max(1);
-        let mut orders = Vec::new();
-        for served in &lanes {
-            let orders_left = self.shared.config.lease_max_chunks.saturating_sub(orders.len());
-            self.order(served, share.min(orders_left), now, &mut orders).await;
+        let mut leased = Vec::new();
+        for open_lane in &lanes {
+            let orders_left = self.shared.config.lease_max_chunks.saturating_sub(leased.len());
+            self.order(open_lane, share.min(orders_left), now, &mut leased).await;
         }
         // Another lane goes first in the next round, because the last lanes of this one may not have got their share of `lease_max_chunks`.
         self.turn = self.turn.wrapping_add(1);
-        !orders.is_empty() && self.dispatch(orders).await
+        !leased.is_empty() && self.dispatch(leased).await
     }
 
     /// Adjusts the windows of audiences to the measured performance of the push services and the store.
@@ -238,13 +238,19 @@ impl ChunkDispatcher {
     }
 
     /// Leases up to `max` tickets of a lane within the window and the budget.
-    async fn order(&mut self, served: &OpenLane, max: usize, now: Timestamp, orders: &mut Vec<LeasedTicket>) {
-        let OpenLane { lane, handle, probe } = served;
+    async fn order(
+        &mut self,
+        open_lane: &OpenLane,
+        max: usize,
+        now: Timestamp,
+        leased: &mut Vec<LeasedTicket>,
+    ) {
+        let OpenLane { lane, handle, probe } = open_lane;
         let key: ProviderKey = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
         // Room is reserved before the quota is drawn: unused tokens returned to a full bucket are lost.
-        let holds = self.reserve(lane.app, max, orders.len());
+        let holds = self.reserve(lane.app, max, leased.len());
         let grants = self.grants(key, *lane, holds.len(), now);
         let places: Vec<_> = holds.into_iter().zip(grants).collect();
         if places.is_empty() {
@@ -260,12 +266,14 @@ impl ChunkDispatcher {
                 if leases.len() == places.len() {
                     self.shared.due_index.insert(*lane, now);
                 }
-                orders.extend(leases.into_iter().zip(places).map(|(lease, (hold, grant))| LeasedTicket {
-                    lease,
-                    hold,
-                    grant,
-                    handle: handle.clone(),
-                    probe: probe.take(),
+                leased.extend(leases.into_iter().zip(places).map(|(lease, (reservation, grant))| {
+                    LeasedTicket {
+                        lease,
+                        hold: reservation,
+                        grant,
+                        handle: handle.clone(),
+                        probe: probe.take(),
+                    }
                 }));
             }
             Err(error) => {
@@ -326,13 +334,13 @@ impl ChunkDispatcher {
             let fits = out == 0 || out + chunk <= limit;
             let batches =
                 Batches { busy: busy + holds.len(), others, is_quick, max: self.pool.max_batches() };
-            let hold = if fits && batches.has_place_for(&lane.load) {
+            let reservation = if fits && batches.has_place_for(&lane.load) {
                 shared.budget.reserve(claim, chunk)
             } else {
                 None
             };
-            match hold {
-                Some(hold) => holds.push(hold),
+            match reservation {
+                Some(reservation) => holds.push(reservation),
                 None => break,
             }
         }
@@ -340,32 +348,32 @@ impl ChunkDispatcher {
     }
 
     /// Leases the chunks of tickets and hands them to consumers. Returns true on success.
-    async fn dispatch(&mut self, orders: Vec<LeasedTicket>) -> bool {
+    async fn dispatch(&mut self, leased: Vec<LeasedTicket>) -> bool {
         let shared = self.shared.clone();
         // Held until every lease is in the lease table. A concurrent sweep would otherwise take back leases that are not extended yet.
         let _until_noted = shared.lease_table.taking().await;
-        let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
+        let chunks: Vec<_> = leased.iter().map(|order| order.lease.ticket.chunk).collect();
         let began = Instant::now();
         match shared.store.lease(&chunks, shared.lease(self.class)).await {
             Ok(replies) => {
                 if self.class == TrafficClass::Bulk {
                     shared.store_latency.note_lease(began.elapsed());
                 }
-                self.receive(orders.into_iter().zip(replies)).await;
+                self.receive(leased.into_iter().zip(replies)).await;
                 true
             }
             Err(error) => {
                 tracing::warn!(%error, provider = %self.kind, "chunks could not be leased together");
-                self.dispatch_singly(orders).await
+                self.dispatch_singly(leased).await
             }
         }
     }
 
     /// Leases chunk by chunk, so that a damaged one delays no other. Returns true if every chunk was leased or quarantined.
-    async fn dispatch_singly(&mut self, orders: Vec<LeasedTicket>) -> bool {
-        let (mut over, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    async fn dispatch_singly(&mut self, leased: Vec<LeasedTicket>) -> bool {
+        let (mut finished, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut worked = false;
-        for order in orders {
+        for order in leased {
             if !worked && failed.len() >= FAILURES_MAX_COUNT {
                 untried.push(order);
                 continue;
@@ -379,12 +387,12 @@ impl ChunkDispatcher {
                 Err(error @ (StoreError::Unavailable(_) | StoreError::Unreadable(_))) => {
                     failed.push((order, error))
                 }
-                Err(error) if self.shared.quarantine(chunk, None, &error).await => over.push(order.lease),
+                Err(error) if self.shared.quarantine(chunk, None, &error).await => finished.push(order.lease),
                 Err(error) => failed.push((order, error)),
             }
         }
-        let failed = self.give_up_often_refused(failed, worked, &mut over).await;
-        self.shared.ack(over).await;
+        let failed = self.give_up_often_refused(failed, worked, &mut finished).await;
+        self.shared.ack(finished).await;
         let well = failed.is_empty() && untried.is_empty();
         // Failed chunks are due later than untried ones, so that they are not always the first.
         self.put_back(untried, FAILURE_PAUSE).await;
@@ -398,7 +406,7 @@ impl ChunkDispatcher {
         &self,
         failed: Vec<(LeasedTicket, StoreError)>,
         worked: bool,
-        over: &mut Vec<QueueLease>,
+        finished: &mut Vec<QueueLease>,
     ) -> Vec<LeasedTicket> {
         if failed.is_empty() || !worked && self.shared.store.try_to_write().await.is_err() {
             return failed.into_iter().map(|(order, _)| order).collect();
@@ -410,7 +418,7 @@ impl ChunkDispatcher {
             let is_its_own = !matches!(error, StoreError::Unavailable(_));
             let often = is_its_own && self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
             if often && self.shared.quarantine(chunk, None, &error).await {
-                over.push(order.lease);
+                finished.push(order.lease);
             } else {
                 rest.push(order);
             }
@@ -418,33 +426,33 @@ impl ChunkDispatcher {
         rest
     }
 
-    async fn put_back(&self, orders: Vec<LeasedTicket>, pause: Duration) {
+    async fn put_back(&self, leased: Vec<LeasedTicket>, pause: Duration) {
         let due_at = self.shared.now().plus(pause);
-        self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
+        self.shared.nack(leased.into_iter().map(|order| order.lease).collect(), due_at).await;
     }
 
     /// Hands leased chunks to consumers and removes the tickets of the others from the queue.
     async fn receive(&mut self, replies: impl Iterator<Item = (LeasedTicket, LeaseReply)>) {
-        let (mut over, mut paused) = (Vec::new(), Vec::new());
+        let (mut finished, mut paused) = (Vec::new(), Vec::new());
         for (order, reply) in replies {
             match reply {
                 LeaseReply::Leased(chunk) => self.hand_out(order, chunk),
                 LeaseReply::Paused => {
                     paused.push(order.lease.ticket.chunk);
-                    over.push(order.lease);
+                    finished.push(order.lease);
                 }
-                LeaseReply::Void => over.push(order.lease),
+                LeaseReply::Void => finished.push(order.lease),
             }
         }
-        self.shared.ack(over).await;
+        self.shared.ack(finished).await;
         // After the ack, because publishing a chunk that is still in the queue has no effect.
         self.shared.publish_resumed(&paused).await;
     }
 
     fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
-        let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
+        let LeasedTicket { lease, hold: mut reservation, grant, handle, probe } = order;
         // A full chunk was reserved before the size was known; the rest is freed now.
-        hold.resize(chunk.devices.len() as u64);
+        reservation.resize(chunk.devices.len() as u64);
         if self.class == TrafficClass::Bulk {
             let lane = (chunk.message.app, chunk.provider);
             self.shared.audiences.note(lane, chunk.message.id, audiences::size(&chunk.tally));
@@ -453,7 +461,7 @@ impl ChunkDispatcher {
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
         // Before it is handed over: from here on, sending may take any length of time.
         let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
-        self.pool.hand(|busy| SendJob { chunk, lease, hold, guard, handle, probe, busy });
+        self.pool.hand(|busy| SendJob { chunk, lease, hold: reservation, guard, handle, probe, busy });
     }
 }
 

@@ -37,15 +37,11 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
     tokio::join!(
         every(&shared, publishing, republish),
         every(&shared, duty("sweeping", config.sweep_interval_ms), sweep),
-        every(&shared, duty("going on with what was begun", config.sweep_interval_ms), go_on),
+        every(&shared, duty("continuing unfinished work", config.sweep_interval_ms), go_on),
         every(&shared, duty("pruning", config.prune_interval_ms), prune),
-        every(&shared, duty("pruning what devices sent", config.prune_interval_ms), prune_upstream),
+        every(&shared, duty("pruning the messages of devices", config.prune_interval_ms), prune_upstream),
         every(&shared, duty("pruning the audit trail", config.prune_interval_ms), prune_audit),
-        every(
-            &shared,
-            duty("forgetting what servers told each other", config.sweep_interval_ms),
-            prune_events
-        ),
+        every(&shared, duty("pruning the events of servers", config.sweep_interval_ms), prune_events),
         every(&shared, duty("forgetting apps", config.prune_interval_ms), forget_apps),
         watch_depths(&shared),
         make_up_for_losses(&shared),
@@ -236,7 +232,7 @@ async fn prolong(shared: &PipelineContext) -> Result<(), DutyError> {
 /// Publishes again at once when the queue reports that it lost its contents.
 async fn make_up_for_losses(shared: &PipelineContext) {
     while shared.stop.run_until_cancelled(shared.queue.emptied()).await.is_some() {
-        tracing::warn!("the queue has lost what it held: what waits is published again");
+        tracing::warn!("the queue has lost its contents: waiting chunks are published again");
         shared.wakeups.republish.notify_one();
     }
 }

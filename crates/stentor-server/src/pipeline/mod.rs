@@ -102,7 +102,7 @@ impl Pipeline {
         let (recovery, released) = store.recover(standing.instance(), clock.now()).await?;
         if recovery.chunks > 0 {
             let Recovery { chunks, deliveries } = recovery;
-            tracing::warn!(chunks, deliveries, "recovered what another process had left unsettled");
+            tracing::warn!(chunks, deliveries, "recovered chunks that another process had left unsettled");
         }
         let bulk = threads.as_ref().and_then(|threads| threads.handle()).unwrap_or_else(Handle::current);
         let (settlers, inboxes) = settler_inbox::inboxes(SETTLER_INBOX_MAX_CHUNKS);
@@ -139,7 +139,7 @@ impl Pipeline {
         self.shared.supervisor.failed().await
     }
 
-    /// Does the work of a part that does not belong to the pipeline and lasts as it does: its end is a failure, too.
+    /// Runs a part that does not belong to the pipeline but must last as long; its end counts as a failure as well.
     pub(crate) async fn watched(&self, part: &str, stop: CancellationToken, work: impl Future<Output = ()>) {
         self.shared.supervisor.lasting(part, stop, work).await;
     }
@@ -153,7 +153,7 @@ impl Pipeline {
         }
     }
 
-    /// Counts a caller who waits for a message to be accepted, for as long as the guard lives.
+    /// Counts a caller that waits for a message to be accepted, while the guard lives.
     pub(crate) fn accepting(&self) -> AcceptGuard {
         self.shared.backlog.accepting()
     }
@@ -219,7 +219,7 @@ impl Pipeline {
                 shared.wakeups.scheduler.notify_one();
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "what is due cannot be looked for"),
+            Err(error) => tracing::warn!(%error, "the next due time cannot be read"),
         }
     }
 
@@ -244,7 +244,7 @@ impl Pipeline {
         self.shared.providers.forget(&HashSet::from([app]));
     }
 
-    /// Tries a credential without sending.
+    /// Checks a credential without sending.
     pub(crate) async fn check(&self, app: AppId, provider: ProviderKind) -> Result<(), CheckFailure> {
         let Some(shared) = self.running() else {
             let cause = "the server is ending: ask again when it runs".to_owned();

@@ -64,9 +64,9 @@ impl NodeStanding {
         self.is_first.load(Ordering::Acquire)
     }
 
-    /// Records a heartbeat that was sent after the uptime `asked`. The other nodes wait for the next one for `patience`.
-    pub(crate) fn note_alive(&self, asked: Duration, patience: Duration, is_first: bool) {
-        let until = asked + patience;
+    /// Records a heartbeat that was sent after the uptime `sent_at`. The other nodes wait for the next one for `patience`.
+    pub(crate) fn note_alive(&self, sent_at: Duration, patience: Duration, is_first: bool) {
+        let until = sent_at + patience;
         self.is_first.store(is_first, Ordering::Release);
         // Stored last, with release ordering: a reader that finds that it may act also sees `is_first`.
         self.sure_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Release);

@@ -37,13 +37,13 @@ pub(super) async fn publish_anew(
     publish_pages(shared, ChunkId::from_raw(0), change, true).await
 }
 
-/// Publishes what dead nodes had leased, whose tickets they may hold still.
+/// Publishes the chunks that dead nodes had leased; these nodes may still hold the tickets.
 pub(super) async fn publish_released(shared: &PipelineContext, tickets: &[Ticket]) {
     if tickets.is_empty() {
         return;
     }
     let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
-    // First: of a chunk that a dead server holds leased, publishing changes nothing.
+    // Withdrawn first: publishing a chunk that a dead server still holds leased has no effect.
     if let Err(error) = shared.queue.withdraw(&chunks).await {
         tracing::warn!(%error, "tickets of dead servers stay until their leases run out");
     }

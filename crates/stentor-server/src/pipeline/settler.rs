@@ -48,12 +48,14 @@ async fn write(shared: &Arc<PipelineContext>, class: TrafficClass, works: impl I
     let mut released = Vec::new();
     for work in works {
         match work {
-            SettlerWork::Settle(settlement, over, tell) => {
+            SettlerWork::Settle(settlement, lease_parts, tell) => {
                 waiting.extend(tell.map(|tell| (settlement.chunk, tell)));
-                settled.push((settlement.chunk, over));
+                settled.push((settlement.chunk, lease_parts));
                 settlements.push(settlement);
             }
-            SettlerWork::Release(chunk, epoch, due_at, over) => released.push((chunk, epoch, due_at, over)),
+            SettlerWork::Release(chunk, epoch, due_at, lease_parts) => {
+                released.push((chunk, epoch, due_at, lease_parts))
+            }
         }
     }
     if !settlements.is_empty() {
@@ -92,8 +94,8 @@ fn put_off(
     waiting: &mut AwaitedChunks,
 ) {
     let Some(at) = settled.iter().position(|(chunk, _)| *chunk == settlement.chunk) else { return };
-    let (chunk, over) = settled.swap_remove(at);
-    let work = SettlerWork::Settle(settlement, over, waiting.remove(&chunk));
+    let (chunk, lease_parts) = settled.swap_remove(at);
+    let work = SettlerWork::Settle(settlement, lease_parts, waiting.remove(&chunk));
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         tokio::time::sleep(LATE_PAUSE).await;
@@ -112,18 +114,18 @@ async fn settle(
     waiting: &mut AwaitedChunks,
     late: &mut Vec<Settlement>,
 ) -> (Vec<Ticket>, bool) {
-    let asked = settlements.len();
+    let settlement_count = settlements.len();
     let replies =
         retry_until_written(shared, settlements, Some(late), |some| shared.store.settle(some)).await;
     // A missing reply means that the chunk was given up, and a stale one that another holder of the lease settles it. In both cases the
     // ledger may differ from these outcomes.
-    let is_certain = replies.len() == asked && !replies.contains(&SettleReply::Stale);
+    let is_certain = replies.len() == settlement_count && !replies.contains(&SettleReply::Stale);
     (replies.into_iter().flat_map(|reply| children(shared, reply, waiting)).collect(), is_certain)
 }
 
 /// Notifies the feed of connected devices of the chunks that are on disk.
 fn feed_devices(shared: &PipelineContext, settled: &mut [(ChunkId, LeaseParts)], is_certain: bool) {
-    for chunk in settled.iter_mut().filter_map(|(_, over)| over.settled_chunk.take()) {
+    for chunk in settled.iter_mut().filter_map(|(_, lease_parts)| lease_parts.settled_chunk.take()) {
         if let Some(feed) = &shared.settled_feed {
             feed.settled(SettledChunk { is_certain, ..chunk });
         }
@@ -166,9 +168,9 @@ fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut AwaitedC
 
 async fn give_back(shared: &PipelineContext, settled: Vec<(ChunkId, LeaseParts)>) {
     let mut leases = Vec::with_capacity(settled.len());
-    for (_, LeaseParts { lease, hold, guard, .. }) in settled {
+    for (_, LeaseParts { lease, hold: reservation, guard, .. }) in settled {
         drop(guard);
-        hold.settled();
+        reservation.settled();
         leases.extend(lease);
     }
     shared.ack(leases).await;
@@ -187,7 +189,7 @@ async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Time
         };
         let _ = retry_until_written(shared, chunks, None, give_back).await;
         // Rows first: the next holder of a ticket must find a chunk that is not leased.
-        let leases = group.into_iter().filter_map(|(.., over)| over.lease).collect();
+        let leases = group.into_iter().filter_map(|(.., lease_parts)| lease_parts.lease).collect();
         shared.nack(leases, due_at).await;
     }
 }

@@ -29,7 +29,7 @@ pub struct PipelineStats {
     pub providers: Vec<DispatchStats>,
     /// Contents of the queue at the last reading.
     pub depths: Vec<LaneDepth>,
-    /// Producers at work.
+    /// Active producers.
     pub producers: usize,
     /// Deliveries leased and not settled on this node.
     pub unsettled_deliveries: u64,
@@ -72,7 +72,7 @@ pub struct DispatchStats {
     pub e2e_latency: HistogramStats,
 }
 
-/// A lane that rests.
+/// A parked lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedStats {
     /// The app of the lane.

@@ -63,14 +63,14 @@ impl RetryTerms for PipelineContext {
 /// repeatedly refuses while it accepts the others is moved there, because others wait behind it.
 pub(super) async fn retry_until_written<A: ChunkWrite, T, F>(
     terms: &impl RetryTerms,
-    asked: Vec<A>,
+    writes: Vec<A>,
     mut late: Option<&mut Vec<A>>,
     call: impl Fn(Vec<A>) -> F,
 ) -> Vec<T>
 where
     F: Future<Output = Result<Vec<T>, StoreError>>,
 {
-    let mut left: Vec<(A, u32)> = asked.into_iter().map(|one| (one, 0)).collect();
+    let mut left: Vec<(A, u32)> = writes.into_iter().map(|one| (one, 0)).collect();
     let (mut answers, mut wait) = (Vec::new(), RETRY_FIRST);
     while !left.is_empty() {
         let together = call(left.iter().map(|(one, _)| one.clone()).collect()).await;

@@ -154,9 +154,9 @@ mod tests {
     #[tokio::test]
     async fn a_foreign_part_that_ends_has_failed_unless_all_was_told_to_stop() {
         let watch = watch();
-        let told = CancellationToken::new();
-        told.cancel();
-        watch.guarding("writer", told, std::future::pending()).await;
+        let stop = CancellationToken::new();
+        stop.cancel();
+        watch.guarding("writer", stop, std::future::pending()).await;
         assert!(watch.failures().is_empty());
         watch.guarding("writer", CancellationToken::new(), async { "it died".to_owned() }).await;
         assert_eq!(watch.failures(), [Failure { part: "writer".into(), cause: "it died".into() }]);
@@ -165,9 +165,9 @@ mod tests {
     #[tokio::test]
     async fn a_lasting_part_that_ends_unasked_has_failed_and_one_that_was_told_has_not() {
         let watch = watch();
-        let told = CancellationToken::new();
-        told.cancel();
-        watch.lasting("janitor", told, async {}).await;
+        let stop_token = CancellationToken::new();
+        stop_token.cancel();
+        watch.lasting("janitor", stop_token, async {}).await;
         watch.passing("producer", async {}).await;
         assert!(watch.failures().is_empty() && !watch.stop.is_cancelled());
         watch.lasting("janitor", CancellationToken::new(), async {}).await;

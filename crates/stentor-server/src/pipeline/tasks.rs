@@ -25,7 +25,7 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Everything that a pipeline runs, until it is drained.
 pub(super) struct PipelineTasks {
     shared: Arc<PipelineContext>,
-    /// Where audiences are moved.
+    /// Runtime for audiences.
     bulk: Handle,
     settler_stop: CancellationToken,
     publisher: JoinSet<()>,
@@ -50,7 +50,7 @@ impl PipelineTasks {
         tasks
     }
 
-    /// Starts what goes on to the last, so that all outcomes are written.
+    /// Starts the tasks that run to the end of a drain, so that all outcomes are written.
     fn start_settlers(&mut self, inboxes: Inboxes) {
         for inbox in inboxes {
             let (shared, stop, home) =
@@ -72,7 +72,7 @@ impl PipelineTasks {
         });
     }
 
-    /// Starts what ends when the drain begins.
+    /// Starts the tasks that end when a drain begins.
     fn start_movers(&mut self) {
         let roles = self.shared.roles.clone();
         if roles.has(NodeRole::Consumer) {
@@ -88,7 +88,7 @@ impl PipelineTasks {
         self.start_mover("janitor", TrafficClass::Urgent, janitor::run(self.shared.clone()));
     }
 
-    /// Starts what sends, and gets its credentials ready.
+    /// Starts the dispatchers and prepares the credentials.
     fn start_consumers(&mut self) {
         for kind in ProviderKind::ALL {
             for class in TrafficClass::ALL {
@@ -99,7 +99,7 @@ impl PipelineTasks {
         if self.shared.standing.is_shared() {
             self.start_mover("quotas", TrafficClass::Urgent, quota_draws::run(self.shared.clone()));
         }
-        // Before the task: one that is over at once would be followed by this, and it would stay set.
+        // Set before the task starts: otherwise a task that ends at once would clear it first, and it would stay set.
         self.shared.getting_ready.store(true, Ordering::Relaxed);
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.movers.spawn(async move {
@@ -109,7 +109,7 @@ impl PipelineTasks {
         });
     }
 
-    /// Starts a part, at home where its class is; what it starts is at home there too.
+    /// Starts a part on the runtime of its class; tasks that it spawns run there too.
     fn start_mover(
         &mut self,
         part: impl Into<String>,
@@ -143,21 +143,21 @@ impl PipelineTasks {
         let Self { shared, settler_stop, mut publisher, mut movers, mut settlers, .. } = self;
         // The next start publishes the tickets that are left.
         publisher.shutdown().await;
-        // Leasing ends first; what is under way may still be answered.
+        // Leasing ends first; batches in flight may still be answered.
         shared.stop.cancel();
         // The last writes come after the deadline; of a short time at least half is for the work.
         let deadline = time.saturating_sub(LAST_WRITES).max(time / 2);
         if tokio::time::timeout(deadline, join(&mut movers)).await.is_err() {
             tracing::warn!("the drain's deadline has passed; batches in flight count as never answered");
         }
-        // Now retries and batches end, too: nothing waits for the store or a peer any longer.
+        // From here on retries and batches end too: no task waits for the store or a peer any longer.
         shared.cut.cancel();
         let last = async {
             join(&mut movers).await;
-            // After the movers: what they hand over last must find somebody who writes.
+            // After the movers, because the settlers write their last outcomes.
             settler_stop.cancel();
             join(&mut settlers).await;
-            // Last: only batches that are over let a provider close.
+            // Last, because a provider closes only when its batches are over.
             shared.providers.close().await;
         };
         if tokio::time::timeout(LAST_WRITES, last).await.is_err() {

@@ -41,10 +41,10 @@ impl Serve<RegisterDevices> for Service {
         let good: Vec<_> = read.iter().filter_map(|one| one.as_ref().ok().cloned()).collect();
         self.open_gateway_for(caller, &good).await?;
         self.respell(caller.app(), &good).await?;
-        let mut kept = self.register_each(caller.app(), &good).await?.into_iter();
+        let mut registered = self.register_each(caller.app(), &good).await?.into_iter();
         let results = read.into_iter().map(|one| {
             // The store replies to the valid items in order, so each of them takes the next reply.
-            let answer = one.and_then(|_| kept.next().unwrap_or_else(no_answer));
+            let answer = one.and_then(|_| registered.next().unwrap_or_else(no_answer));
             match answer {
                 Ok(Registered { device: id, created }) => {
                     RegisterResult { registered: Some(RegisteredView { id, created }), refused: None }
@@ -88,9 +88,9 @@ impl Serve<SendMessages> for Service {
         }
         check_count("messages", request.messages.len())?;
         let mut answers = Vec::with_capacity(request.messages.len());
-        let asked: Vec<_> = request.messages.into_iter().enumerate().collect();
+        let requested: Vec<_> = request.messages.into_iter().enumerate().collect();
         // Each portion is stored before the next is checked, so that the room in the queue is up to date.
-        for portion in asked.chunks(MESSAGES_AT_ONCE) {
+        for portion in requested.chunks(MESSAGES_AT_ONCE) {
             answers.extend(self.send_portion(app, portion, repeat.as_ref()).await);
         }
         // If the server failed at some part, the results are not kept: a repeated request continues with the rest.
@@ -160,12 +160,12 @@ impl Service {
     async fn send_portion(
         &self,
         app: AppId,
-        asked: &[(usize, Value)],
+        requested: &[(usize, Value)],
         repeat: Option<&Repeat>,
     ) -> Vec<ServiceResult<SendResult>> {
         let (mut answers, mut to_keep, mut places) =
-            (Vec::with_capacity(asked.len()), Vec::new(), Vec::new());
-        for (at, given) in asked {
+            (Vec::with_capacity(requested.len()), Vec::new(), Vec::new());
+        for (at, given) in requested {
             let answer = match self.compose_one(app, given, to_keep.len() as u64).await {
                 Ok(Composed::Message(message)) => {
                     let own = repeat.map(|repeat| of_one(repeat, *at, given)).transpose();
@@ -183,9 +183,12 @@ impl Service {
             };
             answers.push(answer);
         }
-        for (place, kept) in places.into_iter().zip(self.keep_all(to_keep).await) {
-            answers[place] =
-                kept.map(|kept| SendResult { accepted: Some(kept.reply), checked: None, refused: None });
+        for (place, result) in places.into_iter().zip(self.keep_all(to_keep).await) {
+            answers[place] = result.map(|accepted| SendResult {
+                accepted: Some(accepted.reply),
+                checked: None,
+                refused: None,
+            });
         }
         answers
     }

@@ -182,9 +182,9 @@ impl Service {
     async fn refuse_too_many(&self, app: AppId) -> ServiceResult<PendingSchedule<'_>> {
         let made = self.pending_schedules.enter(app);
         let most = self.settings.limits.schedules_max_count;
-        let kept = self.store.count_schedules(app).await?;
+        let stored_count = self.store.count_schedules(app).await?;
         // `made.count` includes this one, so that the last place can be taken.
-        if kept.saturating_add(made.count) <= most as u64 {
+        if stored_count.saturating_add(made.count) <= most as u64 {
             return Ok(made);
         }
         let detail = format!("an app has at most {most} schedules that are active or paused");
@@ -311,7 +311,7 @@ fn refuse_sending_fields(message: &MessageRequest) -> Result<(), Invalid> {
     if message.dry_run {
         return Err(Invalid::new(
             "message.dry_run",
-            "has no meaning here: a dry run is asked of `messages.send`",
+            "has no meaning here: use `messages.send` for a dry run",
         ));
     }
     Ok(())

@@ -55,12 +55,12 @@ impl Service {
         let can_be = stentor_providers::descriptor(provider).can_be_token;
         let open = found.iter_mut().zip(tokens).filter(|(found, _)| found.is_none());
         let open = open.filter(|(_, token)| can_be(token.expose()));
-        let (places, asked): (Vec<_>, Vec<_>) =
+        let (places, respelled): (Vec<_>, Vec<_>) =
             open.filter_map(|(place, token)| Some((place, spelled(token)?))).unzip();
-        if asked.is_empty() {
+        if respelled.is_empty() {
             return Ok(());
         }
-        let held = self.store.holders(app, provider, &asked).await?;
+        let held = self.store.holders(app, provider, &respelled).await?;
         places.into_iter().zip(held).for_each(|(place, held)| *place = held);
         Ok(())
     }
@@ -68,9 +68,11 @@ impl Service {
     /// Updates tokens that an earlier version stored in another spelling, so that registering a device again creates no second one.
     pub(super) async fn respell(&self, app: AppId, registrations: &[Registration]) -> ServiceResult<()> {
         for adapter in stentor_providers::all().filter(|adapter| adapter.token_ignores_case) {
-            let told = registrations.iter().filter(|told| told.provider == adapter.kind);
-            let both: Vec<_> = told
-                .filter_map(|told| Some((told.token.clone(), adapter.older_spelling(&told.token)?)))
+            let matching = registrations.iter().filter(|registration| registration.provider == adapter.kind);
+            let both: Vec<_> = matching
+                .filter_map(|registration| {
+                    Some((registration.token.clone(), adapter.older_spelling(&registration.token)?))
+                })
                 .collect();
             if both.is_empty() {
                 continue;

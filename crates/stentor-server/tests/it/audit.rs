@@ -52,7 +52,7 @@ async fn webhook(server: &Server, tenant: &Tenant) -> [String; 2] {
 
 /// Puts a credential of each push service; returns the requested routes.
 async fn credentials(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
-    let mut asked = BTreeSet::new();
+    let mut requested = BTreeSet::new();
     let rsa = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key").serialize_pem();
     let ec = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
     let account = json!({"type": "service_account", "project_id": "project-1", "private_key_id": "k1", "private_key": rsa,
@@ -69,22 +69,22 @@ async fn credentials(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
         let path = format!("/v1/apps/{}/credentials/{kind}", tenant.id);
         let put = server.send(tenant, Method::PUT, &path).json(&body).read().await;
         assert_eq!(put.status, 204, "{put:?}");
-        asked.insert(format!("PUT /v1/apps/{{app}}/credentials/{kind}"));
+        requested.insert(format!("PUT /v1/apps/{{app}}/credentials/{kind}"));
     }
-    asked
+    requested
 }
 
 /// Performs every audited change once; returns the requested routes.
 async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let device = server.device(tenant, "a-token-that-is-secret").await;
     let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
-    let mut asked = BTreeSet::new();
+    let mut requested = BTreeSet::new();
     let app = format!("/v1/apps/{}", tenant.id);
     let key = server.send(tenant, Method::POST, &format!("{app}/keys"));
     let key = key.json(&json!({"name": "second", "scopes": ["send"]})).read().await;
     let signer = service_account(server, tenant).await;
-    asked.extend(credentials(server, tenant).await);
-    asked.extend(webhook(server, tenant).await);
+    requested.extend(credentials(server, tenant).await);
+    requested.extend(webhook(server, tenant).await);
     let message = json!({"target": {"device": device}, "data": {"k": "v"}, "send_at": tomorrow.to_string()});
     let campaign =
         server.post(tenant, "/v1/messages", message).await["campaign"].as_str().expect("an id").to_owned();
@@ -115,7 +115,7 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         let path = path.replace("{account}", &signer);
         let done = server.send(tenant, method.clone(), &path).read().await;
         assert!(done.status < 300, "{method} {path}: {done:?}");
-        asked.insert(format!("{method} {route}"));
+        requested.insert(format!("{method} {route}"));
     }
     let gone = server.root(Method::DELETE, &app).read().await;
     assert_eq!(gone.status, 204, "{gone:?}");
@@ -126,18 +126,18 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         "POST /v1/schedules",
         "DELETE /v1/apps/{app}",
     ];
-    asked.extend(made.map(str::to_owned));
-    asked
+    requested.extend(made.map(str::to_owned));
+    requested
 }
 
 async fn every_change_is_told(engine: Engine) {
     let server = server_on(engine, |_| {}).await;
     let tenant = server.tenant().await;
-    let mut asked = change_everything(&server, &tenant).await;
+    let mut requested = change_everything(&server, &tenant).await;
     let entries = trail(&server, &format!("?app={}&limit=1000", tenant.id)).await;
-    let told: Vec<_> = actions(&entries).into_iter().rev().collect();
+    let recorded: Vec<_> = actions(&entries).into_iter().rev().collect();
     assert_eq!(
-        told,
+        recorded,
         [
             "app.create",
             "key.create",
@@ -181,13 +181,14 @@ async fn every_change_is_told(engine: Engine) {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
     // One operation serves the credentials of all push services, so that the others stand for this one.
-    asked.extend(["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/credentials/gateway")));
+    requested
+        .extend(["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/credentials/gateway")));
     let contract = include_str!("../contract/routes.txt").lines().map(str::to_owned);
     let changing = contract.filter(|route| !route.is_empty() && !route.starts_with("GET "));
     let unknown = changing.filter(|route| {
         let (_, path) = route.split_once(' ').expect("a method");
         let is_audited = !NOT_AUDITED.iter().any(|start| path.starts_with(start)) && route != CHANGES_NOTHING;
-        is_audited && !asked.contains(route)
+        is_audited && !requested.contains(route)
     });
     assert_eq!(
         unknown.collect::<Vec<_>>(),
@@ -250,8 +251,8 @@ async fn an_attempt_without_the_right_is_told_once_a_second_under_the_app_of_its
     let of = |app: &str| refused.iter().filter(|entry| entry["app"] == app).count();
     assert!((1..=19).contains(&of(&owner.id)), "a flood of refusals is not a flood of entries: {refused:?}");
     assert_eq!(of(&stranger.id), 1);
-    let told = refused.iter().find(|entry| entry["app"] == stranger.id.as_str()).expect("an entry");
-    assert_eq!((&told["action"], &told["thing"]), (&json!("credential.put"), &json!("null")));
+    let audit_entry = refused.iter().find(|entry| entry["app"] == stranger.id.as_str()).expect("an entry");
+    assert_eq!((&audit_entry["action"], &audit_entry["thing"]), (&json!("credential.put"), &json!("null")));
 }
 
 #[tokio::test]

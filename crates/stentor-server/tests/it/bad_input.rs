@@ -120,7 +120,7 @@ async fn a_refused_word_is_answered_with_the_words_that_would_be_right() {
     let schedule = json!({"cron": "0 9 * * *", "time_zone": "UTC", "catch_up": "sometimes", "message": {"target": "everyone", "data": {"k": "v"}}});
     let key = json!({"name": "k", "scopes": ["write"]});
     let keys = format!("/v1/apps/{}/keys", tenant.id);
-    let asked = [
+    let cases = [
         ("/v1/devices", json!({"platform": "huawei", "token": "t"}), "platform", words::PLATFORMS),
         (
             "/v1/devices",
@@ -132,7 +132,7 @@ async fn a_refused_word_is_answered_with_the_words_that_would_be_right() {
         ("/v1/schedules", schedule, "catch_up", words::CATCH_UPS),
         (keys.as_str(), key, "scopes[0]", words::SCOPES),
     ];
-    for (path, body, field, right) in asked {
+    for (path, body, field, right) in cases {
         let read = server.with_key(&server.root, Method::POST, path).header("X-Stentor-App", &tenant.id);
         let read = read.json(&body).read().await;
         assert_eq!(read.refusal().2.as_deref(), Some(field), "{read:?}");

@@ -45,14 +45,17 @@ async fn a_dead_part_makes_the_server_unready_and_ends_it_with_its_name() {
     hold(&server, &tenant, &trap).await;
     trap.panic_at("depths");
     until("an unready server", async || unready(&server).await).await;
-    let told = server.open(Method::GET, "/readyz").read().await;
-    assert_eq!((&told.body["pipeline"], &told.body["failed"]), (&json!("unavailable"), &json!(["janitor"])));
+    let response = server.open(Method::GET, "/readyz").read().await;
+    assert_eq!(
+        (&response.body["pipeline"], &response.body["failed"]),
+        (&json!("unavailable"), &json!(["janitor"]))
+    );
     let metrics = server.open(Method::GET, "/metrics").read().await.body.to_string();
     assert!(metrics.contains("stentor_pipeline_failures_total{part=\\\"janitor\\\"} 1"), "{metrics}");
     trap.hang_at(None);
     let ended = server.ended_by_itself().await;
     assert!(matches!(&ended, Err(AppError::Part { part, .. }) if part == "janitor"), "{ended:?}");
-    assert!(ended.expect_err("failed").to_string().contains("start the server again"));
+    assert!(ended.expect_err("failed").to_string().contains("restart the server"));
 }
 
 #[tokio::test]
@@ -63,8 +66,8 @@ async fn a_dead_thread_of_an_engine_makes_the_server_unready_and_ends_it_with_it
     hold(&server, &tenant, &trap).await;
     trap.lose_its_thread();
     until("an unready server", async || unready(&server).await).await;
-    let told = server.open(Method::GET, "/readyz").read().await;
-    assert_eq!(told.body["failed"], json!(["queue's writer"]));
+    let response = server.open(Method::GET, "/readyz").read().await;
+    assert_eq!(response.body["failed"], json!(["queue's writer"]));
     trap.hang_at(None);
     let ended = server.ended_by_itself().await;
     assert!(matches!(&ended, Err(AppError::Part { part, .. }) if part == "queue's writer"), "{ended:?}");
@@ -75,9 +78,14 @@ async fn a_queue_that_takes_nothing_makes_the_server_unready_until_it_does_again
     let trap = Arc::new(Trap::default());
     let server = server_over(Arc::new(SystemClock), trap.clone()).await;
     trap.be_full(true);
-    let told = server.open(Method::GET, "/readyz").read().await;
-    let words =
-        (told.status, told.text("status"), told.text("store"), told.text("queue"), told.text("pipeline"));
+    let response = server.open(Method::GET, "/readyz").read().await;
+    let words = (
+        response.status,
+        response.text("status"),
+        response.text("store"),
+        response.text("queue"),
+        response.text("pipeline"),
+    );
     assert_eq!(words, (503, "unavailable".into(), "ok".into(), "unavailable".into(), "ok".into()));
     trap.be_full(false);
     // Inspecting the parts takes a moment.
@@ -119,8 +127,8 @@ async fn looking_on_a_hundred_times_asks_the_queue_a_few_times() {
     }
     // The pipeline itself queries the queue at most four times a second; watchers cause at most one query a second.
     let allowed = 2 + 5 * (began.elapsed().as_secs() as usize + 1);
-    let asked = trap.count("depths") - before;
-    assert!(asked <= allowed && asked < 200, "{asked} times, {allowed} are allowed");
+    let depth_queries = trap.count("depths") - before;
+    assert!(depth_queries <= allowed && depth_queries < 200, "{depth_queries} times, {allowed} are allowed");
 }
 
 #[tokio::test]

@@ -34,8 +34,8 @@ impl Drop for ForeignServer {
     fn drop(&mut self) {
         // A request first: a server with child processes ends them itself.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        let asked = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && asked.elapsed() < START {
+        let started_at = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && started_at.elapsed() < START {
             std::thread::sleep(LOOK_EVERY);
         }
         let _ = self.child.kill();
@@ -55,8 +55,8 @@ pub(crate) fn postgres() -> Option<ForeignServer> {
     let is_root = std::fs::metadata("/proc/self").expect("this process").uid() == 0;
     if is_root {
         let id = |flag| {
-            let told = Command::new("id").args([flag, POSTGRES_USER]).output().expect("id runs").stdout;
-            String::from_utf8_lossy(&told).trim().parse().ok()
+            let output = Command::new("id").args([flag, POSTGRES_USER]).output().expect("id runs").stdout;
+            String::from_utf8_lossy(&output).trim().parse().ok()
         };
         chown(folder.path(), id("-u"), id("-g")).expect("the folder is the server's");
     }
@@ -78,9 +78,9 @@ pub(crate) fn postgres() -> Option<ForeignServer> {
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let begun = Instant::now();
     let is_ready = || {
-        let mut asked = Command::new(programs.join("pg_isready"));
-        asked.args(["-h", "127.0.0.1", "-p", &address.port().to_string()]).stdout(Stdio::null());
-        asked.status().expect("pg_isready runs").success()
+        let mut probe = Command::new(programs.join("pg_isready"));
+        probe.args(["-h", "127.0.0.1", "-p", &address.port().to_string()]).stdout(Stdio::null());
+        probe.status().expect("pg_isready runs").success()
     };
     while !is_ready() {
         assert!(begun.elapsed() < START, "PostgreSQL does not answer");

@@ -24,9 +24,9 @@ struct Device {
 }
 
 impl Device {
-    async fn join(server: &Server, tenant: &Tenant, told: Value) -> Self {
+    async fn join(server: &Server, tenant: &Tenant, details: Value) -> Self {
         let key = server.key(&tenant.id, &["join"]).await;
-        let read = server.with_key(&key, Method::POST, "/gateway/v1/devices").json(&told).read().await;
+        let read = server.with_key(&key, Method::POST, "/gateway/v1/devices").json(&details).read().await;
         assert_eq!(read.status, 201, "{read:?}");
         Self::of(&read.body)
     }
@@ -248,8 +248,8 @@ async fn a_device_that_its_app_gives_another_token_is_cut_off_and_one_that_keeps
     let path = format!("/v1/devices/{}", device.id);
     let platform = server.get(&tenant, &path).await["platform"].clone();
     let put = async |token: &str| {
-        let told = json!({"platform": platform, "provider": "gateway", "token": token});
-        let read = server.send(&tenant, Method::PUT, &path).json(&told).read().await;
+        let details = json!({"platform": platform, "provider": "gateway", "token": token});
+        let read = server.send(&tenant, Method::PUT, &path).json(&details).read().await;
         assert_eq!(read.status, 200, "{read:?}");
     };
     let mut events = device.events(&server, "").await;

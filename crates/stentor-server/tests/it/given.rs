@@ -59,19 +59,21 @@ async fn a_device_that_was_kept_in_capitals_is_found_and_gets_the_spelling_that_
     let server = server_on_store(Arc::clone(&store), |_| {}).await;
     let tenant = server.sender().await;
     let app = tenant.id.parse().expect("an id");
-    let kept = PushToken::new(SMALL.to_uppercase()).expect("a token");
+    let stored_token = PushToken::new(SMALL.to_uppercase()).expect("a token");
     let other = PushToken::new(format!("CD{}", &SMALL[2..]).to_uppercase()).expect("a token");
-    let told = [Registration::new(Platform::Apple, ProviderKind::Apns, kept)];
-    let kept = store.register(app, &told, Timestamp::from_millis(1)).await.expect("registered")[0].device;
-    let told = [Registration::new(Platform::Apple, ProviderKind::Apns, other.clone())];
-    let imported = store.register(app, &told, Timestamp::from_millis(1)).await.expect("registered")[0].device;
+    let registrations = [Registration::new(Platform::Apple, ProviderKind::Apns, stored_token)];
+    let stored =
+        store.register(app, &registrations, Timestamp::from_millis(1)).await.expect("registered")[0].device;
+    let registrations = [Registration::new(Platform::Apple, ProviderKind::Apns, other.clone())];
+    let imported =
+        store.register(app, &registrations, Timestamp::from_millis(1)).await.expect("registered")[0].device;
     let read = post(&server, &tenant, "/v1/devices", &json!({"platform": "ios", "token": SMALL})).await;
-    assert_eq!((read.status, read.body["id"].as_str()), (200, Some(kept.to_string().as_str())), "{read:?}");
+    assert_eq!((read.status, read.body["id"].as_str()), (200, Some(stored.to_string().as_str())), "{read:?}");
     let line = json!({"platform": "ios", "token": other.expose().to_lowercase()}).to_string();
     let import = server.send(&tenant, Method::POST, "/v1/devices/import");
     let read = import.header("content-type", "application/x-ndjson").body(line).read().await;
     assert_eq!((&read.body["created"], &read.body["updated"]), (&json!(0), &json!(1)), "{read:?}");
-    for (device, small) in [(kept, SMALL.to_owned()), (imported, other.expose().to_lowercase())] {
+    for (device, small) in [(stored, SMALL.to_owned()), (imported, other.expose().to_lowercase())] {
         let token = store.device(app, device).await.expect("a device").registration.token;
         assert_eq!(token.expose(), small);
     }

@@ -209,8 +209,8 @@ async fn keep_as_before(folder: &std::path::Path, app: AppId, body: &str) -> Str
     let record = json!({"id": id, "campaign": "cmp_0000100000000", "state": "running"}).to_string();
     let idempotency = Some(kept_before("/v1/messages", body, record));
     let new = NewMessage { message, idempotency };
-    let kept = store_with(folder, app).await.accept(vec![new]).await.remove(0).expect("kept");
-    assert!(matches!(kept, Idempotent::Done(_)), "{kept:?}");
+    let accepted = store_with(folder, app).await.accept(vec![new]).await.remove(0).expect("kept");
+    assert!(matches!(accepted, Idempotent::Done(_)), "{accepted:?}");
     id.to_string()
 }
 
@@ -258,8 +258,8 @@ async fn keep_schedule_as_before(folder: &std::path::Path, app: AppId, body: &st
         last_fired: None,
     };
     let idempotency = kept_before("/v1/schedules", body, SCHEDULE_REPLY.to_owned());
-    let kept = store_with(folder, app).await.create_schedule(&schedule, Some(idempotency)).await;
-    assert!(matches!(kept.expect("kept"), Idempotent::Done(())));
+    let accepted = store_with(folder, app).await.create_schedule(&schedule, Some(idempotency)).await;
+    assert!(matches!(accepted.expect("kept"), Idempotent::Done(())));
 }
 
 #[tokio::test]
@@ -276,8 +276,8 @@ async fn a_schedules_reply_that_an_older_version_kept_is_given_again() {
         request.header("content-type", "application/json").body(body)
     };
     let again = ask(body("0 9 * * *")).read().await;
-    let kept: Value = serde_json::from_str(SCHEDULE_REPLY).expect("JSON");
-    assert_eq!((again.status, &again.body), (201, &kept));
+    let stored: Value = serde_json::from_str(SCHEDULE_REPLY).expect("JSON");
+    assert_eq!((again.status, &again.body), (201, &stored));
     assert_eq!(again.headers["location"], "/v1/schedules/sch_0000100000000");
     assert_eq!(again.headers["idempotent-replayed"], "true");
     assert_eq!(ask(body("0 8 * * *")).read().await.refusal().1, "idempotency_key_reused");

@@ -38,14 +38,14 @@ async fn good_lines_stay_bad_lines_are_told_and_a_rerun_is_harmless() {
             ["lines", "created", "updated", "failed"].map(|key| report[key].as_u64().expect("a count"))
         };
         assert_eq!(counts(&first), [5, 2, 0, 3], "{first}");
-        let told: Vec<_> = first["errors"]
+        let reported: Vec<_> = first["errors"]
             .as_array()
             .expect("a list")
             .iter()
             .map(|error| (error["line"].clone(), error["field"].clone()))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [(json!(3), json!("token")), (json!(4), Value::Null), (json!(5), json!("time_zone"))]
         );
         assert_eq!(first["errors_truncated"], false);
@@ -123,8 +123,8 @@ async fn a_dry_run_refuses_what_the_store_would_refuse() {
         let full = json!({"platform": "android", "token": "full", "topics": topics[..most / 2]});
         import(&server, &tenant, "", NDJSON, format!("{full}\n")).await;
         let rest = topics[most / 2..].iter().cloned().chain(["beyond".to_owned()]).collect::<Vec<_>>();
-        let over = json!({"platform": "android", "token": "full", "topics": rest});
-        let body = format!("{}{over}\n", lines(3));
+        let over_limit = json!({"platform": "android", "token": "full", "topics": rest});
+        let body = format!("{}{over_limit}\n", lines(3));
         let report = import(&server, &tenant, "?dry_run=true", NDJSON, body.clone()).await;
         assert_eq!((&report["valid"], &report["failed"]), (&json!(3), &json!(1)), "{report}");
         assert_eq!(

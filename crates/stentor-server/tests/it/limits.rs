@@ -198,11 +198,11 @@ async fn what_may_hold_many_names_may_be_longer_than_a_message() {
 #[tokio::test]
 async fn a_supervisor_is_answered_whatever_else_comes_from_its_address() {
     let server = server_with(|config| config.api.nameless_requests_per_second_max_count = 1).await;
-    let asked = async |path| server.open(Method::GET, path).read().await.status;
+    let status_of = async |path| server.open(Method::GET, path).read().await.status;
     let mut refused = 0;
     for _ in 0..20 {
-        refused += usize::from(asked("/version").await == 429);
-        assert_eq!((asked("/healthz").await, asked("/readyz").await), (200, 200));
+        refused += usize::from(status_of("/version").await == 429);
+        assert_eq!((status_of("/healthz").await, status_of("/readyz").await), (200, 200));
     }
     assert!(refused > 10, "{refused}");
 }

@@ -100,14 +100,14 @@ async fn every_described_route_is_served_and_wants_a_key_unless_it_says_otherwis
 
 #[test]
 fn the_contract_is_covered() {
-    let served: BTreeSet<_> =
+    let operations_served: BTreeSet<_> =
         operations(&document()).into_iter().map(|(method, path)| format!("{method} {path}")).collect();
     let contract = include_str!("../contract/routes.txt");
     let missing: Vec<_> =
-        contract.lines().filter(|line| !line.is_empty() && !served.contains(*line)).collect();
+        contract.lines().filter(|line| !line.is_empty() && !operations_served.contains(*line)).collect();
     assert_eq!(missing, Vec::<&str>::new());
     assert_eq!(
-        served.len(),
+        operations_served.len(),
         contract.lines().filter(|line| !line.is_empty()).count(),
         "a new route belongs in contract/routes.txt"
     );
@@ -123,8 +123,8 @@ async fn the_page_loads_nothing_from_elsewhere() {
     assert!(!html.contains("https://"), "{html}");
     let script = server.open(Method::GET, "/docs/scalar.js").read().await;
     assert_eq!(script.status, 200);
-    let served = server.open(Method::GET, "/openapi.json").read().await;
-    assert_eq!(served.body, document());
+    let response = server.open(Method::GET, "/openapi.json").read().await;
+    assert_eq!(response.body, document());
 }
 
 #[test]

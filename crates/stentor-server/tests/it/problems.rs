@@ -65,12 +65,12 @@ async fn ask_oddly(server: &Server, tenant: &Tenant) {
     server.send(tenant, method, "/v1/messages").read().await;
     let mut socket =
         tokio::net::TcpStream::connect(server.socket.expect("a raw socket")).await.expect("connected");
-    let asked = [
+    let requests = [
         json!({"stentor": 1, "key": tenant.key}),
         json!({"id": 1, "operation": "hush-operation\nERROR forged", "record": {}}),
         json!({"id": 2, "operation": "devices.list", "record": {}}),
     ];
-    for one in asked {
+    for one in requests {
         let frame = stentor_wire::frame::write(one.to_string().as_bytes()).expect("a frame");
         socket.write_all(&frame).await.expect("written");
         let length = socket.read_u32().await.expect("an answer");
@@ -112,8 +112,8 @@ async fn neither_keys_nor_tokens_nor_bodies_are_logged() {
     server.stop().await;
     let text = String::from_utf8_lossy(&log.0.lock().expect("nobody panics here")).into_owned();
     assert!(text.contains("/v1/messages") && text.contains("draining"), "the log was captured: {text}");
-    for told in [r#"method="unknown""#, r#"operation="unknown""#, r#"operation="devices.list""#] {
-        assert!(text.contains(told), "{told} is not in the log: {text}");
+    for expected in [r#"method="unknown""#, r#"operation="unknown""#, r#"operation="devices.list""#] {
+        assert!(text.contains(expected), "{expected} is not in the log: {text}");
     }
     for secret in [
         token,

@@ -72,10 +72,10 @@ async fn many_calls_in_one_request_share_one_reply() {
     let limits = DocumentLimits { document_max_bytes: 8 * REPLY_MAX_BYTES, ..DocumentLimits::default() };
     let results = read_response(&bytes, &limits).expect("a response").expect("results");
     let results = results_of_multicall(&results).expect("one for each");
-    let served = results.iter().filter(|one| one.is_ok()).count();
-    assert_eq!((results.len(), served), (100, 1), "with the second it would be too long");
+    let answered = results.iter().filter(|one| one.is_ok()).count();
+    assert_eq!((results.len(), answered), (100, 1), "with the second it would be too long");
     let refused = results[99].as_ref().expect_err("refused");
-    assert!(format!("{refused:?}").contains("another request"), "{refused:?}");
+    assert!(format!("{refused:?}").contains("request the rest separately"), "{refused:?}");
 }
 
 #[tokio::test]

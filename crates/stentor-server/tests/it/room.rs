@@ -22,17 +22,17 @@ pub(crate) async fn stranded(server: &Server, tenant: &Tenant) -> Value {
 
 /// Sends until the refusal names the push service; returns the number of messages accepted until then.
 pub(crate) async fn fill(server: &Server, tenant: &Tenant, target: &Value) -> (u64, Read) {
-    let mut kept = 0;
+    let mut accepted = 0;
     for _ in 0..10_000 {
         let answer = send(server, tenant, target).await;
         match answer.status {
-            202 => kept += 1,
-            _ if answer.text("detail").contains("fcm") => return (kept, answer),
+            202 => accepted += 1,
+            _ if answer.text("detail").contains("fcm") => return (accepted, answer),
             _ => assert_eq!(answer.refusal(), (503, "queue_full".to_owned(), None)),
         }
-        assert!(kept <= 10 * ROOM, "{kept} kept with room for {ROOM}");
+        assert!(accepted <= 10 * ROOM, "{accepted} kept with room for {ROOM}");
     }
-    panic!("no refusal says why: {kept} kept");
+    panic!("no refusal says why: {accepted} kept");
 }
 
 #[tokio::test]
@@ -40,8 +40,8 @@ async fn an_app_that_cannot_send_fills_its_own_share_and_nobody_elses() {
     let server = server_with(|config| config.pipeline.max_queued_chunks = ROOM).await;
     let (victim, attacker) = (server.sender().await, server.sender().await);
     let target = stranded(&server, &attacker).await;
-    let (kept, refused) = fill(&server, &attacker, &target).await;
-    assert!(kept >= ROOM / 2, "{kept}");
+    let (accepted, refused) = fill(&server, &attacker, &target).await;
+    assert!(accepted >= ROOM / 2, "{accepted}");
     assert_eq!(refused.refusal(), (503, "queue_full".to_owned(), None));
     assert!(refused.text("detail").contains("no credential for this provider"), "{refused:?}");
     let device = json!({"device": server.device(&victim, "a").await});
@@ -62,12 +62,12 @@ async fn of_many_messages_those_are_refused_for_which_there_is_no_room() {
     let tenant = server.sender().await;
     let message = json!({"target": stranded(&server, &tenant).await, "data": {"k": "v"}});
     let body = json!({"messages": vec![message; 300]});
-    let told = server.post(&tenant, "/v1/messages/bulk", body).await;
-    let results = told["results"].as_array().expect("a list");
-    let kept = results.iter().filter(|one| one["accepted"].is_object()).count();
+    let response = server.post(&tenant, "/v1/messages/bulk", body).await;
+    let results = response["results"].as_array().expect("a list");
+    let accepted = results.iter().filter(|one| one["accepted"].is_object()).count();
     let refused = results.iter().filter(|one| one["refused"]["code"] == "queue_full").count();
-    assert!((1..=2 * ROOM as usize).contains(&kept), "{kept} kept with room for {ROOM}");
-    assert_eq!(kept + refused, 300);
+    assert!((1..=2 * ROOM as usize).contains(&accepted), "{accepted} kept with room for {ROOM}");
+    assert_eq!(accepted + refused, 300);
     assert!(
         results.iter().all(|one| one["refused"]["retry_after_seconds"] == 5 || one["accepted"].is_object())
     );

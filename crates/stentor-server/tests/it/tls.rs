@@ -95,8 +95,8 @@ async fn a_bad_pair_is_refused_at_a_signal_and_the_former_stays_in_use() {
     for (number, bad) in ["nonsense", &all[1].cert].into_iter().enumerate() {
         std::fs::write(&cert_file, bad).expect("written");
         server.reload.send(()).await.expect("the server listens");
-        let told = format!("stentor_tls_certificates_refused_total {}", number + 1);
-        while !metrics(&server).await.contains(&told) {}
+        let metric = format!("stentor_tls_certificates_refused_total {}", number + 1);
+        while !metrics(&server).await.contains(&metric) {}
         assert!(shows(&server, &all[0]).await && !shows(&server, &all[1]).await);
     }
     std::fs::write(server.folder.path().join("key.pem"), &all[1].key).expect("written");
@@ -114,23 +114,23 @@ struct Load {
 
 impl Load {
     fn begin(server: &Server, tenant: &Tenant, all: &[Made]) -> Self {
-        let (over, asked) = (Arc::new(AtomicBool::default()), Arc::new(AtomicU64::default()));
+        let (finished, requests) = (Arc::new(AtomicBool::default()), Arc::new(AtomicU64::default()));
         let fresh = || trusting(all).pool_max_idle_per_host(0);
         let clients = [trusting(all), trusting(all).http1_only(), fresh(), fresh().http1_only()];
         let workers = clients.map(|client| {
             let client = client.build().expect("a client");
-            let (over, asked) = (over.clone(), asked.clone());
+            let (finished, requests) = (finished.clone(), requests.clone());
             let (url, key) = (format!("{}/v1/devices", server.url), tenant.key.clone());
             tokio::spawn(async move {
-                while !over.load(Ordering::Relaxed) {
-                    let token = format!("token-{}", asked.fetch_add(1, Ordering::Relaxed));
+                while !finished.load(Ordering::Relaxed) {
+                    let token = format!("token-{}", requests.fetch_add(1, Ordering::Relaxed));
                     let body = json!({"platform": "android", "token": token});
                     let read = client.post(&url).bearer_auth(&key).json(&body).read().await;
                     assert_eq!(read.status, 201, "{read:?}");
                 }
             })
         });
-        Self { over, asked, workers: workers.into() }
+        Self { over: finished, asked: requests, workers: workers.into() }
     }
 
     /// Waits until this number of further requests have begun.
@@ -168,7 +168,7 @@ async fn r18_a_certificate_changes_under_load_without_a_restart_and_no_request_f
         load.goes_on(20).await;
     }
     load.end().await;
-    let told = metrics(&server).await;
-    assert!(told.contains("stentor_tls_certificates_replaced_total 4"), "{told}");
-    assert!(told.contains("stentor_tls_certificate_left_seconds "), "{told}");
+    let text = metrics(&server).await;
+    assert!(text.contains("stentor_tls_certificates_replaced_total 4"), "{text}");
+    assert!(text.contains("stentor_tls_certificate_left_seconds "), "{text}");
 }

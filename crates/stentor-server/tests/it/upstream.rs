@@ -206,8 +206,8 @@ async fn the_operators_command_gets_a_message_again_until_it_takes_it_over() {
     eventually(&devices, "/v1/upstream/messages", none).await;
     let seen = std::fs::read_to_string(seen).expect("what it was given");
     let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let told: Vec<_> = seen.iter().map(|one| (one["id"].as_str(), one["attempt"].as_u64())).collect();
-    assert_eq!(told, [(Some(id.as_str()), Some(1)), (Some(id.as_str()), Some(2))]);
+    let received: Vec<_> = seen.iter().map(|one| (one["id"].as_str(), one["attempt"].as_u64())).collect();
+    assert_eq!(received, [(Some(id.as_str()), Some(1)), (Some(id.as_str()), Some(2))]);
     assert_eq!((&seen[0]["app"], &seen[0]["data"]), (&json!(devices.tenant.id), &json!({"n": "1"})));
     assert_eq!((&seen[0]["again"], &seen[1]["again"]), (&json!(false), &json!(true)));
 }

@@ -152,8 +152,8 @@ async fn a_campaign_says_why_it_stands_still() {
     let detail = waits[0]["detail"].as_str().expect("a detail");
     assert!(detail.contains(&address) && detail.contains("refused"), "{detail}");
     let credentials = server.get(&tenant, &format!("/v1/apps/{}/credentials", tenant.id)).await;
-    let told = &credentials["credentials"][0];
-    assert!(told["detail"].as_str().is_some_and(|detail| detail.contains(&address)), "{told}");
+    let credential = &credentials["credentials"][0];
+    assert!(credential["detail"].as_str().is_some_and(|detail| detail.contains(&address)), "{credential}");
     server.post(&tenant, &format!("{path}/pause"), json!({})).await;
     let paused = server.get(&tenant, &path).await;
     assert_eq!(paused["waits"][0]["reason"], "paused", "{paused}");
@@ -219,13 +219,13 @@ async fn metrics_come_in_the_format_that_is_asked_for_and_are_well_formed() {
     let tenant = server.sender().await;
     server.device(&tenant, "one").await;
     assert_eq!(server.send(&tenant, Method::GET, "/v1/devices/dev_00000000000zz").read().await.status, 404);
-    let asked = async |accept: Option<&str>| {
+    let metrics_for = async |accept: Option<&str>| {
         let request = server.open(Method::GET, "/metrics");
         let read =
             accept.into_iter().fold(request, |request, accept| request.header("accept", accept)).read().await;
         (read.headers["content-type"].clone(), read.body.as_str().expect("text").to_owned())
     };
-    let (kind, text) = asked(None).await;
+    let (kind, text) = metrics_for(None).await;
     assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
     well_formed(&text);
     for line in [
@@ -238,7 +238,8 @@ async fn metrics_come_in_the_format_that_is_asked_for_and_are_well_formed() {
     ] {
         assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");
     }
-    let (kind, open) = asked(Some("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.5")).await;
+    let (kind, open) =
+        metrics_for(Some("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.5")).await;
     assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");
     assert!(open.ends_with("# EOF\n") && open.matches("# EOF").count() == 1, "{open}");
     assert!(open.contains("# TYPE stentor_requests counter\n"), "{open}");
@@ -250,13 +251,13 @@ fn well_formed(text: &str) {
     let (mut kinds, mut helps, mut samples) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     let mut buckets: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for line in text.lines() {
-        if let Some(told) = line.strip_prefix("# HELP ") {
-            let (name, help) = told.split_once(' ').expect("a help");
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').expect("a help");
             assert!(!help.is_empty() && helps.insert(name), "{line}");
             continue;
         }
-        if let Some(told) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = told.split_once(' ').expect("a type");
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').expect("a type");
             assert!(helps.contains(name) && kinds.insert(name, kind).is_none(), "{line}");
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
             assert!(

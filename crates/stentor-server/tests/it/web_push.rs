@@ -179,12 +179,13 @@ async fn a_receipt_says_when_the_browser_has_the_message_and_when_it_has_dropped
         let (receipt, relation) = link.split_once("; ").expect("a link");
         assert_eq!(relation, "rel=\"urn:ietf:params:push:receipt\"");
         let receipt = receipt.trim_matches(['<', '>']);
-        let asked = server.client.get(receipt).send().await.expect("an answer");
-        assert_eq!(asked.status(), 202, "it waits");
+        let pending = server.client.get(receipt).send().await.expect("an answer");
+        assert_eq!(pending.status(), 202, "it waits");
         let heard = settled_notification(&server, &app, &agent, &mut browser).await;
         browser.confirm(&heard, code).await;
-        let told = server.client.get(receipt).header("Prefer", "wait=15").send().await.expect("an answer");
-        assert_eq!(told.status(), status, "{code}");
+        let response =
+            server.client.get(receipt).header("Prefer", "wait=15").send().await.expect("an answer");
+        assert_eq!(response.status(), status, "{code}");
     }
 }
 
@@ -201,8 +202,8 @@ async fn a_withdrawn_message_is_heard_by_nobody_and_its_receipt_is_over() {
     let receipt = link.split_once('>').expect("a link").0.trim_start_matches('<').to_owned();
     let gone = server.client.delete(header(&first, "location")).send().await.expect("an answer");
     assert_eq!(gone.status(), 204);
-    let told = server.client.get(receipt).header("Prefer", "wait=15").send().await.expect("an answer");
-    assert_eq!(told.status(), 410);
+    let response = server.client.get(receipt).header("Prefer", "wait=15").send().await.expect("an answer");
+    assert_eq!(response.status(), 410);
     let second = push(&server, &url).header("Topic", "second").send().await.expect("an answer");
     assert_eq!(second.status(), 201);
     let mut browser = returned(&server, &app, &agent).await;
@@ -267,8 +268,8 @@ async fn agents_without_a_channel_make_room_and_those_with_one_keep_their_places
     let mut lonely = Vec::new();
     for number in 0..8 {
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-        let asked = client.get(format!("{}/healthz", server.url)).send();
-        let answer = tokio::time::timeout(Duration::from_secs(20), asked).await;
+        let request = client.get(format!("{}/healthz", server.url)).send();
+        let answer = tokio::time::timeout(Duration::from_secs(20), request).await;
         let answer = answer.unwrap_or_else(|_| panic!("no room beside {number} agents"));
         assert_eq!(answer.expect("an answer").status(), 200);
         let mut browser = Browser::connect(&server, &app).await;

@@ -31,20 +31,23 @@ fn a_status_decides_the_exit_code() {
 
 #[test]
 fn a_failure_of_tls_is_told_as_one_and_not_as_a_server_that_is_not_there() {
-    let told = |causes: &[&str]| {
+    let trouble = |causes: &[&str]| {
         let causes: Vec<String> = causes.iter().map(|cause| (*cause).to_owned()).collect();
         tls_trouble("https://localhost:8443", &causes)
     };
-    let unknown =
-        told(&["error sending request", "client error (Connect)", "invalid peer certificate: UnknownIssuer"]);
+    let unknown = trouble(&[
+        "error sending request",
+        "client error (Connect)",
+        "invalid peer certificate: UnknownIssuer",
+    ]);
     let unknown = unknown.expect("a failure of TLS");
     assert!(unknown.starts_with("certificate of https://localhost:8443: UnknownIssuer"), "{unknown}");
     assert!(unknown.contains("--ca"), "{unknown}");
-    let other =
-        told(&["invalid peer certificate: certificate not valid for name \"a\""]).expect("a failure of TLS");
+    let other = trouble(&["invalid peer certificate: certificate not valid for name \"a\""])
+        .expect("a failure of TLS");
     assert!(!other.contains("--ca") && other.contains("not valid for name"), "{other}");
     assert!(
-        told(&["received corrupt message of type InvalidContentType"]).expect("told").contains("http://")
+        trouble(&["received corrupt message of type InvalidContentType"]).expect("told").contains("http://")
     );
-    assert_eq!(told(&["error sending request", "Connection refused (os error 111)"]), None);
+    assert_eq!(trouble(&["error sending request", "Connection refused (os error 111)"]), None);
 }

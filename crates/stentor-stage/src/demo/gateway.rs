@@ -81,7 +81,7 @@ pub async fn run_gateway(
     let ledger = &run.result.ledger;
     let comparison = comparison::run(&stage.client, &registered, &devices.records(), ledger).await?;
     reporter.line(&format!(
-        "comparison: {} devices{}, the ledger asked about {}",
+        "comparison: {} devices{}, the ledger queried about {}",
         thousands(options.devices),
         elapsed_text(" in ", compared.elapsed()),
         thousands(comparison.asked)
@@ -142,10 +142,10 @@ impl GatewayStage {
         let directory = StageDirectory::make(options.keep.as_deref())?;
         let settings = |address: &str| settings(address, options.devices);
         let mut server = Server::start_with(directory.path(), Some(settings(ANY_PORT)), Vec::new()).await?;
-        let told = std::fs::read_to_string(data_dir(directory.path()).join("mqtt.addr"));
-        let told = told.context("the server does not tell where it listens for MQTT")?;
+        let mqtt_address = std::fs::read_to_string(data_dir(directory.path()).join("mqtt.addr"));
+        let mqtt_address = mqtt_address.context("the server has not written the address of MQTT")?;
         // The same port after each kill: devices do not look up the server's address again.
-        server.restart_with(&settings(told.trim()), None).await?;
+        server.restart_with(&settings(mqtt_address.trim()), None).await?;
         let root = server.client()?;
         let app = cell(&root.post("/v1/apps", &json!({"name": "demo"})).await?["id"]);
         let key = json!({"name": "devices", "scopes": ["join"]});
@@ -162,7 +162,7 @@ impl GatewayStage {
             server,
             client: root.for_app(app),
             join_client,
-            mqtt: told.trim().parse()?,
+            mqtt: mqtt_address.trim().parse()?,
             _directory: directory,
         })
     }

@@ -127,12 +127,17 @@ impl ProofFacts {
         let undisturbed = self.kills[1] + self.emulator_kills[1] == 0;
         vec![
             (
-                [self.kills, self.emulator_kills, self.troubles].iter().any(|[asked, done]| asked != done),
+                [self.kills, self.emulator_kills, self.troubles]
+                    .iter()
+                    .any(|[requested, done]| requested != done),
                 "the campaign ended before all kills had happened".to_owned(),
             ),
             (
                 self.duplicate_bound > most,
-                format!("the ledger's bound is {}, so many kills allow {most}", self.duplicate_bound),
+                format!(
+                    "the ledger's bound is {}, but the number of kills allows {most}",
+                    self.duplicate_bound
+                ),
             ),
             (
                 undisturbed && !self.has_wrong_dates && self.attempts != self.emulator_attempts,

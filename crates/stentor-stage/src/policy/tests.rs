@@ -43,6 +43,6 @@ fn tokens_meet_each_way_to_be_refused_for_good() {
 
 #[test]
 fn a_project_is_never_throttled() {
-    let told = AnswerPolicy::Realistic.of(Half::Fcm).to_string();
-    assert!(!told.contains("QUOTA_EXCEEDED"), "{told}");
+    let rendered = AnswerPolicy::Realistic.of(Half::Fcm).to_string();
+    assert!(!rendered.contains("QUOTA_EXCEEDED"), "{rendered}");
 }

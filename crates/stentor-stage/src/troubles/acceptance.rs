@@ -98,9 +98,9 @@ impl AcceptanceCheck {
     }
 
     fn timed_out(&self, why: &str) -> anyhow::Error {
-        let (kept, refused, strange) = (self.kept(), &self.refused, self.strange.last());
+        let (accepted, refused, strange) = (self.kept(), &self.refused, self.strange.last());
         CommandFailure::not_done(format!(
-            "{why}; {kept} kept, refused {refused:?}, last strange answer {strange:?}"
+            "{why}; {accepted} kept, refused {refused:?}, last strange answer {strange:?}"
         ))
         .into()
     }

@@ -83,9 +83,9 @@ struct BoundedText {
 impl fmt::Write for BoundedText {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let room = if self.cut_bytes > 0 { 0 } else { FIELD_MAX_BYTES.saturating_sub(self.text.len()) };
-        let kept = beginning(more, room);
-        self.text.push_str(kept);
-        self.cut_bytes += more.len() - kept.len();
+        let prefix = beginning(more, room);
+        self.text.push_str(prefix);
+        self.cut_bytes += more.len() - prefix.len();
         Ok(())
     }
 }
@@ -152,9 +152,9 @@ pub(super) fn safe_line(line: &[u8], kind: LineKind) -> Cow<'_, [u8]> {
 }
 
 fn shortened(body: &str, kind: LineKind) -> Cow<'_, str> {
-    let kept = beginning(body, LINE_MAX_BYTES);
+    let prefix = beginning(body, LINE_MAX_BYTES);
     let object = match kind {
-        LineKind::Text => return format!("{kept}… ({} bytes more)", body.len() - kept.len()).into(),
+        LineKind::Text => return format!("{prefix}… ({} bytes more)", body.len() - prefix.len()).into(),
         LineKind::Json => serde_json::from_str::<Value>(body),
     };
     let mut object = object.unwrap_or_default();
@@ -168,9 +168,9 @@ fn cut(value: &mut Value, texts_left: &mut usize) {
         Value::String(text) => {
             let max_bytes = if *texts_left > 0 { CUT_TEXT_MAX_BYTES } else { 0 };
             *texts_left = texts_left.saturating_sub(1);
-            let kept = beginning(text, max_bytes);
-            if kept.len() < text.len() {
-                *text = format!("{kept}… ({} bytes more)", text.len() - kept.len());
+            let prefix = beginning(text, max_bytes);
+            if prefix.len() < text.len() {
+                *text = format!("{prefix}… ({} bytes more)", text.len() - prefix.len());
             }
         }
         Value::Array(values) => values.iter_mut().for_each(|value| cut(value, texts_left)),

@@ -80,8 +80,8 @@ impl AccountCommand {
             Self::Create { name, url, scopes, out } => {
                 let words: Vec<&str> = scopes.iter().map(|scope| scope.word()).collect();
                 let url = url.unwrap_or_else(|| server.to_owned());
-                let asked = json!({"name": name, "url": url, "scopes": words});
-                let account = client.post(&path, &asked).await?;
+                let request = json!({"name": name, "url": url, "scopes": words});
+                let account = client.post(&path, &request).await?;
                 if let Some(out) = &out {
                     write(out, &cell(&account["file"]))?;
                 }

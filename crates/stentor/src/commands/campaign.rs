@@ -133,7 +133,7 @@ async fn steer(client: &ApiClient, campaign: &str, action: &str, output: Output)
 
 /// Shows a campaign's progress until it has ended, then its books. Fails if the books do not balance or deliveries are still open.
 pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
-    let (mut progress, mut told) = (None, Vec::new());
+    let (mut progress, mut reported) = (None, Vec::new());
     loop {
         let (said, ledger) = CampaignLedger::fetch(client, campaign).await?;
         let progress = progress.get_or_insert_with(|| PhaseProgress::start("deliveries", ledger.audience));
@@ -145,10 +145,10 @@ pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -
         // Shown once: the time of the continuation may be postponed repeatedly.
         let causes = ledger.waits.iter().map(|wait| (wait.provider.clone(), wait.detail.clone()));
         let causes: Vec<_> = causes.collect();
-        if causes != told && !causes.is_empty() {
+        if causes != reported && !causes.is_empty() {
             progress.remark(&ledger.waits_text());
         }
-        told = causes;
+        reported = causes;
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             _ = tokio::signal::ctrl_c() => {

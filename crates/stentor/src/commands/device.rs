@@ -52,7 +52,7 @@ A CSV file names the same fields in its first line; tags and topics are separate
 Example:
   stentor device show dev_…
 
-A device of the gateway that wants its messages sealed has `keys`: whoever seals a message for them sends what the server cannot read
+A device of the gateway that wants sealed messages has `keys`. The server cannot read a message that is sealed for these keys
 (`gateway` of a message, with `raw` and `encoding`).")]
     Show {
         /// The device
@@ -83,8 +83,8 @@ Examples:
   stentor device run --exec 'jq -r .data.command | ./do-it.sh'
   stentor device run --json --count 1
 
-It registers once, with a key whose scope is `join`; from then on it needs none. Messages that come while it is away wait for it.
-A message is confirmed when it was shown and the command ended with 0.")]
+The device registers once, with a key of the scope `join`, and needs no key afterwards. Messages wait while it is offline.
+It confirms a message after showing it, or after the command has exited with 0.")]
     Run(DeviceRunArgs),
     /// Send a message from this machine to its app; without a connection it waits for `stentor device run`
     #[command(after_help = "Example:\n  stentor device send temperature=21 unit=celsius")]
@@ -294,8 +294,8 @@ impl DeviceSendArgs {
         let message =
             Outgoing { message_id, data: self.data.iter().map(pair).collect(), ttl_seconds: self.ttl };
         outbox::put(&self.folder, &message)?;
-        let kept = json!({"message_id": message.message_id});
-        output.result(&kept, || format!("{} waits to be sent", message.message_id))
+        let accepted = json!({"message_id": message.message_id});
+        output.result(&accepted, || format!("{} waits to be sent", message.message_id))
     }
 }
 
@@ -407,7 +407,7 @@ impl DeviceImportArgs {
         };
         let format = self.format.or(by_name);
         format.ok_or_else(|| {
-            CommandFailure::usage("say what the file is with --format ndjson or --format csv").into()
+            CommandFailure::usage("name the format of the file: --format ndjson or --format csv").into()
         })
     }
 

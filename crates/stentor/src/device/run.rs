@@ -100,7 +100,8 @@ impl DeviceRun {
     /// Returns the device's state, and registers the device first if needed; `None` while the server is unreachable.
     async fn remembered(&mut self, client: &DeviceClient) -> anyhow::Result<Option<DeviceMemory>> {
         let present = DeviceMemory::read(&self.folder)?;
-        if (present.is_none() || self.former_asked.is_none_or(|asked| asked.elapsed() > FORMER_INTERVAL))
+        if (present.is_none()
+            || self.former_asked.is_none_or(|asked_at| asked_at.elapsed() > FORMER_INTERVAL))
             && let Err(error) = self.return_to_former(client, present.as_ref()).await
         {
             output::note(&format!("{error:#}"));
@@ -173,8 +174,8 @@ impl DeviceRun {
         }
         let Some(keys) = own.keys.as_ref().filter(|keys| !keys.is_confirmed) else { return Ok(()) };
         let keys = keys.pair().and_then(|pair| pair.public().context("no point of the curve"));
-        let told = client.put_keys(own, &keys.map_err(ConnectionEnd::Broken)?).await;
-        match told.map_err(ConnectionEnd::Broken)? {
+        let response = client.put_keys(own, &keys.map_err(ConnectionEnd::Broken)?).await;
+        match response.map_err(ConnectionEnd::Broken)? {
             Answer::Done(()) => {}
             Answer::Unknown => return Err(ConnectionEnd::Unknown),
             Answer::Refused(why) => return Err(ConnectionEnd::Broken(anyhow::anyhow!(why))),
@@ -196,7 +197,7 @@ impl DeviceRun {
             return own.keep_former(&self.folder, now);
         }
         if own.is_over(now) {
-            let why = "this device was removed from its app: register it anew with --key";
+            let why = "this device was removed from its app: register it again with --key";
             return Err(CommandFailure::not_done(why).into());
         }
         output::note("the server does not know this device");
@@ -280,13 +281,13 @@ pub(crate) fn device_details(
     topics: &[String],
     proof: Option<&str>,
 ) -> Value {
-    let mut told = json!({"platform": "linux", "tags": tags, "topics": topics});
+    let mut details = json!({"platform": "linux", "tags": tags, "topics": topics});
     for (name, text) in [("user", user), ("proof", proof)] {
         if let Some(text) = text {
-            told[name] = json!(text);
+            details[name] = json!(text);
         }
     }
-    told
+    details
 }
 
 /// Reads Server-Sent Events (WHATWG HTML, 9.2), in the form that the gateway writes: one line of data each.

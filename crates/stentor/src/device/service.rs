@@ -55,9 +55,9 @@ impl DeviceClient {
     }
 
     /// Registers this machine.
-    pub(crate) async fn join(&self, key: &str, told: &Value) -> anyhow::Result<Answer<Joined>> {
+    pub(crate) async fn join(&self, key: &str, details: &Value) -> anyhow::Result<Answer<Joined>> {
         let url = format!("{}/gateway/v1/devices", self.server);
-        let request = self.http.post(url).bearer_auth(key).json(told).timeout(ANSWER_LIMIT);
+        let request = self.http.post(url).bearer_auth(key).json(details).timeout(ANSWER_LIMIT);
         self.read(request.send().await?).await
     }
 

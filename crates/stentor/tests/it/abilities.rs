@@ -33,16 +33,16 @@ fn a_subject_that_does_not_do_what_it_says_that_it_can_is_refused() {
             let speak = [&*program, "lab", "subject", "speak", "rest+json", "--manner", manner];
             checked(directory.path(), role, can, &speak)
         };
-        let (code, told) = played("boastful");
-        let error = told["error"].as_str().unwrap_or_default();
-        assert!(code == 1 && error.contains(&format!("refused: it says that it can {can:?}")), "{told}");
-        assert!(error.contains(reason), "{told}");
-        let (code, told) = played("honest");
-        assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+        let (code, report) = played("boastful");
+        let error = report["error"].as_str().unwrap_or_default();
+        assert!(code == 1 && error.contains(&format!("refused: it says that it can {can:?}")), "{report}");
+        assert!(error.contains(reason), "{report}");
+        let (code, report) = played("honest");
+        assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
     }
-    let (code, told) =
+    let (code, report) =
         checked(directory.path(), "client", "fly", &[&program, "lab", "subject", "speak", "rest+json"]);
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("which nothing asks for"), "{told}");
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("the unknown ability"), "{report}");
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn a_client_that_trusts_too_much_or_keeps_too_little_is_refused() {
     let trusts_all = format!("{lax}; self.context.verify_mode = ssl.CERT_NONE");
     let trusted = "self.context.load_verify_locations(certificate)";
     let mistakes = [
-        ("tls", trusted, trusts_all.as_str(), "whose certificate it was not told to trust"),
-        ("tls", trusted, &format!("{trusted}; {lax}"), "whose certificate has another name"),
+        ("tls", trusted, trusts_all.as_str(), "whose certificate is not one that it trusts"),
+        ("tls", trusted, &format!("{trusted}; {lax}"), "whose certificate is for another name"),
         (
             "insert",
             "page == self.pages)",
@@ -75,8 +75,8 @@ fn a_client_that_trusts_too_much_or_keeps_too_little_is_refused() {
         assert!(script.contains(right), "{right}");
         std::fs::write(&file, script.replace(right, wrong)).unwrap();
         let run = ["python3", file.to_str().unwrap(), "rest+json"];
-        let (code, told) = checked(directory.path(), "client", can, &run);
-        let error = told["error"].as_str().unwrap_or_default();
-        assert!(code == 1 && error.contains("refused") && error.contains(reason), "{wrong}: {told}");
+        let (code, report) = checked(directory.path(), "client", can, &run);
+        let error = report["error"].as_str().unwrap_or_default();
+        assert!(code == 1 && error.contains("refused") && error.contains(reason), "{wrong}: {report}");
     }
 }

@@ -25,10 +25,10 @@ fn backed_up(directory: &TempDir) -> (Server, std::path::PathBuf) {
     server.ok(&["app", "credential", "set", "--provider", "null"]);
     server.ok(&["device", "register", "--platform", "android", "--token", "token-1", "--topic", "news"]);
     let backup = directory.path().join("backup");
-    let (code, told) = store("backup", &backup, directory.path());
-    assert_eq!(code, 0, "{told}");
+    let (code, report) = store("backup", &backup, directory.path());
+    assert_eq!(code, 0, "{report}");
     let names: Vec<&str> =
-        told["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
+        report["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["stentor.db", "key.pepper"]);
     (server, backup)
 }
@@ -47,9 +47,9 @@ fn a_backup_of_a_running_server_is_put_back_with_its_devices_and_keys() {
     let later = ["device", "register", "--platform", "android", "--token", "token-2"];
     let later = server.ok(&later)["id"].clone();
     assert_eq!(run_json(&["store", "check", text(&backup), "--deep"]).0, 0);
-    let (code, told) = store("restore", &backup, second.path());
-    assert_eq!(code, 0, "{told}");
-    assert!(told["sealing_problem"].as_str().unwrap().contains("key"), "{told}");
+    let (code, report) = store("restore", &backup, second.path());
+    assert_eq!(code, 0, "{report}");
+    assert!(report["sealing_problem"].as_str().unwrap().contains("key"), "{report}");
     std::fs::copy(first.path().join("data/seal.key"), second.path().join("data/seal.key")).unwrap();
     let restored = Server::start(second.path());
     let key = app["key"]["secret"].as_str().unwrap();
@@ -81,29 +81,32 @@ fn a_backup_that_has_changed_or_broken_off_is_refused() {
     *changed.last_mut().unwrap() ^= 1;
     std::fs::write(&database, changed).unwrap();
     let fresh = TempDir::new().unwrap();
-    let (code, told) = store("restore", &backup, fresh.path());
+    let (code, report) = store("restore", &backup, fresh.path());
     assert_eq!(code, 1);
-    assert!(told["error"].as_str().unwrap().contains("not what was backed up"), "{told}");
+    assert!(
+        report["error"].as_str().unwrap().contains("differs from the file that was backed up"),
+        "{report}"
+    );
     assert!(!fresh.path().join("data/stentor.db").exists());
     std::fs::write(&database, whole).unwrap();
     std::fs::remove_file(backup.join("backup.json")).unwrap();
-    let (code, told) = run_json(&["store", "check", text(&backup)]);
+    let (code, report) = run_json(&["store", "check", text(&backup)]);
     assert_eq!(code, 1);
-    assert!(told["error"].as_str().unwrap().contains("broke off"), "{told}");
+    assert!(report["error"].as_str().unwrap().contains("broke off"), "{report}");
 }
 
 #[test]
 fn nothing_is_put_over_a_database_or_under_a_running_server() {
     let directory = TempDir::new().unwrap();
     let (mut server, backup) = backed_up(&directory);
-    let (code, told) = store("restore", &backup, directory.path());
+    let (code, report) = store("restore", &backup, directory.path());
     assert_eq!(code, 1);
-    assert!(told["error"].as_str().unwrap().contains("in use"), "{told}");
+    assert!(report["error"].as_str().unwrap().contains("in use"), "{report}");
     server.process.signal(Signal::TERM);
     assert!(server.process.wait().success());
-    let (code, told) = store("restore", &backup, directory.path());
+    let (code, report) = store("restore", &backup, directory.path());
     assert_eq!(code, 1);
-    assert!(told["error"].as_str().unwrap().contains("is there already"), "{told}");
+    assert!(report["error"].as_str().unwrap().contains("exists already"), "{report}");
     // A log without its database would be applied to the restored one.
     let data = directory.path().join("data");
     std::fs::remove_file(data.join("stentor.db")).unwrap();
@@ -119,7 +122,7 @@ fn nothing_is_put_over_a_database_or_under_a_running_server() {
 fn a_folder_that_holds_something_takes_no_backup() {
     let directory = TempDir::new().unwrap();
     let (_server, backup) = backed_up(&directory);
-    let (code, told) = store("backup", &backup, directory.path());
+    let (code, report) = store("backup", &backup, directory.path());
     assert_eq!(code, 1);
-    assert!(told["error"].as_str().unwrap().contains("holds something"), "{told}");
+    assert!(report["error"].as_str().unwrap().contains("holds something"), "{report}");
 }

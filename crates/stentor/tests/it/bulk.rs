@@ -65,8 +65,8 @@ async fn of_many_registrations_each_has_its_result_in_its_place() {
     let mut typo = device("c");
     typo["topcs"] = json!([]);
     let devices = [device("a"), json!({"platform": "android"}), typo, json!(7), device("b"), device("a")];
-    let (status, told) = shop.post("/v1/devices/bulk", &json!({"devices": devices})).await;
-    let results = told["results"].as_array().unwrap_or_else(|| panic!("{status}: {told}"));
+    let (status, body) = shop.post("/v1/devices/bulk", &json!({"devices": devices})).await;
+    let results = body["results"].as_array().unwrap_or_else(|| panic!("{status}: {body}"));
     assert_eq!((status, results.len()), (200, 6));
     let made = |at: usize| (&results[at]["registered"]["created"], &results[at]["registered"]["id"]);
     assert_eq!((made(0).0, made(4).0, made(5).0), (&json!(true), &json!(true), &json!(false)));
@@ -93,29 +93,29 @@ async fn what_the_store_refuses_of_one_registration_refuses_no_other() {
     full["topics"] = json!(["one-more"]);
     let mut devices: Vec<_> = (0..9).map(|at| device(&format!("d{at}"))).collect();
     devices.insert(4, full);
-    let (_, told) = shop.post("/v1/devices/bulk", &json!({"devices": devices})).await;
+    let (_, body) = shop.post("/v1/devices/bulk", &json!({"devices": devices})).await;
     let codes: Vec<_> =
-        told["results"].as_array().unwrap().iter().map(|one| &one["refused"]["code"]).collect();
+        body["results"].as_array().unwrap().iter().map(|one| &one["refused"]["code"]).collect();
     let refused: Vec<_> = (0..10).filter(|at| codes[*at] == "limit_reached").collect();
-    assert_eq!(refused, [4], "{told}");
+    assert_eq!(refused, [4], "{body}");
     assert_eq!(codes.iter().filter(|code| code.is_null()).count(), 9);
 }
 
 #[tokio::test]
 async fn of_many_subscriptions_each_has_its_result_in_its_place() {
     let shop = Shop::open();
-    let (_, told) = shop.post("/v1/devices/bulk", &json!({"devices": [device("a"), device("b")]})).await;
-    let id = |at: usize| told["results"][at]["registered"]["id"].clone();
+    let (_, body) = shop.post("/v1/devices/bulk", &json!({"devices": [device("a"), device("b")]})).await;
+    let id = |at: usize| body["results"][at]["registered"]["id"].clone();
     let one = |device: &Value, topic: &str| json!({"device": device, "topic": topic});
-    let asked = [
+    let subscriptions = [
         one(&id(0), "news"),
         one(&json!("dev_0000000000009"), "news"),
         one(&id(1), "no topic!"),
         one(&id(1), "sport"),
         json!({"device": id(0)}),
     ];
-    let (status, told) = shop.post("/v1/subscriptions/bulk", &json!({"subscriptions": asked})).await;
-    let results = told["results"].as_array().unwrap_or_else(|| panic!("{status}: {told}"));
+    let (status, body) = shop.post("/v1/subscriptions/bulk", &json!({"subscriptions": subscriptions})).await;
+    let results = body["results"].as_array().unwrap_or_else(|| panic!("{status}: {body}"));
     assert_eq!((&results[0]["changed"], &results[3]["changed"]), (&json!(true), &json!(true)));
     let refused =
         |at: usize| (results[at]["refused"]["code"].as_str(), results[at]["refused"]["field"].as_str());
@@ -147,9 +147,9 @@ async fn of_many_messages_each_has_its_result_and_a_repeat_has_the_same_after_a_
     assert_eq!(refused(7), (Some("not_found"), Some("target")));
     assert_eq!(refused(8), (Some("invalid_field"), Some("priorty")));
     assert_eq!(results[9]["checked"]["dry_run"], json!(true));
-    let kept: Vec<_> = results.iter().filter_map(|one| one["accepted"]["id"].as_str()).collect();
-    assert_eq!(kept.len(), 297);
-    let shown = told(shop.ask(Method::GET, &format!("/v1/messages/{}", kept[100]))).await.1;
+    let accepted_ids: Vec<_> = results.iter().filter_map(|one| one["accepted"]["id"].as_str()).collect();
+    assert_eq!(accepted_ids.len(), 297);
+    let shown = told(shop.ask(Method::GET, &format!("/v1/messages/{}", accepted_ids[100]))).await.1;
     assert_eq!(shown["notification"]["body"], json!("m103"), "in the order of what was asked");
 
     shop.server.process.kill();
@@ -157,8 +157,8 @@ async fn of_many_messages_each_has_its_result_and_a_repeat_has_the_same_after_a_
     assert_eq!(send(&shop).await, (200, first.clone()));
     assert_eq!(shop.messages().await.len(), 297, "nothing is sent twice");
     let other = shop.ask(Method::POST, "/v1/messages/bulk").header("idempotency-key", "all");
-    let (status, told) = told(other.json(&json!({"messages": [to_everyone("other")]}))).await;
-    assert_eq!((status, &told["code"]), (422, &json!("idempotency_key_reused")));
+    let (status, refusal) = told(other.json(&json!({"messages": [to_everyone("other")]}))).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("idempotency_key_reused")));
 }
 
 /// Makes the server hang in the transaction that stores the reply under a key: the request's own work is committed by then.
@@ -197,13 +197,13 @@ async fn a_kill_between_messages_and_the_reply_that_is_kept_makes_none_twice() {
     drop(file);
 
     shop.server = Server::start(shop.directory.path());
-    let kept: BTreeSet<_> = shop.messages().await.iter().map(|one| one["id"].to_string()).collect();
-    assert_eq!(kept.len(), 299);
+    let stored: BTreeSet<_> = shop.messages().await.iter().map(|one| one["id"].to_string()).collect();
+    assert_eq!(stored.len(), 299);
     let (status, again) = told(send(&shop)).await;
     let results = again["results"].as_array().unwrap_or_else(|| panic!("{status}: {again}"));
     let accepted: BTreeSet<_> =
         results.iter().filter_map(|one| one["accepted"].get("id")).map(Value::to_string).collect();
-    assert_eq!(accepted, kept, "those that are there already");
+    assert_eq!(accepted, stored, "those that are there already");
     assert_eq!(results[8]["refused"]["code"], json!("invalid_field"));
     assert_eq!(shop.messages().await.len(), 299, "none is there twice");
     assert_eq!(told(send(&shop)).await, (200, again));
@@ -242,12 +242,12 @@ async fn more_than_a_thousand_and_none_are_refused_as_a_whole() {
         ("/v1/subscriptions/bulk", "subscriptions"),
     ] {
         for count in [0, 1_001] {
-            let (status, told) = shop.post(path, &json!({ name: many(count) })).await;
-            assert_eq!((status, told["field"].as_str()), (422, Some(name)), "{count} to {path}: {told}");
+            let (status, body) = shop.post(path, &json!({ name: many(count) })).await;
+            assert_eq!((status, body["field"].as_str()), (422, Some(name)), "{count} to {path}: {body}");
         }
     }
     assert_eq!(shop.messages().await, Vec::<Value>::new());
-    let (status, told) = shop.post("/v1/messages/bulk", &json!({"messages": many(1_000)})).await;
-    assert_eq!(status, 200, "{told}");
+    let (status, body) = shop.post("/v1/messages/bulk", &json!({"messages": many(1_000)})).await;
+    assert_eq!(status, 200, "{body}");
     assert_eq!(shop.messages().await.len(), 1_000);
 }

@@ -8,17 +8,17 @@ use std::path::Path;
 const STUDIES: [&str; 5] = ["albertengo-2020", "anacleto-2012", "cai-2009", "isikligil-2017", "nunes-2014"];
 
 fn told(arguments: &[&str]) -> Value {
-    let (code, told) = run_json(arguments);
-    assert_eq!(code, 0, "{told}");
-    told
+    let (code, report) = run_json(arguments);
+    assert_eq!(code, 0, "{report}");
+    report
 }
 
 #[test]
 fn every_claim_of_five_studies_gets_a_verdict_and_the_tables_say_what_was_recorded() {
     let verdicts = ["holds", "does_not_hold", "undecided", "not_testable"];
     for study in STUDIES {
-        let told = told(&["lab", "claims", study, "--published-only"]);
-        let claims = told["claims"].as_array().unwrap();
+        let report = told(&["lab", "claims", study, "--published-only"]);
+        let claims = report["claims"].as_array().unwrap();
         assert!(claims.len() >= 9, "{study}");
         for claim in claims {
             assert!(verdicts.contains(&claim["verdict_published"].as_str().unwrap()), "{claim}");
@@ -54,18 +54,18 @@ fn a_record_of_ours_is_judged_beside_the_papers_tables() {
     let rows: Vec<String> = [200, 400, 800, 1600, 3200].into_iter().flat_map(of_size).collect();
     let file = directory.path().join("figures.csv");
     std::fs::write(&file, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
-    let told = told(&["lab", "claims", "cai-2009", "--record", directory.path().to_str().unwrap()]);
+    let report = told(&["lab", "claims", "cai-2009", "--record", directory.path().to_str().unwrap()]);
     let verdict = |id: &str| {
-        let claim = told["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
+        let claim = report["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
         claim.unwrap()["verdict_ours"].as_str().unwrap().to_owned()
     };
     // Only objects were measured, and there were no interviews.
     let verdicts = ["C004-3", "C004-1", "C004-6", "C004-14"].map(&verdict);
     assert_eq!(verdicts, ["holds", "not_testable", "not_testable", "not_testable"]);
     std::fs::write(&file, format!("{header}\n{}\n", row("SOAP", 200, "1,2,3"))).unwrap();
-    let (code, told) = run_json(&["lab", "claims", "cai-2009", "--record", file.to_str().unwrap()]);
-    assert_eq!(code, 2, "{told}");
-    assert!(told["error"].as_str().unwrap().contains("line 2 of the figures"), "{told}");
+    let (code, report) = run_json(&["lab", "claims", "cai-2009", "--record", file.to_str().unwrap()]);
+    assert_eq!(code, 2, "{report}");
+    assert!(report["error"].as_str().unwrap().contains("line 2 of the figures"), "{report}");
 }
 
 #[test]

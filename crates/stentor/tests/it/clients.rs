@@ -22,10 +22,10 @@ fn the_examples_of_the_python_client_run() {
     let Some(python) = Python::installed() else { return };
     let shop = Shop::open();
     let page = std::fs::read_to_string(client("python").join("README.md")).unwrap();
-    let told: String =
+    let output: String =
         blocks(&page, "python").iter().map(|code| shop.ran(python.command().args(["-c", code]))).collect();
-    assert!(told.contains("balanced: True") && told.contains("refused: not_found (404)"), "{told}");
-    assert_eq!(told.matches("dev_").count(), 3, "{told}");
+    assert!(output.contains("balanced: True") && output.contains("refused: not_found (404)"), "{output}");
+    assert_eq!(output.matches("dev_").count(), 3, "{output}");
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn the_example_of_the_typescript_client_runs() {
     let page = std::fs::read_to_string(client("typescript").join("README.md")).unwrap();
     let file = package.path().join("example.mjs");
     std::fs::write(&file, &blocks(&page, "js")[0]).unwrap();
-    let told = shop.ran(Command::new("node").arg(file));
-    assert!(told.contains("balanced: true") && told.contains("refused: not_found (404)"), "{told}");
-    assert_eq!(told.matches("dev_").count(), 1, "{told}");
+    let output = shop.ran(Command::new("node").arg(file));
+    assert!(output.contains("balanced: true") && output.contains("refused: not_found (404)"), "{output}");
+    assert_eq!(output.matches("dev_").count(), 1, "{output}");
 }
 
 #[test]
@@ -102,9 +102,9 @@ impl Shop {
         let url = format!("http://{}", stub.local_addr().unwrap());
         let behind = self.server.process.url().trim_start_matches("http://").to_owned();
         let seen = std::thread::spawn(move || stand_between(&stub, &behind));
-        let told = self.ran(client.env("STENTOR_BUSY_URL", url));
+        let output = self.ran(client.env("STENTOR_BUSY_URL", url));
         let keys = finished(seen);
-        assert!(told.contains("is content"), "{told}");
+        assert!(output.contains("is content"), "{output}");
         assert_eq!(keys.len(), REFUSALS + 2, "{keys:?}");
         assert!(keys[0].len() > 8 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
         let campaigns = self.server.ok(&["campaign", "list"]);
@@ -236,9 +236,10 @@ pub(crate) fn built_package() -> Option<TempDir> {
 
 pub(crate) fn ran(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{errors}");
-    told.into_owned()
+    let (printed, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{printed}\n{errors}");
+    printed.into_owned()
 }
 
 pub(crate) fn client(name: &str) -> PathBuf {

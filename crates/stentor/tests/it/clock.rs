@@ -11,36 +11,36 @@ const TRIES: usize = 3;
 
 #[test]
 fn the_clocks_self_test_stays_within_its_bounds_and_its_exit_code_says_what_its_checks_say() {
-    let mut told = Value::Null;
+    let mut report = Value::Null;
     for _ in 0..TRIES {
         let (code, found) = self_test();
         if code == NO_LINK {
             return skip(&found);
         }
         agrees(code, &found);
-        told = found;
+        report = found;
         if code == 0 {
             return;
         }
     }
-    panic!("out of its bounds {TRIES} times, the last: {}", told["checks"]);
+    panic!("out of its bounds {TRIES} times, the last: {}", report["checks"]);
 }
 
 fn self_test() -> (i32, Value) {
     let output = run(&["lab", "clock", "selftest", "--json"]);
     let answer = String::from_utf8_lossy(&output.stdout);
-    let told: Value = serde_json::from_str(answer.lines().last().unwrap_or_default()).unwrap_or_default();
+    let report: Value = serde_json::from_str(answer.lines().last().unwrap_or_default()).unwrap_or_default();
     let code = output.status.code().expect("an end");
     // A trial that broke off has neither checks nor a reason to be skipped: its own output explains the failure.
-    let has_ended = code == NO_LINK || told["checks"].is_array();
+    let has_ended = code == NO_LINK || report["checks"].is_array();
     assert!(has_ended, "exit {code}: {answer}{}", String::from_utf8_lossy(&output.stderr));
-    (code, told)
+    (code, report)
 }
 
 /// Logs that there is no link, outside the captured output, or fails if `STENTOR_TEST_REQUIRE` lists `rig`.
-fn skip(told: &Value) {
-    let why = told["error"].as_str().expect("a reason");
-    assert!(!why.is_empty(), "{told}");
+fn skip(report: &Value) {
+    let why = report["error"].as_str().expect("a reason");
+    assert!(!why.is_empty(), "{report}");
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     assert!(
         !required.split(',').any(|word| word == "rig"),
@@ -51,11 +51,11 @@ fn skip(told: &Value) {
 }
 
 /// On any machine: every check agrees with its own figures, and the exit code agrees with all checks.
-fn agrees(code: i32, told: &Value) {
-    let checks = told["checks"].as_array().expect("a list");
+fn agrees(code: i32, report: &Value) {
+    let checks = report["checks"].as_array().expect("a list");
     for method in ["equal ways", "a slower way back"] {
         let named = |check: &&Value| check["name"].as_str().is_some_and(|name| name.starts_with(method));
-        assert_eq!(checks.iter().filter(named).count(), 4, "{method}: {told}");
+        assert_eq!(checks.iter().filter(named).count(), 4, "{method}: {report}");
     }
     let is_within = |check: &Value| {
         let number = |field: &str| check[field].as_f64().expect("a number");
@@ -63,10 +63,10 @@ fn agrees(code: i32, told: &Value) {
     };
     assert!(
         checks.iter().all(|check| check["ok"] == is_within(check)),
-        "a check contradicts its figures: {told}"
+        "a check contradicts its figures: {report}"
     );
     let all = checks.iter().all(|check| check["ok"] == true);
-    assert_eq!((told["within_bounds"].as_bool(), code), (Some(all), i32::from(!all)), "{told}");
+    assert_eq!((report["within_bounds"].as_bool(), code), (Some(all), i32::from(!all)), "{report}");
     // Both clocks really differ: the measured drift is the one that was set.
     let drift = checks.iter().find(|check| check["unit"] == "ppm").expect("a drift");
     assert!(drift["wanted"].as_f64() == Some(50.0) && drift["measured"].as_f64() != Some(0.0), "{drift}");

@@ -92,8 +92,8 @@ fn the_default_configuration_passes_its_own_check() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("stentor.toml");
     std::fs::write(&path, run(&["config", "default"]).stdout).unwrap();
-    let (code, told) = run_json(&["config", "check", path.to_str().unwrap()]);
-    assert_eq!((code, &told["ok"]), (0, &json!(true)));
+    let (code, report) = run_json(&["config", "check", path.to_str().unwrap()]);
+    assert_eq!((code, &report["ok"]), (0, &json!(true)));
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn an_unknown_setting_is_refused_with_a_suggestion() {
     let path = directory.path().join("stentor.toml");
     std::fs::write(&path, "[api]\nlisten_on = \"127.0.0.1:1\"\n").unwrap();
     for command in [&["config", "check"][..], &["serve", "--config"][..]] {
-        let (code, told) = run_json(&[command, &[path.to_str().unwrap()]].concat());
-        let error = told["error"].as_str().unwrap();
-        assert!(code == 2 && error.contains("listen_on") && error.contains("listen"), "{told}");
+        let (code, report) = run_json(&[command, &[path.to_str().unwrap()]].concat());
+        let error = report["error"].as_str().unwrap();
+        assert!(code == 2 && error.contains("listen_on") && error.contains("listen"), "{report}");
     }
 }
 
@@ -115,10 +115,10 @@ fn exit_codes_tell_what_went_wrong() {
     server.ok(&["app", "create", "shop"]);
     let stranger = format!("sk_{}", "A".repeat(43));
     assert_eq!(server.run(&["device", "show", "dev_nobody"]).0, 5);
-    let (code, told) = run_json(&["app", "list", "--server", server.process.url(), "--key", &stranger]);
-    assert_eq!((code, &told["code"]), (4, &json!("unauthorized")));
-    let (code, told) = run_json(&["app", "list", "--server", NOBODY, "--key", &stranger]);
-    assert!(code == 3 && told["error"].as_str().unwrap().contains("stentor serve"), "{told}");
+    let (code, report) = run_json(&["app", "list", "--server", server.process.url(), "--key", &stranger]);
+    assert_eq!((code, &report["code"]), (4, &json!("unauthorized")));
+    let (code, report) = run_json(&["app", "list", "--server", NOBODY, "--key", &stranger]);
+    assert!(code == 3 && report["error"].as_str().unwrap().contains("stentor serve"), "{report}");
     assert_eq!(server.run(&["message", "send", "--body", "to nobody"]).0, 2);
 }
 
@@ -131,12 +131,12 @@ fn an_apps_own_key_says_which_of_several_apps_is_meant() {
     let key = shop["key"]["secret"].as_str().unwrap();
     let ask =
         |command: &[&str]| run_json(&[command, &["--server", server.process.url(), "--key", key]].concat());
-    let (code, told) = ask(&["app", "credential", "set", "--provider", "null"]);
-    assert_eq!((code, &told["app"]), (0, &shop["id"]), "{told}");
-    let (code, told) = ask(&["app", "credential", "list"]);
-    assert_eq!((code, &told["credentials"][0]["provider"]), (0, &json!("null")), "{told}");
-    let (code, told) = ask(&["app", "show"]);
-    assert_eq!((code, &told["name"]), (0, &json!("shop")), "{told}");
+    let (code, report) = ask(&["app", "credential", "set", "--provider", "null"]);
+    assert_eq!((code, &report["app"]), (0, &shop["id"]), "{report}");
+    let (code, report) = ask(&["app", "credential", "list"]);
+    assert_eq!((code, &report["credentials"][0]["provider"]), (0, &json!("null")), "{report}");
+    let (code, report) = ask(&["app", "show"]);
+    assert_eq!((code, &report["name"]), (0, &json!("shop")), "{report}");
 }
 
 #[test]
@@ -148,12 +148,12 @@ fn an_import_counts_its_lines_and_says_which_are_bad() {
     let good =
         |number: u32| json!({"platform": "android", "token": format!("token-{number:08}")}).to_string();
     std::fs::write(&path, [good(1), "{\"platform\":\"toaster\"}".to_owned(), good(2)].join("\n")).unwrap();
-    let (code, told) = server.run(&["device", "import", path.to_str().unwrap()]);
+    let (code, report) = server.run(&["device", "import", path.to_str().unwrap()]);
     // The object with the counts precedes the one with the advice.
-    assert_eq!((code, &told["exit_code"]), (1, &json!(1)), "{told}");
+    assert_eq!((code, &report["exit_code"]), (1, &json!(1)), "{report}");
     std::fs::write(&path, [good(1), good(2), good(3)].join("\n")).unwrap();
-    let told = server.ok(&["device", "import", path.to_str().unwrap()]);
-    assert_eq!((&told["lines"], &told["created"], &told["failed"]), (&json!(3), &json!(1), &json!(0)));
+    let report = server.ok(&["device", "import", path.to_str().unwrap()]);
+    assert_eq!((&report["lines"], &report["created"], &report["failed"]), (&json!(3), &json!(1), &json!(0)));
 }
 
 /// Commands that end by themselves and have no requirements.
@@ -284,15 +284,15 @@ fn deliveries_of_a_message_and_campaigns_are_listed_with_what_people_look_for() 
 
 #[test]
 fn a_setting_is_explained_by_its_name_and_by_that_of_its_section() {
-    let told = String::from_utf8(run(&["config", "explain", "log.level"]).stdout).unwrap();
+    let explanation = String::from_utf8(run(&["config", "explain", "log.level"]).stdout).unwrap();
     for part in ["log.level = \"info\"", "per module", "default   \"info\"", "STENTOR__LOG__LEVEL"] {
-        assert!(told.contains(part), "{part} is missing in {told}");
+        assert!(explanation.contains(part), "{part} is missing in {explanation}");
     }
     let (code, section) = run_json(&["config", "explain", "log"]);
     let names: Vec<_> = section["settings"].as_array().unwrap().iter().map(|one| &one["setting"]).collect();
     assert_eq!((code, names), (0, vec![&json!("log.format"), &json!("log.level")]));
-    let (code, told) = run_json(&["config", "explain", "log.levle"]);
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("log.levle"), "{told}");
+    let (code, report) = run_json(&["config", "explain", "log.levle"]);
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("log.levle"), "{report}");
 }
 
 #[test]
@@ -311,12 +311,12 @@ fn a_server_whose_certificate_is_not_known_is_told_as_such_and_trusted_with_its_
     let (_, port) = server.process.url().rsplit_once(':').unwrap();
     let (url, data) = (format!("https://localhost:{port}"), directory.path().join("data"));
     let list = ["app", "list", "--server", &url, "--data-dir", data.to_str().unwrap()];
-    let (code, told) = run_json(&list);
-    let error = told["error"].as_str().unwrap();
-    assert!(code == 3 && error.contains("certificate of") && error.contains("--ca"), "{told}");
-    assert!(!error.contains("stentor serve"), "the server is there: {told}");
-    let (code, told) = run_json(&[&list[..], &["--ca", certificate.to_str().unwrap()]].concat());
-    assert_eq!((code, &told["apps"]), (0, &json!([])), "{told}");
+    let (code, report) = run_json(&list);
+    let error = report["error"].as_str().unwrap();
+    assert!(code == 3 && error.contains("certificate of") && error.contains("--ca"), "{report}");
+    assert!(!error.contains("stentor serve"), "the server is there: {report}");
+    let (code, report) = run_json(&[&list[..], &["--ca", certificate.to_str().unwrap()]].concat());
+    assert_eq!((code, &report["apps"]), (0, &json!([])), "{report}");
     // A credential has its own authority, which is not the server's.
     let trusted = [
         "--server",
@@ -329,8 +329,8 @@ fn a_server_whose_certificate_is_not_known_is_told_as_such_and_trusted_with_its_
     let (code, made) = run_json(&[&["app", "create", "shop"][..], &trusted].concat());
     assert_eq!(code, 0, "{made}");
     let set = ["app", "credential", "set", "--provider", "null"];
-    let (code, told) = run_json(&[&set[..], &trusted].concat());
-    assert_eq!((code, &told["works"]), (0, &json!(true)), "{told}");
-    let (code, told) = run_json(&[&list[..], &["--ca", key.to_str().unwrap()]].concat());
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("--ca"), "{told}");
+    let (code, report) = run_json(&[&set[..], &trusted].concat());
+    assert_eq!((code, &report["works"]), (0, &json!(true)), "{report}");
+    let (code, report) = run_json(&[&list[..], &["--ca", key.to_str().unwrap()]].concat());
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("--ca"), "{report}");
 }

@@ -116,6 +116,6 @@ fn a_device_of_the_gateway_gets_it_once_when_nothing_is_killed() {
 fn a_directory_in_use_is_not_touched() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mine"), "").unwrap();
-    let (code, told) = run_json(&["demo", "--devices", "2", "--keep", directory.path().to_str().unwrap()]);
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("not empty"), "{told}");
+    let (code, report) = run_json(&["demo", "--devices", "2", "--keep", directory.path().to_str().unwrap()]);
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("not empty"), "{report}");
 }

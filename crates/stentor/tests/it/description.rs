@@ -30,11 +30,11 @@ fn a_foreign_tool_finds_nothing_in_the_description_that_the_server_does_otherwis
     run.args(["--header", &format!("Authorization: Bearer {}", server.root_key())]);
     run.args(["--header", &format!("X-Stentor-App: {app}")]);
     let output = run.output().unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{errors}");
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}\n{errors}");
     assert!(
-        told.contains("API Links") && !told.contains(" 0 selected"),
-        "there are links to walk along: {told}"
+        text.contains("API Links") && !text.contains(" 0 selected"),
+        "there are links to walk along: {text}"
     );
 }
 
@@ -45,8 +45,8 @@ fn every_reply_in_xml_is_what_the_description_says_and_says_what_json_does() {
     let server = Server::start(directory.path());
     let mut judge = Command::new(home.join("bin/python"));
     judge.arg(clients().join("xml_judge.py")).args([server.process.url(), &server.root_key()]);
-    let told = ran(&mut judge);
-    assert!(told.contains("is content"), "{told}");
+    let output = ran(&mut judge);
+    assert!(output.contains("is content"), "{output}");
 }
 
 fn clients() -> PathBuf {

@@ -46,8 +46,8 @@ fn the_example_of_the_python_library_for_devices_runs() {
 #[test]
 fn the_parts_of_the_java_library_for_devices_are_content() {
     let Some(classes) = java_classes() else { return };
-    let told = ran(java(&classes).arg("stentor.device.Parts").arg(classes.path().join("parts")));
-    assert!(told.contains("parts are content"), "{told}");
+    let output = ran(java(&classes).arg("stentor.device.Parts").arg(classes.path().join("parts")));
+    assert!(output.contains("parts are content"), "{output}");
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn what_an_idle_device_costs_can_be_measured() {
         measuring
             .arg(client("../examples/device_idle.py"))
             .args(["--stentor", env!("CARGO_BIN_EXE_stentor")]);
-        let told = ran(measuring.args(["--heartbeats", "1", "--only", protocol, "--json"]));
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let row = &told["rows"][0];
+        let output = ran(measuring.args(["--heartbeats", "1", "--only", protocol, "--json"]));
+        let report: Value = serde_json::from_str(&output).unwrap();
+        let row = &report["rows"][0];
         let sum = |name: &str| row[name].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
         // A ping, its response and one or two acknowledgements: each is a segment.
         assert!((3..=5).contains(&sum("segments")), "{row}");
@@ -86,12 +86,12 @@ fn what_devices_cost_that_are_away_can_be_measured() {
     }
     let mut measuring = python();
     measuring.arg(client("../examples/device_mailbox.py")).args(["--stentor", env!("CARGO_BIN_EXE_stentor")]);
-    let told = ran(measuring.args(["--devices", "3000", "--messages", "100", "--json"]));
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let campaign = &told["campaign"];
+    let output = ran(measuring.args(["--devices", "3000", "--messages", "100", "--json"]));
+    let report: Value = serde_json::from_str(&output).unwrap();
+    let campaign = &report["campaign"];
     assert_eq!(campaign["rows_by_table"]["chunks"], 3, "a row for a thousand devices: {campaign}");
     assert!(campaign["rows"].as_u64().unwrap() <= 8, "{campaign}");
-    assert_eq!(told["return"]["messages"], 100, "{told}");
+    assert_eq!(report["return"]["messages"], 100, "{report}");
 }
 
 /// Runs the example of a page as a device, which gets one message with both parts.
@@ -119,8 +119,8 @@ fn example_runs(program: &mut Command) {
         "--data",
         "command=go",
     ]);
-    let told = child.told();
-    assert!(told.contains("Hi: you") && told.contains("data: go"), "{told}");
+    let output = child.told();
+    assert!(output.contains("Hi: you") && output.contains("data: go"), "{output}");
 }
 
 /// A program that is killed when a test fails before its end.
@@ -129,9 +129,9 @@ struct Ended(Option<Child>);
 impl Ended {
     fn told(mut self) -> String {
         let output = self.0.take().unwrap().wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{told}");
-        told
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+        text
     }
 }
 

@@ -67,17 +67,17 @@ fn a_server_whose_address_is_known_tells_its_faces_under_its_key() {
     let directory = TempDir::new().unwrap();
     let server = Server::start(directory.path());
     let url = server.process.url();
-    let (code, told) = run_json(&["discover", "--url", url]);
-    let found = &told["servers"][0];
-    assert_eq!((code, &found["url"]), (0, &Value::from(url)), "{told}");
+    let (code, report) = run_json(&["discover", "--url", url]);
+    let found = &report["servers"][0];
+    assert_eq!((code, &found["url"]), (0, &Value::from(url)), "{report}");
     let faces = found["faces"].as_array().unwrap();
     let rest = faces.iter().find(|face| face["name"] == "rest").unwrap();
     assert_eq!(rest["address"], format!("{url}/v1"));
     let fingerprint = found["fingerprint"].as_str().unwrap();
     assert_eq!(run_json(&["discover", "--url", url, "--fingerprint", fingerprint]).0, 0);
     let other = fingerprint.chars().rev().collect::<String>();
-    let (code, told) = run_json(&["discover", "--url", url, "--fingerprint", &other]);
-    assert_eq!(code, NOT_FOUND, "{told}");
+    let (code, report) = run_json(&["discover", "--url", url, "--fingerprint", &other]);
+    assert_eq!(code, NOT_FOUND, "{report}");
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn a_file_without_a_certificate_is_refused_as_an_authority() {
     std::fs::write(&empty, "nothing").unwrap();
     for file in [empty, directory.path().join("missing.pem")] {
         let file = file.to_str().unwrap();
-        let (code, told) = run_json(&["discover", "--url", "https://127.0.0.1:1", "--ca", file]);
-        assert_eq!(code, 1, "{told}");
-        assert!(told["error"].as_str().unwrap().contains(file), "{told}");
+        let (code, report) = run_json(&["discover", "--url", "https://127.0.0.1:1", "--ca", file]);
+        assert_eq!(code, 1, "{report}");
+        assert!(report["error"].as_str().unwrap().contains(file), "{report}");
     }
 }
 

@@ -17,8 +17,8 @@ fn fill(server: &Server, directory: &Path, first: u32) {
     let lines: Vec<String> = (first..first + DEVICES).map(line).collect();
     let path = directory.join("devices.ndjson");
     std::fs::write(&path, lines.join("\n")).unwrap();
-    let told = server.ok(&["device", "import", path.to_str().unwrap()]);
-    assert_eq!(told["created"], json!(DEVICES));
+    let report = server.ok(&["device", "import", path.to_str().unwrap()]);
+    assert_eq!(report["created"], json!(DEVICES));
 }
 
 /// Inverts every bit of the page in the middle of a closed database.

@@ -164,8 +164,8 @@ async fn story(folder: &Path) {
         sender.env_remove(proxy);
     }
     let sent = timeout(PATIENCE, sender.output()).await.unwrap().unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&sent.stdout), String::from_utf8_lossy(&sent.stderr));
-    assert!(told.starts_with(&format!("projects/{PROJECT}/messages/")), "{told}{errors}");
+    let (printed, errors) = (String::from_utf8_lossy(&sent.stdout), String::from_utf8_lossy(&sent.stderr));
+    assert!(printed.starts_with(&format!("projects/{PROJECT}/messages/")), "{printed}{errors}");
     let data = device.next().await;
     let shown = ["gcm.notification.title", "gcm.notification.body"].map(|key| value(&data, key));
     assert_eq!((value(&data, "n"), shown), ("1", ["Hello", "from firebase-admin"]));

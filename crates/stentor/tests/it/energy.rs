@@ -69,27 +69,27 @@ fn a_simulated_serial_meter_of_known_joules_comes_out_within_a_thousandth() {
         }
     }
     let began = Instant::now();
-    let kept = || std::fs::read_to_string(&out).unwrap_or_default().lines().count();
-    while kept() < lines.len() + 1 {
-        assert!(began.elapsed() < Duration::from_secs(20), "{} of {} lines", kept(), lines.len());
+    let written_lines = || std::fs::read_to_string(&out).unwrap_or_default().lines().count();
+    while written_lines() < lines.len() + 1 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{} of {} lines", written_lines(), lines.len());
         std::thread::yield_now();
     }
     drop((meter, held));
     let output = child.wait_with_output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     // The swing adds nothing over whole seconds: 5 V x 0.4 A x 20 s.
-    assert_near(&told["values"][0]["joule"], 40.0, 0.04);
-    assert_eq!(told["values"][0]["kind"], "measured");
+    assert_near(&report["values"][0]["joule"], 40.0, 0.04);
+    assert_eq!(report["values"][0]["kind"], "measured");
     assert_eq!(
-        (&told["readings"], &told["lines_refused"], &told["gaps"]),
+        (&report["readings"], &report["lines_refused"], &report["gaps"]),
         (&json!(3401), &json!(2), &json!(0))
     );
-    assert_near(&told["rate"], 170.0, 0.01);
+    assert_near(&report["rate"], 170.0, 0.01);
 
-    let (code, told) = run_json(&["lab", "energy", "import", text(&out)]);
-    assert_eq!((code, &told["values"][0]["kind"]), (0, &json!("measured")));
-    assert_near(&told["values"][0]["joule"], 40.0, 0.04);
-    assert_near(&told["period_ms"], 5.882, 0.01);
+    let (code, report) = run_json(&["lab", "energy", "import", text(&out)]);
+    assert_eq!((code, &report["values"][0]["kind"]), (0, &json!("measured")));
+    assert_near(&report["values"][0]["joule"], 40.0, 0.04);
+    assert_near(&report["period_ms"], 5.882, 0.01);
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn a_port_that_is_none_or_says_nothing_useful_is_told() {
     let record = |port: &Path| {
         run_json(&["lab", "energy", "record", "--rate", "170", "--port", text(port), "--out", text(&out)])
     };
-    let (code, told) = record(&directory.path().join("ttyNone"));
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("is the meter plugged in"), "{told}");
+    let (code, report) = record(&directory.path().join("ttyNone"));
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("is the meter plugged in"), "{report}");
     let noise = directory.path().join("noise");
     std::fs::write(&noise, "hello\nworld\n").unwrap();
-    let (code, told) = record(&noise);
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("check --baud"), "{told}");
+    let (code, report) = record(&noise);
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("check --baud"), "{report}");
 }
 
 #[test]
@@ -118,18 +118,18 @@ fn meters_of_this_machine_are_read_while_a_command_runs() {
         std::fs::write(zone.join(name), content).unwrap();
     }
     let sys = text(directory.path());
-    let (code, told) = run_json(&["lab", "energy", "measure", "--sys", sys, "--list"]);
-    assert_eq!((code, &told["meters"][0]["component"]), (0, &json!("package-0")));
+    let (code, report) = run_json(&["lab", "energy", "measure", "--sys", sys, "--list"]);
+    assert_eq!((code, &report["meters"][0]["component"]), (0, &json!("package-0")));
     // Three joules, over the counter's end.
     let script = format!("echo 1999999 > {}", text(&zone.join("energy_uj")));
     let output = stentor(&["lab", "energy", "measure", "--sys", sys, "--json", "--", "sh", "-c", &script])
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_near(&told["values"][0]["joule"], 3.0, 1e-9);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_near(&report["values"][0]["joule"], 3.0, 1e-9);
     let nothing = tempfile::tempdir().unwrap();
-    let (code, told) = run_json(&["lab", "energy", "measure", "--sys", text(nothing.path())]);
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("energy model"), "{told}");
+    let (code, report) = run_json(&["lab", "energy", "measure", "--sys", text(nothing.path())]);
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("energy model"), "{report}");
 }
 
 /// A capture in nanoseconds and raw IP: a request and its answer of 400 bytes each half second.
@@ -170,24 +170,24 @@ fn a_capture_becomes_joules_by_state() {
         "--timeline",
         text(&timeline),
     ];
-    let (code, told) = run_json(&[&arguments[..], &["--cpu-seconds", "2", "--cpu-watt", "0.5"]].concat());
-    assert_eq!((code, &told["kind"], &told["device"]), (0, &json!("modelled"), &json!("10.0.0.2")));
-    assert_eq!((&told["bytes_up"], &told["bytes_down"]), (&json!(40_000), &json!(40_000)));
+    let (code, report) = run_json(&[&arguments[..], &["--cpu-seconds", "2", "--cpu-watt", "0.5"]].concat());
+    assert_eq!((code, &report["kind"], &report["device"]), (0, &json!("modelled"), &json!("10.0.0.2")));
+    assert_eq!((&report["bytes_up"], &report["bytes_down"]), (&json!(40_000), &json!(40_000)));
     // 99 half seconds of 320 ms awake, and the last exchange.
-    assert_near(&told["joule"], 99.0 * (0.32 * 0.25 + 0.18 * 0.03) + 0.32 * 0.25, 1e-6);
-    assert_near(&told["watt"], 0.171, 0.001);
-    assert_eq!(told["values"][1]["joule"], json!(1.0));
-    assert_eq!(told["timeline"].as_array().unwrap().len(), 199);
+    assert_near(&report["joule"], 99.0 * (0.32 * 0.25 + 0.18 * 0.03) + 0.32 * 0.25, 1e-6);
+    assert_near(&report["watt"], 0.171, 0.001);
+    assert_eq!(report["values"][1]["joule"], json!(1.0));
+    assert_eq!(report["timeline"].as_array().unwrap().len(), 199);
     assert_eq!(std::fs::read_to_string(&timeline).unwrap().lines().count(), 200);
-    let band = &told["joule_band"];
-    assert!(band[0].as_f64() < told["joule"].as_f64() && told["joule"].as_f64() < band[1].as_f64());
+    let band = &report["joule_band"];
+    assert!(band[0].as_f64() < report["joule"].as_f64() && report["joule"].as_f64() < band[1].as_f64());
 
     let people = String::from_utf8(run(&arguments).stdout).unwrap();
     for words in ["modelled, nothing was measured", "To be known:", "EnergyBox", "sleep", "first sender"] {
         assert!(people.contains(words), "{words} is not in {people}");
     }
-    let (code, told) = run_json(&[&arguments[..7], &["--device-address", "10.9.9.9"]].concat());
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("--device-address"), "{told}");
+    let (code, report) = run_json(&[&arguments[..7], &["--device-address", "10.9.9.9"]].concat());
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("--device-address"), "{report}");
 }
 
 #[test]
@@ -197,20 +197,20 @@ fn a_battery_is_emptied_four_times_and_its_log_can_be_read_back() {
     let log = directory.path().join("discharge.csv");
     let arguments =
         ["lab", "energy", "battery", "--trace", text(&trace), "--radio", "wifi-s2", "--cell-mah", "10"];
-    let (code, told) = run_json(&[&arguments[..], &["--out", text(&log)]].concat());
-    assert_eq!((code, told["runs"].as_array().unwrap().len(), &told["kind"]), (0, 6, &json!("modelled")));
-    let hours = told["hours"].as_f64().unwrap();
+    let (code, report) = run_json(&[&arguments[..], &["--out", text(&log)]].concat());
+    assert_eq!((code, report["runs"].as_array().unwrap().len(), &report["kind"]), (0, 6, &json!("modelled")));
+    let hours = report["hours"].as_f64().unwrap();
     // 10 mAh are 138 J.
     assert!((0.2..0.25).contains(&hours), "{hours}");
-    assert!(told["hours_band"][0].as_f64() < Some(hours) && told["hours_band"][1].as_f64() > Some(hours));
+    assert!(report["hours_band"][0].as_f64() < Some(hours) && report["hours_band"][1].as_f64() > Some(hours));
     let all = std::fs::read_to_string(&log).unwrap();
     let first = |line: &&str| line.starts_with("1,") || line.starts_with("run");
     let one: Vec<&str> = all.lines().filter(first).collect();
     let single = directory.path().join("one.csv");
     std::fs::write(&single, one.join("\n")).unwrap();
-    let (code, told) = run_json(&["lab", "energy", "import-log", text(&single)]);
-    assert_eq!((code, &told["kind"], &told["is_extrapolated"]), (0, &json!("imported"), &json!(false)));
-    assert_near(&told["hours"], hours, 0.01 * hours);
+    let (code, report) = run_json(&["lab", "energy", "import-log", text(&single)]);
+    assert_eq!((code, &report["kind"], &report["is_extrapolated"]), (0, &json!("imported"), &json!(false)));
+    assert_near(&report["hours"], hours, 0.01 * hours);
 }
 
 #[test]
@@ -227,10 +227,11 @@ fn a_meters_file_and_a_subjects_samples_give_joules_by_phase() {
     std::fs::write(&samples, [sample(250), sample(1000)].concat()).unwrap();
     let arguments =
         ["lab", "energy", "phases", "--side", "client", "--meter", text(&meter), "--samples", text(&samples)];
-    let (code, told) = run_json(&arguments);
-    assert_eq!(code, 0, "{told}");
-    let phase =
-        |name: &str| told["phases"].as_array().unwrap().iter().find(|one| one["component"] == name).unwrap();
+    let (code, report) = run_json(&arguments);
+    assert_eq!(code, 0, "{report}");
+    let phase = |name: &str| {
+        report["phases"].as_array().unwrap().iter().find(|one| one["component"] == name).unwrap()
+    };
     assert_eq!(
         (&phase("deserialize")["unresolved"], &phase("deserialize")["joule"]),
         (&json!(true), &Value::Null)
@@ -242,6 +243,6 @@ fn a_meters_file_and_a_subjects_samples_give_joules_by_phase() {
         (&phase("serialize")["kind"], &phase("serialize")["side"]),
         (&json!("imported"), &json!("client"))
     );
-    let (code, told) = run_json(&[&arguments[..], &["--offset-seconds", "-1"]].concat());
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("--offset-seconds"), "{told}");
+    let (code, report) = run_json(&[&arguments[..], &["--offset-seconds", "-1"]].concat());
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("--offset-seconds"), "{report}");
 }

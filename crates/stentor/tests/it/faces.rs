@@ -54,8 +54,8 @@ fn woden_reads_the_rest_face_as_wsdl_2_and_has_no_complaint() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("rest.wsdl2");
     std::fs::write(&file, ran(&mut stentor(&["contract", "wsdl2"]))).unwrap();
-    let told = ran(java(&jars(&home), "WodenJudge.java").arg(&file).arg(OPERATIONS.len().to_string()));
-    assert!(told.contains("is content"), "{told}");
+    let output = ran(java(&jars(&home), "WodenJudge.java").arg(&file).arg(OPERATIONS.len().to_string()));
+    assert!(output.contains("is content"), "{output}");
 }
 
 #[test]
@@ -99,16 +99,16 @@ impl Shop {
     /// Runs a client against the server; its exit code must be 0.
     pub(crate) fn ask(&self, client: &mut Command) {
         let client = client.current_dir(self.directory.path());
-        let told = ran(client.args([self.server.process.url(), &self.key]));
-        assert!(told.contains("is content"), "{told}");
+        let output = ran(client.args([self.server.process.url(), &self.key]));
+        assert!(output.contains("is content"), "{output}");
     }
 }
 
 pub(crate) fn ran(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{errors}");
-    told.into_owned()
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}\n{errors}");
+    text.into_owned()
 }
 
 /// Generates classes from a description with a tool of CXF, and runs a client with them against a server.

@@ -32,26 +32,26 @@ fn grpcurl_lists_describes_and_calls_without_a_file_of_ours() {
     let Some(home) = home_wanted_by(&["judges", "go"], "grpcurl", "go.mod") else { return };
     let shop = Shop::open();
     let address = shop.server.process.url().trim_start_matches("http://").to_owned();
-    let asked = |data: &str, rest: &[&str]| {
+    let grpcurl = |data: &str, rest: &[&str]| {
         let mut command = Command::new(home.join("grpcurl"));
         let key = format!("authorization: Bearer {}", shop.key);
         command.args(["-plaintext", "-H", &key, "-d", data, &address]).args(rest);
         ran(&mut command)
     };
-    let listed = asked("", &["list"]);
+    let listed = grpcurl("", &["list"]);
     assert!(listed.lines().any(|line| line == "stentor.v1.Messages"), "{listed}");
-    let health = asked("", &["grpc.health.v1.Health/Check"]);
+    let health = grpcurl("", &["grpc.health.v1.Health/Check"]);
     assert!(health.contains("SERVING"), "{health}");
-    let methods = asked("", &["list", "stentor.v1.Devices"]);
+    let methods = grpcurl("", &["list", "stentor.v1.Devices"]);
     assert!(methods.lines().any(|line| line == "stentor.v1.Devices.RegisterDevice"), "{methods}");
-    let described = asked("", &["describe", "stentor.v1.Target"]);
+    let described = grpcurl("", &["describe", "stentor.v1.Target"]);
     assert!(described.contains("oneof choice") && described.contains("bool everyone"), "{described}");
     let phone =
         r#"{"platform": "android", "provider": "null", "token": "token-of-a-phone", "topics": ["news"]}"#;
-    let device = asked(phone, &["stentor.v1.Devices/RegisterDevice"]);
+    let device = grpcurl(phone, &["stentor.v1.Devices/RegisterDevice"]);
     assert!(device.contains("\"created\": true"), "{device}");
     let message = r#"{"target": {"topic": "news"}, "data": {"k": "v"}}"#;
-    let sent = asked(message, &["stentor.v1.Messages/SendMessage"]);
+    let sent = grpcurl(message, &["stentor.v1.Messages/SendMessage"]);
     assert!(sent.contains("\"accepted\": {"), "{sent}");
 }
 

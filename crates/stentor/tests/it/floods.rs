@@ -66,27 +66,27 @@ impl FloodedServer {
         assert!(self.is_served(), "before");
         let before = self.shop.server.process.peak_bytes();
         let is_over = AtomicBool::new(false);
-        let (ended, asked) = std::thread::scope(|scope| {
+        let (ended, requests) = std::thread::scope(|scope| {
             let others = scope.spawn(|| {
-                let mut asked = 0;
+                let mut requests = 0;
                 // At least once, however soon the flood is over.
                 loop {
                     let (began, is_last) = (Instant::now(), is_over.load(Ordering::Relaxed));
                     assert!(self.is_served(), "meanwhile");
                     assert!(began.elapsed() < TIMED_OUT_MAX, "others wait: {:?}", began.elapsed());
-                    asked += 1;
+                    requests += 1;
                     if is_last {
                         break;
                     }
                 }
-                asked
+                requests
             });
-            let over = Over(&is_over);
+            let finished = Over(&is_over);
             let ended = flood();
-            drop(over);
+            drop(finished);
             (ended, others.join().unwrap())
         });
-        assert!(asked > 0 && self.is_served(), "afterwards");
+        assert!(requests > 0 && self.is_served(), "afterwards");
         // The kernel counts it per processor, and the sum may decrease.
         let grown = self.shop.server.process.peak_bytes().saturating_sub(before);
         assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
@@ -239,10 +239,10 @@ fn frames_without_a_byte_are_no_body_and_end_as_one_that_does_not_come() {
         let empty = frame(DATA, 0, 1, &[]).repeat(64);
         let ended = server.beside_others(|| server.until_ended(&begin, |_| empty.clone()));
         assert!(ended.took < TIMED_OUT_MAX, "{path}: {:?} for {} bytes", ended.took, ended.written);
-        let told = frames(&ended.said);
+        let frames_received = frames(&ended.said);
         let is_served =
-            told.iter().any(|(kind, _, payload)| *kind == HEADERS && payload.first() == Some(&OK));
-        assert!(!is_served, "{path}: {told:?}");
+            frames_received.iter().any(|(kind, _, payload)| *kind == HEADERS && payload.first() == Some(&OK));
+        assert!(!is_served, "{path}: {frames_received:?}");
     }
 }
 
@@ -251,16 +251,16 @@ fn told(server: &FloodedServer, sent: &[u8], last: u32) -> Vec<(u8, u32, Vec<u8>
     let (mut stream, mut said) = (server.connect(), Vec::new());
     stream.write_all(sent).unwrap();
     loop {
-        let told = frames(&said);
-        if told.iter().any(|(kind, stream, _)| (*kind, *stream) == (HEADERS, last)) {
-            return told;
+        let frames_received = frames(&said);
+        if frames_received.iter().any(|(kind, stream, _)| (*kind, *stream) == (HEADERS, last)) {
+            return frames_received;
         }
         let mut bytes = [0; 4_096];
         match stream.read(&mut bytes) {
-            Ok(0) => return told,
+            Ok(0) => return frames_received,
             Ok(count) => said.extend_from_slice(&bytes[..count]),
-            Err(error) if is_closed(error.kind()) => return told,
-            Err(error) => panic!("{error}: {told:?}"),
+            Err(error) if is_closed(error.kind()) => return frames_received,
+            Err(error) => panic!("{error}: {frames_received:?}"),
         }
     }
 }
@@ -273,13 +273,14 @@ fn a_request_with_too_many_headers_is_refused_and_the_connection_goes_on() {
     let (first, second) = many.split_at(16_000);
     let large = [frame(HEADERS, END_STREAM, 1, first), frame(CONTINUATION, END_HEADERS, 1, second)].concat();
     let sent = [HELLO, &large, &asked(END_STREAM, 3, &honest)].concat();
-    let told = server.beside_others(|| told(&server, &sent, 3));
+    let frames_received = server.beside_others(|| told(&server, &sent, 3));
     let status = |of: u32| {
-        let mut heads = told.iter().filter(move |(kind, stream, _)| (*kind, *stream) == (HEADERS, of));
+        let mut heads =
+            frames_received.iter().filter(move |(kind, stream, _)| (*kind, *stream) == (HEADERS, of));
         heads.next().and_then(|(_, _, payload)| payload.first().copied())
     };
-    assert_eq!(status(3), Some(OK), "{told:?}");
-    assert!(status(1).is_some_and(|first| first != OK), "{told:?}");
+    assert_eq!(status(3), Some(OK), "{frames_received:?}");
+    assert!(status(1).is_some_and(|first| first != OK), "{frames_received:?}");
 }
 
 #[test]
@@ -290,8 +291,8 @@ fn headers_that_unfold_to_megabytes_end_the_connection() {
     let head = [&request("GET", "/healthz", &[])[..], &remembered].concat();
     let names = vec![0xbe; 15_000];
     let bomb = [frame(HEADERS, END_STREAM, 1, &head), frame(CONTINUATION, END_HEADERS, 1, &names)].concat();
-    let told = server.beside_others(|| told(&server, &[HELLO, &bomb].concat(), 1));
-    let goaway = told.iter().find(|(kind, _, _)| *kind == GOAWAY);
+    let frames_received = server.beside_others(|| told(&server, &[HELLO, &bomb].concat(), 1));
+    let goaway = frames_received.iter().find(|(kind, _, _)| *kind == GOAWAY);
     let reason = goaway.map(|(_, _, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()));
-    assert_eq!(reason, Some(ENHANCE_YOUR_CALM), "{told:?}");
+    assert_eq!(reason, Some(ENHANCE_YOUR_CALM), "{frames_received:?}");
 }

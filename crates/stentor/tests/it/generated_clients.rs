@@ -65,8 +65,8 @@ fn judged(language: &str, tools: &[&str]) {
     judge.arg(language).arg(description.canonicalize().unwrap()).arg(directory.path().join("made"));
     judge.env("JUDGES", homes[0].parent().unwrap()).env("STENTOR_URL", server.process.url());
     judge.env("STENTOR_KEY", app["key"]["secret"].as_str().unwrap_or_else(|| panic!("{app}")));
-    let told = ran(judge.current_dir(directory.path()));
-    assert!(told.contains("is content"), "{told}");
+    let output = ran(judge.current_dir(directory.path()));
+    assert!(output.contains("is content"), "{output}");
     if language != "readers" {
         let sent = server.ok(&["campaign", "list"]);
         assert_eq!(sent["campaigns"].as_array().map(Vec::len), Some(1), "{sent}");

@@ -357,8 +357,8 @@ impl SocketCaller {
         caller
     }
 
-    fn ask(&mut self, asked: &Value) -> Value {
-        let text = asked.to_string();
+    fn ask(&mut self, request: &Value) -> Value {
+        let text = request.to_string();
         self.0.write_all(&[&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat()).unwrap();
         let mut length = [0; 4];
         self.0.read_exact(&mut length).unwrap();

@@ -11,19 +11,19 @@ fn the_thirteen_tests_of_a_study_lose_nothing_and_stay_within_their_bound() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("study");
     let run = ["lab", "run", "isikligil-2017", "--scale", "0.0003", "--out", out.to_str().unwrap()];
-    let (code, told) = run_json(&run);
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
-    let scenarios = told["scenarios"].as_array().unwrap();
+    let (code, report) = run_json(&run);
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    let scenarios = report["scenarios"].as_array().unwrap();
     let ids: Vec<String> = (1..=13).map(|number| format!("T{number}")).collect();
     let told_ids: Vec<_> = scenarios.iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(told_ids, ids);
     scenarios.iter().for_each(assert_sound);
-    let claims = told["claims"].as_array().unwrap();
+    let claims = report["claims"].as_array().unwrap();
     assert!(
         claims.iter().all(|claim| claim["published"].is_string() && claim["ours"].is_string()),
         "{claims:?}"
     );
-    let kept = [
+    let files = [
         "report.html",
         "report.md",
         "rates.svg",
@@ -33,10 +33,10 @@ fn the_thirteen_tests_of_a_study_lose_nothing_and_stay_within_their_bound() {
         "figures.csv",
         "provenance.json",
     ];
-    let sizes: Vec<u64> = kept.iter().map(|name| out.join(name).metadata().unwrap().len()).collect();
+    let sizes: Vec<u64> = files.iter().map(|name| out.join(name).metadata().unwrap().len()).collect();
     assert!(sizes.iter().all(|size| *size > 500), "{sizes:?}");
     let entries = out.read_dir().unwrap().count();
-    assert_eq!(entries, kept.len() + 1, "the plan is there, and nothing of the processes");
+    assert_eq!(entries, files.len() + 1, "the plan is there, and nothing of the processes");
     let (code, judged) = run_json(&["lab", "claims", "isikligil-2017", "--record", out.to_str().unwrap()]);
     assert_eq!(code, 0, "{judged}");
     let claims = judged["claims"].as_array().unwrap();
@@ -60,9 +60,9 @@ fn a_test_without_pools_opens_a_connection_for_each_push() {
     let out = directory.path().join("study");
     let out = out.to_str().unwrap();
     let run = ["lab", "run", "isikligil-2017", "--scale", "0.0001", "--only", "T1,T9", "--out", out];
-    let (code, told) = run_json(&run);
-    assert_eq!(code, 0, "{told}");
-    let opened = |at: usize| told["scenarios"][at]["connections_opened"].as_u64().unwrap();
+    let (code, report) = run_json(&run);
+    assert_eq!(code, 0, "{report}");
+    let opened = |at: usize| report["scenarios"][at]["connections_opened"].as_u64().unwrap();
     assert!(opened(0) >= 100, "T1 opened {} connections for 100 pushes", opened(0));
     assert!(opened(1) <= 25, "T9 opened {} connections for 20 consumers", opened(1));
 }
@@ -88,11 +88,11 @@ fn repeated_runs_have_an_interval_and_are_gone_on_with() {
         arguments.extend(further);
         run_json(&arguments)
     };
-    let (code, told) = run("2", &[]);
-    assert_eq!(code, 0, "{told}");
+    let (code, report) = run("2", &[]);
+    assert_eq!(code, 0, "{report}");
     // A run on a busy machine may be invalid; valid runs have an interval around their mean.
-    let sound = |told: &Value, repetitions: u64| {
-        for one in told["scenarios"].as_array().unwrap() {
+    let sound = |report: &Value, repetitions: u64| {
+        for one in report["scenarios"].as_array().unwrap() {
             let made = one["runs"].as_u64().unwrap() + one["runs_invalid"].as_u64().unwrap();
             assert!(made >= repetitions, "{one}");
             if one["runs"].as_u64() >= Some(2) {
@@ -102,19 +102,19 @@ fn repeated_runs_have_an_interval_and_are_gone_on_with() {
             }
         }
     };
-    sound(&told, 2);
+    sound(&report, 2);
     let lines = |name: &str| std::fs::read_to_string(directory.path().join("study").join(name)).unwrap();
     let before = lines("scenarios.ndjson");
-    let (code, told) = run("3", &["--resume"]);
-    assert_eq!(code, 0, "{told}");
-    sound(&told, 3);
+    let (code, report) = run("3", &["--resume"]);
+    assert_eq!(code, 0, "{report}");
+    sound(&report, 3);
     let after = lines("scenarios.ndjson");
     assert!(
         after.starts_with(&before) && after.lines().count() >= before.lines().count() + 2,
         "{before}{after}"
     );
-    let (code, told) = run("3", &["--resume", "--seed", "2"]);
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("other settings"), "{told}");
+    let (code, report) = run("3", &["--resume", "--seed", "2"]);
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("other settings"), "{report}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn beyond_the_paper_every_factor_is_really_set() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("study");
     let only = "gcm-100-4-producers,half-unregistered,none-registered,4-connections,2-apps,half-a-core";
-    let (code, told) = run_json(&[
+    let (code, report) = run_json(&[
         "lab",
         "run",
         "isikligil-2017",
@@ -134,10 +134,10 @@ fn beyond_the_paper_every_factor_is_really_set() {
         "--out",
         out.to_str().unwrap(),
     ]);
-    assert_eq!(code, 0, "{told}");
+    assert_eq!(code, 0, "{report}");
     let cell = |id: &str| {
-        let mut cells = told["beyond"].as_array().unwrap().iter();
-        cells.find(|one| one["id"] == id).unwrap_or_else(|| panic!("{id} is missing: {told}")).clone()
+        let mut cells = report["beyond"].as_array().unwrap().iter();
+        cells.find(|one| one["id"] == id).unwrap_or_else(|| panic!("{id} is missing: {report}")).clone()
     };
     let number =
         |id: &str, field: &str| cell(id)[field].as_u64().unwrap_or_else(|| panic!("{id}: {}", cell(id)));
@@ -184,14 +184,14 @@ fn a_run_of_campaigns_names_its_program_and_its_page_can_be_written_again() {
     let page = directory.path().join("again.html");
     let (out, page) = (out.to_str().unwrap(), page.to_str().unwrap());
     let run = ["lab", "run", "isikligil-2017", "--scale", "0.0001", "--only", "T9", "--out", out];
-    let (code, told) = run_json(&run);
-    assert_eq!((code, &told["provenance"]["commit"]), (0, &json!(commit())), "{told}");
-    let kept = std::fs::read_to_string(format!("{out}/scenarios.ndjson")).unwrap();
-    let row: Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
+    let (code, report) = run_json(&run);
+    assert_eq!((code, &report["provenance"]["commit"]), (0, &json!(commit())), "{report}");
+    let scenarios = std::fs::read_to_string(format!("{out}/scenarios.ndjson")).unwrap();
+    let row: Value = serde_json::from_str(scenarios.lines().next().unwrap()).unwrap();
     assert_eq!((&row["env"]["commit"], &row["env"]["rig"]), (&json!(commit()), &json!("loopback")), "{row}");
     assert!(row["env"]["cores"].as_u64() > Some(0) && row["env"]["kernel"] != "", "{row}");
-    let (code, told) = run_json(&["lab", "report", out, "--html", page]);
-    assert_eq!((code, &told["scenarios"][0]["id"], &told["written"][0]), (0, &json!("T9"), &json!(page)));
+    let (code, report) = run_json(&["lab", "report", out, "--html", page]);
+    assert_eq!((code, &report["scenarios"][0]["id"], &report["written"][0]), (0, &json!("T9"), &json!(page)));
     let [first, again] =
         [&format!("{out}/report.html"), page].map(|file| std::fs::read_to_string(file).unwrap());
     assert_eq!(first, again);
@@ -211,8 +211,8 @@ fn runs_that_cannot_be_compared_say_what_they_are() {
         (&missing, "there is no "),
     ] {
         let run = run.to_str().unwrap();
-        let (code, told) = run_json(&["lab", "compare", run, run]);
-        assert!(code == 2 && told["error"].as_str().unwrap().contains(why), "{run}: {told}");
+        let (code, report) = run_json(&["lab", "compare", run, run]);
+        assert!(code == 2 && report["error"].as_str().unwrap().contains(why), "{run}: {report}");
     }
 }
 
@@ -221,10 +221,10 @@ fn a_study_does_not_touch_a_directory_in_use_and_names_its_tests() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mine"), "").unwrap();
     let out = directory.path().to_str().unwrap();
-    let (code, told) = run_json(&["lab", "run", "isikligil-2017", "--out", out]);
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("not empty"), "{told}");
-    let (code, told) = run_json(&["lab", "run", "isikligil-2017", "--only", "T14", "--out", out]);
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("no test T14"), "{told}");
+    let (code, report) = run_json(&["lab", "run", "isikligil-2017", "--out", out]);
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("not empty"), "{report}");
+    let (code, report) = run_json(&["lab", "run", "isikligil-2017", "--only", "T14", "--out", out]);
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("no test T14"), "{report}");
 }
 
 #[test]
@@ -232,14 +232,17 @@ fn nothing_is_lost_when_all_are_killed_and_the_emulators_stop_answering() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("kill.json");
     let run = ["lab", "kill", "--only", "kills", "--devices", "4000", "--kills", "1", "--out"];
-    let (code, told) = run_json(&[&run[..], &[out.to_str().unwrap()]].concat());
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
-    assert!(["lost", "stuck", "unmarked_duplicates"].iter().all(|field| told[field] == json!(0)), "{told}");
-    assert!(["kills", "emulator_kills", "stalls"].iter().all(|field| told[field] == json!(1)), "{told}");
-    assert_eq!(told["ledger_balanced"], json!(true));
-    assert_eq!((told["phases"].as_array().unwrap().len(), &told["skipped"]), (1, &json!([])), "{told}");
-    let kept: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
-    assert_eq!(kept, told);
+    let (code, report) = run_json(&[&run[..], &[out.to_str().unwrap()]].concat());
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    assert!(
+        ["lost", "stuck", "unmarked_duplicates"].iter().all(|field| report[field] == json!(0)),
+        "{report}"
+    );
+    assert!(["kills", "emulator_kills", "stalls"].iter().all(|field| report[field] == json!(1)), "{report}");
+    assert_eq!(report["ledger_balanced"], json!(true));
+    assert_eq!((report["phases"].as_array().unwrap().len(), &report["skipped"]), (1, &json!([])), "{report}");
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
+    assert_eq!(written, report);
 }
 
 #[test]
@@ -247,13 +250,16 @@ fn a_server_that_is_killed_at_full_speed_loses_nothing_and_says_how_many_were_do
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("kill.json");
     let run = ["lab", "kill", "--only", "full-speed", "--devices", "20000", "--kills", "2", "--out"];
-    let (code, told) = run_json(&[&run[..], &[out.to_str().unwrap()]].concat());
-    assert_eq!((code, &told["ok"], &told["kills"]), (0, &json!(true), &json!(2)), "{told}");
-    assert!(["lost", "stuck", "unmarked_duplicates"].iter().all(|field| told[field] == json!(0)), "{told}");
+    let (code, report) = run_json(&[&run[..], &[out.to_str().unwrap()]].concat());
+    assert_eq!((code, &report["ok"], &report["kills"]), (0, &json!(true), &json!(2)), "{report}");
+    assert!(
+        ["lost", "stuck", "unmarked_duplicates"].iter().all(|field| report[field] == json!(0)),
+        "{report}"
+    );
     let (duplicates, bound) =
-        (told["duplicates"].as_u64().unwrap(), told["duplicate_bound"].as_u64().unwrap());
-    assert!(duplicates <= bound, "{told}");
-    for per_kill in [&told["duplicates_per_kill"], &told["phases"][0]["duplicates_per_kill"]] {
-        assert_eq!(per_kill.as_f64(), Some(duplicates as f64 / 2.0), "{told}");
+        (report["duplicates"].as_u64().unwrap(), report["duplicate_bound"].as_u64().unwrap());
+    assert!(duplicates <= bound, "{report}");
+    for per_kill in [&report["duplicates_per_kill"], &report["phases"][0]["duplicates_per_kill"]] {
+        assert_eq!(per_kill.as_f64(), Some(duplicates as f64 / 2.0), "{report}");
     }
 }

@@ -69,9 +69,9 @@ impl NatsServer {
     fn ask(&self, what: &str) -> Value {
         let mut connection = TcpStream::connect(self.address).unwrap();
         let subject = format!("$JS.API.STREAM.{what}.stentor");
-        let asked =
+        let commands =
             format!("CONNECT {{\"verbose\":false}}\r\nSUB reply 1\r\nPUB {subject} reply 0\r\n\r\nPING\r\n");
-        connection.write_all(asked.as_bytes()).unwrap();
+        connection.write_all(commands.as_bytes()).unwrap();
         let mut lines = BufReader::new(connection);
         loop {
             let mut line = String::new();
@@ -86,13 +86,13 @@ impl NatsServer {
 
     /// Waits until this number of tickets has been published since the stream was created, and some of them are present.
     fn wait_for(&self, tickets: u64) {
-        let asked = Instant::now();
+        let started_at = Instant::now();
         loop {
             let state = self.ask("INFO")["state"].clone();
             if state["last_seq"].as_u64() >= Some(tickets) && state["messages"].as_u64() > Some(1) {
                 return;
             }
-            assert!(asked.elapsed() < PATIENCE, "{state}");
+            assert!(started_at.elapsed() < PATIENCE, "{state}");
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -120,9 +120,9 @@ fn a_stream_that_is_emptied_and_deleted_in_mid_campaign_loses_and_repeats_nothin
     let deleted = nats.ask("DELETE");
     assert_eq!(deleted["success"], true, "{deleted}");
     let output = demo.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_str(&told).unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(&text).unwrap();
     let counts = ["accepted", "lost", "stuck", "duplicates"].map(|field| report[field].as_u64());
     assert_eq!(counts, [Some(60_000), Some(0), Some(0), Some(0)], "{report}");
     assert_eq!(report["ledger_balanced"], true);
@@ -140,9 +140,9 @@ fn what_is_accepted_while_nats_is_away_is_sent_soon_after_it_is_there() {
     let sent = server.ok(&["message", "send", "--everyone", "--body", "kept"]);
     let campaign = sent["campaign"].as_str().unwrap();
     let look = || server.ok(&["campaign", "progress", "--once", campaign]);
-    let asked = Instant::now();
+    let started_at = Instant::now();
     while look()["totals"]["queued"] != 1 {
-        assert!(asked.elapsed() < PATIENCE, "{}", look());
+        assert!(started_at.elapsed() < PATIENCE, "{}", look());
     }
     let _nats = start(&program, address);
     let there = Instant::now();

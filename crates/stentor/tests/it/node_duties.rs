@@ -26,10 +26,10 @@ const FIRST_TICKS: u64 = 8;
 
 /// Runs a query on the database; returns the first column of its rows.
 pub(crate) fn rows(database: &PrivatePostgres, sql: &str) -> Vec<String> {
-    let asked =
+    let output =
         Command::new("psql").args([&database.url(), "-X", "-A", "-t", "-q", "-c", sql]).output().unwrap();
-    assert!(asked.status.success(), "{sql}: {}", String::from_utf8_lossy(&asked.stderr));
-    String::from_utf8(asked.stdout).unwrap().lines().map(str::to_owned).collect()
+    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// Returns the id suffixes of the present servers, the longest present first.
@@ -160,9 +160,9 @@ async fn a_push_service_that_asks_one_server_to_wait_is_left_alone_by_all() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
-    let asked =
+    let attempts =
         || (0..JUDGED_COUNT).map(|number| emulator.counts(&format!("busy-{number}")).attempts).sum::<u32>();
-    let before = asked();
+    let before = attempts();
     assert!((1..=JUDGED_COUNT).contains(&before), "one server has asked, once for each device: {before}");
     let mut waiting = Vec::new();
     for root in &roots {
@@ -175,7 +175,7 @@ async fn a_push_service_that_asks_one_server_to_wait_is_left_alone_by_all() {
             ended(&free, &campaign).await;
         }
     }
-    assert_eq!(asked(), before, "nobody has asked again");
+    assert_eq!(attempts(), before, "nobody has asked again");
     emulator.set_policy(Policy::default()).unwrap();
     put_fcm(&roots[1], &busy, &credential).await;
     let app = roots[0].clone().for_app(busy);

@@ -38,9 +38,9 @@ async fn a_server_that_sends_nothing_shows_what_the_others_are_and_which_credent
     credential["quota"] = json!(QUOTA_PER_MINUTE);
     let more = "[node]\nsilence_max_ms = 1000\n[pipeline]\nquota_ramp_ms = 0\n";
     let settings = |roles: &str| format!("roles = [{roles}]\n{more}");
-    let asked = nodes.start("asked", &settings("\"api\", \"scheduler\""));
+    let idle = nodes.start("asked", &settings("\"api\", \"scheduler\""));
     let _sends = nodes.start("sends", &settings("\"producer\", \"consumer\""));
-    let root = client(&asked, &asked.root_key());
+    let root = client(&idle, &idle.root_key());
 
     let listed = root.get("/v1/nodes").await.unwrap();
     let of = |field: &str| {
@@ -66,11 +66,11 @@ async fn a_server_that_sends_nothing_shows_what_the_others_are_and_which_credent
         (&json!(SHARED_PER_MINUTE), &json!(0.0))
     );
     let data = nodes.directory.path().join("asked/data");
-    let place = ["--server", asked.process.url(), "--data-dir", data.to_str().unwrap()];
+    let place = ["--server", idle.process.url(), "--data-dir", data.to_str().unwrap()];
     let table = run(&[&["node", "list"][..], &place].concat());
     let text = String::from_utf8(table.stdout).unwrap();
     assert!(text.contains("producer, consumer") && text.contains("credential_refused"), "{text}");
-    let listed = asked.ok(&["node", "list"]);
+    let listed = idle.ok(&["node", "list"]);
     let lane = &listed["nodes"][1]["parked"][0];
     assert_eq!((&lane["app"], &lane["provider"]), (&json!(app), &json!("fcm")), "{listed}");
     assert_eq!(listed["nodes"][0]["parked"], json!([]));

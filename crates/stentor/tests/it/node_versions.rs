@@ -79,8 +79,8 @@ async fn servers_are_replaced_one_by_one_while_a_campaign_runs() {
         let facts = [&ledger["totals"]["accepted"], &ledger["balanced"], &ledger["duplicate_bound"]];
         assert_eq!(facts, [&json!(devices), &json!(true), &json!(0)], "{ledger}");
     }
-    let asked = sink.totals().unwrap().accepted;
-    assert_eq!(asked, 3 * DEVICES + 2, "each device once for each campaign, with schema {versions:?}");
+    let accepted = sink.totals().unwrap().accepted;
+    assert_eq!(accepted, 3 * DEVICES + 2, "each device once for each campaign, with schema {versions:?}");
     for server in [&one, &two, &three] {
         assert!(!server.process.log().contains("ERROR"), "{}", server.process.log());
     }

@@ -83,11 +83,11 @@ async fn refused_in_time(what: &str, mut is_taken: impl AsyncFnMut() -> bool) {
     let removed = Instant::now();
     loop {
         // The duration of a response depends on the machine and does not count.
-        let asked = removed.elapsed();
+        let elapsed = removed.elapsed();
         if !is_taken().await {
             return;
         }
-        assert!(asked < REVOKED_WITHIN, "{what} after {asked:?}");
+        assert!(elapsed < REVOKED_WITHIN, "{what} after {elapsed:?}");
     }
 }
 
@@ -211,9 +211,9 @@ fn a_server_without_the_secrets_of_the_others_is_refused_with_what_to_do() {
     let (data, config) = (stranger.join("data"), config.to_str().unwrap().to_owned());
     let arguments =
         ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap(), "--config", &config];
-    let (code, told) = run_json(&arguments);
-    assert_eq!(code, 1, "{told}");
-    assert!(told["error"].as_str().unwrap().contains("key.pepper"), "{told}");
+    let (code, report) = run_json(&arguments);
+    assert_eq!(code, 1, "{report}");
+    assert!(report["error"].as_str().unwrap().contains("key.pepper"), "{report}");
 }
 
 #[tokio::test]

@@ -43,11 +43,11 @@ fn the_units_of_systemd_are_in_order() {
     for unit in units {
         let copy = with_a_program_of_this_machine(&unit, folder.path());
         let found = Command::new("systemd-analyze").arg("verify").arg(&copy).output().unwrap();
-        let told = String::from_utf8_lossy(&found.stderr).into_owned();
+        let text = String::from_utf8_lossy(&found.stderr).into_owned();
         // It also reads the units of this machine that ours is started after; only messages about ours count.
         let name = copy.file_name().unwrap().to_string_lossy().into_owned();
-        let ours: Vec<&str> = told.lines().filter(|line| line.contains(&name)).collect();
-        assert!(found.status.success() && ours.is_empty(), "{}: {told}", unit.display());
+        let ours: Vec<&str> = text.lines().filter(|line| line.contains(&name)).collect();
+        assert!(found.status.success() && ours.is_empty(), "{}: {text}", unit.display());
     }
 }
 
@@ -92,8 +92,8 @@ async fn the_linter_of_prometheus_finds_nothing_to_mend_in_the_metrics() {
     let path = folder.path().join("metrics");
     std::fs::write(&path, printed).unwrap();
     let judge = Command::new(home.join("judge")).stdin(std::fs::File::open(&path).unwrap()).output().unwrap();
-    let told = String::from_utf8_lossy(&judge.stdout).into_owned() + &String::from_utf8_lossy(&judge.stderr);
-    assert!(judge.status.success(), "{told}");
+    let text = String::from_utf8_lossy(&judge.stdout).into_owned() + &String::from_utf8_lossy(&judge.stderr);
+    assert!(judge.status.success(), "{text}");
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn the_loader_of_docker_compose_takes_each_shape() {
     let Some(home) = home_wanted_by(&["judges", "go"], "compose", "main.go") else { return };
     let shapes = files("compose", "yaml");
     assert!(shapes.len() >= 2);
-    let told = Command::new(home.join("judge")).args(&shapes).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    let found: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(found.len(), shapes.len(), "{told}");
+    let printed = Command::new(home.join("judge")).args(&shapes).output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let found: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found.len(), shapes.len(), "{printed}");
     let (nodes, alone): (Vec<&Value>, Vec<&Value>) =
         found.iter().partition(|shape| shape["file"].as_str().unwrap().ends_with("many-nodes.yaml"));
     for shape in &alone {
@@ -181,8 +181,8 @@ fn the_chart_of_helm_is_in_order_and_renders_each_shape() {
     assert!(shapes.len() >= 3);
     for shape in shapes {
         let values = shape.to_str().unwrap();
-        let (is_fine, told) = helm(&home, &["lint", "--strict", "--values", values]);
-        assert!(is_fine, "{values}: {told}");
+        let (is_fine, printed) = helm(&home, &["lint", "--strict", "--values", values]);
+        assert!(is_fine, "{values}: {printed}");
         let (is_fine, rendered) = helm(&home, &["template", "push", "--values", values]);
         assert!(is_fine, "{values}: {rendered}");
         let has_nodes = values.ends_with("many-nodes.yaml");
@@ -194,8 +194,8 @@ fn the_chart_of_helm_is_in_order_and_renders_each_shape() {
     }
     let refused = |values: &[&str], why: &str| {
         let values: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
-        let (is_fine, told) = helm(&home, &[&["template", "push"], &values[..]].concat());
-        assert!(!is_fine && told.contains(why), "{told}");
+        let (is_fine, printed) = helm(&home, &[&["template", "push"], &values[..]].concat());
+        assert!(!is_fine && printed.contains(why), "{printed}");
     };
     refused(&["store.engine=postgres"], "store.urlSecret.name");
     refused(&["stor.engine=postgres"], "stor");

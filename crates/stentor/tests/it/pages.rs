@@ -175,13 +175,17 @@ impl Session {
         let printed =
             |number: usize| std::fs::read_to_string(self.folder.path().join(format!("printed/{number}")));
         for (number, step) in self.steps.iter().enumerate() {
-            let Ok(told) = printed(number) else { panic!("{} was not reached", step.at) };
+            let Ok(actual) = printed(number) else { panic!("{} was not reached", step.at) };
             let errors = String::from_utf8_lossy(&output.stderr);
             // The steps after the failed one were never started.
             let is_last = printed(number + 1).is_err();
-            assert!(!is_last || output.status.success(), "{} failed:\n{told}\n{errors}", step.at);
+            assert!(!is_last || output.status.success(), "{} failed:\n{actual}\n{errors}", step.at);
             let says = &step.printed;
-            assert!(agrees(says, &told), "{}\nthe page says:\n{says}\nthis came:\n{told}\n{errors}", step.at);
+            assert!(
+                agrees(says, &actual),
+                "{}\nthe page says:\n{says}\nthis came:\n{actual}\n{errors}",
+                step.at
+            );
         }
     }
 
@@ -251,16 +255,16 @@ fn steps_of_block(at: &str, block: &[&str], (_, program, comment): (&str, &str, 
         let runs_on =
             step.code.lines().last().is_some_and(|line| line.split(" #").next().is_some_and(is_beside));
         match line.strip_prefix(comment) {
-            Some(told) if is_behind_code => step.printed.push_str(told),
+            Some(comment_text) if is_behind_code => step.printed.push_str(comment_text),
             _ if program.is_empty() && (runs_on || !step.printed.is_empty()) && !line.is_empty() => {
                 let code = format!("{line}\n");
                 steps.push(PageStep { at: format!("{at} `{line}`"), code, printed: String::new() });
                 is_behind_code = !line.starts_with(comment);
             }
-            told => {
+            comment_text => {
                 step.code.push_str(line);
                 step.code.push('\n');
-                is_behind_code = !line.is_empty() && (is_behind_code || told.is_none());
+                is_behind_code = !line.is_empty() && (is_behind_code || comment_text.is_none());
             }
         }
     }
@@ -278,15 +282,15 @@ fn is_beside(command: &str) -> bool {
 }
 
 /// Returns true if the output matches the page's text, in which `…` matches anything; a page without a stated output matches any.
-fn agrees(page: &str, told: &str) -> bool {
+fn agrees(page: &str, actual: &str) -> bool {
     let dense = |text: &str| text.split_whitespace().collect::<String>();
-    let (page, told) = (dense(page), dense(told));
+    let (page, actual) = (dense(page), dense(actual));
     if page.is_empty() {
         return true;
     }
     let pieces: Vec<_> = page.split('…').collect();
-    let [first, between @ .., last] = pieces.as_slice() else { return page == told };
-    let Some(mut rest) = told.strip_prefix(first) else { return false };
+    let [first, between @ .., last] = pieces.as_slice() else { return page == actual };
+    let Some(mut rest) = actual.strip_prefix(first) else { return false };
     for piece in between {
         let Some(place) = rest.find(piece) else { return false };
         rest = &rest[place + piece.len()..];

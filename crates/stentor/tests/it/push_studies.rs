@@ -21,8 +21,8 @@ fn gcm_and_fcm_run_over_two_links_between_three_namespaces_and_with_the_delay_of
     let levels =
         ["--factor", "payload=256 B", "--factor", "push_tls=on", "--factor", "provider_delay=0 ms,paper"];
     let wish = ["--subject", "GCM,FCM", "--variant", "paper", "--link", "lan", "--gateway-link", "4g"];
-    let (code, told) = over_a_link("albertengo-2020", directory.path(), &[&wish[..], &levels].concat());
-    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 4, "invalid": 0 })), "{told}");
+    let (code, report) = over_a_link("albertengo-2020", directory.path(), &[&wish[..], &levels].concat());
+    assert_eq!((code, &report["forks"]), (0, &json!({ "valid": 4, "invalid": 0 })), "{report}");
     let records = record::read_directory(directory.path()).unwrap();
     if records[0].env.rig != "netns" {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();

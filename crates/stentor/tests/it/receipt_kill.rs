@@ -99,9 +99,9 @@ async fn a_receipt_for_a_sender_survives_a_kill_before_the_ledger_has_the_delive
     let receipt = sender.hear().await.unwrap();
     assert_eq!(receipt["data"]["original_message_id"], "m-1", "{receipt}");
     let file = rusqlite::Connection::open(scene.directory.path().join("data/stentor.db")).unwrap();
-    let kept: u32 =
+    let receipts: u32 =
         file.query_row("SELECT count(*) FROM upstream WHERE kind = 1", [], |row| row.get(0)).unwrap();
-    assert_eq!(kept, 1, "a delivery that is confirmed twice is one receipt");
+    assert_eq!(receipts, 1, "a delivery that is confirmed twice is one receipt");
     let ledger = scene.client.get(format!("{}/v1/messages/{message}/ledger", scene.server.process.url()));
     let ledger: Value = ledger.bearer_auth(&scene.key).send().await.unwrap().json().await.unwrap();
     assert_eq!((&ledger["totals"]["delivered"], &ledger["balanced"]), (&json!(1), &json!(true)), "{ledger}");

@@ -102,6 +102,6 @@ fn a_store_that_cannot_write_is_told_with_503_and_when_to_come_again() {
     assert!(refused.headers.contains("\r\nretry-after: "), "{}", refused.headers);
     file.execute_batch("ROLLBACK").unwrap();
     drop(file);
-    let kept = send(&server, &secret, "order-1");
-    assert_eq!((kept.status, campaigns(&server)), (202, 1), "{}", kept.body);
+    let accepted = send(&server, &secret, "order-1");
+    assert_eq!((accepted.status, campaigns(&server)), (202, 1), "{}", accepted.body);
 }

@@ -58,8 +58,8 @@ impl Shop {
 
     async fn device(&self, token: &str) -> String {
         let body = json!({"platform": "android", "provider": "null", "token": token});
-        let told = told(self.ask(Method::POST, "/v1/devices").json(&body)).await;
-        told.json()["id"].as_str().unwrap().to_owned()
+        let response = told(self.ask(Method::POST, "/v1/devices").json(&body)).await;
+        response.json()["id"].as_str().unwrap().to_owned()
     }
 }
 
@@ -201,9 +201,9 @@ async fn of_many_changes_of_one_state_one_is_made() {
         let change = shop.ask(Method::PATCH, &path).header("if-match", &tag);
         told(change.json(&json!({"tags": [format!("t{at}")]})))
     });
-    let told = join_all(changes).await;
-    let made = told.iter().filter(|one| one.status == StatusCode::OK).count();
-    let refused = told.iter().filter(|one| one.status == StatusCode::PRECONDITION_FAILED).count();
+    let responses = join_all(changes).await;
+    let made = responses.iter().filter(|one| one.status == StatusCode::OK).count();
+    let refused = responses.iter().filter(|one| one.status == StatusCode::PRECONDITION_FAILED).count();
     assert_eq!((made, refused), (1, 15));
 }
 
@@ -296,9 +296,9 @@ async fn what_unpacks_to_a_gibibyte_is_refused_and_takes_no_memory() {
         ("/v1/devices/import", "application/x-ndjson", 1_024),
     ] {
         for (coding, bomb) in [("gzip", member.repeat(members)), ("zstd", zstd.clone())] {
-            let told = told(shop.post(path, kind, bomb).header("content-encoding", coding)).await;
-            let refused = (told.status.as_u16(), told.text().contains("payload_too_large"));
-            assert_eq!(refused, (413, true), "{coding} to {path}: {told:?}");
+            let response = told(shop.post(path, kind, bomb).header("content-encoding", coding)).await;
+            let refused = (response.status.as_u16(), response.text().contains("payload_too_large"));
+            assert_eq!(refused, (413, true), "{coding} to {path}: {response:?}");
         }
     }
     let grown = shop.server.process.peak_bytes().saturating_sub(before);
@@ -314,12 +314,16 @@ async fn a_message_of_grpc_that_unpacks_to_a_hundred_mebibytes_is_refused_and_ta
     let before = shop.server.process.peak_bytes();
     for method in ["Devices/RegisterDevice", "Messages/SendMessages"] {
         let length = u32::try_from(bomb.len()).unwrap().to_be_bytes();
-        let asked = client.post(format!("{}/stentor.v1.{method}", shop.server.process.url()));
-        let asked = asked.bearer_auth(&shop.key).header("content-type", "application/grpc");
-        let asked = asked.header("te", "trailers").header("grpc-encoding", "gzip");
-        let told = told(asked.body([&[1][..], &length, &bomb].concat())).await;
+        let request = client.post(format!("{}/stentor.v1.{method}", shop.server.process.url()));
+        let request = request.bearer_auth(&shop.key).header("content-type", "application/grpc");
+        let request = request.header("te", "trailers").header("grpc-encoding", "gzip");
+        let response = told(request.body([&[1][..], &length, &bomb].concat())).await;
         // RESOURCE_EXHAUSTED, in the headers because the reply has no body.
-        assert_eq!((told.status.as_u16(), told.header("grpc-status")), (200, "8"), "{method}: {told:?}");
+        assert_eq!(
+            (response.status.as_u16(), response.header("grpc-status")),
+            (200, "8"),
+            "{method}: {response:?}"
+        );
     }
     let grown = shop.server.process.peak_bytes().saturating_sub(before);
     assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
@@ -350,11 +354,11 @@ async fn the_largest_document_that_is_read_takes_little_memory_and_a_larger_one_
     ] {
         assert!(document.len() < MIB, "{path}: {}", document.len());
         let ten = (0..10).map(|_| told(shop.post(path, kind, document.clone())));
-        for told in join_all(ten).await {
+        for response in join_all(ten).await {
             // Documents within the limit are then refused for their contents.
-            let is_too_much = told.text().contains("more than 50000 nodes");
-            assert!(is_too_much != is_read, "{path} {}: {}", document.len(), told.text());
-            assert!(told.text().contains("invalid_"), "{path}: {}", told.text());
+            let is_too_much = response.text().contains("more than 50000 nodes");
+            assert!(is_too_much != is_read, "{path} {}: {}", document.len(), response.text());
+            assert!(response.text().contains("invalid_"), "{path}: {}", response.text());
         }
     }
     let grown = shop.server.process.peak_bytes().saturating_sub(before);
@@ -366,9 +370,13 @@ async fn an_import_is_unpacked_while_it_comes() {
     let shop = Shop::open();
     let line = |at| format!("{{\"platform\":\"android\",\"provider\":\"null\",\"token\":\"token-{at}\"}}\n");
     let lines: String = (0..5_000).map(line).collect();
-    let asked = shop.post("/v1/devices/import", "application/x-ndjson", gzip(lines.as_bytes()).await);
-    let told = told(asked.header("content-encoding", "gzip")).await;
-    assert_eq!((&told.json()["created"], &told.json()["failed"]), (&json!(5_000), &json!(0)), "{told:?}");
+    let request = shop.post("/v1/devices/import", "application/x-ndjson", gzip(lines.as_bytes()).await);
+    let response = told(request.header("content-encoding", "gzip")).await;
+    assert_eq!(
+        (&response.json()["created"], &response.json()["failed"]),
+        (&json!(5_000), &json!(0)),
+        "{response:?}"
+    );
 }
 
 #[tokio::test]
@@ -389,9 +397,9 @@ async fn documents_and_records_that_would_do_harm_are_refused() {
         String::new(),
     ];
     for document in documents {
-        let told = told(shop.post("/v1/devices", XML, document.clone())).await;
+        let response = told(shop.post("/v1/devices", XML, document.clone())).await;
         let shown: String = document.chars().take(60).collect();
-        assert!(matches!(told.status.as_u16(), 400 | 413 | 422), "{shown}: {told:?}");
+        assert!(matches!(response.status.as_u16(), 400 | 413 | 422), "{shown}: {response:?}");
     }
     let records: [&[u8]; 5] = [
         &[0x0b; 50_000],
@@ -401,8 +409,8 @@ async fn documents_and_records_that_would_do_harm_are_refused() {
         &[0x0a, 0x05, b'a'],
     ];
     for record in records {
-        let told = told(shop.post("/v1/devices", PROTOBUF, record)).await;
-        assert_eq!(told.status, StatusCode::BAD_REQUEST, "{record:?}: {told:?}");
+        let response = told(shop.post("/v1/devices", PROTOBUF, record)).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{record:?}: {response:?}");
     }
     assert_eq!(told(shop.ask(Method::GET, "/v1/devices")).await.json()["devices"], json!([]));
 }

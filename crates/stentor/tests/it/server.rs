@@ -97,9 +97,9 @@ fn a_hangup_reads_the_credentials_again_and_ends_nothing() {
     let directory = TempDir::new().unwrap();
     let server = Server::start(directory.path());
     server.process.signal(Signal::HUP);
-    let asked = Instant::now();
-    while !server.process.log().contains("credentials looked at again") {
-        assert!(asked.elapsed() < LOG_LIMIT, "{}", server.process.log());
+    let started_at = Instant::now();
+    while !server.process.log().contains("credentials were read again") {
+        assert!(started_at.elapsed() < LOG_LIMIT, "{}", server.process.log());
         std::thread::yield_now();
     }
     assert_eq!(server.ok(&["app", "list"])["apps"], serde_json::json!([]));
@@ -126,9 +126,10 @@ fn a_second_server_on_the_same_data_is_refused() {
     let directory = TempDir::new().unwrap();
     let _first = Server::start(directory.path());
     let data = directory.path().join("data");
-    let (code, told) = run_json(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()]);
+    let (code, report) =
+        run_json(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()]);
     assert_eq!(code, 1);
-    assert!(told["error"].as_str().unwrap().contains("in use by another server"), "{told}");
+    assert!(report["error"].as_str().unwrap().contains("in use by another server"), "{report}");
 }
 
 #[test]
@@ -156,11 +157,11 @@ fn a_key_is_rotated_on_a_stopped_server_and_a_lost_one_is_told() {
     let key = std::fs::read_to_string(data.join("seal.key")).unwrap();
     assert!(!rotated.to_string().contains(key.trim()) && !shown.to_string().contains(key.trim()));
     std::fs::remove_file(data.join("seal.key")).unwrap();
-    let (code, told) = run_json(&[&["serve", "--listen", "127.0.0.1:0"], &at[..]].concat());
-    let error = told["error"].as_str().unwrap();
+    let (code, report) = run_json(&[&["serve", "--listen", "127.0.0.1:0"], &at[..]].concat());
+    let error = report["error"].as_str().unwrap();
     assert!(
         code == 1 && error.contains(rotated["to"].as_str().unwrap()) && error.contains("seal.key"),
-        "{told}"
+        "{report}"
     );
     std::fs::write(data.join("seal.key"), key).unwrap();
     let server = Server::start(directory.path());

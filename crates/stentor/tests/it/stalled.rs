@@ -54,13 +54,13 @@ fn a_stalled_service_and_a_crash_change_nothing_about_collapse_and_expiry() {
 
 /// Polls a ledger until a condition holds; it must balance every time.
 fn wait_for(server: &Server, campaign: &str, wished: impl Fn(&Value) -> bool) -> Value {
-    let asked = Instant::now();
+    let started_at = Instant::now();
     loop {
         let ledger = server.ok(&["campaign", "progress", "--once", campaign]);
         assert_eq!(ledger["balanced"], json!(true), "{ledger}");
         if wished(&ledger) {
             return ledger;
         }
-        assert!(asked.elapsed() < PATIENCE, "{ledger}: {}", server.process.log());
+        assert!(started_at.elapsed() < PATIENCE, "{ledger}: {}", server.process.log());
     }
 }

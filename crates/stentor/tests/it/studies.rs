@@ -35,12 +35,12 @@ fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
 /// Runs it and requires every cell to be complete; returns the records.
 fn whole(study: &str, further: &[&str]) -> Vec<ForkRecord> {
     let directory = tempfile::tempdir().unwrap();
-    let (code, told) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
-    assert_eq!((code, &told["ok"], &told["study"]), (0, &json!(true), &json!(study)), "{told}");
+    let (code, report) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
+    assert_eq!((code, &report["ok"], &report["study"]), (0, &json!(true), &json!(study)), "{report}");
     let records = record::read_directory(directory.path()).unwrap();
     let invalid: Vec<&ForkRecord> = records.iter().filter(|one| !one.valid).collect();
-    assert_eq!(told["forks"], json!({ "valid": records.len(), "invalid": 0 }), "{invalid:?}");
-    assert!(told["instrument"]["cpu_seconds"].as_f64().unwrap() > 0.0, "{told}");
+    assert_eq!(report["forks"], json!({ "valid": records.len(), "invalid": 0 }), "{invalid:?}");
+    assert!(report["instrument"]["cpu_seconds"].as_f64().unwrap() > 0.0, "{report}");
     for one in &records {
         assert!(one.valid && one.counts.ok == one.counts.sent, "{one:?}");
         assert!(one.latency["rtt"].n > 0, "{one:?}");
@@ -63,8 +63,8 @@ fn cai_2009_runs_with_our_subjects() {
 fn cai_2009_runs_with_the_real_server_and_lists_longer_than_a_page_of_it() {
     let directory = tempfile::tempdir().unwrap();
     let levels = ["--subject", "stentor", "--factor", "items=1600", "--factor", "type=Int,String,Object"];
-    let (code, told) = run("cai-2009", directory.path(), &levels);
-    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 9, "invalid": 0 })), "{told}");
+    let (code, report) = run("cai-2009", directory.path(), &levels);
+    assert_eq!((code, &report["forks"]), (0, &json!({ "valid": 9, "invalid": 0 })), "{report}");
     for one in record::read_directory(directory.path()).unwrap() {
         assert!(one.subject.server.ends_with("/server/stentor"), "{one:?}");
         // The digest would have revealed a wrong response.
@@ -82,8 +82,8 @@ fn cai_2009_runs_with_the_real_server_and_lists_longer_than_a_page_of_it() {
 fn anacleto_2012_runs_with_devices_of_the_real_server_through_every_face_and_keeps_them_as_rows() {
     let directory = tempfile::tempdir().unwrap();
     let levels = ["--subject", "stentor", "--factor", "poi=461", "--factor", "page=256"];
-    let (code, told) = run("anacleto-2012", directory.path(), &levels);
-    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 14, "invalid": 0 })), "{told}");
+    let (code, report) = run("anacleto-2012", directory.path(), &levels);
+    assert_eq!((code, &report["forks"]), (0, &json!({ "valid": 14, "invalid": 0 })), "{report}");
     let records = record::read_directory(directory.path()).unwrap();
     let labels: BTreeSet<&str> = records.iter().map(|one| one.subject.label.as_str()).collect();
     assert_eq!(labels.len(), 10, "{labels:?}");
@@ -110,8 +110,8 @@ fn nunes_2014_runs_with_the_real_server_that_lists_in_order_what_it_was_sent() {
     let directory = tempfile::tempdir().unwrap();
     let faces = "rest+xml/server/stentor,grpc/server/stentor";
     let levels = ["--subject", faces, "--factor", "message=100Kb", "--factor", "cpu=whole"];
-    let (code, told) = run("nunes-2014", directory.path(), &levels);
-    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 2, "invalid": 0 })), "{told}");
+    let (code, report) = run("nunes-2014", directory.path(), &levels);
+    assert_eq!((code, &report["forks"]), (0, &json!({ "valid": 2, "invalid": 0 })), "{report}");
     for one in record::read_directory(directory.path()).unwrap() {
         assert_eq!((one.counts.ok, one.subject.stack.as_str()), (2, "stentor"), "{one:?}");
         assert!(one.overlaps.is_some_and(|phases| phases.contains("client_deser")), "many calls in one");
@@ -131,8 +131,8 @@ fn what_of_a_study_the_real_server_cannot_be_asked_is_refused_with_the_reason() 
         ("anacleto-2012", &["--factor", "page=1884"][..], "at most 1,000 entries a page"),
         ("albertengo-2020", &[], "no operation that sends a payload back"),
     ] {
-        let (code, told) = run(study, directory.path(), &[&["--subject", "stentor"], levels].concat());
-        assert!(code == 2 && told["error"].as_str().unwrap().contains(why), "{told}");
+        let (code, report) = run(study, directory.path(), &[&["--subject", "stentor"], levels].concat());
+        assert!(code == 2 && report["error"].as_str().unwrap().contains(why), "{report}");
     }
 }
 
@@ -156,12 +156,12 @@ fn a_synchronisation_that_is_interrupted_keeps_its_pages_and_asks_for_the_rest()
     let directory = tempfile::tempdir().unwrap();
     let levels =
         ["--factor", "poi=1", "--factor", "page=1884", "--factor", "interruption=killed,cut and killed"];
-    let (code, told) =
+    let (code, report) =
         run("anacleto-2012", directory.path(), &[&["--subject", "rust"], &levels[..]].concat());
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
     let records = record::read_directory(directory.path()).unwrap();
     let killed: Vec<&ForkRecord> = records.iter().filter(|one| one.interruption.is_some()).collect();
-    assert_eq!(killed.len(), 2, "JSON and Protocol Buffers: {told}");
+    assert_eq!(killed.len(), 2, "JSON and Protocol Buffers: {report}");
     for one in killed {
         let found = one.interruption.clone().unwrap();
         assert!(one.valid && found.is_stale && found.pages_kept < found.pages, "{found:?}");
@@ -170,12 +170,12 @@ fn a_synchronisation_that_is_interrupted_keeps_its_pages_and_asks_for_the_rest()
         assert_eq!(one.counts.ok, found.pages - found.pages_kept, "it asked for what it lacked");
         assert!(found.silence_ns > 0 && one.latency["sync"].max > found.silence_ns, "{found:?}");
     }
-    let not_run = told["not_run"].as_array().unwrap().iter();
+    let not_run = report["not_run"].as_array().unwrap().iter();
     let reasons: Vec<&str> = not_run
         .filter(|one| one["what"].as_str().unwrap().contains("cut and killed"))
         .map(|one| one["reason"].as_str().unwrap())
         .collect();
-    assert!(reasons.len() == 2 && reasons.iter().all(|why| why.contains("cut only where")), "{told}");
+    assert!(reasons.len() == 2 && reasons.iter().all(|why| why.contains("cut only where")), "{report}");
 }
 
 #[test]
@@ -245,14 +245,14 @@ fn a_subject_with_wrong_answers_is_refused_and_nothing_of_it_is_timed() {
     std::fs::create_dir(&subjects).unwrap();
     std::fs::write(subjects.join("wrong.toml"), text).unwrap();
     let wish = ["--subjects", subjects.to_str().unwrap(), "--subject", "soap/test", "--factor", "type=Int"];
-    let (code, told) = run("cai-2009", &out, &wish);
-    assert_eq!((code, &told["ok"], &told["cells"]), (1, &json!(false), &json!(0)), "{told}");
-    let reason = told["not_run"]
+    let (code, report) = run("cai-2009", &out, &wish);
+    assert_eq!((code, &report["ok"], &report["cells"]), (1, &json!(false), &json!(0)), "{report}");
+    let reason = report["not_run"]
         .as_array()
         .unwrap()
         .iter()
         .find(|one| one["what"].as_str().unwrap().contains("soap/test/rust"));
-    assert!(reason.unwrap()["reason"].as_str().unwrap().contains("refused: digest"), "{told}");
+    assert!(reason.unwrap()["reason"].as_str().unwrap().contains("refused: digest"), "{report}");
     assert_eq!(record::read_directory(&out).unwrap(), []);
 }
 
@@ -262,8 +262,8 @@ fn a_run_is_the_same_as_itself_and_one_that_is_slower_fails_the_comparison() {
     let (before, after) = (directory.path().join("before"), directory.path().join("after"));
     let part = ["--subject", "rust", "--factor", "items=200", "--factor", "type=Int", "--forks", "3"];
     let small = ["lab", "run", "cai-2009", "--samples", "2", "--out", before.to_str().unwrap()];
-    let (code, told) = run_json(&[&small[..], &NO_GATE[..], &part[..]].concat());
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    let (code, report) = run_json(&[&small[..], &NO_GATE[..], &part[..]].concat());
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
     std::fs::create_dir(&after).unwrap();
     let slower = |mut one: ForkRecord| {
         one.latency.values_mut().for_each(|times| times.p50 *= 1_000);
@@ -274,17 +274,17 @@ fn a_run_is_the_same_as_itself_and_one_that_is_slower_fails_the_comparison() {
     let compared = |one: &Path, other: &Path| {
         run_json(&["lab", "compare", one.to_str().unwrap(), other.to_str().unwrap()])
     };
-    let changes = |told: &Value| -> BTreeSet<String> {
-        let cells = told["cells"].as_array().unwrap().iter();
+    let changes = |report: &Value| -> BTreeSet<String> {
+        let cells = report["cells"].as_array().unwrap().iter();
         cells.map(|cell| cell["change"].as_str().unwrap().to_owned()).collect()
     };
-    let (code, told) = compared(&before, &before);
-    assert!(code == 0 && !changes(&told).contains("slower"), "{told}");
-    assert_eq!(told["cells"][0]["spread_distance"], json!(0.0), "{told}");
-    let (code, told) = compared(&before, &after);
-    assert_eq!((code, changes(&told)), (1, BTreeSet::from(["slower".to_owned()])), "{told}");
-    let (code, told) = compared(&after, &before);
-    assert_eq!((code, changes(&told)), (0, BTreeSet::from(["faster".to_owned()])), "{told}");
+    let (code, report) = compared(&before, &before);
+    assert!(code == 0 && !changes(&report).contains("slower"), "{report}");
+    assert_eq!(report["cells"][0]["spread_distance"], json!(0.0), "{report}");
+    let (code, report) = compared(&before, &after);
+    assert_eq!((code, changes(&report)), (1, BTreeSet::from(["slower".to_owned()])), "{report}");
+    let (code, report) = compared(&after, &before);
+    assert_eq!((code, changes(&report)), (0, BTreeSet::from(["faster".to_owned()])), "{report}");
 }
 
 #[test]
@@ -304,10 +304,10 @@ fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
     child.kill().unwrap();
     child.wait().unwrap();
     let before = std::fs::read_to_string(&file).unwrap();
-    let kept = record::read(&file).unwrap();
-    assert!(kept.len() >= 3, "{} forks ended", kept.len());
-    let (code, told) = run_json(&[&arguments[..], &["--resume"]].concat());
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    let recorded = record::read(&file).unwrap();
+    assert!(recorded.len() >= 3, "{} forks ended", recorded.len());
+    let (code, report) = run_json(&[&arguments[..], &["--resume"]].concat());
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
     let after = record::read(&file).unwrap();
     assert!(std::fs::read_to_string(&file).unwrap().starts_with(before.trim_end()));
     let keys: BTreeSet<String> = after.iter().map(ForkRecord::key).collect();

@@ -6,19 +6,19 @@ use std::path::Path;
 
 #[test]
 fn every_subject_of_ours_answers_what_it_must_in_both_halves() {
-    let (code, told) = run_json(&["lab", "subject", "list"]);
-    let subjects = told["subjects"].as_array().unwrap();
+    let (code, report) = run_json(&["lab", "subject", "list"]);
+    let subjects = report["subjects"].as_array().unwrap();
     assert_eq!((code, subjects.len()), (0, 11));
     for subject in subjects {
         let dialect = subject.as_str().unwrap().split('/').next().unwrap();
-        let (code, told) = run_json(&["lab", "subject", "check", dialect]);
-        assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
-        let passed = told["passed"].as_array().unwrap();
+        let (code, report) = run_json(&["lab", "subject", "check", dialect]);
+        assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+        let passed = report["passed"].as_array().unwrap();
         // Echo, sort, arrays of three types and points, by a server and by a client; then rows that are read, stored and resumed, a
         // connection for each exchange, and TLS in both halves, which two threads cannot share.
         let able = if dialect == "socket+xml-sax" { 4 } else { 6 };
         assert_eq!(passed.len(), 12 + able, "{dialect}");
-        assert!(passed.iter().all(|one| one["answers"] == 5), "{told}");
+        assert!(passed.iter().all(|one| one["answers"] == 5), "{report}");
     }
 }
 
@@ -36,26 +36,26 @@ fn checked(directory: &Path, role: &str, manner: &str) -> (i32, Value) {
 #[test]
 fn a_server_with_wrong_answers_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let (code, told) = checked(directory.path(), "server", "forgetful");
-    let error = told["error"].as_str().unwrap();
-    assert!(code == 1 && error.contains("refused: sort: answer 0 is not what had to come"), "{told}");
-    assert!(error.contains("(99 entries, 100 expected)"), "{told}");
-    let (code, told) = checked(directory.path(), "server", "honest");
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    let (code, report) = checked(directory.path(), "server", "forgetful");
+    let error = report["error"].as_str().unwrap();
+    assert!(code == 1 && error.contains("refused: sort: answer 0 is not the expected one"), "{report}");
+    assert!(error.contains("(99 entries, 100 expected)"), "{report}");
+    let (code, report) = checked(directory.path(), "server", "honest");
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
 }
 
 #[test]
 fn a_server_that_never_answers_is_refused_and_ended() {
     let directory = tempfile::tempdir().unwrap();
-    let (code, told) = checked(directory.path(), "server", "mute");
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("did not answer"), "{told}");
+    let (code, report) = checked(directory.path(), "server", "mute");
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("did not answer"), "{report}");
 }
 
 #[test]
 fn a_client_that_loses_samples_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let (code, told) = checked(directory.path(), "client", "forgetful");
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("4 samples for 5 requests"), "{told}");
+    let (code, report) = checked(directory.path(), "client", "forgetful");
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("4 samples for 5 requests"), "{report}");
 }
 
 #[test]
@@ -67,12 +67,12 @@ fn what_is_no_subject_is_told_apart_from_a_bad_one() {
         run_json(&["lab", "subject", "check", "--definition", file.to_str().unwrap()])
     };
     let line = "ops = ['echo']\nroles = ['server']\n";
-    let (code, told) = check(&format!("id = 'corba/x'\n{line}run = ['true']\n"));
-    assert!(code == 2 && told["error"].as_str().unwrap().contains("is no dialect"), "{told}");
-    let (code, told) = check(&format!("id = 'soap/x'\n{line}run = ['./not-there']\n"));
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("starting ./not-there"), "{told}");
-    let (code, told) = check(&format!("id = 'soap/x'\n{line}run = ['true']\n"));
-    assert_eq!(code, 1, "{told}");
+    let (code, report) = check(&format!("id = 'corba/x'\n{line}run = ['true']\n"));
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("is no dialect"), "{report}");
+    let (code, report) = check(&format!("id = 'soap/x'\n{line}run = ['./not-there']\n"));
+    assert!(code == 1 && report["error"].as_str().unwrap().contains("starting ./not-there"), "{report}");
+    let (code, report) = check(&format!("id = 'soap/x'\n{line}run = ['true']\n"));
+    assert_eq!(code, 1, "{report}");
 }
 
 /// Decides whether a foreign subject is checked, or returns the reason against it. Subjects without a build step are checked wherever they
@@ -94,25 +94,25 @@ fn is_checked(subject: &Value, required: &str) -> Result<(), String> {
 #[test]
 fn subjects_in_other_languages_agree_with_ours() {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
-    let (code, told) = run_json(&["lab", "subject", "list"]);
-    let foreign = told["foreign"].as_array().unwrap();
-    assert!(code == 0 && foreign.len() > 2, "{told}");
+    let (code, report) = run_json(&["lab", "subject", "list"]);
+    let foreign = report["foreign"].as_array().unwrap();
+    assert!(code == 0 && foreign.len() > 2, "{report}");
     for subject in foreign {
         let id = subject["id"].as_str().unwrap();
         if let Err(reason) = is_checked(subject, &required) {
             println!("skipped: {id}, {reason}");
             continue;
         }
-        let (code, told) = run_json(&["lab", "subject", "check", id, "--patience-seconds", "60"]);
-        assert_eq!((code, &told["ok"]), (0, &json!(true)), "{id}: {told}");
+        let (code, report) = run_json(&["lab", "subject", "check", id, "--patience-seconds", "60"]);
+        assert_eq!((code, &report["ok"]), (0, &json!(true)), "{id}: {report}");
         // Of each half: echo, sort and points once, arrays of three types.
         let cells = |op: &Value| if op == "array" { 3 } else { 1 };
         let cells: usize = subject["ops"].as_array().unwrap().iter().map(cells).sum();
         let halves = subject["roles"].as_array().unwrap().len();
-        let passed = told["passed"].as_array().unwrap();
+        let passed = report["passed"].as_array().unwrap();
         let has = |one: &Value, factor: &str| one["factors"].get(factor).is_some();
         let extra = |one: &&Value| ["insert", "store", "tls", "connection"].iter().any(|name| has(one, name));
-        assert_eq!(passed.iter().filter(|one| !extra(one)).count(), cells * halves, "{told}");
+        assert_eq!(passed.iter().filter(|one| !extra(one)).count(), cells * halves, "{report}");
         for (ability, factor) in [
             ("insert", "insert"),
             ("tls", "tls"),
@@ -123,7 +123,7 @@ fn subjects_in_other_languages_agree_with_ours() {
             let says = subject["can"].as_array().unwrap().contains(&json!(ability));
             assert!(
                 !says || passed.iter().any(|one| has(one, factor)),
-                "{id} was not asked for {ability}: {told}"
+                "{id} was not asked for {ability}: {report}"
             );
         }
     }
@@ -136,17 +136,23 @@ fn a_subject_is_built_when_asked_and_checked_only_then() {
     let text = "id = 'soap/x/y'\nops = ['echo']\nroles = ['server']\nrun = ['true']\nartefact = 'out'\n";
     let write = |more: &str| std::fs::write(folder.path().join("x.toml"), format!("{text}{more}\n")).unwrap();
     write("build = ['touch', 'out']\nneeds = ['no-such-tool to build']");
-    let (code, told) = run_json(&["lab", "subject", "build", "soap/x", "--subjects", place]);
-    assert_eq!((code, &told["skipped"][0]["missing"][0]["need"]), (1, &json!("no-such-tool to build")));
+    let (code, report) = run_json(&["lab", "subject", "build", "soap/x", "--subjects", place]);
+    assert_eq!((code, &report["skipped"][0]["missing"][0]["need"]), (1, &json!("no-such-tool to build")));
     write("build = ['touch', 'out']");
-    let (code, told) = run_json(&["lab", "subject", "check", "soap/x", "--subjects", place]);
-    assert!(code == 1 && told["error"].as_str().unwrap().contains("lab subject build soap/x/y"), "{told}");
-    let (code, told) = run_json(&["lab", "subject", "build", "--all", "--subjects", place]);
-    assert_eq!((code, &told["built"]), (0, &json!(["soap/x/y"])));
-    let (_, told) = run_json(&["lab", "subject", "list", "--subjects", place]);
-    assert_eq!((&told["foreign"][0]["built"], &told["foreign"][0]["can_run"]), (&json!(true), &json!(true)));
-    let (code, told) = run_json(&["lab", "subject", "check", "soap/z", "--subjects", place]);
-    assert!(code == 5 && told["error"].as_str().unwrap().contains("there is no subject"), "{told}");
+    let (code, report) = run_json(&["lab", "subject", "check", "soap/x", "--subjects", place]);
+    assert!(
+        code == 1 && report["error"].as_str().unwrap().contains("lab subject build soap/x/y"),
+        "{report}"
+    );
+    let (code, report) = run_json(&["lab", "subject", "build", "--all", "--subjects", place]);
+    assert_eq!((code, &report["built"]), (0, &json!(["soap/x/y"])));
+    let (_, report) = run_json(&["lab", "subject", "list", "--subjects", place]);
+    assert_eq!(
+        (&report["foreign"][0]["built"], &report["foreign"][0]["can_run"]),
+        (&json!(true), &json!(true))
+    );
+    let (code, report) = run_json(&["lab", "subject", "check", "soap/z", "--subjects", place]);
+    assert!(code == 5 && report["error"].as_str().unwrap().contains("there is no subject"), "{report}");
 }
 
 #[test]
@@ -156,13 +162,13 @@ fn a_subject_that_does_not_come_up_is_refused_with_what_happened() {
     let error = |run: &str| {
         let text = format!("id = 'soap/x/y'\nops = ['echo']\nroles = ['server']\n{run}\n");
         std::fs::write(&file, text).unwrap();
-        let (code, told) = run_json(&["lab", "subject", "check", "--definition", file.to_str().unwrap()]);
-        (code, told["error"].as_str().unwrap().to_owned())
+        let (code, report) = run_json(&["lab", "subject", "check", "--definition", file.to_str().unwrap()]);
+        (code, report["error"].as_str().unwrap().to_owned())
     };
     for (run, code, why) in [
         ("", 2, "docs/lab/your-own-service.md has one"),
-        ("run = ['/nowhere/x']", 1, "starting /nowhere/x, which is what `run` says"),
-        ("run = ['true']", 1, "it ended when told to say hello"),
+        ("run = ['/nowhere/x']", 1, "starting /nowhere/x, the program of `run`"),
+        ("run = ['true']", 1, "it ended at the order to say hello"),
         ("run = ['cat']", 1, "where a report was expected"),
     ] {
         let (ended, sentence) = error(run);
@@ -182,13 +188,13 @@ fn the_doctor_of_the_laboratory_tells_of_each_lack_what_to_do() {
     define("rest+json/ready", "");
     define("rest+json/lacking", "needs = [\"python>=99.1\"]\n");
     define("rest+json/unbuilt", "artefact = \"none.jar\"\nbuild = [\"sh\", \"build.sh\"]\n");
-    let (code, told) = run_json(&["lab", "doctor", "--subjects", subjects.path().to_str().unwrap()]);
-    assert_eq!(code, 0, "whatever is missing: {told}");
-    let findings = told["findings"].as_array().unwrap();
+    let (code, report) = run_json(&["lab", "doctor", "--subjects", subjects.path().to_str().unwrap()]);
+    assert_eq!(code, 0, "whatever is missing: {report}");
+    let findings = report["findings"].as_array().unwrap();
     let of = |what: &str| {
-        findings.iter().find(|one| one["what"] == what).unwrap_or_else(|| panic!("{what}: {told}"))
+        findings.iter().find(|one| one["what"] == what).unwrap_or_else(|| panic!("{what}: {report}"))
     };
-    assert_eq!(of("subject rest+json/ready")["ok"], true, "{told}");
+    assert_eq!(of("subject rest+json/ready")["ok"], true, "{report}");
     for (subject, word) in [
         ("subject rest+json/lacking", "python"),
         ("subject rest+json/unbuilt", "stentor lab subject build rest+json/unbuilt"),
@@ -197,9 +203,9 @@ fn the_doctor_of_the_laboratory_tells_of_each_lack_what_to_do() {
         assert!(found["ok"] == false && found["told"].as_str().unwrap().contains(word), "{found}");
     }
     let lacks = findings.iter().filter(|one| one["ok"] == false);
-    assert_eq!(told["missing"], json!(lacks.count()));
-    assert!(findings.iter().all(|one| !one["told"].as_str().unwrap().is_empty()), "{told}");
+    assert_eq!(report["missing"], json!(lacks.count()));
+    assert!(findings.iter().all(|one| !one["told"].as_str().unwrap().is_empty()), "{report}");
     // This machine itself: its rig, and its processors.
-    assert!(of("processors")["told"].as_str().unwrap().contains("cores"), "{told}");
-    assert!(["netns", "veth", "loopback"].contains(&told["rig"].as_str().unwrap()), "{told}");
+    assert!(of("processors")["told"].as_str().unwrap().contains("cores"), "{report}");
+    assert!(["netns", "veth", "loopback"].contains(&report["rig"].as_str().unwrap()), "{report}");
 }

@@ -125,8 +125,8 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     let files = files.map(|seed| std::fs::read(seed.expect("a seed").path()).expect("a file"));
     // A target may have only one of both.
     let packed = std::fs::read(folder.join(format!("{name}.hex.zst")));
-    let kept = packed.map_or_else(|_| Vec::new(), |packed| zstd::decode_all(&*packed).expect("zstd"));
-    files.chain(str::from_utf8(&kept).expect("ASCII").lines().map(bytes_of_hex)).collect()
+    let unpacked = packed.map_or_else(|_| Vec::new(), |packed| zstd::decode_all(&*packed).expect("zstd"));
+    files.chain(str::from_utf8(&unpacked).expect("ASCII").lines().map(bytes_of_hex)).collect()
 }
 
 fn bytes_of_hex(line: &str) -> Vec<u8> {

@@ -185,8 +185,8 @@ async fn tell(here: &mut Browsing) -> anyhow::Result<()> {
 async fn lose_nothing(mut here: Browsing) -> anyhow::Result<()> {
     let token = here.told_token("").await?;
     here.answers_data().await?;
-    let asked = here.send(&token, json!({"data": {"command": "go"}})).await?;
-    here.told_once("heard", &asked.id).await?;
+    let sent_message = here.send(&token, json!({"data": {"command": "go"}})).await?;
+    here.told_once("heard", &sent_message.id).await?;
     // The confirmation is lost on its way: the message comes again and is not shown again.
     here.loses_a_confirmation().await?;
     let unconfirmed = here.send(&token, json!({"notification": {"title": "unconfirmed"}})).await?;
@@ -250,8 +250,8 @@ impl Browsing {
                 if let Some(found) = self.upstream.iter().find_map(&found) {
                     return Ok(found);
                 }
-                let mut told = self.server.ask("GET", "/v1/upstream/messages", Value::Null).await?;
-                let messages = told["messages"].as_array_mut().context("a list")?;
+                let mut upstream = self.server.ask("GET", "/v1/upstream/messages", Value::Null).await?;
+                let messages = upstream["messages"].as_array_mut().context("a list")?;
                 if !messages.is_empty() {
                     let ids = messages.iter().map(|message| message["id"].clone()).collect::<Vec<_>>();
                     self.server.ask("POST", "/v1/upstream/acknowledge", json!({"ids": ids})).await?;

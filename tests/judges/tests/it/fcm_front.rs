@@ -34,9 +34,9 @@ impl Disguised {
 
     async fn with(room: &Room, change: impl FnOnce(&mut Config)) -> anyhow::Result<Self> {
         let files = RoomAuthority::make(room)?;
-        let served = Served::disguised(room, &files, change).await?;
-        let account = room.file("service-account.json", &served.service_account().await?)?;
-        Ok(Self { served, authority: files.authority, account })
+        let front = Served::disguised(room, &files, change).await?;
+        let account = room.file("service-account.json", &front.service_account().await?)?;
+        Ok(Self { served: front, authority: files.authority, account })
     }
 
     async fn report(&self, client: Client, script: &str) -> anyhow::Result<Report> {

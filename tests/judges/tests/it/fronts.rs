@@ -81,9 +81,9 @@ impl Served {
         let policy = scripted(dead.into());
         let fcm = FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await?;
         let http = http.no_proxy().build()?;
-        let mut served = Self { url, app: String::new(), key: root.clone(), root, fcm, http, _stop, _reload };
-        served.furnish().await?;
-        Ok(served)
+        let mut front = Self { url, app: String::new(), key: root.clone(), root, fcm, http, _stop, _reload };
+        front.furnish().await?;
+        Ok(front)
     }
 
     /// Creates the app, its credential and the key that the clients use.
@@ -220,12 +220,12 @@ impl Served {
 
     /// Waits until FCM has received a request for a token.
     async fn arrived(&self, token: &str) -> anyhow::Result<()> {
-        let asked = async {
+        let arrival = async {
             while self.fcm.counts(token).attempts == 0 {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(ARRIVAL_MAX, asked).await.with_context(|| format!("{token} does not arrive"))
+        tokio::time::timeout(ARRIVAL_MAX, arrival).await.with_context(|| format!("{token} does not arrive"))
     }
 
     /// Makes FCM answer everything.
@@ -274,11 +274,11 @@ impl Served {
 #[test]
 fn pyfcm_sends_to_fcm_through_the_legacy_front() {
     judge("fronts::pyfcm_sends_to_fcm_through_the_legacy_front", Client::Pyfcm, async |room| {
-        let served = Served::start(&room).await?;
-        served.bury("gone").await?;
-        let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
+        let front = Served::start(&room).await?;
+        front.bury("gone").await?;
+        let authority = room.file("authority.pem", front.fcm.ca_pem().context("TLS")?)?;
         let mut command = Client::Pyfcm.command("judge.py", &authority);
-        command.arg(&served.url).arg(&served.key);
+        command.arg(&front.url).arg(&front.key);
         let report = Report::of(command).await?;
         let one = json!({"success": 1, "failure": 0, "errors": [null]});
         report.is("single", &one)?;
@@ -291,42 +291,42 @@ fn pyfcm_sends_to_fcm_through_the_legacy_front() {
         report.failed("wrong key", "AuthenticationError")?;
         report.failed("broken", "InvalidDataError")?;
         // One to the token that died, 32 to tokens of the client and one to the topic; all but the first were accepted.
-        ensure!(served.books().await? == (34, 33), "{:?}", served.books().await?);
+        ensure!(front.books().await? == (34, 33), "{:?}", front.books().await?);
         let tokens: Vec<String> = (0..30).map(|number| format!("py-{number}")).collect();
-        served.reached(tokens.iter().map(String::as_str))?;
-        served.reached(["py-one", "py-data", "subscribed"])
+        front.reached(tokens.iter().map(String::as_str))?;
+        front.reached(["py-one", "py-data", "subscribed"])
     });
 }
 
 #[test]
 fn node_gcm_sends_to_fcm_through_the_legacy_front() {
     judge("fronts::node_gcm_sends_to_fcm_through_the_legacy_front", Client::NodeGcm, async |room| {
-        let served = Served::start(&room).await?;
-        served.bury("gone").await?;
-        let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
+        let front = Served::start(&room).await?;
+        front.bury("gone").await?;
+        let authority = room.file("authority.pem", front.fcm.ca_pem().context("TLS")?)?;
         let mut command = Client::NodeGcm.command("judge.js", &authority);
-        let [former, present] = served.replaced_token().await?;
-        command.arg(&served.url).arg(&served.key).arg(Client::NodeGcm.home()).arg(former);
+        let [former, present] = front.replaced_token().await?;
+        command.arg(&front.url).arg(&front.key).arg(Client::NodeGcm.home()).arg(former);
         let report = Report::of(command).await?;
         report.is("single", &json!({"success": 1, "failure": 0, "errors": [null]}))?;
         report.is("many", &json!({"success": 2, "failure": 1, "errors": [null, null, "NotRegistered"]}))?;
         report.is("topic", &json!("number"))?;
         report.is("canonical", &json!({"count": 1, "id": present}))?;
         report.failed("wrong key", "401")?;
-        ensure!(served.books().await? == (6, 5), "{:?}", served.books().await?);
-        served.reached(["node-one", "node-1", "node-2", "subscribed"])
+        ensure!(front.books().await? == (6, 5), "{:?}", front.books().await?);
+        front.reached(["node-one", "node-1", "node-2", "subscribed"])
     });
 }
 
 #[test]
 fn gcm_server_sends_to_fcm_through_the_legacy_front() {
     judge("fronts::gcm_server_sends_to_fcm_through_the_legacy_front", Client::GcmServer, async |room| {
-        let served = Served::start(&room).await?;
-        served.bury("gone").await?;
-        let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
+        let front = Served::start(&room).await?;
+        front.bury("gone").await?;
+        let authority = room.file("authority.pem", front.fcm.ca_pem().context("TLS")?)?;
         let mut command = Client::GcmServer.command("Judge.java", &authority);
-        let [former, present] = served.replaced_token().await?;
-        command.arg(&served.url).arg(&served.key).arg(former);
+        let [former, present] = front.replaced_token().await?;
+        command.arg(&front.url).arg(&front.key).arg(former);
         let report = Report::of(command).await?;
         report.is("single", &json!("sent"))?;
         report.is("retried", &json!("sent"))?;
@@ -337,8 +337,8 @@ fn gcm_server_sends_to_fcm_through_the_legacy_front() {
         report.is("canonical", &json!(present))?;
         report.is("bad ttl", &json!("InvalidTtl"))?;
         report.failed("wrong key", "HTTP 401")?;
-        ensure!(served.books().await? == (7, 6), "{:?}", served.books().await?);
-        served.reached(["gcm-one", "gcm-two", "gcm-1", "gcm-2", "subscribed"])
+        ensure!(front.books().await? == (7, 6), "{:?}", front.books().await?);
+        front.reached(["gcm-one", "gcm-two", "gcm-1", "gcm-2", "subscribed"])
     });
 }
 
@@ -347,11 +347,11 @@ fn python_gcm_with_its_own_address_sends_to_fcm_through_the_legacy_front() {
     let name = "fronts::python_gcm_with_its_own_address_sends_to_fcm_through_the_legacy_front";
     judge(name, Client::PythonGcm, async |room| {
         let files = RoomAuthority::make(&room)?;
-        let served = Served::disguised(&room, &files, |_| {}).await?;
-        served.bury("gone").await?;
-        let [former, present] = served.replaced_token().await?;
+        let front = Served::disguised(&room, &files, |_| {}).await?;
+        front.bury("gone").await?;
+        let [former, present] = front.replaced_token().await?;
         let mut command = Client::PythonGcm.command("judge.py", &files.authority);
-        command.arg(&served.key).arg(&former);
+        command.arg(&front.key).arg(&former);
         let report = Report::of(command).await?;
         let canonical = json!({former: present});
         report.is(
@@ -366,9 +366,9 @@ fn python_gcm_with_its_own_address_sends_to_fcm_through_the_legacy_front() {
         report.is("retried", &json!(1))?;
         report.failed("wrong key", "GCMAuthenticationException")?;
         // One to the token that died, 21 at once, two in plain text, one to the topic and one alone.
-        ensure!(served.books().await? == (26, 25), "{:?}", served.books().await?);
+        ensure!(front.books().await? == (26, 25), "{:?}", front.books().await?);
         let tokens: Vec<String> = (0..20).map(|number| format!("pg-{number}")).collect();
-        served.reached(tokens.iter().map(String::as_str))?;
-        served.reached(["pg-plain", "busy", "subscribed"])
+        front.reached(tokens.iter().map(String::as_str))?;
+        front.reached(["pg-plain", "busy", "subscribed"])
     });
 }

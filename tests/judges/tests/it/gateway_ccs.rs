@@ -74,8 +74,8 @@ fn check(report: &Report, app: &str, token: &str) -> anyhow::Result<()> {
         ("draining", token, "CONNECTION_DRAINING"),
     ] {
         let nack = report.value(step)?;
-        let told = [&nack["message_type"], &nack["from"], &nack["error"]];
-        ensure!(told == [&json!("nack"), &json!(from), &json!(code)], "{step}: {nack}");
+        let fields = [&nack["message_type"], &nack["from"], &nack["error"]];
+        ensure!(fields == [&json!("nack"), &json!(from), &json!(code)], "{step}: {nack}");
     }
     report.is("stanza error", &json!("error bad-request"))?;
     let data = json!({"message_status": "MESSAGE_SENT_TO_DEVICE", "original_message_id": "m-1",

@@ -79,9 +79,9 @@ impl GatewayServer {
     }
 
     /// Registers a device with information about itself.
-    pub(crate) async fn join_as(&self, told: Value) -> anyhow::Result<GatewayDevice> {
+    pub(crate) async fn join_as(&self, details: Value) -> anyhow::Result<GatewayDevice> {
         let request = self.http.post(format!("{}/gateway/v1/devices", self.url)).bearer_auth(&self.key);
-        let joined = answer(request.json(&told)).await?;
+        let joined = answer(request.json(&details)).await?;
         let (url, http, id) = (self.url.clone(), self.http.clone(), text(&joined, "device")?);
         Ok(GatewayDevice { url, http, id, token: text(&joined, "token")?, secret: text(&joined, "secret")? })
     }

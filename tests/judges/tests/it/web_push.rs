@@ -73,8 +73,8 @@ impl PushStory {
         self.arrives(Push { ttl: 0, ..Push::of(b"now or never") }).await?;
         for (urgency, priority) in [("high", "high"), ("very-low", "normal")] {
             self.arrives(Push { urgency, ..Push::of(urgency.as_bytes()) }).await?;
-            let kept = self.server.last_priority().await?;
-            ensure!(kept == priority, "{urgency}: {kept}");
+            let stored = self.server.last_priority().await?;
+            ensure!(stored == priority, "{urgency}: {stored}");
         }
         Ok(())
     }

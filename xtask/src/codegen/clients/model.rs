@@ -104,8 +104,8 @@ impl CallReader<'_> {
         let verb =
             id.strip_prefix(&format!("{noun}_")).with_context(|| format!("{id} is not about {noun}"))?;
         let replies = self.replies();
-        let (dry, kept): (Vec<_>, Vec<_>) = replies.iter().partition(|kind| self.is_dry_run(kind));
-        let splits = !dry.is_empty() && !kept.is_empty();
+        let (dry, accepted): (Vec<_>, Vec<_>) = replies.iter().partition(|kind| self.is_dry_run(kind));
+        let splits = !dry.is_empty() && !accepted.is_empty();
         let is_optional = self.operation["responses"]["204"].is_object() && !replies.is_empty();
         let reply = |kinds: &[&ValueKind]| {
             let kind = kinds.first().map(|kind| (*kind).clone())?;
@@ -126,7 +126,10 @@ impl CallReader<'_> {
         };
         if splits {
             let dry_verb = format!("{verb}_{DRY_RUN}");
-            return Ok(vec![call(verb.to_owned(), reply(&kept), false), call(dry_verb, reply(&dry), true)]);
+            return Ok(vec![
+                call(verb.to_owned(), reply(&accepted), false),
+                call(dry_verb, reply(&dry), true),
+            ]);
         }
         ensure!(replies.len() <= 1, "{id} has several replies");
         Ok(vec![call(verb.to_owned(), reply(&replies.iter().collect::<Vec<_>>()), false)])
@@ -135,8 +138,8 @@ impl CallReader<'_> {
     /// Returns the description of a method. Repetition over HTTP is the client's task, and is left out of the user's documentation.
     fn sentences(&self, verb: &str, is_dry: bool) -> String {
         if is_dry {
-            let asked = verb.trim_end_matches(DRY_RUN).trim_end_matches('_');
-            return format!("Checks and counts what `{asked}` would do, and keeps nothing.");
+            let operation = verb.trim_end_matches(DRY_RUN).trim_end_matches('_');
+            return format!("Checks and counts the effect of `{operation}`, and keeps nothing.");
         }
         let text = about(self.operation);
         text.split(" With the header `Idempotency-Key`").next().unwrap_or_default().to_owned()

@@ -22,7 +22,7 @@ const KEYWORDS: &[&str] = &[
 
 /// Writes the module of types.
 pub(super) fn types(model: &ApiModel) -> String {
-    let mut text = format!("\"\"\"What the API takes and replies, as types.\"\"\"\n\n{HEAD}{TYPE_IMPORTS}");
+    let mut text = format!("\"\"\"Types of the API's requests and replies.\"\"\"\n\n{HEAD}{TYPE_IMPORTS}");
     let (records, aliases): (Vec<_>, Vec<_>) =
         model.types.iter().partition(|one| matches!(one.body, TypeBody::Fields { .. }));
     // An alias is evaluated at its place, an annotation never: records come before the names that choose between them.
@@ -59,7 +59,7 @@ fn record(one: &ApiType, base: Option<&str>, fields: &[ApiField]) -> String {
     let inner = format!("_{}Required", one.name);
     let first = match required.iter().any(|field| KEYWORDS.contains(&&*field.name)) {
         true => functional(&inner, &required),
-        false => class(&inner, base, "", "What must be there.", &required),
+        false => class(&inner, base, "", "Required fields.", &required),
     };
     first + &class(&one.name, &inner, ", total=False", &one.about, &optional)
 }
@@ -153,10 +153,10 @@ fn method(call: &ApiCall, manner: Manner) -> String {
     let reply = call.reply.as_ref().map_or_else(|| "None".to_owned(), |kind| written(kind, "_types."));
     let mut text = format!("\n    {before}def {}({}) -> {reply}:\n", name(&call.verb), signature(call, true));
     text.push_str(&format!("        \"\"\"{}\"\"\"\n", docs(call)));
-    let asked = format!("{awaited}self._transport.call({})", built(call));
+    let call_expression = format!("{awaited}self._transport.call({})", built(call));
     text.push_str(&match call.reply {
-        Some(_) => format!("        return _cast(\"{reply}\", {asked})\n"),
-        None => format!("        {asked}\n"),
+        Some(_) => format!("        return _cast(\"{reply}\", {call_expression})\n"),
+        None => format!("        {call_expression}\n"),
     });
     text
 }
@@ -183,7 +183,7 @@ fn iterator(call: &ApiCall, pages: &Pages, manner: Manner) -> String {
         .chain(call.query.iter().map(|field| format!("{0}={0}", name(&field.name))))
         .collect();
     format!(
-        "\n    {before}def {verb}({}) -> {}Iterator[{kind}]:\n        \"\"\"Goes through all pieces of `{}`, each asked for when it is needed.\"\"\"\n        while True:\n            piece = {awaited}self.{}({})\n{yields}            following = piece.get(\"next\")\n            if following is None:\n                return\n            {cursor} = following\n",
+        "\n    {before}def {verb}({}) -> {}Iterator[{kind}]:\n        \"\"\"Iterates over all pages of `{}`, each requested when it is needed.\"\"\"\n        while True:\n            piece = {awaited}self.{}({})\n{yields}            following = piece.get(\"next\")\n            if following is None:\n                return\n            {cursor} = following\n",
         signature(call, false),
         manner.prefix(),
         call.verb,
@@ -262,14 +262,14 @@ fn dictionary<'a>(fields: impl Iterator<Item = &'a ApiField>, first: &str) -> St
 
 fn docs(call: &ApiCall) -> String {
     let mut text = doc(&call.about);
-    let told: Vec<_> = fields(call).filter(|field| !field.about.is_empty()).collect();
-    if !told.is_empty() {
+    let documented: Vec<_> = fields(call).filter(|field| !field.about.is_empty()).collect();
+    if !documented.is_empty() {
         text.push('\n');
     }
-    for field in &told {
+    for field in &documented {
         text.push_str(&format!("\n        {}: {}", name(&field.name), doc(&field.about)));
     }
-    if !told.is_empty() {
+    if !documented.is_empty() {
         text.push_str("\n        ");
     }
     text

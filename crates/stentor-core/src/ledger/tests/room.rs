@@ -135,8 +135,8 @@ impl LedgerRows for Room {
     }
 
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {
-        let over = self.chunks.values().filter(|row| row.lease.is_some_and(|(_, until)| until <= now));
-        Ok(over.map(|row| row.chunk.id).take(max).collect())
+        let expired = self.chunks.values().filter(|row| row.lease.is_some_and(|(_, until)| until <= now));
+        Ok(expired.map(|row| row.chunk.id).take(max).collect())
     }
 
     fn insert_chunk(&mut self, new: &NewChunk<'_>) -> Done<ChunkId> {

@@ -103,14 +103,14 @@ impl ChunkRecords {
     /// Lists the devices with their last attempt in this chunk, and their positions in it. Devices that were retried are left out: a later
     /// chunk has their last attempt.
     pub fn last_attempts(&self) -> impl Iterator<Item = (usize, DeviceId, Record)> {
-        let told = |place: usize| match &self.records {
+        let record_at = |place: usize| match &self.records {
             Some(records) => {
                 records.get(place).copied().filter(|record: &Record| record.state() != DeliveryState::Queued)
             }
             None => Some(self.unsettled),
         };
         let devices = self.devices.iter().enumerate();
-        devices.filter_map(move |(place, device)| Some((place, *device, told(place)?)))
+        devices.filter_map(move |(place, device)| Some((place, *device, record_at(place)?)))
     }
 }
 

@@ -50,10 +50,10 @@ mod tests {
     #[test]
     fn what_is_there_is_asked_about_and_nothing_is_read_without_a_rule() {
         let is_one = Precondition::new(|thing: Option<&u32>| thing == Some(&1));
-        let told = |thing| is_one.check(|| Ok::<_, StoreError>(thing));
-        assert_eq!(told(Some(1)), Ok(()));
-        assert_eq!(told(Some(2)), Err(StoreError::PreconditionFailed));
-        assert_eq!(told(None), Err(StoreError::PreconditionFailed));
+        let checked = |thing| is_one.check(|| Ok::<_, StoreError>(thing));
+        assert_eq!(checked(Some(1)), Ok(()));
+        assert_eq!(checked(Some(2)), Err(StoreError::PreconditionFailed));
+        assert_eq!(checked(None), Err(StoreError::PreconditionFailed));
         let unread = || Err(StoreError::Unavailable("read".to_owned()));
         assert_eq!(Precondition::<u32>::none().check(unread), Ok(()));
         assert_eq!(is_one.check(unread), Err(StoreError::Unavailable("read".to_owned())));

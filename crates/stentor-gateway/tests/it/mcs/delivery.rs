@@ -144,11 +144,11 @@ async fn a_device_that_its_app_removes_is_served_no_more_and_the_others_are() {
     let room = Room::new().await;
     let program = Program::check_in(&room.gateway);
     let gone = program.device(&program.register(room.app, "gone").await).await;
-    let kept = program.device(&program.register(room.app, "kept").await).await;
+    let remaining = program.device(&program.register(room.app, "kept").await).await;
     let mut client = program.connect().await;
     heard(&mut client).await;
     room.gateway.withdraw(gone).await.expect("removed");
-    let sent = room.send(to(&[kept.device])).await;
+    let sent = room.send(to(&[remaining.device])).await;
     assert_eq!(value(&message(&mut client).await, "subtype"), Some("kept"));
     heard(&mut client).await;
     assert!(!room.gateway.is_connected(gone.device));

@@ -45,9 +45,9 @@ async fn what_cannot_be_kept_is_refused_by_name_and_the_connection_lives() {
     for (message, error) in rows {
         let id = message.id.clone();
         client.send(message).await.expect("sent");
-        let (error, mut told) = (error.to_owned(), [event(&mut client).await, event(&mut client).await]);
-        told.sort_by_key(|event| matches!(event, McsClientEvent::Kept(_)));
-        assert_eq!(told[0], McsClientEvent::Refused { id: id.clone(), error });
-        assert_eq!(told[1], McsClientEvent::Kept(vec![id]), "it need not be sent again");
+        let (error, mut events) = (error.to_owned(), [event(&mut client).await, event(&mut client).await]);
+        events.sort_by_key(|event| matches!(event, McsClientEvent::Kept(_)));
+        assert_eq!(events[0], McsClientEvent::Refused { id: id.clone(), error });
+        assert_eq!(events[1], McsClientEvent::Kept(vec![id]), "it need not be sent again");
     }
 }

@@ -381,9 +381,9 @@ async fn what_the_standards_allow_is_taken() {
         }
         assert_eq!(client.subscribe("messages/#", 2).await, 1, "QoS 1 is what is there");
     }
-    let kept = waiting(&room).await;
-    assert_eq!(kept.len(), 12);
-    assert!(kept[0].body.contains("ä\u{feff}"), "nothing is stripped off: {}", kept[0].body);
+    let stored = waiting(&room).await;
+    assert_eq!(stored.len(), 12);
+    assert!(stored[0].body.contains("ä\u{feff}"), "nothing is stripped off: {}", stored[0].body);
 }
 
 #[tokio::test]

@@ -18,8 +18,11 @@ async fn what_a_device_publishes_is_kept_before_it_is_acknowledged() {
         let (identity, _, mut client) = MqttClient::device(&room, version).await;
         client.publish("upstream/door", 9, &[], br#"{"open":true}"#).await;
         assert_eq!(client.expect(PUBACK).await[..2], [0, 9]);
-        let kept = waiting(&room).await.pop().expect("kept");
-        assert_eq!((kept.device, kept.body.as_str()), (identity.device, r#"{"open":true,"topic":"door"}"#));
+        let stored = waiting(&room).await.pop().expect("kept");
+        assert_eq!(
+            (stored.device, stored.body.as_str()),
+            (identity.device, r#"{"open":true,"topic":"door"}"#)
+        );
     }
 }
 
@@ -33,7 +36,7 @@ async fn a_message_with_a_name_of_its_own_is_kept_once() {
         client.publish("upstream", packet_id, properties, b"{}").await;
         client.expect(PUBACK).await;
     }
-    let mut keys: Vec<_> = waiting(&room).await.into_iter().map(|kept| kept.key).collect();
+    let mut keys: Vec<_> = waiting(&room).await.into_iter().map(|message| message.key).collect();
     keys.sort_unstable();
     assert_eq!(keys, ["__4", "m-1"]);
 }

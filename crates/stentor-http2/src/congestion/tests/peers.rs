@@ -301,12 +301,12 @@ fn a_peer_that_goes_on_refusing_is_asked_little() {
 #[test]
 fn a_peer_with_a_quota_is_asked_about_as_much_as_it_allows() {
     let mut sender = SenderSimulation::new(65_536);
-    let over = Peer::new(50.0, AT_ONCE, 0.1).trouble(PeerTrouble::Over(10_000.0));
-    sender.run(over, 5_000);
+    let over_quota = Peer::new(50.0, AT_ONCE, 0.1).trouble(PeerTrouble::Over(10_000.0));
+    sender.run(over_quota, 5_000);
     let before = sender.opened;
-    let accepted = sender.run(over, 20_000) as f64 / 20.0;
-    let asked = (sender.opened - before) as f64 / 20.0;
-    assert!(accepted >= 7_000.0 && asked <= 1.3 * 10_000.0, "{accepted} of {asked} a second");
+    let accepted = sender.run(over_quota, 20_000) as f64 / 20.0;
+    let opened = (sender.opened - before) as f64 / 20.0;
+    assert!(accepted >= 7_000.0 && opened <= 1.3 * 10_000.0, "{accepted} of {opened} a second");
 }
 
 #[test]

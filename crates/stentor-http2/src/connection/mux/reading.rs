@@ -40,7 +40,10 @@ impl Mux {
             used = start + head.length;
         }
         if self.out.len() > ANSWERS_MAX_BYTES {
-            return Err(Violation(ErrorCode::ENHANCE_YOUR_CALM, "the peer asks more than it reads"));
+            return Err(Violation(
+                ErrorCode::ENHANCE_YOUR_CALM,
+                "the peer demands more replies than it reads",
+            ));
         }
         Ok(used)
     }
@@ -172,12 +175,12 @@ impl Mux {
     /// Keeps a part of a body, as far as the limits permit.
     fn keep_body(&mut self, stream: u32, batch: u32, body: &[u8]) {
         let unread_max = if self.excerpt(batch).is_some() { UNREAD_MAX_BYTES } else { usize::MAX };
-        let Some(kept) = self.kept.get_mut(&stream) else { return };
-        let room = self.keep_body_bytes.saturating_sub(kept.body.len());
+        let Some(content) = self.kept.get_mut(&stream) else { return };
+        let room = self.keep_body_bytes.saturating_sub(content.body.len());
         let room = room.min(unread_max.saturating_sub(self.unread_bytes));
         let fitting = &body[..body.len().min(room)];
-        kept.is_cut |= fitting.len() < body.len();
-        kept.body.extend_from_slice(fitting);
+        content.is_cut |= fitting.len() < body.len();
+        content.body.extend_from_slice(fitting);
         self.unread_bytes += fitting.len();
     }
 
@@ -204,14 +207,14 @@ impl Mux {
             // The response came before the end of the request: the rest of the request body is not needed.
             self.reset(stream, ErrorCode::CANCEL);
         }
-        let kept = self.take_kept(stream, open.batch);
-        if kept.is_none() && open.status == PLAIN_STATUS {
+        let content = self.take_kept(stream, open.batch);
+        if content.is_none() && open.status == PLAIN_STATUS {
             let Open { batch, index, opened_ms, .. } = open;
             self.plainly_ended.push(Plain { batch, index, opened_ms });
             return;
         }
-        let truncated = kept.as_ref().is_some_and(|kept| kept.is_cut);
-        let reply = Reply::Answered(Response::new(open.status, truncated, kept));
+        let truncated = content.as_ref().is_some_and(|content| content.is_cut);
+        let reply = Reply::Answered(Response::new(open.status, truncated, content));
         self.ended.push(Ended { open, reply });
     }
 

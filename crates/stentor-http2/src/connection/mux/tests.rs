@@ -323,7 +323,7 @@ fn answers_that_never_end_hold_no_more_than_a_connection_may() {
         hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, stream, &[0x8e])).expect("good");
         hear(&mut mux, &frame(kind::DATA, 0, stream, &[b'b'; 8_000])).expect("good");
     }
-    let held: usize = mux.kept.values().map(|kept| kept.body.len()).sum();
+    let held: usize = mux.kept.values().map(|content| content.body.len()).sum();
     assert_eq!((held, mux.unread_bytes), (UNREAD_MAX_BYTES, UNREAD_MAX_BYTES));
     mux.end_all(&Fault::Timeout);
     assert_eq!((mux.unread_bytes, ends(&mut mux).len()), (0, count));

@@ -7,11 +7,11 @@ fn connections_are_put_in_order_though_their_loads_change_meanwhile() {
     let members: Vec<Arc<PooledConnection>> =
         (0..100).map(|_| Arc::new(PooledConnection::default())).collect();
     members.iter().for_each(|member| member.room.store(1, Relaxed));
-    let over = AtomicBool::new(false);
+    let finished = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut load = 1_usize;
-            while !over.load(Relaxed) {
+            while !finished.load(Relaxed) {
                 for member in &members {
                     load = load.wrapping_mul(25_214_903_917).wrapping_add(11);
                     member.open.store(load >> 16 & 0xff, Relaxed);
@@ -19,7 +19,7 @@ fn connections_are_put_in_order_though_their_loads_change_meanwhile() {
             }
         });
         let listed: Vec<usize> = (0..5_000).map(|_| ready(&members).len()).collect();
-        over.store(true, Relaxed);
+        finished.store(true, Relaxed);
         assert!(listed.iter().all(|count| *count == 100));
     });
 }

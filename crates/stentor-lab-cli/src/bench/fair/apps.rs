@@ -127,7 +127,7 @@ pub(crate) struct HostileAppCounts {
 impl HostileAppCounts {
     /// Returns them as an object.
     pub(crate) fn object(&self) -> Value {
-        let [asked, done, refused, broken] = self.numbers;
-        json!({"kind": self.behaviour.word(), "asked": asked, "done": done, "refused": refused, "broken": broken})
+        let [requested, done, refused, broken] = self.numbers;
+        json!({"kind": self.behaviour.word(), "asked": requested, "done": done, "refused": refused, "broken": broken})
     }
 }

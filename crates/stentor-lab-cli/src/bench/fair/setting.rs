@@ -55,7 +55,7 @@ impl FairStage {
             furnish(&stage, &app, &tarpit, devices).await?;
             apps.push(app);
         }
-        reporter.line(&format!("{} hostile apps and their devices are there", apps.len()));
+        reporter.line(&format!("{} hostile apps and their devices are ready", apps.len()));
         import(&stage.client, "tenth", 0..TENTH_DEVICES, "\"tenth\"").await?;
         let tenth = TenthApp::new(stage.client.clone());
         Ok(Self { stage, apps, tenth, tarpit })
@@ -95,8 +95,8 @@ async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> 
     let root = stage.server.client()?;
     let id = cell(&root.post("/v1/apps", &json!({"name": behaviour.word()})).await?["id"]);
     let path = format!("/v1/apps/{}/keys", segment(&id));
-    let asked = json!({"name": "key", "scopes": ["send", "register", "admin"]});
-    let key = root.post(&path, &asked).await?;
+    let request = json!({"name": "key", "scopes": ["send", "register", "admin"]});
+    let key = root.post(&path, &request).await?;
     let key =
         key["secret"].as_str().ok_or_else(|| CommandFailure::not_done("a key has no secret"))?.to_owned();
     let address = IpAddr::V4(Ipv4Addr::new(127, 0, 1, number as u8 + 1));

@@ -75,15 +75,15 @@ impl TenthApp {
         let body = json!({"target": {"topic": "tenth"}, "notification": {"title": "to a topic"}});
         while Instant::now() < until {
             let before = pushes(fcm, tokens)?;
-            let asked = Instant::now();
+            let started_at = Instant::now();
             match self.client.offer("/v1/messages", &body).await {
                 Ok((StatusCode::ACCEPTED, _)) => {}
                 _ => refused += 1,
             }
-            while pushes(fcm, tokens)? == before && asked.elapsed() < PUSH_LIMIT {
+            while pushes(fcm, tokens)? == before && started_at.elapsed() < PUSH_LIMIT {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
-            times.push(asked.elapsed().as_secs_f64() * 1e3);
+            times.push(started_at.elapsed().as_secs_f64() * 1e3);
             // In the pause the rest of the campaign ends, before the next one is measured.
             tokio::time::sleep(CAMPAIGN_PAUSE).await;
         }

@@ -149,9 +149,10 @@ impl BrokerKind {
 
     /// Returns the first line of the program's version output.
     fn version(&self, program: &Path) -> anyhow::Result<String> {
-        let told = Command::new(program).arg(self.version_argument).output();
-        let told = told.with_context(|| format!("{} cannot be run", program.display()))?;
-        let text = String::from_utf8_lossy(&told.stdout);
+        let version_output = Command::new(program).arg(self.version_argument).output();
+        let version_output =
+            version_output.with_context(|| format!("{} cannot be run", program.display()))?;
+        let text = String::from_utf8_lossy(&version_output.stdout);
         Ok(text.lines().next().unwrap_or_default().trim().to_owned())
     }
 

@@ -114,7 +114,7 @@ impl DeviceTrial {
         let (first, wanted) = (self.number + 1, u64::from(messages) * self.devices.devices() as u64);
         let before = self.devices.status().await?.distinct;
         let mut campaigns = Vec::new();
-        let asked = now_us();
+        let sent_at_us = now_us();
         for _ in 0..messages {
             self.number += 1;
             campaigns.extend(self.publisher.publish(self.number).await?);
@@ -122,7 +122,7 @@ impl DeviceTrial {
         self.devices.until(|status| status.distinct >= before + wanted).await?;
         let rows = self.devices.arrivals(first, self.number).await?;
         let came: u64 = rows.iter().map(|row| row.devices).sum();
-        let seconds = since(asked, rows.iter().map(|row| row.last_us).max().unwrap_or(asked));
+        let seconds = since(sent_at_us, rows.iter().map(|row| row.last_us).max().unwrap_or(sent_at_us));
         row.lost += wanted - came.min(wanted);
         row.repeats += rows.iter().map(|row| row.repeats).sum::<u64>();
         row.rates.push(came as f64 / seconds);
@@ -131,7 +131,7 @@ impl DeviceTrial {
         for campaign in campaigns {
             row.receipts_missing += each - self.publisher.receipts(&campaign, each).await?.min(each);
         }
-        row.receipts_ms.push(since(asked, now_us()) * 1e3);
+        row.receipts_ms.push(since(sent_at_us, now_us()) * 1e3);
         Ok(())
     }
 

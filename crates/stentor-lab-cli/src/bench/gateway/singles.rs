@@ -47,7 +47,7 @@ impl DeviceTrial {
         self.number += wanted;
         let before = self.devices.status().await?.distinct;
         let began = Instant::now();
-        let asked = send(&setting.client, &messages).await?;
+        let sent_at_us = send(&setting.client, &messages).await?;
         let seconds = began.elapsed().as_secs_f64();
         self.devices.until(|status| status.distinct >= before + wanted).await?;
         let mut row =
@@ -57,8 +57,8 @@ impl DeviceTrial {
         for message in &messages {
             match came.get(&message.number) {
                 Some(one) if one.devices == 1 && one.first_device == message.device => {
-                    let asked = asked.get(&message.number).copied().unwrap_or(one.last_us);
-                    row.latency_ms.push(one.last_us.saturating_sub(asked) as f64 / 1e3);
+                    let sent_at_us = sent_at_us.get(&message.number).copied().unwrap_or(one.last_us);
+                    row.latency_ms.push(one.last_us.saturating_sub(sent_at_us) as f64 / 1e3);
                     row.repeats += one.repeats;
                 }
                 // A message that reached another device counts as lost.
@@ -106,11 +106,11 @@ async fn side_by_side(client: &ApiClient, messages: &[SingleMessage]) -> anyhow:
         let own = messages.iter().skip(place).step_by(callers).cloned().collect();
         tasks.spawn(call(caller, own, began));
     }
-    let mut asked = HashMap::new();
+    let mut sent_at_us = HashMap::new();
     while let Some(some) = tasks.join_next().await {
-        asked.extend(some??);
+        sent_at_us.extend(some??);
     }
-    Ok(asked)
+    Ok(sent_at_us)
 }
 
 async fn call(
@@ -118,16 +118,16 @@ async fn call(
     messages: Vec<SingleMessage>,
     began: Instant,
 ) -> anyhow::Result<Vec<(u64, u64)>> {
-    let mut asked = Vec::with_capacity(messages.len());
+    let mut sent_at_us = Vec::with_capacity(messages.len());
     for SingleMessage { number, token, after, .. } in messages {
         sleep_until(began + after).await;
         let target = json!({"token": {"platform": "linux", "provider": "gateway", "token": token}});
         let body = serde_json::to_vec(&message(target, number))?;
-        asked.push((number, now_us()));
+        sent_at_us.push((number, now_us()));
         let (status, _) = caller.call(Method::POST, "/v1/messages", body.into()).await?;
         if status != StatusCode::ACCEPTED {
             return Err(CommandFailure::not_done(format!("the server answered {status}")).into());
         }
     }
-    Ok(asked)
+    Ok(sent_at_us)
 }

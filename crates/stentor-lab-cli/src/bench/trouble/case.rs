@@ -229,9 +229,12 @@ impl TroubleCell {
         if !self.case.is_of_few() {
             return self.left == 0;
         }
-        let asked = (1.0 - self.case.share / 100.0) * RATE_PART * self.clean_rate;
+        let required_rate = (1.0 - self.case.share / 100.0) * RATE_PART * self.clean_rate;
         let single_max_ms = self.single_idle_p99_ms + SINGLE_MARGIN_MS;
-        self.left == 0 && self.rate >= asked && self.unsent == 0 && self.single_p99_ms <= single_max_ms
+        self.left == 0
+            && self.rate >= required_rate
+            && self.unsent == 0
+            && self.single_p99_ms <= single_max_ms
     }
 
     /// Returns the cell as an object.

@@ -19,7 +19,7 @@ The tenth app sends single messages and campaigns to a topic of 100 devices, fir
 Two times are measured: from a request to its 202 (p99), and from the request of a campaign to its first push at the push
 service (median). The bench is ok when the tenth app is never refused and both times are at most three times those of the idle
 server, or 50 ms above them if that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
-in this program with a low priority: what they do is limited by what the server lets them, not by the machine.")]
+in this program with a low priority: they are limited by the server, not by the machine.")]
 pub(crate) struct FairArgs {
     /// Behaviours of the hostile apps, separated by commas; all by default
     #[arg(long, value_delimiter = ',', value_parser = one_of(&HostileBehaviour::ALL, HostileBehaviour::word, HostileBehaviour::meaning))]
@@ -60,8 +60,8 @@ fn describe(report: &FairReport) -> String {
         [row("202, p99", report.accept_ms()), row("first push, median", report.first_push_ms())],
     );
     let rows = report.counts.iter().map(|count| {
-        let [asked, done, refused, broken] = count.numbers.map(|number| number.to_string());
-        [count.behaviour.word().to_owned(), asked, done, refused, broken]
+        let [requested, done, refused, broken] = count.numbers.map(|number| number.to_string());
+        [count.behaviour.word().to_owned(), requested, done, refused, broken]
     });
     let counts = table(["hostile app", "asked", "done", "refused", "broken"], rows);
     format!("{times}\n{counts}\nrefused to the tenth app: {}", report.hostile.refused)

@@ -102,11 +102,11 @@ fn describe(report: &GatewayReport) -> String {
     let (lost, missing) = report.lost();
     let p99 = report.singles.as_ref().and_then(|one| one.latency_ms.quantile(0.99)).unwrap_or_default();
     let back = report.storm.as_ref().map_or(0.0, |storm| storm.seconds_from_start);
-    let told = format!(
+    let summary = format!(
         "single messages: p99 {p99:.1} ms; all back {back:.2} s after a restart; {lost} lost, {missing} receipts missing"
     );
     let missing = report.rivals().filter_map(|(name, row)| Some(format!("\n{name}: {}", row.err()?)));
-    format!("{}\n{told}{}", table(header, rows.into_iter()), missing.collect::<String>())
+    format!("{}\n{summary}{}", table(header, rows.into_iter()), missing.collect::<String>())
 }
 
 fn row(name: &str, row: &ConnectionRow) -> [String; 8] {

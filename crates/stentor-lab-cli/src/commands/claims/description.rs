@@ -96,7 +96,7 @@ fn rest(judged: &[&Judged]) -> String {
         let text = format!("{}{why}", one.statement.text);
         [one.statement.id.clone(), one.published.verdict.word().into(), ours.into(), text]
     });
-    table(["claim", "tables", "ours", "what the paper says"], rows)
+    table(["claim", "tables", "ours", "statement of the paper"], rows)
 }
 
 fn derived(derived: &[Derived]) -> String {
@@ -107,7 +107,7 @@ fn derived(derived: &[Derived]) -> String {
         group.1.push(format!("{} {} {}", values(&one.cell), short(one.value), one.unit).trim().to_owned());
     }
     let lines = groups.into_values().map(|(text, values)| format!("  {text}: {}", values.join(", ")));
-    format!("What follows from the paper's figures\n{}", lines.collect::<Vec<_>>().join("\n"))
+    format!("Results derived from the paper's figures\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn short(value: f64) -> String {
@@ -131,7 +131,7 @@ fn effects(analyses: &[Analysis]) -> String {
         format!("  {}: {}", analysis.response, shares.join(", "))
     });
     let lines: Vec<String> = lines.collect();
-    format!("What explains the variation of the paper's means (2^k effects)\n{}", lines.join("\n"))
+    format!("Factors that explain the variation of the paper's means (2^k effects)\n{}", lines.join("\n"))
 }
 
 fn changed(judged: &[Judged]) -> String {

@@ -72,25 +72,25 @@ impl PartyArgs {
 }
 
 /// Returns the command that runs a party.
-pub(super) fn command(orders: &Orders) -> anyhow::Result<Command> {
+pub(super) fn command(party_orders: &Orders) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("this program cannot be found again")?);
-    let role = match orders.role {
+    let role = match party_orders.role {
         Role::Phone => "phone",
         Role::Server => "server",
     };
-    let protocol = &orders.protocol;
+    let protocol = &party_orders.protocol;
     command.args(["clock", "party", "--role", role]);
     let mut option = |name: &str, value: String| {
         command.arg(format!("--{name}={value}"));
     };
-    option("time-server", orders.time_server.to_string());
-    option("server", orders.server.to_string());
+    option("time-server", party_orders.time_server.to_string());
+    option("server", party_orders.server.to_string());
     option("tests", protocol.tests.to_string());
     option("blocks", protocol.blocks.to_string());
     option("messages", protocol.messages.to_string());
     option("interval-us", protocol.interval.as_micros().to_string());
     option("queries", protocol.queries.to_string());
-    option("ahead-ns", orders.clock.offset_ns.to_string());
-    option("fast-ppb", orders.clock.fast_ppb.to_string());
+    option("ahead-ns", party_orders.clock.offset_ns.to_string());
+    option("fast-ppb", party_orders.clock.fast_ppb.to_string());
     Ok(command)
 }

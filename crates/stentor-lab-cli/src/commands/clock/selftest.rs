@@ -61,7 +61,7 @@ impl ClockSelftestArgs {
 
 fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<SelftestResult>> {
     // Resolved once before the trial, where an error could not be returned.
-    let command = |orders: &_| party::command(orders).unwrap_or_else(|_| Command::new("stentor"));
+    let command = |party_orders: &_| party::command(party_orders).unwrap_or_else(|_| Command::new("stentor"));
     let setups = [ClockTrial::symmetric(protocol, seed), ClockTrial::asymmetric(protocol, seed)];
     let messages = u64::from(protocol.tests * protocol.blocks * protocol.messages);
     let mut results = Vec::new();

@@ -57,7 +57,7 @@ impl EnergyImportArgs {
             "seconds": seconds(to - from),
             "period_ms": seconds(series.period_ns()) * 1e3,
         });
-        let told = || {
+        let summary = || {
             let facts = facts(&[
                 ("readings", series.count().to_string()),
                 ("seconds", short(seconds(to - from))),
@@ -65,7 +65,7 @@ impl EnergyImportArgs {
             ]);
             format!("{}\n\n{facts}", values(&value))
         };
-        output.result(&object, told)?;
+        output.result(&object, summary)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -92,14 +92,14 @@ impl ImportLogArgs {
             log.to_percent,
             log.lines.len()
         );
-        let told = [
+        let rows = [
             ("hours", full),
             ("seen", seen),
             ("kind", "imported".into()),
             ("voltage", range(log.volt, "V")),
             ("temperature", range(log.celsius, "degrees")),
         ];
-        output.result(&object, || facts(&told))?;
+        output.result(&object, || facts(&rows))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -97,7 +97,7 @@ fn list(sensors: &[Sensor], unusable: &[Unusable], output: Output) -> anyhow::Re
     let usable = sensors.iter().map(|one| json!({ "component": one.component, "model": one.origin.model, "scale": one.origin.coefficients_ref }));
     let not = unusable.iter().map(|one| json!({ "path": one.path, "problem": one.problem }));
     let object = json!({ "meters": usable.collect::<Vec<_>>(), "unusable": not.collect::<Vec<_>>() });
-    let told = || {
+    let summary = || {
         let lines = sensors.iter().map(|one| format!("{}: {}", one.component, one.origin.model));
         let not = unusable.iter().map(|one| format!("not usable: {}", one.problem));
         let lines: Vec<String> = lines.chain(not).collect();
@@ -107,6 +107,6 @@ fn list(sensors: &[Sensor], unusable: &[Unusable], output: Output) -> anyhow::Re
             lines.join("\n")
         }
     };
-    output.result(&object, told)?;
+    output.result(&object, summary)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -70,12 +70,12 @@ impl RecordArgs {
         let (unit, rate, path) = (self.unit(), self.rate, self.out.clone());
         let mut recording = tokio::task::spawn_blocking(move || record(port, unit, rate, &path));
         note(&format!("stentor: recording {} to {}", self.port.display(), self.out.display()));
-        let asked = stentor_terminal::process::asked_to_end()?;
+        let end_signal = stentor_terminal::process::asked_to_end()?;
         let enough = Duration::from_secs(self.seconds.unwrap_or(u64::from(u32::MAX)));
         // The recording is awaited in any case: only then is its file complete.
         let recording = tokio::select! {
             done = &mut recording => done,
-            () = asked => { stop.store(true, Ordering::Relaxed); recording.await }
+            () = end_signal => { stop.store(true, Ordering::Relaxed); recording.await }
             () = tokio::time::sleep(enough) => { stop.store(true, Ordering::Relaxed); recording.await }
         };
         self.print(recording.context("the recording broke off")??, output)
@@ -113,7 +113,7 @@ impl RecordArgs {
             "lines_refused": recording.lines_refused,
             "file": self.out,
         });
-        let told = || {
+        let summary = || {
             let slow = if is_slow { ", less than the meter should give" } else { "" };
             let facts = facts(&[
                 ("readings", recording.readings.to_string()),
@@ -125,7 +125,7 @@ impl RecordArgs {
             ]);
             format!("{}\n\n{facts}", values(&value))
         };
-        output.result(&object, told)?;
+        output.result(&object, summary)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -72,12 +72,12 @@ async fn save(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for place in (0..fleet.devices()).cycle() {
         ticks.tick().await;
-        let asked = Instant::now();
+        let started_at = Instant::now();
         let reply = match kind {
             SavedKind::Device => client.post("/v1/devices", &registration(fleet, fleet.member(place))).await,
             SavedKind::User => client.put(&format!("/v1/users/user-{place}"), &json!({})).await,
         };
-        let took_ms = 1000.0 * asked.elapsed().as_secs_f64();
+        let took_ms = 1000.0 * started_at.elapsed().as_secs_f64();
         counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).push(took_ms);
         let counter = if reply.is_ok() { &counts.saved } else { &counts.failed };
         counter.fetch_add(1, Ordering::Relaxed);

@@ -141,8 +141,8 @@ impl RunArgs {
         object["repetitions"] = json!(self.repetitions);
         object["out"] = json!(self.out);
         let page = self.out.join(PAGE);
-        let told = report::describe_campaigns(&account)?;
-        output.result(&object, || format!("{told}\n\nreport: {}", page.display()))?;
+        let description = report::describe_campaigns(&account)?;
+        output.result(&object, || format!("{description}\n\nreport: {}", page.display()))?;
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -163,10 +163,10 @@ impl RunArgs {
         let ran = run_with(&mut adapter, &tests, Vec::new(), &settings, &mut on_event).await;
         ran.map_err(|error| adapter.error.take().unwrap_or_else(|| refused(error)))?;
         if let Some((site, _)) = &adapter.running {
-            let mut asked = settings.plan.clone();
-            asked["repetitions"] = json!(self.repetitions);
-            asked["commit"] = json!(commits(&record::read_directory(&self.out)?));
-            records::provenance(&self.out, &asked, site, &load_before).await?;
+            let mut recorded_plan = settings.plan.clone();
+            recorded_plan["repetitions"] = json!(self.repetitions);
+            recorded_plan["commit"] = json!(commits(&record::read_directory(&self.out)?));
+            records::provenance(&self.out, &recorded_plan, site, &load_before).await?;
         }
         let account = report::account(&self.out)?;
         records::finish(&self.out, &account)?;
@@ -203,7 +203,7 @@ impl RunArgs {
 
     /// Returns the settings of the run; the plan in them must not change when a run is continued.
     fn campaign_settings(&self, plan: &StudyPlan, study: &Campaigns) -> Settings {
-        let kept: Value = json!({
+        let recorded_plan: Value = json!({
             "study": plan.id,
             "scale": self.scale,
             "seed": self.seed,
@@ -222,7 +222,7 @@ impl RunArgs {
             seed: self.seed,
             patience: Duration::from_secs(self.give_up_after_seconds),
             commit: COMMIT.to_owned(),
-            plan: kept,
+            plan: recorded_plan,
             ..Settings::default()
         }
     }

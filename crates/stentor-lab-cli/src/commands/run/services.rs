@@ -162,8 +162,8 @@ impl RunOptions {
             ("--gate-load", self.gate_load, usual.load_per_core_max),
             ("--gate-lateness-ms", self.gate_lateness_ms, usual.lateness_p99_max_us / 1000.0),
         ];
-        let others = limits.into_iter().filter(|(_, asked, usual)| asked.total_cmp(usual).is_ne());
-        others.flat_map(|(name, asked, _)| [name.to_owned(), asked.to_string()])
+        let others = limits.into_iter().filter(|(_, chosen, usual)| chosen.total_cmp(usual).is_ne());
+        others.flat_map(|(name, chosen, _)| [name.to_owned(), chosen.to_string()])
     }
 
     /// Names the link behind the gateway.
@@ -193,10 +193,9 @@ impl Services<'_> {
         let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
         if expansion.cells.is_empty() {
-            return Err(CommandFailure::usage(
-                "no cell is left: ask for fewer subjects, levels or variants less",
-            )
-            .into());
+            return Err(
+                CommandFailure::usage("no cell is left: restrict subjects, levels or variants less").into()
+            );
         }
         note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
@@ -236,20 +235,20 @@ impl Services<'_> {
 
     fn settings(&self, link: String) -> Settings {
         let (plan, options) = (self.plan, self.options);
-        let mut kept = json!({
+        let mut recorded_plan = json!({
             "study": plan.id,
             "profile": options.profile().word(),
             "seed": self.run.seed,
             "link": link,
             "samples": options.samples,
         });
-        let asked = options.asked();
-        if !asked.is_empty() {
-            kept[runner::ASKED] = asked.into();
+        let requested = options.asked();
+        if !requested.is_empty() {
+            recorded_plan[runner::ASKED] = requested.into();
         }
         // Timed and untimed runs must not share a directory.
         if !emulated::is_timed() {
-            kept["not_timed"] = NOT_TIMED.into();
+            recorded_plan["not_timed"] = NOT_TIMED.into();
         }
         Settings {
             study: plan.id.clone(),
@@ -265,7 +264,7 @@ impl Services<'_> {
                 battery_period_ms: plan.battery_period_ms,
             },
             commit: super::COMMIT.to_owned(),
-            plan: kept,
+            plan: recorded_plan,
         }
     }
 
@@ -275,8 +274,8 @@ impl Services<'_> {
         let words = ["subject", "speak"].map(str::to_owned);
         let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
         let mut definitions = roster::ours(&speak);
-        let served: Vec<String> = speak.iter().cloned().chain(["--served".to_owned()]).collect();
-        definitions.extend(roster::served(&served));
+        let arguments: Vec<String> = speak.iter().cloned().chain(["--served".to_owned()]).collect();
+        definitions.extend(roster::served(&arguments));
         definitions.extend(roster::pushed(&speak));
         let here = std::env::current_dir().ok();
         let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);

@@ -185,8 +185,8 @@ fn limit(cgroup: Cgroup) -> ProcessLimit {
 
 /// Returns the reason for which the server ended, if it did: its connections break a little before the end can be observed.
 async fn last_word(site: &mut Site) -> Option<String> {
-    let asked = Instant::now();
-    while asked.elapsed() < END_LIMIT {
+    let started_at = Instant::now();
+    while started_at.elapsed() < END_LIMIT {
         if let Err(error) = site.server.check_alive() {
             return Some(format!("{error:#}").lines().next().unwrap_or_default().to_owned());
         }

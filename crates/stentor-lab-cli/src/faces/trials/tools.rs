@@ -66,11 +66,11 @@ impl FaceUnderTrial {
             };
             // The first kind is the return type: a signature of one kind has no parameters.
             if ways.iter().any(|way| matches!(way, RpcValue::List(kinds) if kinds.len() == 1)) {
-                let told = self.called(name, vec![]).await?;
-                let answer = if told.is_ok() { "is answered" } else { "is refused" };
+                let reply = self.called(name, vec![]).await?;
+                let answer = if reply.is_ok() { "is answered" } else { "is refused" };
                 let rest = "which fields a struct has stands in system.methodHelp as text";
                 return is(
-                    told.is_ok(),
+                    reply.is_ok(),
                     format!("{name}, listed and by its signature without parameters, {answer}; {rest}"),
                 );
             }

@@ -27,15 +27,15 @@ impl FaceUnderTrial {
         anyhow::ensure!(greeting.get("error").is_none(), "the hello is refused: {greeting}");
         let in_frame = exchanged(&mut stream, document.as_bytes()).await?;
         let page = |body: &[u8]| ListPage::read(self.reader(), ListKind::Topics, body);
-        let (wanted, told) = (page(&by_http)?, page(&in_frame)?);
-        let is_same = told == wanted && told.topics.len() as u64 == TOPICS;
+        let (wanted, received) = (page(&by_http)?, page(&in_frame)?);
+        let is_same = received == wanted && received.topics.len() as u64 == TOPICS;
         let same = if is_same { "as over HTTP" } else { "otherwise than over HTTP" };
         let bytes = if in_frame == by_http { "byte for byte" } else { "in other bytes" };
         is(
             is_same,
             format!(
                 "in frames of the raw socket the document is answered {same}, with {} topics, {bytes}",
-                told.topics.len()
+                received.topics.len()
             ),
         )
     }

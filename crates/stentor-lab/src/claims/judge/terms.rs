@@ -146,7 +146,7 @@ impl Bench<'_> {
         let mut witnesses = Vec::new();
         for term in terms {
             let Term::Figures(selector) = term else {
-                return Err(JudgeError::NotANumber("what is counted".into()).into());
+                return Err(JudgeError::NotANumber("the argument of count".into()).into());
             };
             // A count of zero in figures without this metric means that it was not measured.
             if !self.complete && self.figures.iter().all(|figure| figure.metric != selector.metric) {
@@ -246,7 +246,7 @@ impl ArithmeticOperator {
 impl Aggregate {
     /// Aggregates numbers, bound by bound; `numbers` holds at least one.
     fn apply(self, numbers: &[Interval]) -> Interval {
-        let over = |bound: fn(&Interval) -> f64| {
+        let reduce = |bound: fn(&Interval) -> f64| {
             let values = numbers.iter().map(bound);
             match self {
                 Self::Min => values.fold(f64::INFINITY, f64::min),
@@ -256,6 +256,6 @@ impl Aggregate {
                 Self::Count => numbers.len() as f64,
             }
         };
-        Interval { low: over(|one| one.low), value: over(|one| one.value), high: over(|one| one.high) }
+        Interval { low: reduce(|one| one.low), value: reduce(|one| one.value), high: reduce(|one| one.high) }
     }
 }

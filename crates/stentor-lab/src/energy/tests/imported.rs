@@ -58,8 +58,8 @@ fn every_bad_line_is_named() {
 
 #[test]
 fn a_recorder_keeps_readings_and_counts_what_is_none() {
-    let mut kept = Vec::new();
-    let mut recorder = MeterRecorder::start(&mut kept, TimeUnit::Milliseconds, 100.0).expect("begun");
+    let mut recorded = Vec::new();
+    let mut recorder = MeterRecorder::start(&mut recorded, TimeUnit::Milliseconds, 100.0).expect("begun");
     let lines: [&[u8]; 7] = [b"4,0.4\r", b"0,5,1\r", b"10,5,1", b"\xff\xfe", b"", b"40,5,1", b"40,5,1"];
     for line in lines {
         recorder.line(line, 1).expect("kept");
@@ -67,7 +67,7 @@ fn a_recorder_keeps_readings_and_counts_what_is_none() {
     let recording = recorder.finish().expect("flushed");
     assert_eq!((recording.readings, recording.lines_refused, recording.gaps), (3, 3, 1));
     assert_near(recording.joule, 0.2, 1e-12);
-    let text = String::from_utf8(kept).expect("text");
+    let text = String::from_utf8(recorded).expect("text");
     assert_eq!(text, "time_s,volt,ampere,monotonic_ns\n0,5,1,1\n0.01,5,1,1\n0.04,5,1,1\n");
 }
 

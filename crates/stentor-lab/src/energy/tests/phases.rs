@@ -114,10 +114,10 @@ fn samples_outside_of_the_meters_time_are_refused() {
 fn every_phase_says_of_which_kind_its_figure_is_or_that_there_is_none() {
     let exchanges: Vec<ExchangePhases> = samples(5).iter().map(ExchangePhases::from).collect();
     let all = energy(&meter(), EnergySide::Client, &exchanges).expect("joined");
-    let told: Vec<String> =
+    let labels: Vec<String> =
         all.iter().map(|phase| format!("{} {}", phase.value.kind.word(), phase.value.name())).collect();
     let names = ["serialize", "deserialize", "service", "others", "total"];
-    assert_eq!(told, names.map(|name| format!("imported client {name}")));
+    assert_eq!(labels, names.map(|name| format!("imported client {name}")));
     let values = || all.iter().map(|phase| &phase.value);
     assert!(values().all(|one| one.unresolved == one.joule.is_none() && !one.coefficients_ref.is_empty()));
     assert_eq!(values().filter(|one| one.unresolved).count(), 1);

@@ -28,49 +28,49 @@ async fn ask(id: &str, face: &mut TrialFace) -> ProbeResult {
 async fn what_our_own_bytes_tell_is_not_probed_of_others() {
     let echo = served("rest+xml", Op::Echo).await;
     for probe in ["customized", "types", "transport", "size", "tls"] {
-        let told = ask(probe, &mut somebodys("rest+xml", echo.address)).await;
-        assert_eq!(told.answer, Word(NotProbed), "{told:?}");
-        assert!(told.has_run(), "{told:?}");
+        let reply = ask(probe, &mut somebodys("rest+xml", echo.address)).await;
+        assert_eq!(reply.answer, Word(NotProbed), "{reply:?}");
+        assert!(reply.has_run(), "{reply:?}");
     }
-    let told = ask("overhead", &mut somebodys("rest+xml", echo.address)).await;
-    assert!(matches!(told.answer, Number(bytes) if bytes > 10.0), "{told:?}");
-    assert!(told.evidence.starts_with("its answer with 64 letters"), "{told:?}");
+    let reply = ask("overhead", &mut somebodys("rest+xml", echo.address)).await;
+    assert!(matches!(reply.answer, Number(bytes) if bytes > 10.0), "{reply:?}");
+    assert!(reply.evidence.starts_with("its answer with 64 letters"), "{reply:?}");
     let arrays = served("xmlrpc", Op::Array).await;
-    let told = ask("named", &mut somebodys("xmlrpc", arrays.address)).await;
-    assert_eq!(told.answer, Word(No), "{told:?}");
+    let reply = ask("named", &mut somebodys("xmlrpc", arrays.address)).await;
+    assert_eq!(reply.answer, Word(No), "{reply:?}");
 }
 
 #[tokio::test]
 async fn json_has_names_for_arrays_alone_and_no_entities() {
     let arrays = served("rest+json", Op::Array).await;
-    let told = ask("named", &mut somebodys("rest+json", arrays.address)).await;
-    assert_eq!(told.answer, Word(No));
-    assert!(told.evidence.starts_with("the array is an element named objects"), "{told:?}");
+    let reply = ask("named", &mut somebodys("rest+json", arrays.address)).await;
+    assert_eq!(reply.answer, Word(No));
+    assert!(reply.evidence.starts_with("the array is an element named objects"), "{reply:?}");
     let echo = served("rest+json", Op::Echo).await;
-    let told = ask("laughs", &mut somebodys("rest+json", echo.address)).await;
-    assert_eq!(told.answer, Word(NotProbed), "{told:?}");
+    let reply = ask("laughs", &mut somebodys("rest+json", echo.address)).await;
+    assert_eq!(reply.answer, Word(NotProbed), "{reply:?}");
     assert_eq!(ask("depth", &mut somebodys("rest+json", echo.address)).await.answer, Word(Yes));
     let sort = served("rest+json", Op::Sort).await;
-    let told = ask("strict", &mut somebodys("rest+json", sort.address)).await;
-    assert!(told.answer == Word(No) && told.evidence.contains("it is JSON"), "{told:?}");
+    let reply = ask("strict", &mut somebodys("rest+json", sort.address)).await;
+    assert!(reply.answer == Word(No) && reply.evidence.contains("it is JSON"), "{reply:?}");
 }
 
 #[tokio::test]
 async fn a_subject_that_ends_over_a_question_does_not_do_it() {
     let address = parrot("", false).await;
-    let told = ask("contract", &mut somebodys("soap", address)).await;
-    assert_eq!(told.answer, Word(No), "{told:?}");
-    assert!(told.evidence.contains("ended without an answer"), "{told:?}");
+    let reply = ask("contract", &mut somebodys("soap", address)).await;
+    assert_eq!(reply.answer, Word(No), "{reply:?}");
+    assert!(reply.evidence.contains("ended without an answer"), "{reply:?}");
     // For a subject of ours the same result is a defect.
-    let told = ask("contract", &mut TrialFace::at(Soap, address).expect("a face")).await;
-    assert_eq!(told.answer, Word(NotRun), "{told:?}");
+    let reply = ask("contract", &mut TrialFace::at(Soap, address).expect("a face")).await;
+    assert_eq!(reply.answer, Word(NotRun), "{reply:?}");
 }
 
 #[tokio::test]
 async fn what_our_reader_refuses_of_an_answer_is_no_refusal_of_the_subject() {
     let said = parrot("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nno answer", false).await;
-    let told = ask("laughs", &mut somebodys("xmlrpc", said)).await;
-    assert!(told.answer == Word(No) && told.evidence.contains("taken with 200"), "{told:?}");
+    let reply = ask("laughs", &mut somebodys("xmlrpc", said)).await;
+    assert!(reply.answer == Word(No) && reply.evidence.contains("accepted with 200"), "{reply:?}");
 }
 
 #[tokio::test]

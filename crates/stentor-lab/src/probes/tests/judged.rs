@@ -23,11 +23,11 @@ fn every_cell_of_both_tables_has_a_probe_beside_it() {
     let subjects = PaperProtocol::ALL.map(PaperProtocol::label);
     let of =
         |probe: &FeatureProbe| subjects.map(|subject| told(&probe.id, &probe.feature, subject, Word(Yes)));
-    let told: Vec<ProbeResult> = list().iter().flat_map(of).collect();
-    let rows = rows(dossier().figures(), &told);
+    let results: Vec<ProbeResult> = list().iter().flat_map(of).collect();
+    let rows = rows(dossier().figures(), &results);
     assert_eq!(rows.len(), 36);
     assert!(rows.iter().all(|row| !row.probes.is_empty()), "{rows:?}");
-    assert_eq!(rows.iter().map(|row| row.probes.len()).sum::<usize>(), told.len());
+    assert_eq!(rows.iter().map(|row| row.probes.len()).sum::<usize>(), results.len());
 }
 
 #[test]

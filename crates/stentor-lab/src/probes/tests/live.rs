@@ -12,8 +12,8 @@ async fn a_soap_face_gives_a_contract_and_a_face_without_wsdl_gives_none() {
     assert_eq!(word(&contract::tools(&mut face).await.expect("asked")), Yes);
     let silent = honest(Rest, Op::Echo).await;
     let mut face = taken_for(Soap, &silent);
-    let told = contract::specification(&mut face).await.expect("asked");
-    assert!(word(&told) == No && told.evidence.contains("405"), "{told:?}");
+    let reply = contract::specification(&mut face).await.expect("asked");
+    assert!(word(&reply) == No && reply.evidence.contains("405"), "{reply:?}");
     assert_eq!(word(&contract::tools(&mut face).await.expect("asked")), No);
 }
 
@@ -31,24 +31,24 @@ async fn a_rest_face_has_a_contract_only_where_it_offers_one() {
 async fn an_xml_rpc_face_names_its_methods_and_a_signature_makes_no_client() {
     let echo = honest(XmlRpc, Op::Echo).await;
     let mut face = taken_for(XmlRpc, &echo);
-    let told = contract::specification(&mut face).await.expect("asked");
-    assert!(word(&told) == Yes && told.evidence.contains("struct from struct"), "{told:?}");
+    let reply = contract::specification(&mut face).await.expect("asked");
+    assert!(word(&reply) == Yes && reply.evidence.contains("struct from struct"), "{reply:?}");
     assert_eq!(word(&contract::tools(&mut face).await.expect("asked")), No);
     let other = honest(XmlRpc, Op::Sort).await;
-    let told = contract::specification(&mut taken_for(XmlRpc, &other)).await.expect("asked");
-    assert_eq!(word(&told), No);
+    let reply = contract::specification(&mut taken_for(XmlRpc, &other)).await.expect("asked");
+    assert_eq!(word(&reply), No);
 }
 
 #[tokio::test]
 async fn only_xml_rpc_answers_two_requests_in_one() {
     for (protocol, expected) in [(XmlRpc, Yes), (Soap, No), (Rest, No)] {
         let server = honest(protocol, Op::Echo).await;
-        let told = multicall::several(&mut taken_for(protocol, &server)).await.expect("asked");
-        assert_eq!(word(&told), expected, "{protocol:?} {told:?}");
+        let reply = multicall::several(&mut taken_for(protocol, &server)).await.expect("asked");
+        assert_eq!(word(&reply), expected, "{protocol:?} {reply:?}");
     }
     let other = honest(XmlRpc, Op::Sort).await;
-    let told = multicall::several(&mut taken_for(XmlRpc, &other)).await.expect("asked");
-    assert_eq!(word(&told), No, "{told:?}");
+    let reply = multicall::several(&mut taken_for(XmlRpc, &other)).await.expect("asked");
+    assert_eq!(word(&reply), No, "{reply:?}");
 }
 
 #[tokio::test]
@@ -56,8 +56,8 @@ async fn structs_and_arrays_must_come_back_whole() {
     for protocol in PaperProtocol::ALL {
         for (behaviour, expected) in [(Behaviour::Honest, Yes), (Behaviour::Forgetful, No)] {
             let server = server(protocol, Op::Array, behaviour).await;
-            let told = shapes::structs(&mut taken_for(protocol, &server)).await.expect("asked");
-            assert_eq!(word(&told), expected, "{protocol:?} {told:?}");
+            let reply = shapes::structs(&mut taken_for(protocol, &server)).await.expect("asked");
+            assert_eq!(word(&reply), expected, "{protocol:?} {reply:?}");
         }
     }
 }
@@ -66,12 +66,12 @@ async fn structs_and_arrays_must_come_back_whole() {
 async fn a_wrong_type_is_minded_by_a_contract_or_a_format_and_not_by_plain_xml() {
     for (protocol, expected) in [(Soap, Yes), (XmlRpc, Yes), (Rest, No)] {
         let server = honest(protocol, Op::Sort).await;
-        let told = shapes::strict(&mut taken_for(protocol, &server)).await.expect("asked");
-        assert_eq!(word(&told), expected, "{protocol:?} {told:?}");
+        let reply = shapes::strict(&mut taken_for(protocol, &server)).await.expect("asked");
+        assert_eq!(word(&reply), expected, "{protocol:?} {reply:?}");
     }
     let without_contract = honest(Rest, Op::Sort).await;
-    let told = shapes::strict(&mut taken_for(Soap, &without_contract)).await.expect("asked");
-    assert_eq!(word(&told), No, "{told:?}");
+    let reply = shapes::strict(&mut taken_for(Soap, &without_contract)).await.expect("asked");
+    assert_eq!(word(&reply), No, "{reply:?}");
 }
 
 #[tokio::test]
@@ -84,8 +84,8 @@ async fn harm_is_refused_by_every_face_and_the_next_request_answered() {
         let external = security::external(&mut face).await.expect("asked");
         let depth = security::depth(&mut face).await.expect("asked");
         assert!(protocol == Rest || depth.evidence.contains("deeper than"), "{depth:?}");
-        for told in [laughs, external, depth] {
-            assert_eq!(word(&told), Yes, "{protocol:?} {told:?}");
+        for reply in [laughs, external, depth] {
+            assert_eq!(word(&reply), Yes, "{protocol:?} {reply:?}");
         }
     }
 }
@@ -102,8 +102,8 @@ async fn yes_man(protocol: PaperProtocol) -> SocketAddr {
 async fn a_face_that_takes_harm_is_told_so() {
     for protocol in PaperProtocol::ALL {
         let mut face = TrialFace::at(protocol, yes_man(protocol).await).expect("a face");
-        let told = security::laughs(&mut face).await.expect("asked");
-        assert!(word(&told) == No && told.evidence.contains("taken"), "{told:?}");
+        let reply = security::laughs(&mut face).await.expect("asked");
+        assert!(word(&reply) == No && reply.evidence.contains("accepted"), "{reply:?}");
     }
 }
 
@@ -111,8 +111,8 @@ async fn a_face_that_takes_harm_is_told_so() {
 async fn a_secured_message_is_refused_by_our_soap_face_and_the_others_have_no_place_for_it() {
     for (protocol, expected) in [(Soap, No), (Rest, Untestable)] {
         let server = honest(protocol, Op::Echo).await;
-        let told = security::message_served(&mut taken_for(protocol, &server)).await.expect("asked");
-        assert_eq!(word(&told), expected, "{told:?}");
+        let reply = security::message_served(&mut taken_for(protocol, &server)).await.expect("asked");
+        assert_eq!(word(&reply), expected, "{reply:?}");
     }
     let mut face = TrialFace::at(Soap, yes_man(Soap).await).expect("a face");
     assert_eq!(word(&security::message_served(&mut face).await.expect("asked")), Yes);
@@ -123,8 +123,8 @@ async fn a_face_without_tls_makes_no_exchange_over_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
     let plain = honest(Rest, Op::Echo).await;
-    let told = security::tls(&mut taken_for(Rest, &plain), &context).await.expect("tried");
-    assert_eq!(word(&told), No, "{told:?}");
+    let reply = security::tls(&mut taken_for(Rest, &plain), &context).await.expect("tried");
+    assert_eq!(word(&reply), No, "{reply:?}");
 }
 
 #[tokio::test]

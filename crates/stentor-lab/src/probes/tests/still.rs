@@ -15,16 +15,16 @@ fn structs_have_names_where_they_are_elements() {
 
 #[test]
 fn a_vocabulary_of_ones_own_passes_where_elements_are_free() {
-    let told = of_each(shapes::customized);
-    assert_eq!(told.each_ref().map(word), [Yes, No, Yes]);
-    assert!(told[1].evidence.contains("refused"), "{told:?}");
+    let replies = of_each(shapes::customized);
+    assert_eq!(replies.each_ref().map(word), [Yes, No, Yes]);
+    assert!(replies[1].evidence.contains("refused"), "{replies:?}");
 }
 
 #[test]
 fn plain_xml_loses_types_and_the_others_keep_them() {
-    let told = of_each(types::survive);
-    assert_eq!(told.each_ref().map(number), [9.0, 9.0, 3.0]);
-    assert!(told[2].evidence.contains("date/time"), "{told:?}");
+    let replies = of_each(types::survive);
+    assert_eq!(replies.each_ref().map(number), [9.0, 9.0, 3.0]);
+    assert!(replies[2].evidence.contains("date/time"), "{replies:?}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn our_own_sources_are_where_the_count_looks_for_them() {
 fn a_handler_for_every_operation_has_no_lines_of_one_and_is_not_counted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/subjects");
     for count in [sources::lines, sources::touched] {
-        let told = count(XmlRpc, Some(&folder));
-        assert!(word(&told) == NotCounted && told.evidence.contains("one handler"), "{told:?}");
+        let replies = count(XmlRpc, Some(&folder));
+        assert!(word(&replies) == NotCounted && replies.evidence.contains("one handler"), "{replies:?}");
     }
 }

@@ -55,7 +55,7 @@ fn a_claim_about_a_phase_that_one_subject_streams_is_not_testable_and_says_who_s
     let results = study(&[("CXF", &[phase::SERVER_DESER, phase::SERVICE])]);
     let (verdict, why) = found(&results, DESERIALIZES);
     assert_eq!(verdict, NotTestable);
-    let wanted = "the phases cannot be told apart because the subject streams: server_deser of CXF/php";
+    let wanted = "the phases cannot be separated because the subject streams: server_deser of CXF/php";
     assert_eq!(why, wanted);
     assert_eq!(found(&results, SERVICE_MOST).0, NotTestable, "the share is of what holds the way");
 }
@@ -105,13 +105,13 @@ fn memory_is_compared_on_one_runtime_with_one_collector_only() {
 #[test]
 fn every_table_picture_and_file_marks_the_phases_that_run_together() {
     let overlaps: [(&str, &[&str]); 1] = [("CXF", &[phase::CLIENT_DESER, phase::TRANSFER])];
-    let told = |overlaps: &[(&str, &[&str])]| {
+    let renderings = |overlaps: &[(&str, &[&str])]| {
         let csv = sheet(&study(overlaps));
         let account = Account::of(study(overlaps), Remarks::default()).expect("judged");
         let picture = account.plots.iter().find(|plot| plot.id == "phases").expect("drawn");
         (csv, markdown(&account), page(&account), format!("{} {}", picture.words, picture.svg))
     };
-    let (csv, text, html, picture) = told(&overlaps);
+    let (csv, text, html, picture) = renderings(&overlaps);
     let blurred: Vec<&str> =
         csv.lines().filter(|line| line.ends_with(",overlaps: a half streams,")).collect();
     assert_eq!(blurred.len(), 2 * 4 * 5, "two phases of four cells, and of their four forks");
@@ -119,7 +119,7 @@ fn every_table_picture_and_file_marks_the_phases_that_run_together() {
     for document in [&text, &html, &picture] {
         assert!(document.contains(MARK) && document.contains("A half streams"), "{document}");
     }
-    let (csv, text, html, picture) = told(&[]);
+    let (csv, text, html, picture) = renderings(&[]);
     assert!(!csv.contains("streams"));
     for document in [&text, &html, &picture] {
         assert!(!document.contains(MARK) && !document.contains("A half streams"), "{document}");

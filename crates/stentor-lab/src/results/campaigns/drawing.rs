@@ -35,10 +35,11 @@ pub(super) fn rates(id: &str, cells: &[&CellSummary]) -> Plot {
     for (at, one) in cells.iter().enumerate() {
         bars(&mut canvas, &axis, one, TOP + ROW * at as f64);
     }
-    let told = cells.iter().map(|one| format!("{} {}", one.id, short(one.campaign.pushes_per_second)));
+    let descriptions =
+        cells.iter().map(|one| format!("{} {}", one.id, short(one.campaign.pushes_per_second)));
     let title = "Pushes per second".to_owned();
-    let svg =
-        canvas.finish("Pushes per second, published and measured", &told.collect::<Vec<_>>().join("; "));
+    let svg = canvas
+        .finish("Pushes per second, published and measured", &descriptions.collect::<Vec<_>>().join("; "));
     let words = "The bar is the median of the runs, the line its 95 % interval, each ring a run.".to_owned();
     Plot { id: id.to_owned(), title, words, svg }
 }

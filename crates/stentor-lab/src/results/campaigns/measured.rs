@@ -81,8 +81,8 @@ impl CellSummary {
         let valid: Vec<&ForkRecord> =
             made.iter().copied().filter(|one| one.pushes_per_second().is_some()).collect();
         // A cell without valid runs is reported too, from its invalid ones.
-        let told = if valid.is_empty() { &made } else { &valid };
-        let first = *told.first().or(records.first())?;
+        let counted = if valid.is_empty() { &made } else { &valid };
+        let first = *counted.first().or(records.first())?;
         let [invalid, skipped, ended] = what_is_amiss(first);
         let rates: Samples = valid.iter().filter_map(|one| one.pushes_per_second()).collect();
         let one = Self {
@@ -91,7 +91,7 @@ impl CellSummary {
             consumers: cell.consumers,
             mix: cell.mix.word().to_owned(),
             pooled: cell.pooled,
-            campaign: sum_up(first, told, &made),
+            campaign: sum_up(first, counted, &made),
             published_pushes_per_second: figures.and_then(|figures| published(figures, &cell.id)),
             ratio: None,
             bound_pushes_per_second: None,
@@ -133,18 +133,18 @@ impl CellSummary {
 
     /// Computes the values derived from the rate, the slots and the latency.
     fn derived(mut self) -> Self {
-        let over = |a: f64, b: f64| (b > 0.0).then(|| a / b);
+        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
         let rate = self.campaign.pushes_per_second;
         let published = self.published_pushes_per_second;
-        self.ratio = published.and_then(|published| over(rate, published));
-        let end = |end: Option<f64>| over(end?, published?);
+        self.ratio = published.and_then(|published| ratio(rate, published));
+        let end = |end: Option<f64>| ratio(end?, published?);
         self.ratio_interval = self.rate.and_then(|rate| Some([end(rate.low)?, end(rate.high)?]));
         let Some(places) = self.places.map(f64::from) else { return self };
         let held = |rate: f64| (rate > 0.0).then(|| 1000.0 * mean_seconds(places, rate));
         (self.held_ms, self.published_held_ms) = (held(rate), published.and_then(held));
         if self.campaign.latency_mean_ms > 0.0 {
             let bound = bound_per_second(places, self.campaign.latency_mean_ms / 1000.0);
-            (self.bound_pushes_per_second, self.share_of_bound) = (Some(bound), over(rate, bound));
+            (self.bound_pushes_per_second, self.share_of_bound) = (Some(bound), ratio(rate, bound));
         }
         if self.pooled {
             self.limited_by = self.campaign.inflight_mean.and_then(|taken| RateBound::of(taken, places));
@@ -178,16 +178,16 @@ fn published(figures: &Figures, id: &str) -> Option<f64> {
     }
 }
 
-fn sum_up(first: &ForkRecord, told: &[&ForkRecord], made: &[&ForkRecord]) -> CampaignRecord {
+fn sum_up(first: &ForkRecord, counted: &[&ForkRecord], made: &[&ForkRecord]) -> CampaignRecord {
     let all = |records: &[&ForkRecord]| -> Vec<CampaignRecord> {
         records.iter().filter_map(|one| one.campaign.clone()).collect()
     };
-    let (told, made) = (all(told), all(made));
+    let (counted, made) = (all(counted), all(made));
     let median = |of: fn(&CampaignRecord) -> Option<f64>| {
-        told.iter().filter_map(of).collect::<Samples>().quantile(0.5)
+        counted.iter().filter_map(of).collect::<Samples>().quantile(0.5)
     };
     let sure = |of: fn(&CampaignRecord) -> Option<f64>| median(of).unwrap_or_default();
-    let most = |of: fn(&CampaignRecord) -> u64| told.iter().map(of).max().unwrap_or_default();
+    let most = |of: fn(&CampaignRecord) -> u64| counted.iter().map(of).max().unwrap_or_default();
     let sum = |of: fn(&CampaignRecord) -> u64| made.iter().map(of).sum::<u64>();
     let reached = made.iter().map(|one| one.known_devices_reached);
     let worst = reached.min_by_key(|[reached, count]| i64::from(*reached) - i64::from(*count));

@@ -31,9 +31,8 @@ const CONSUMERS: SummaryColumn = ("in flight each", &consumers);
 const RUNS: SummaryColumn = ("runs", &runs);
 const RATE: SummaryColumn = ("pushes/s", &rate);
 const HELD: SummaryColumn = ("held, ms", &|one| number(one.held_ms, 1));
-const LIMIT: SummaryColumn = ("what holds the rate", &|one| {
-    one.limited_by.map_or_else(|| "–".to_owned(), |limit| limit.word().to_owned())
-});
+const LIMIT: SummaryColumn =
+    ("limited by", &|one| one.limited_by.map_or_else(|| "–".to_owned(), |limit| limit.word().to_owned()));
 
 pub(super) fn consumers(one: &CellSummary) -> String {
     one.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string())
@@ -52,8 +51,8 @@ fn rate(one: &CellSummary) -> String {
     if !one.ended.is_empty() && one.runs == 0 {
         return "the server ended".to_owned();
     }
-    let told = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
-    told.unwrap_or_else(|| format!("{:.1}, does not count", one.campaign.pushes_per_second))
+    let median = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
+    median.unwrap_or_else(|| format!("{:.1}, does not count", one.campaign.pushes_per_second))
 }
 
 /// A compact table of the cells' rates for a terminal: headings and rows.
@@ -66,8 +65,8 @@ pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>
         ("pools", &|one| yes(one.pooled)),
         ("runs", &|one| one.runs.to_string()),
         ("pushes/s", &|one| {
-            let told = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
-            told.unwrap_or_else(|| "does not count".to_owned())
+            let median = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
+            median.unwrap_or_else(|| "does not count".to_owned())
         }),
         ("published", &|one| number(one.published_pushes_per_second, 0)),
         ("ratio", &|one| number(one.ratio, 2)),
@@ -186,5 +185,5 @@ pub(super) fn group(cells: &[&CellSummary]) -> TextTable {
 pub(super) fn answers(answers: &[JudgedClaim], question: &str) -> TextTable {
     let ours = answers.iter().filter(|one| one.group == question);
     let rows = ours.map(|one| [one.text.clone(), one.ours.word().to_owned(), one.our_figures.clone()]);
-    TextTable::new(["what was to be seen", "verdict", "rates, 95 % interval"], rows)
+    TextTable::new(["expectation", "verdict", "rates, 95 % interval"], rows)
 }

@@ -122,7 +122,7 @@ fn the_same_figures_are_there_as_markdown_and_as_csv() {
         "## Processor time and memory of each side",
         "## Energy",
         "| modelled | wifi |",
-        "## What matters",
+        "## Effects",
         "## Not tested here",
         "C004-1",
     ] {
@@ -179,8 +179,11 @@ fn records_without_times_make_a_report_that_has_none_and_says_why() {
     let verdicts = account.verdicts.as_ref().expect("a study with claims");
     let timed =
         verdicts.claims.iter().filter(|one| one.judged.statement.checks.join(" ").contains("latency"));
-    let told: Vec<ClaimVerdict> = timed.map(|one| one.period.verdict).collect();
-    assert!(!told.is_empty() && told.iter().all(|one| *one == ClaimVerdict::NotTestable), "{told:?}");
+    let timed_verdicts: Vec<ClaimVerdict> = timed.map(|one| one.period.verdict).collect();
+    assert!(
+        !timed_verdicts.is_empty() && timed_verdicts.iter().all(|one| *one == ClaimVerdict::NotTestable),
+        "{timed_verdicts:?}"
+    );
 }
 
 #[test]
@@ -189,7 +192,7 @@ fn a_report_of_which_a_part_is_not_timed_says_how_much() {
     let all = records.len();
     records[0].env.emulated = "built for aarch64".into();
     records[0].forget_times();
-    let told = Results::of(records).expect("one study").not_timed();
-    assert_eq!(told, Some(format!("1 of {all} forks are not timed: the processor is emulated")));
+    let sentence = Results::of(records).expect("one study").not_timed();
+    assert_eq!(sentence, Some(format!("1 of {all} forks are not timed: the processor is emulated")));
     assert_eq!(Results::of(study(1, 8)).expect("one study").not_timed(), None);
 }

@@ -42,17 +42,17 @@ pub(super) fn bytes(results: &Results) -> Vec<Plot> {
     let is_known = bars.iter().all(|bar| bar.parts.last().is_some_and(|payload| *payload > 0.0));
     let payload = if is_known { KNOWN } else { UNKNOWN };
     let words = format!(
-        "What an exchange is made of, both ways, every frame counted at the client's end; of a synchronisation in pages all pages \
-         together, as its time. {payload} Acknowledgements without data are in the headers of IP and TCP. The whole is at the right."
+        "The parts of an exchange, both ways, with every frame counted at the client's end; a synchronisation in pages is one \
+         exchange, as for its time. {payload} Acknowledgements without data count as headers of IP and TCP. The total is at the right."
     );
     let plot = stacked(results, "bytes", "Bytes of an exchange", &words, "bytes", &layers::NAMES, &bars);
     plot.into_iter().collect()
 }
 
-const KNOWN: &str = "The darkest part is what one wanted to send, the values as text; all others are overhead. Where a format \
+const KNOWN: &str = "The darkest part is the payload, the values as text; all others are overhead. Where a format \
     writes numbers in fewer bytes than they have digits, all of the body counts as payload.";
-const UNKNOWN: &str = "The darkest part is what one wanted to send, the values as text, where it is known; of other cells the \
-    values are within the markup of the format.";
+const UNKNOWN: &str = "The darkest part is the payload, the values as text, where it is known; in other cells the \
+    values are part of the format's markup.";
 
 /// Draws the time of an exchange, by phase.
 pub(super) fn phases(results: &Results) -> Vec<Plot> {
@@ -136,14 +136,15 @@ fn stacked(
         draw_bar(&mut canvas, &axis, bar, y);
     }
     let more = left_out(bars.len() - shown.len());
-    let told = shown.iter().map(|bar| {
+    let descriptions = shown.iter().map(|bar| {
         let parts = present
             .iter()
             .map(|part| format!("{} {}", names[*part], short(bar.parts[*part])))
             .collect::<Vec<_>>();
         format!("{}, {}: {}", bar.place, bar.subject, parts.join(", "))
     });
-    let svg = canvas.finish(&format!("{title}: {}", results.study), &told.collect::<Vec<_>>().join("; "));
+    let svg =
+        canvas.finish(&format!("{title}: {}", results.study), &descriptions.collect::<Vec<_>>().join("; "));
     Some(Plot { id: id.to_owned(), title: title.to_owned(), words: format!("{words}{more}"), svg })
 }
 

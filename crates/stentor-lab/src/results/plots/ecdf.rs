@@ -59,7 +59,7 @@ fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> 
         if left_out > 0 { format!(" {left_out} more cells are in the records.") } else { String::new() };
     let words = format!(
         "The height of a line is the share of exchanges, of all forks together, that took no longer than the time below it. \
-         A steep line is a steady service; a long foot to the right is what users remember.{more}"
+         A steep line is a steady service; a long foot to the right shows slow exchanges, which users remember.{more}"
     );
     let title = format!("All exchanges: {name}");
     let svg = canvas.finish(
@@ -77,9 +77,9 @@ fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[Sty
     let Some(across) = Axis::log(times, left, left + PANEL) else { return };
     let bottom = top + HEIGHT;
     let up = |share: f64| bottom - HEIGHT * share;
-    for (share, told) in [(0.0, "0"), (0.5, "half"), (0.95, "95 %")] {
+    for (share, label) in [(0.0, "0"), (0.5, "half"), (0.95, "95 %")] {
         canvas.line((left, up(share)), (left + PANEL, up(share)), GRID, 1.0);
-        canvas.text((left - 6.0, up(share) + 4.0), "end", FAINT, told);
+        canvas.text((left - 6.0, up(share) + 4.0), "end", FAINT, label);
     }
     across.draw_below(canvas, top, bottom);
     canvas.text((left + PANEL, bottom + 31.0), "end", FAINT, "ms");

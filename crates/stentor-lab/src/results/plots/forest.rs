@@ -66,8 +66,8 @@ fn head(canvas: &mut Canvas, axis: &Axis, group: &RatioGroup<'_>, height: f64) {
         diamond(canvas, (280.0, 18.0));
         canvas.text((292.0, 22.0), "start", INK, "published");
     }
-    let told = if is_published { "measured · published" } else { "measured" };
-    canvas.text((WIDTH - 8.0, TOP - 8.0), "end", FAINT, told);
+    let label = if is_published { "measured · published" } else { "measured" };
+    canvas.text((WIDTH - 8.0, TOP - 8.0), "end", FAINT, label);
 }
 
 fn diamond(canvas: &mut Canvas, (x, y): (f64, f64)) {
@@ -89,19 +89,19 @@ fn draw_row(canvas: &mut Canvas, axis: &Axis, row: &SubjectRatio, left: f64, y: 
         }
         canvas.mark((axis.place(ours.ratio), middle), SeriesStyle::of(0));
     }
-    let told =
+    let ratio_text =
         |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("×{}", short(ratio)));
-    let text = format!("{} · {}", told(row.ours.map(|ours| ours.ratio)), told(row.published));
+    let text = format!("{} · {}", ratio_text(row.ours.map(|ours| ours.ratio)), ratio_text(row.published));
     canvas.text((WIDTH - 8.0, y), "end", INK, &text);
 }
 
 fn described(rows: &[&SubjectRatio]) -> String {
-    let told = rows.iter().map(|row| {
+    let descriptions = rows.iter().map(|row| {
         let ours =
             row.ours.map_or_else(|| "not measured".to_owned(), |ours| format!("{} times", short(ours.ratio)));
         let published =
             row.published.map(|ratio| format!(", published {}", short(ratio))).unwrap_or_default();
         format!("{}, {}: {ours}{published}", row.place, row.subject)
     });
-    told.collect::<Vec<_>>().join("; ")
+    descriptions.collect::<Vec<_>>().join("; ")
 }

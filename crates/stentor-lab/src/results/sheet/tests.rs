@@ -31,12 +31,12 @@ fn rows(results: &Results, metric: &str) -> Vec<([String; 5], [f64; 3])> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let rows = reader.deserialize().collect::<Result<Vec<BTreeMap<String, String>>, _>>();
     let rows = rows.expect("one width").into_iter().filter(|row| row["metric"] == metric);
-    let told = rows.map(|row| {
+    let parsed = rows.map(|row| {
         assert_eq!((row["study"].as_str(), row["fork"].as_str(), row["model"].as_str()), ("my, own", "", ""));
         let words = ["subject", "levels", "unit", "forks", "against"].map(|name| row[name].clone());
         (words, ["value", "low", "high"].map(|name| row[name].parse().unwrap_or(f64::NAN)))
     });
-    told.collect()
+    parsed.collect()
 }
 
 fn are_about(found: [f64; 3], wanted: [f64; 3]) -> bool {

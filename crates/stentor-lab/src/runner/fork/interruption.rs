@@ -148,7 +148,7 @@ impl ForkAttempt<'_> {
     async fn go_on(
         &self,
         errand: &Errand,
-        kept: u64,
+        stored_pages: u64,
         testbed: &mut dyn Testbed,
         server: &RunningHalf,
     ) -> Result<SubjectProcess, AttemptFailure> {
@@ -159,7 +159,7 @@ impl ForkAttempt<'_> {
         self.arm_all(&mut host, errand.pages).await?;
         let go = SubjectOrder::Go { t0_ns: monotonic_ns() };
         let report = host.ask_within(&go, self.settings.patience).await?;
-        let lacking = errand.pages - kept;
+        let lacking = errand.pages - stored_pages;
         match report {
             Report::Done { n, errors: 0, .. } if n == lacking => Ok(host),
             Report::Done { n, errors, .. } => {
@@ -227,9 +227,9 @@ impl Errand {
 }
 
 /// Counts pages requested twice, and corrects the byte counts to cover all pages: a killed client does not report its own.
-pub(super) fn count(record: &mut ForkRecord, asked: u64) {
+pub(super) fn count(record: &mut ForkRecord, requested_pages: u64) {
     let Some(found) = &mut record.interruption else { return };
-    found.pages_again = asked.saturating_sub(found.pages);
+    found.pages_again = requested_pages.saturating_sub(found.pages);
     if let Some(bytes) = &mut record.bytes {
         if bytes.exchanges < found.pages {
             bytes.down.app = 0;
@@ -283,8 +283,11 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let errand = errand(directory.path());
         for (pages, rows, is_stale) in [(2, 3, true), (1, 4, true), (2, 4, false)] {
-            let told = errand.look(offline(&errand, pages, rows, is_stale));
-            assert!(matches!(told, Err(SubjectError::Wrong(_))), "{pages} pages, {rows} rows: {told:?}");
+            let outcome = errand.look(offline(&errand, pages, rows, is_stale));
+            assert!(
+                matches!(outcome, Err(SubjectError::Wrong(_))),
+                "{pages} pages, {rows} rows: {outcome:?}"
+            );
         }
     }
 
@@ -292,8 +295,8 @@ mod tests {
     fn a_client_that_was_done_before_it_could_be_interrupted_is_not_wrong() {
         let directory = tempfile::tempdir().expect("a directory");
         let errand = errand(directory.path());
-        let told = errand.look(offline(&errand, 3, 5, false));
-        assert!(matches!(told, Err(SubjectError::Exchange(_))), "{told:?}");
+        let outcome = errand.look(offline(&errand, 3, 5, false));
+        assert!(matches!(outcome, Err(SubjectError::Exchange(_))), "{outcome:?}");
     }
 
     #[test]

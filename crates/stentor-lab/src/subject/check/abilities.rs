@@ -40,9 +40,7 @@ pub(super) async fn check(
     let (mut passed, dialect) = (Vec::new(), definition.dialect()?);
     for ability in &definition.can {
         if !ABILITIES.iter().any(|(known, _)| known == ability) {
-            return Err(SubjectError::Wrong(format!(
-                "it says that it can {ability:?}, which nothing asks for"
-            )));
+            return Err(SubjectError::Wrong(format!("it declares the unknown ability {ability:?}")));
         }
         for (op, factors) in cells(definition, ability, role) {
             let trial = DialectCheck { definition, dialect, op, factors, directory, patience };
@@ -146,7 +144,7 @@ impl DialectCheck<'_> {
         if answered == 0 && server.take_samples().is_empty() {
             return Ok(());
         }
-        let whose = if shown == MISNAMED { "has another name" } else { "it was not told to trust" };
+        let whose = if shown == MISNAMED { "is for another name" } else { "is not one that it trusts" };
         Err(SubjectError::Wrong(format!("it talked to a server whose certificate {whose}")))
     }
 
@@ -180,7 +178,7 @@ impl DialectCheck<'_> {
     pub(super) fn judge_rows(&self, samples: &[ClientSample]) -> Result<(), SubjectError> {
         let times = sample::read_times(&sample::inserted(&self.out()?))?;
         if !self.factors.contains_key(INSERT) {
-            let unasked = || SubjectError::Wrong("it tells of rows that nobody asked for".into());
+            let unasked = || SubjectError::Wrong("it reports rows that were not requested".into());
             return times.is_empty().then_some(()).ok_or_else(unasked);
         }
         let ends = samples.iter().map(|one| one.t_deser_end);

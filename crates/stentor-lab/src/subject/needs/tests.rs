@@ -21,12 +21,15 @@ fn what_is_missing_is_told_with_what_brings_it() {
     let said =
         [("java", Some("openjdk version \"11.0.2\"")), ("php -m", None), ("mvn", Some("Apache Maven 3.8.7"))];
     probes.said = said.map(|(name, said)| (name.to_owned(), said.map(str::to_owned))).into();
-    let mut told = |need: &str| probes.missing(need).map(|missing| missing.to_string());
-    assert_eq!(told("java>=17").as_deref(), Some("java>=17, found 11.0.2 (Debian: openjdk-17-jre-headless)"));
-    assert_eq!(told("java>=11"), None);
-    assert_eq!(told("mvn>=3.6 to build"), None);
-    assert_eq!(told("php-soap").as_deref(), Some("php-soap (Debian: php8.2-soap)"));
-    assert_eq!(told("no-such-program-anywhere").as_deref(), Some("no-such-program-anywhere"));
+    let mut missing_text = |need: &str| probes.missing(need).map(|missing| missing.to_string());
+    assert_eq!(
+        missing_text("java>=17").as_deref(),
+        Some("java>=17, found 11.0.2 (Debian: openjdk-17-jre-headless)")
+    );
+    assert_eq!(missing_text("java>=11"), None);
+    assert_eq!(missing_text("mvn>=3.6 to build"), None);
+    assert_eq!(missing_text("php-soap").as_deref(), Some("php-soap (Debian: php8.2-soap)"));
+    assert_eq!(missing_text("no-such-program-anywhere").as_deref(), Some("no-such-program-anywhere"));
 }
 
 #[test]

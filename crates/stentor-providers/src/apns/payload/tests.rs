@@ -104,9 +104,9 @@ fn a_collapse_key_of_too_many_bytes_goes_as_its_hash() {
 /// Such a key is refused today; a stored older one must not make every attempt a malformed request.
 #[test]
 fn a_kept_collapse_key_that_no_header_can_carry_goes_as_its_hash() {
-    for kept in ["score ", " score"] {
-        let key = CollapseKey::new(kept).expect("was taken before");
-        assert_eq!(collapse_id(&key).len(), 64, "{kept:?}");
+    for key_text in ["score ", " score"] {
+        let key = CollapseKey::new(key_text).expect("was taken before");
+        assert_eq!(collapse_id(&key).len(), 64, "{key_text:?}");
     }
 }
 

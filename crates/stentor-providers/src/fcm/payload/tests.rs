@@ -103,9 +103,9 @@ fn overrides_win_in_either_spelling() {
     let overrides = [(ProviderKind::Fcm, android), (ProviderKind::Apns, apns)].into();
     let content = Content { overrides, ..visible() };
     let key = CollapseKey::new("ours").expect("fits");
-    let over = MessageSpec { collapse_key: Some(key), ..spec(content) };
-    assert_eq!(check(&over), Ok(()));
-    let message = sent(over, 0);
+    let overridden = MessageSpec { collapse_key: Some(key), ..spec(content) };
+    assert_eq!(check(&overridden), Ok(()));
+    let message = sent(overridden, 0);
     let wanted =
         json!({"priority": "HIGH", "ttl": "3.5s", "collapseKey": "mine", "notification": {"color": "#fff"}});
     assert_eq!(message["android"], wanted);

@@ -50,11 +50,11 @@ impl World {
             0 => (self.setup.link.up.clone(), self.setup.link.down.clone()),
             _ => (Path { delay_ns: 30_000, ..Path::open() }, Path { delay_ns: 30_000, ..Path::open() }),
         };
-        let asked = self.now_ns;
-        let heard = asked + self.way_ns(&up);
+        let asked_at = self.now_ns;
+        let heard = asked_at + self.way_ns(&up);
         self.now_ns = heard + self.way_ns(&down);
         let stamps = Stamps {
-            asked_ns: self.reading(party, asked),
+            asked_ns: self.reading(party, asked_at),
             received_ns: heard,
             answered_ns: heard,
             known_ns: self.reading(party, self.now_ns),

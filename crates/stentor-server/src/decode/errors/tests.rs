@@ -67,27 +67,35 @@ fn refused(inner: &str) -> (String, String, Option<String>) {
 
 #[test]
 fn serde_still_words_its_errors_as_they_are_taken_apart_here() {
-    let told = |field: &str, detail: &str, hint: Option<&str>| {
+    let problem = |field: &str, detail: &str, hint: Option<&str>| {
         (field.to_owned(), detail.to_owned(), hint.map(str::to_owned))
     };
     let cases = [
         (
             r#"{"word": "apple", "number": 1, "numbr": 2}"#,
-            told("inner.numbr", "unknown field `numbr`", Some("did you mean `number`?")),
+            problem("inner.numbr", "unknown field `numbr`", Some("did you mean `number`?")),
         ),
         (
             r#"{"word": "zzz", "number": 1}"#,
-            told("inner.word", "unknown value `zzz`", Some("known are android, apple")),
+            problem("inner.word", "unknown value `zzz`", Some("known are android, apple")),
         ),
-        (r#"{"word": "apple"}"#, told("inner.number", "is missing", None)),
-        (r#"{"word": "apple", "word": "apple", "number": 1}"#, told("inner.word", "is there twice", None)),
+        (r#"{"word": "apple"}"#, problem("inner.number", "is missing", None)),
+        (r#"{"word": "apple", "word": "apple", "number": 1}"#, problem("inner.word", "occurs twice", None)),
         (
             r#"{"word": "apple", "number": "one"}"#,
-            told("inner.number", "invalid type: string \"one\", expected a whole number from 0 to 255", None),
+            problem(
+                "inner.number",
+                "invalid type: string \"one\", expected a whole number from 0 to 255",
+                None,
+            ),
         ),
         (
             r#"{"word": "apple", "number": 256}"#,
-            told("inner.number", "invalid value: integer `256`, expected a whole number from 0 to 255", None),
+            problem(
+                "inner.number",
+                "invalid value: integer `256`, expected a whole number from 0 to 255",
+                None,
+            ),
         ),
     ];
     for (given, expected) in cases {
@@ -98,7 +106,7 @@ fn serde_still_words_its_errors_as_they_are_taken_apart_here() {
 
 #[test]
 fn no_word_of_the_language_of_this_program_is_told() {
-    for (message, told) in [
+    for (message, expected) in [
         ("invalid type: string \"x\", expected usize", "a whole number that is not negative"),
         ("invalid value: integer `-1`, expected u32", "a whole number from 0 to 4294967295"),
         ("invalid type: floating point `1.5`, expected i64", "a whole number"),
@@ -109,6 +117,6 @@ fn no_word_of_the_language_of_this_program_is_told() {
     ] {
         let detail = of_text("field", message).detail.into_owned();
         let found = message.rsplit_once(", expected ").expect("what was expected").0;
-        assert_eq!(detail, format!("{found}, expected {told}"));
+        assert_eq!(detail, format!("{found}, expected {expected}"));
     }
 }

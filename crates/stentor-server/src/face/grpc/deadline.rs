@@ -20,12 +20,12 @@ pub(super) fn deadline(headers: &HeaderMap) -> ServiceResult<Option<Duration>> {
 /// Waits for a result until the caller's timeout.
 pub(super) async fn within<T>(
     wait: Option<Duration>,
-    served: impl Future<Output = ServiceResult<T>>,
+    call: impl Future<Output = ServiceResult<T>>,
 ) -> ServiceResult<T> {
     match wait {
-        None => served.await,
+        None => call.await,
         Some(wait) if wait.is_zero() => Err(passed()),
-        Some(wait) => tokio::time::timeout(wait, served).await.unwrap_or_else(|_| Err(passed())),
+        Some(wait) => tokio::time::timeout(wait, call).await.unwrap_or_else(|_| Err(passed())),
     }
 }
 

@@ -70,8 +70,8 @@ impl Pieces {
     /// Reads the options, if the first message contains them.
     async fn options(&mut self) -> ServiceResult<Record> {
         self.first = self.piece().await.transpose()?;
-        let told = self.first.as_mut().and_then(|first| first.remove("options"));
-        let mut options = match told {
+        let value = self.first.as_mut().and_then(|first| first.remove("options"));
+        let mut options = match value {
             Some(Value::Object(options)) => {
                 self.first = None;
                 options

@@ -54,8 +54,8 @@ struct WatchedLedger {
 impl WatchSubject for WatchedLedger {
     async fn look(&mut self) -> ServiceResult<WatchedState> {
         let context = context_of(&self.parts, &self.api).await?;
-        let served = Dispatcher::get().call(WATCH.operation, &self.api, context, self.record.clone());
-        let ledger = served.ok_or_else(|| Problem::not_found("method"))?.await?;
+        let dispatched = Dispatcher::get().call(WATCH.operation, &self.api, context, self.record.clone());
+        let ledger = dispatched.ok_or_else(|| Problem::not_found("method"))?.await?;
         let is_last = ledger.get("ended_at").is_some_and(|ended_at| !ended_at.is_null());
         Ok(WatchedState { message: Schema::get().write("Ledger", &ledger)?, is_last })
     }

@@ -59,11 +59,12 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
     let services = methods::services();
     let services =
         services.iter().fold(Routes::new(), |routes, service| routes.route(&path(service), any(answer)));
-    let told = reflection::PATHS.iter();
-    let told = told.fold(Routes::new(), |routes, path| routes.route(path, any(reflection::answer)));
+    let paths = reflection::PATHS.iter();
+    let reflection_routes =
+        paths.fold(Routes::new(), |routes, path| routes.route(path, any(reflection::answer)));
     limited(services, EntryRule::Keyed)
         .merge(limited(Routes::new().route(health::CHECK, any(health::check)), EntryRule::Probe))
-        .merge(limited(told.route(health::WATCH, any(health::watch)), EntryRule::OpenLasting))
+        .merge(limited(reflection_routes.route(health::WATCH, any(health::watch)), EntryRule::OpenLasting))
         .merge(limited(Routes::new().route(&stream(&IMPORT_STREAM), any(import::answer)), EntryRule::Import))
         .merge(limited(Routes::new().route(&stream(&WATCH), any(ledger::answer)), EntryRule::Lasting))
 }
@@ -102,9 +103,9 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
     let message = only_message(Request::from_parts(parts, body), max_bytes).await?;
     let limits = DocumentLimits { document_max_bytes: max_bytes, ..DocumentLimits::default() };
     let record = Schema::get().read(&operation.request.name, &message, &limits)?;
-    let served = Dispatcher::get().call(operation.facts.name, api, context, record);
-    let served = served.ok_or_else(|| Problem::not_found("method"))?;
-    Schema::get().write(&operation.reply.name, &served.await?)
+    let dispatched = Dispatcher::get().call(operation.facts.name, api, context, record);
+    let dispatched = dispatched.ok_or_else(|| Problem::not_found("method"))?;
+    Schema::get().write(&operation.reply.name, &dispatched.await?)
 }
 
 /// Reads the body of a call with a single message, and returns the message, decompressed to at most `max_bytes`.

@@ -23,8 +23,8 @@ fn service(service: &Service, text: &mut String) {
         comment(&one.about, "  ", text);
         let pieces = |flow| if one.flow == Some(flow) { "stream " } else { "" };
         let (asks, replies) = (pieces(StreamFlow::Request), pieces(StreamFlow::Reply));
-        let (method, asked, replied) = (one.name, &one.request.name, &one.reply.name);
-        text.push_str(&format!("  rpc {method}({asks}{asked}) returns ({replies}{replied});\n"));
+        let (method, request, replied) = (one.name, &one.request.name, &one.reply.name);
+        text.push_str(&format!("  rpc {method}({asks}{request}) returns ({replies}{replied});\n"));
     }
     text.push_str("}\n");
 }

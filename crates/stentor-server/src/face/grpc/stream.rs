@@ -22,18 +22,19 @@ pub(super) fn streamed(
     request_id: String,
 ) -> Response {
     let (tell_ending, ending) = oneshot::channel();
-    let told = unfold((messages, Some((tell_ending, request_id))), async |(mut messages, teller)| {
-        match messages.next().await? {
-            Ok(message) => Some((message, (messages, teller))),
-            Err(problem) => {
-                if let Some((tell_ending, request_id)) = teller {
-                    let _nobody_may_listen = tell_ending.send(status::refused(&problem, &request_id));
+    let message_stream =
+        unfold((messages, Some((tell_ending, request_id))), async |(mut messages, teller)| {
+            match messages.next().await? {
+                Ok(message) => Some((message, (messages, teller))),
+                Err(problem) => {
+                    if let Some((tell_ending, request_id)) = teller {
+                        let _nobody_may_listen = tell_ending.send(status::refused(&problem, &request_id));
+                    }
+                    None
                 }
-                None
             }
-        }
-    });
-    let frames = told.map(move |message| Ok::<_, Infallible>(encoding.framed(&message)));
+        });
+    let frames = message_stream.map(move |message| Ok::<_, Infallible>(encoding.framed(&message)));
     let trailers = async { Some(Ok(ending.await.unwrap_or_else(|_| status::served()))) };
     reply(Body::new(Body::from_stream(frames).with_trailers(trailers)), encoding)
 }

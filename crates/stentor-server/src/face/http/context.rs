@@ -6,17 +6,17 @@ use stentor_core::name::IdempotencyKey;
 use super::request_permit::RequestPermit;
 use crate::contract::{Identity, Origin};
 
-/// What a face knows of a request beside its record.
+/// Context of a request outside its record.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Whose key it is.
+    /// The authenticated key of a request.
     pub identity: Identity,
-    /// The app that is named outside the record.
+    /// App named outside the record.
     pub app: Option<AppId>,
-    /// The idempotency key that stands outside the record.
+    /// Idempotency key outside the record.
     pub key: Option<IdempotencyKey>,
-    /// Where it comes from.
+    /// Origin of the request.
     pub origin: Origin,
-    /// What it may hold.
+    /// Permit for the resources of the request.
     pub(in crate::face) permit: RequestPermit,
 }

@@ -36,8 +36,8 @@ impl Preferences {
 fn member(text: &str) -> Option<(String, u16)> {
     let mut parts = text.split(';').map(str::trim);
     let word = parts.next().filter(|word| !word.is_empty())?.to_ascii_lowercase();
-    let told = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    Some((word, told.map_or(Some(WEIGHT_MAX), weight)?))
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    Some((word, quality.map_or(Some(WEIGHT_MAX), weight)?))
 }
 
 /// Parses a weight from 0 to 1 with at most three decimals. The leading zero may be missing.

@@ -76,7 +76,7 @@ impl IntoRecord for Kept<SendResults> {
 impl IntoRecord for Sent {
     fn into_record(self) -> ServiceResult<Record> {
         written(&match self {
-            Self::Kept(kept) => json!({"accepted": kept.reply, "replayed": kept.replayed}),
+            Self::Kept(accepted) => json!({"accepted": accepted.reply, "replayed": accepted.replayed}),
             Self::Checked(report) => json!({"checked": report, "replayed": false}),
         })
     }

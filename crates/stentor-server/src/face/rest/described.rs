@@ -200,9 +200,10 @@ fn representation(kind: &str, in_xml: Option<&str>) -> Markup {
 
 fn method(name: &str, about: &Value) -> Markup {
     let shape = shape_of(about);
-    let asked = shape.map(|shape| shape.facts.type_name);
+    let request_type = shape.map(|shape| shape.facts.type_name);
     let query: Vec<_> = parameters(about, "query").map(|one| parameter(one, "query")).collect();
-    let bodies: Vec<_> = media(&about["requestBody"]).map(|kind| representation(kind, asked)).collect();
+    let bodies: Vec<_> =
+        media(&about["requestBody"]).map(|kind| representation(kind, request_type)).collect();
     let is_asked = !query.is_empty() || !bodies.is_empty();
     let request = is_asked.then(|| markup("request").with_all(query).with_all(bodies));
     let responses = about["responses"].as_object().into_iter().flatten();
@@ -258,10 +259,10 @@ fn operation(row: &DescribedRow) -> Markup {
 fn bound(row: &DescribedRow) -> Markup {
     let operation = markup("operation").set("ref", format!("tns:{}", row.shape.facts.type_name));
     let operation = operation.set("whttp:method", &row.method).set("whttp:location", row.path);
-    let asked: Vec<_> = media(&row.about["requestBody"]).collect();
-    let asked = asked.iter().find(|kind| **kind == XML).or(asked.first());
+    let media_types: Vec<_> = media(&row.about["requestBody"]).collect();
+    let media_type = media_types.iter().find(|kind| **kind == XML).or(media_types.first());
     let operation =
-        asked.into_iter().fold(operation, |made, kind| made.set("whttp:inputSerialization", *kind));
+        media_type.into_iter().fold(operation, |made, kind| made.set("whttp:inputSerialization", *kind));
     match row.reply() {
         Some(_) => operation.set("whttp:outputSerialization", XML),
         None => operation,

@@ -132,7 +132,7 @@ pub(super) struct ProblemBody<'a> {
     title: &'a str,
     /// HTTP status.
     status: u16,
-    /// Stable word for programs.
+    /// Stable error code for programs.
     #[schema(example = "invalid_field")]
     code: &'a str,
     /// Reason in plain words.

@@ -77,7 +77,7 @@ fn unpacked(coding: ContentCoding, pieces: BoxStream<'static, ServiceResult<Byte
         let most = UNPACKED_MIN_BYTES + UNPACKED_MAX_FOLD * came.load(Ordering::Relaxed);
         if made > most { Err(bomb()) } else { Ok(piece) }
     });
-    let told = checked.then(move |piece| {
+    let drained = checked.then(move |piece| {
         let body = body.clone();
         async move {
             if piece.is_err() {
@@ -86,7 +86,7 @@ fn unpacked(coding: ContentCoding, pieces: BoxStream<'static, ServiceResult<Byte
             piece
         }
     });
-    told.boxed()
+    drained.boxed()
 }
 
 /// Returns the reason for the end of a body during decompression: an earlier refusal, or invalid compressed data.
@@ -101,16 +101,16 @@ fn bomb() -> Problem {
 }
 
 /// Returns the format in the query or, without it, the one of the content type.
-fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<String> {
-    match (asked, format_of(headers)) {
-        (Some(asked), Some(told)) if !asked.eq_ignore_ascii_case(told) => {
+fn format(requested: Option<&str>, headers: &HeaderMap) -> ServiceResult<String> {
+    match (requested, format_of(headers)) {
+        (Some(requested), Some(declared)) if !requested.eq_ignore_ascii_case(declared) => {
             // An unknown format has an error of its own.
-            asked.parse::<crate::service::Format>()?;
-            let detail = "`format` and the content type say different things; one of them is enough";
+            requested.parse::<crate::service::Format>()?;
+            let detail = "`format` and the content type contradict each other; one of them is enough";
             Err(Problem::new(ErrorCode::Conflict, detail).at("format"))
         }
-        (Some(asked), _) => Ok(asked.to_owned()),
-        (None, told) => told.map(str::to_owned).ok_or_else(|| {
+        (Some(requested), _) => Ok(requested.to_owned()),
+        (None, declared) => declared.map(str::to_owned).ok_or_else(|| {
             Problem::new(
                 ErrorCode::UnsupportedMediaType,
                 "the content type must be application/x-ndjson or text/csv, or `format` must say which",

@@ -296,20 +296,20 @@ impl ReplyRecord for Kept<SendResults> {
 impl ReplyRecord for Sent {
     fn head(&self, _: StatusCode) -> ReplyHead {
         match self {
-            Self::Kept(kept) => ReplyHead {
+            Self::Kept(accepted) => ReplyHead {
                 status: StatusCode::ACCEPTED,
-                location: location("/v1/messages/", &kept.reply.id),
-                is_replayed: kept.replayed,
+                location: location("/v1/messages/", &accepted.reply.id),
+                is_replayed: accepted.replayed,
             },
             Self::Checked(_) => ReplyHead::of(StatusCode::OK),
         }
     }
 
     fn describe(operation: OperationBuilder, _: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
-        let kept = json::<MessageAccepted>(schemas).description("Accepted: the message is on disk");
+        let accepted = json::<MessageAccepted>(schemas).description("Accepted: the message is on disk");
         let checked = json::<DryRun>(schemas).description("Dry run: checked and counted, nothing kept");
         operation
-            .response(StatusCode::ACCEPTED.as_str(), with_headers(kept))
+            .response(StatusCode::ACCEPTED.as_str(), with_headers(accepted))
             .response(StatusCode::OK.as_str(), checked)
     }
 }

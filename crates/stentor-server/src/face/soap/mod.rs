@@ -199,10 +199,10 @@ async fn serve(api: &Api, context: &RequestContext, element: &Element) -> Servic
     let one = operation(element)?;
     let shapes = &description().shapes;
     let record = read_record(element, &one.request, shapes)?;
-    let served = Dispatcher::get().call(one.facts.name, api, context.clone(), record);
-    let served = served.ok_or_else(|| Problem::not_found("operation"))?;
+    let dispatched = Dispatcher::get().call(one.facts.name, api, context.clone(), record);
+    let dispatched = dispatched.ok_or_else(|| Problem::not_found("operation"))?;
     let reply = Element::of(NAMESPACE, &reply_name(one));
-    let record = served.await?;
+    let record = dispatched.await?;
     if one.reply.fields.is_empty() {
         return Ok(reply);
     }

@@ -77,11 +77,11 @@ fn operation(one: &OperationShape) -> Markup {
 }
 
 fn binding(prefix: &str, name: &str, operations: &[OperationShape]) -> Markup {
-    let over = markup(&format!("{prefix}:binding")).set("style", "document").set("transport", OVER_HTTP);
+    let transport = markup(&format!("{prefix}:binding")).set("style", "document").set("transport", OVER_HTTP);
     markup("wsdl:binding")
         .set("name", format!("{PORT_TYPE}{name}"))
         .set("type", format!("tns:{PORT_TYPE}"))
-        .with(over)
+        .with(transport)
         .with_all(operations.iter().map(|one| bound(prefix, one.facts.type_name)))
 }
 

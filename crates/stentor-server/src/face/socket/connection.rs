@@ -167,11 +167,11 @@ impl SocketSession {
         let Accepted { place, stopping, timeouts, .. } = &self.accepted;
         tokio::select! {
             () = stopping.cancelled() => {
-                let detail = "the server stops; what is not answered was not begun";
+                let detail = "the server stops; unanswered requests were not begun";
                 SessionEnd::Because(Problem::new(ErrorCode::Unavailable, detail))
             }
             () = place.idle(timeouts.idle, timeouts.idle) => {
-                let detail = format!("nothing was asked for {} seconds", timeouts.idle.as_secs());
+                let detail = format!("there was no request for {} seconds", timeouts.idle.as_secs());
                 SessionEnd::Because(Problem::new(ErrorCode::RequestTimeout, detail))
             }
             () = place.replaced() => SessionEnd::Gone,
@@ -273,8 +273,8 @@ impl SocketSession {
         let SocketRequest { operation, record, key, .. } = request;
         let work = async {
             let context = self.context(key, origin, permit).await?;
-            let served = Dispatcher::get().call(&operation, &self.api, context, record);
-            served.ok_or_else(|| no_such_operation(&operation))?.await
+            let dispatched = Dispatcher::get().call(&operation, &self.api, context, record);
+            dispatched.ok_or_else(|| no_such_operation(&operation))?.await
         };
         let reply = self.within_limits(work).await;
         log(&reply, began.elapsed());

@@ -108,9 +108,9 @@ async fn dispatched(
     Call { method, params }: Call,
 ) -> ServiceResult<Value> {
     let record = values::record(params, &method)?;
-    let served = Dispatcher::get().call(&method, api, context.clone(), record);
-    let served = served.ok_or_else(|| Problem::not_found("method"))?;
-    Ok(values::value(serde_json::Value::Object(served.await?)))
+    let call = Dispatcher::get().call(&method, api, context.clone(), record);
+    let call = call.ok_or_else(|| Problem::not_found("method"))?;
+    Ok(values::value(serde_json::Value::Object(call.await?)))
 }
 
 fn written(outcome: &RpcOutcome) -> ServiceResult<Vec<u8>> {

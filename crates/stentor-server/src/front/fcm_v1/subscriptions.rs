@@ -51,10 +51,10 @@ pub(super) async fn list(
     request: Request,
 ) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
-    let asked = parameter(&pairs, "pageSize", "page_size").map_or(Ok(0), str::parse::<usize>);
-    let asked = asked.map_err(|_| RpcStatus::violation("page_size", "must be a number"))?;
+    let page_size = parameter(&pairs, "pageSize", "page_size").map_or(Ok(0), str::parse::<usize>);
+    let page_size = page_size.map_err(|_| RpcStatus::violation("page_size", "must be a number"))?;
     // Zero means the default, and a larger number than the maximum means the maximum (AIP-158).
-    let count = if asked == 0 { PAGE_USUAL_COUNT } else { asked.min(PAGE_MAX_COUNT) };
+    let count = if page_size == 0 { PAGE_USUAL_COUNT } else { page_size.min(PAGE_MAX_COUNT) };
     let after = parameter(&pairs, "pageToken", "page_token").unwrap_or_default();
     let mut topics = subscriber.topics().await?;
     // A page token is a name, so that the order must be stable.

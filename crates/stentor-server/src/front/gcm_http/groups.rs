@@ -76,16 +76,17 @@ pub(super) async fn look_up(
 /// Creates a group, or changes its members.
 pub(super) async fn change(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
     let (AuthenticatedCaller { caller, .. }, _, bytes) = read(&api, request).await?;
-    let asked: GroupChange = decode_without_nulls(&bytes).map_err(|problem| wrong(problem.to_string()))?;
-    let group = group_of(&asked)?;
-    if asked.registration_ids.is_empty() || asked.registration_ids.len() > MEMBERS_MAX_COUNT {
+    let group_change: GroupChange =
+        decode_without_nulls(&bytes).map_err(|problem| wrong(problem.to_string()))?;
+    let group = group_of(&group_change)?;
+    if group_change.registration_ids.is_empty() || group_change.registration_ids.len() > MEMBERS_MAX_COUNT {
         return Err(wrong(format!("registration_ids must have 1 to {MEMBERS_MAX_COUNT} tokens")).into());
     }
     let changing = Changing { api: &api, caller, group };
-    match asked.operation.as_str() {
-        "create" => changing.create(&asked.registration_ids).await?,
-        "add" => changing.add(&asked.registration_ids).await?,
-        "remove" => changing.remove(&asked.registration_ids).await?,
+    match group_change.operation.as_str() {
+        "create" => changing.create(&group_change.registration_ids).await?,
+        "add" => changing.add(&group_change.registration_ids).await?,
+        "remove" => changing.remove(&group_change.registration_ids).await?,
         _ => return Err(wrong("operation must be create, add or remove".to_owned()).into()),
     }
     Ok(Json(json!({"notification_key": key_of(&changing.group)})))
@@ -204,8 +205,8 @@ impl Changing<'_> {
     }
 }
 
-fn group_of(asked: &GroupChange) -> ServiceResult<GroupName> {
-    match (&asked.notification_key, &asked.notification_key_name) {
+fn group_of(change: &GroupChange) -> ServiceResult<GroupName> {
+    match (&change.notification_key, &change.notification_key_name) {
         (Some(key), name) => {
             let group = group_of_key(key)?;
             let is_other = name.as_deref().is_some_and(|name| name != group.as_str());

@@ -52,9 +52,9 @@ async fn to_tokens(
 /// Fails if no message was stored because of the server, so that the whole request may be repeated.
 fn refuse_when_the_server_kept_nothing(sent: &[Option<ServiceResult<Sent>>]) -> ServiceResult<()> {
     let mut refusals = sent.iter().flatten().filter_map(|sent| sent.as_ref().err());
-    let kept = sent.iter().flatten().any(Result::is_ok);
+    let any_accepted = sent.iter().flatten().any(Result::is_ok);
     match refusals.find(|problem| is_of_server(problem.code)) {
-        Some(problem) if !kept => Err(problem.clone()),
+        Some(problem) if !any_accepted => Err(problem.clone()),
         _ => Ok(()),
     }
 }

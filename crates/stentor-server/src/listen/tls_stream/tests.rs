@@ -120,9 +120,9 @@ async fn what_is_no_tls_is_refused_with_an_alert() {
     near.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("written");
     let refused = TlsStream::accept(pair.server, far).await.err().expect("refused");
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-    let mut told = Vec::new();
-    near.read_to_end(&mut told).await.expect("an end");
-    assert_eq!((told[0], told.len()), (21, 7), "one record, an alert: {told:?}");
+    let mut received = Vec::new();
+    near.read_to_end(&mut received).await.expect("an end");
+    assert_eq!((received[0], received.len()), (21, 7), "one record, an alert: {received:?}");
 }
 
 #[tokio::test]

@@ -12,12 +12,12 @@ use super::table::ProviderTable;
 /// Longest time for a token and a connection together; twice the limit of a connection alone.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why a credential that was tried does not work.
+/// The result of a failed credential check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFailure {
-    /// The host that failed, as `host:port`, if any was asked.
+    /// The host that failed, as `host:port`, if one was contacted.
     pub host: Option<String>,
-    /// In a sentence, for the operator.
+    /// A sentence for the operator.
     pub cause: String,
 }
 

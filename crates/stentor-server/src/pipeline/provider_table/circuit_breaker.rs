@@ -85,10 +85,11 @@ impl CircuitBreaker {
     /// Opens it. An end later than the new one stays.
     pub(crate) fn park(&mut self, parking: Parking, now: Timestamp) {
         let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
-        let kept = self.parked.as_ref().is_some_and(|(old, _)| end(old) > end(&parking).max(now));
+        let existing_ends_later =
+            self.parked.as_ref().is_some_and(|(old, _)| end(old) > end(&parking).max(now));
         // Earlier answers say nothing about the push service after the rest.
         self.shares.forget();
-        if !kept {
+        if !existing_ends_later {
             self.parked = Some((parking, now));
         }
     }

@@ -28,8 +28,8 @@ impl ClosedTotals {
     pub(super) fn end(&self, handle: &Arc<ProviderHandle>) {
         let mut counted = self.lock();
         counted.closing.retain(|one| !Arc::ptr_eq(one, handle));
-        let kept = counted.closed.entry(handle.provider.kind()).or_default();
-        *kept = added(*kept, handle.provider.stats());
+        let total = counted.closed.entry(handle.provider.kind()).or_default();
+        *total = added(*total, handle.provider.stats());
     }
 
     /// Adds the totals of closing and closed providers of a kind to the statistics of the live ones.

@@ -8,10 +8,10 @@ use stentor_core::ports::provider::Provider;
 
 /// Builds providers from credentials.
 pub trait ProviderFactory: Send + Sync + 'static {
-    /// Reads the credential and gives a provider that has not connected yet; the error names the field.
+    /// Parses the credential and builds a provider, which is not connected yet. An error names the invalid field.
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid>;
 
-    /// Returns how many messages per minute the credential allows; `None` for as many as the push service takes.
+    /// Returns the messages per minute that the credential allows; `None` for no limit.
     fn quota(&self, credential: &Credential) -> Option<u32> {
         let _nothing_is_said = credential;
         None

@@ -18,14 +18,14 @@ impl ProviderHandle {
         Self { provider, batches: TaskTracker::new() }
     }
 
-    /// Returns the provider, and a mark of use without which it might be closed.
+    /// Returns the provider, and a token of use that prevents its closing.
     pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
         (&*self.provider, self.batches.token())
     }
 
-    /// Closes the provider once its batches are over.
+    /// Closes the provider when its batches are over.
     pub(super) async fn close(self: Arc<Self>) {
-        // Before the wait, which otherwise never ends.
+        // Before the wait, which would otherwise never end.
         self.batches.close();
         self.batches.wait().await;
         self.provider.close().await;

@@ -3,5 +3,5 @@
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 
-/// One app at one provider: what a credential and a breaker belong to.
+/// One app at one provider: the key of a credential and its breaker.
 pub(crate) type ProviderKey = (AppId, ProviderKind);

@@ -29,13 +29,13 @@ impl QuotaShare {
     pub(super) fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<u64, Timestamp> {
         // Before counting: tokens that are too old may have been drawn by others.
         self.give_up(now);
-        let asked = i64::try_from(count).unwrap_or(i64::MAX);
+        let requested = i64::try_from(count).unwrap_or(i64::MAX);
         let there = self.tokens(class);
-        if there >= asked {
-            self.spend(class, asked);
+        if there >= requested {
+            self.spend(class, requested);
             return Ok(count);
         }
-        let missing = asked.saturating_sub(there).max(1).unsigned_abs();
+        let missing = requested.saturating_sub(there).max(1).unsigned_abs();
         let wanted = match class {
             TrafficClass::Urgent => &mut self.wanted_urgent,
             TrafficClass::Bulk => &mut self.wanted_common,

@@ -27,13 +27,13 @@ pub(crate) struct RateLimiterRules {
 }
 
 impl RateLimiterRules {
-    /// Applies a quota with the credential's remaining level, from this process or as `kept` by an earlier one. `None` removes the quota.
+    /// Applies a quota with the credential's remaining level, from this process or as `stored` by an earlier one. `None` removes the quota.
     pub(crate) fn apply(
         &self,
         old: Option<RateLimiter>,
         per_minute: Option<u32>,
         now: Timestamp,
-        kept: impl FnOnce() -> (Option<Slot>, Option<Level>),
+        stored: impl FnOnce() -> (Option<Slot>, Option<Level>),
     ) -> Option<RateLimiter> {
         let quota = self.quota(per_minute?);
         if let Some(mut rate_limiter) = old {
@@ -45,7 +45,7 @@ impl RateLimiterRules {
             let share = Some(QuotaShare::default());
             return Some(RateLimiter { share, ..RateLimiter::new(Bucket::new(quota, now), None) });
         }
-        let (slot, level) = kept();
+        let (slot, level) = stored();
         let bucket = match level {
             Some(level) => Bucket::resume(quota, level, now),
             None => Bucket::new(quota, now),

@@ -1,4 +1,4 @@
-//! Providers by app and kind, built when first needed, and the breakers in front of them.
+//! Providers by app and kind, built on first use, each behind a circuit breaker.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ use super::rate_limiter::{RateLimiter, RateLimiterRules};
 use crate::pipeline::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
 use crate::pipeline::settle::{self, Parking};
 
-/// How long a lane rests when the store could not give its credential.
+/// Time for which a lane rests if its credential could not be read from the store.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// All providers and their breakers.
@@ -37,7 +37,7 @@ pub(crate) struct ProviderTable {
     pub(super) limiter_rules: RateLimiterRules,
     entries: Mutex<HashMap<ProviderKey, ProviderEntry>>,
     levels: Mutex<Levels>,
-    /// Where it tells other nodes what a push service asked for.
+    /// Sends events to other nodes, such as a pause that a push service requested.
     event_sender: mpsc::Sender<NodeEvent>,
     closing: TaskTracker,
     pub(super) closed: Arc<ClosedTotals>,
@@ -49,7 +49,7 @@ pub(super) struct ProviderEntry {
     pub(super) handle: Option<Arc<ProviderHandle>>,
     pub(super) breaker: CircuitBreaker,
     pub(super) rate_limiter: Option<RateLimiter>,
-    /// How often its credential was put or removed.
+    /// Number of times that the credential was put or removed.
     changes: u64,
 }
 
@@ -73,14 +73,14 @@ impl ProviderTable {
         Self { store, factory, rules, limiter_rules, entries, levels, event_sender, closing, closed }
     }
 
-    /// Returns what may pass at `now`.
+    /// Returns the state of the breaker at `now`.
     pub(crate) fn state(&self, key: ProviderKey, now: Timestamp) -> BreakerState {
         self.lock().get(&key).map_or(BreakerState::Closed, |entry| entry.breaker.state(now, &self.rules))
     }
 
-    /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
+    /// Returns the provider, and builds it on first use. If that fails, parks the lane with the reason and returns `None`.
     pub(crate) async fn handle(&self, key: ProviderKey, now: Timestamp) -> Option<Arc<ProviderHandle>> {
-        // The number is read before the credential: if that is put anew in between, `install` finds another number.
+        // `changes` is read before the credential, so that `install` notices if the credential is replaced in between.
         let (known, changes) =
             self.lock().get(&key).map_or((None, 0), |entry| (entry.handle.clone(), entry.changes));
         if known.is_some() {
@@ -88,16 +88,16 @@ impl ProviderTable {
         }
         match self.build(key, now).await {
             Ok((credential, provider)) => self.install(key, changes, credential, provider, now),
-            // Nobody is to be called upon for an app that was deleted: whoever asked finds that out, and forgets the lane.
+            // Nothing is parked or logged for a deleted app: the caller notices the deletion and removes the lane.
             Err(parking) if parking.reason == Reason::CredentialMissing && self.is_gone(key.0).await => None,
             Err(parking) => {
                 let mut entries = self.lock();
                 let entry = entries.entry(key).or_default();
-                // What was found out is of the former credential: one that was put in between is to be tried at once.
+                // The failure concerns the former credential; one that was put in between is tried at once.
                 if entry.changes != changes {
                     return None;
                 }
-                // A probe that finds it as it was has nothing to tell.
+                // A probe that fails for the same reason is not logged.
                 if entry.breaker.parking().is_none_or(|known| known.detail != parking.detail) {
                     log_parked(key, &parking);
                 }
@@ -107,17 +107,17 @@ impl ProviderTable {
         }
     }
 
-    /// Returns whether the store says that there is no such app.
+    /// Returns true if the store reports that the app does not exist.
     async fn is_gone(&self, app: AppId) -> bool {
         matches!(self.store.app(app).await, Err(StoreError::NotFound(_)))
     }
 
-    /// Lets providers get their access tokens and a connection, so that what is sent first waits for neither; of more than
-    /// so many credentials, none.
+    /// Prepares access tokens and connections, so that the first messages need not wait for them. With more than `max` credentials,
+    /// prepares none.
     pub(crate) async fn get_ready(&self, max: usize, now: Timestamp) {
         let credentials = match self.store.credentials().await {
             Ok(credentials) if credentials.len() <= max => credentials,
-            // What cannot be read now is read again for the first chunk.
+            // On failure, the credentials are read again for the first chunk.
             _ => return,
         };
         let lanes = credentials.iter().map(|credential| async move {
@@ -133,7 +133,7 @@ impl ProviderTable {
         join_all(lanes).await;
     }
 
-    /// Parks a lane through which nothing can get before anything tried.
+    /// Parks a lane after a failed preparation, before anything is sent through it.
     fn rest(&self, key: ProviderKey, handle: &Arc<ProviderHandle>, reason: Reason, now: Timestamp) {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
@@ -180,19 +180,19 @@ impl ProviderTable {
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
-        // What was read before the credential was put anew must not take the place of the new one.
+        // A credential read before the last change must not replace the new one.
         if entry.changes != changes {
             return None;
         }
-        // `levels` is locked under `entries`, nowhere the other way round.
-        let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
-        entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
+        // Lock order: `entries` before `levels`.
+        let stored = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
+        entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, stored);
         entry.credential = Some(credential);
-        // Two dispatchers may have built one each: the first stays, for batches may already be under way through it.
+        // Two dispatchers may have built one each. The first is kept, because batches may already be in flight through it.
         Some(entry.handle.get_or_insert(handle).clone())
     }
 
-    /// Takes what the quota must have for one chunk, or tells when to ask again.
+    /// Draws the quota for one chunk, or returns the time of the next try.
     pub(crate) fn take(
         self: &Arc<Self>,
         key: ProviderKey,
@@ -206,26 +206,26 @@ impl ProviderTable {
         Ok(Grant::new(self.clone(), key, class, taken))
     }
 
-    /// Returns whether a credential has a quota.
+    /// Returns true if the credential has a quota.
     pub(crate) fn has_quota(&self, key: ProviderKey) -> bool {
         self.lock().get(&key).is_some_and(|entry| entry.rate_limiter.is_some())
     }
 
-    /// Notes that a lane waits for its quota.
+    /// Records that a lane waits for its quota.
     pub(crate) fn note_wait(&self, key: ProviderKey, until: Timestamp, now: Timestamp) {
         if let Some(rate_limiter) = self.lock().get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut()) {
             rate_limiter.note_wait(until, now);
         }
     }
 
-    /// Returns what is missing of quotas that all nodes share.
+    /// Returns the claims on quotas that all nodes share.
     pub(crate) fn claims(&self) -> Vec<QuotaClaim> {
         let entries = self.lock();
         let limited = entries.iter().filter_map(|(key, entry)| Some((key, entry.rate_limiter.as_ref()?)));
         limited.flat_map(|(key, rate_limiter)| rate_limiter.claims(*key)).collect()
     }
 
-    /// Adds what the store gave for a claim.
+    /// Adds the tokens that the store granted for a claim.
     pub(crate) fn add(&self, claim: &QuotaClaim, count: u64, now: Timestamp) {
         let mut entries = self.lock();
         let limited = entries.get_mut(&(claim.app, claim.provider));
@@ -234,25 +234,25 @@ impl ProviderTable {
         }
     }
 
-    /// Lets one chunk pass an open breaker; over when the probe is dropped. `None` when another has it.
+    /// Allows one chunk to pass a half-open breaker until the probe is dropped. Returns `None` if another chunk holds the probe.
     pub(crate) fn probe(self: &Arc<Self>, key: ProviderKey, now: Timestamp) -> Option<Probe> {
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
         if breaker.state(now, &self.rules) != BreakerState::HalfOpen {
             return None;
         }
-        // Under the lock under which it was found half open: two would both be the probe.
+        // Set under the lock under which the breaker was found half open; otherwise two chunks could both become the probe.
         breaker.set_probing(true);
         Some(Probe { table: self.clone(), key })
     }
 
-    /// Brings all breakers back with the clock.
+    /// Adjusts all breakers to a clock that went back.
     pub(crate) fn clock_went_back(&self, back: Duration, now: Timestamp) {
         self.lock().values_mut().for_each(|entry| entry.breaker.clock_went_back(back, now));
     }
 
-    /// Adds what a batch showed to what is known of its lane; returns how the push service stands. A batch of a credential
-    /// that was put anew meanwhile is weighed alone.
+    /// Adds the evidence of a batch to its lane and returns the standing of the push service. A batch of a replaced credential is weighed
+    /// alone.
     pub(crate) fn weigh(
         &self,
         key: ProviderKey,
@@ -266,7 +266,7 @@ impl ProviderTable {
         }
     }
 
-    /// Learns from a batch, unless its credential was put anew meanwhile: what it showed is about the former one.
+    /// Updates the breaker after a batch, unless the credential was replaced since the batch began.
     pub(crate) fn judge(
         &self,
         key: ProviderKey,
@@ -279,7 +279,7 @@ impl ProviderTable {
         let breaker = &mut entry.breaker;
         let before = breaker.parking().cloned();
         breaker.judge(verdict, now, &self.rules);
-        // The cause is read from the provider, which alone knows it, once for each time that the lane is parked.
+        // The provider alone knows the cause. It is added once, when the lane is parked.
         breaker.extend_parking(|parking| with_cause(parking, handle));
         match (before, breaker.parking()) {
             (None, Some(parking)) => {
@@ -294,15 +294,15 @@ impl ProviderTable {
         }
     }
 
-    /// Notifies the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
+    /// Notifies the other nodes that a push service requested a pause. Causes without an end are left for each node to find out.
     fn publish_parking(&self, (app, provider): ProviderKey, parking: &Parking) {
         if let Some(until) = parking.until {
-            // Where too much waits to be told they hear it from the push service.
+            // If the channel is full, the other nodes learn it from the push service.
             let _ = self.event_sender.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
         }
     }
 
-    /// Parks a lane because its push service told another node so.
+    /// Parks a lane after a report of its push service to another node.
     pub(crate) fn park_until(&self, key: ProviderKey, until: Timestamp, reason: Reason, now: Timestamp) {
         let parking = Parking { until: Some(until), reason, detail: settle::detail(reason) };
         let mut entries = self.lock();
@@ -313,21 +313,20 @@ impl ProviderTable {
         if breaker.parking().is_none() {
             log_parked(key, &parking);
         }
-        // It keeps a later end that it knows already.
+        // Keeps a later end that is already set.
         breaker.park(parking, now);
     }
 
-    /// Forgets the provider, because its credential was put or removed: the next chunk reads it again.
+    /// Drops the provider after its credential was put or removed; the next chunk reads the credential again.
     pub(crate) fn changed(&self, key: ProviderKey) {
         let old = {
             let mut entries = self.lock();
             let entry = entries.entry(key).or_default();
-            // Under the same lock as the rest, so that a provider that is just being built from the former credential
-            // is thrown away.
+            // Under the same lock as the rest, so that a provider being built from the former credential is discarded.
             entry.changes += 1;
             entry.breaker.close();
             entry.credential = None;
-            // Under the lock, as below: what it has counted is counted at every moment.
+            // Under the same lock, so that the provider's counters are part of the totals at every moment.
             entry.handle.take().inspect(|handle| self.closed.begin(handle.clone()))
         };
         if let Some(handle) = old {
@@ -335,16 +334,16 @@ impl ProviderTable {
         }
     }
 
-    /// Lists the apps of which something is remembered.
+    /// Lists the apps with an entry or a saved quota.
     pub(crate) fn apps(&self) -> HashSet<AppId> {
         let mut apps: HashSet<_> = self.lock().keys().map(|(app, _)| *app).collect();
         apps.extend(self.levels.lock().unwrap_or_else(PoisonError::into_inner).apps());
         apps
     }
 
-    /// Forgets all that is remembered of apps that are gone.
+    /// Removes all state of deleted apps.
     pub(crate) fn forget(&self, gone: &HashSet<AppId>) {
-        // Entries first: one that still had its place would write into another's after `levels` gave it away.
+        // Entries first: an entry that kept its place would otherwise write into a place that `levels` has reassigned.
         let handles: Vec<_> = {
             let mut entries = self.lock();
             let gone = entries.extract_if(|(app, _), _| gone.contains(app));
@@ -355,12 +354,12 @@ impl ProviderTable {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
     }
 
-    /// Compares every credential with the one in use; returns the lanes for which it is another, or gone, or new.
+    /// Compares every credential with the one in use. Returns the lanes of credentials that were changed, removed or refused.
     pub(crate) async fn reload(&self) -> Result<Vec<ProviderKey>, StoreError> {
-        let kept: HashMap<ProviderKey, Credential> =
+        let stored: HashMap<ProviderKey, Credential> =
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
         let differs = |(key, entry): (&ProviderKey, &ProviderEntry)| {
-            let other = entry.credential.as_ref() != kept.get(key);
+            let other = entry.credential.as_ref() != stored.get(key);
             let refused = entry.breaker.parking().is_some_and(|parking| parking.until.is_none());
             (other || refused).then_some(*key)
         };
@@ -369,7 +368,7 @@ impl ProviderTable {
         Ok(changed)
     }
 
-    /// Closes every provider after its batches.
+    /// Closes all providers when their batches are over.
     pub(crate) async fn close(&self) {
         let handles: Vec<_> = {
             let mut entries = self.lock();
@@ -381,7 +380,7 @@ impl ProviderTable {
         self.closing.wait().await;
     }
 
-    /// Closes a provider apart: that waits for batches, and the caller must not. What it has counted stays counted.
+    /// Closes a provider in a separate task, because it waits for batches. Its counters stay in the totals.
     fn close_apart(&self, handle: Arc<ProviderHandle>) {
         let closed = self.closed.clone();
         self.closing.spawn(async move {
@@ -395,10 +394,10 @@ impl ProviderTable {
     }
 }
 
-/// Adds to the reason of a rest what kept the provider from its push service, if anything did.
+/// Adds the last trouble of the provider with its push service to the reason of a rest.
 fn with_cause(parking: Parking, handle: &ProviderHandle) -> Parking {
     match handle.provider.trouble() {
-        // That nothing is answered says less than why.
+        // The cause replaces the detail, which only says that nothing is answered.
         Some(trouble) if parking.reason == Reason::Unavailable => {
             Parking { detail: trouble.cause, ..parking }
         }
@@ -414,7 +413,7 @@ fn log_parked((app, provider): ProviderKey, parking: &Parking) {
     tracing::warn!(%app, %provider, reason = ?parking.reason, detail = parking.detail, "lane parked");
 }
 
-/// The right of one chunk to pass an open breaker.
+/// The right of one chunk to pass a half-open breaker.
 pub(crate) struct Probe {
     table: Arc<ProviderTable>,
     key: ProviderKey,
@@ -428,7 +427,7 @@ impl Drop for Probe {
     }
 }
 
-/// Tokens taken for a chunk; given back when dropped unused.
+/// Tokens taken for a chunk; returned if dropped unused.
 pub(crate) struct Grant {
     table: Arc<ProviderTable>,
     key: ProviderKey,
@@ -441,10 +440,10 @@ impl Grant {
         Self { table, key, class, taken }
     }
 
-    /// Spends what the chunk really needs.
+    /// Spends the tokens that the chunk really needs.
     pub(crate) fn spend(mut self, used: u64) {
         self.correct(used);
-        // Nothing is left for `drop` to give back.
+        // Nothing is left for `drop` to return.
         self.taken = 0;
     }
 

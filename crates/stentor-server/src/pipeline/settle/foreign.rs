@@ -6,7 +6,7 @@ use stentor_core::ports::store::LeasedChunk;
 
 use crate::pipeline::settle::evidence::ProviderStanding;
 
-/// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
+/// Fewest refusals of a payload that end the campaign at a provider, so that a few chance refusals do not stop a large audience.
 pub(super) const STOP_MIN_ANSWERS: u64 = 10;
 /// Attempts after which a few tokens of another sender are rejected individually.
 const FOREIGN_MAX_ATTEMPTS: u16 = 4;

@@ -169,8 +169,8 @@ proptest! {
     fn a_provider_is_stopped_only_when_every_one_of_enough_attempts_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
         let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { scope: OutcomeScope::Payload, .. });
-        let asked = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
-        let enough = !outcomes.is_empty() && outcomes.len() >= asked.min(10);
+        let attempted = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
+        let enough = !outcomes.is_empty() && outcomes.len() >= attempted.min(10);
         prop_assert_eq!(settled.settlement.stop.is_some(), enough && outcomes.iter().all(payload));
     }
 
@@ -371,8 +371,8 @@ fn what_a_service_could_not_take_waits_longer_the_older_its_message_is_up_to_hal
 #[test]
 fn the_age_of_a_message_lengthens_no_wait_of_a_known_length() {
     let age = Duration::from_secs(600);
-    let asked = waits_ms(OutcomeScope::Service, Some(Duration::from_secs(2)), age);
-    assert!((2_000..=3_000).contains(&asked), "{asked}");
+    let wait_ms = waits_ms(OutcomeScope::Service, Some(Duration::from_secs(2)), age);
+    assert!((2_000..=3_000).contains(&wait_ms), "{wait_ms}");
     let own = waits_ms(OutcomeScope::Device, None, age);
     assert!((500..=1_000).contains(&own), "{own}");
 }

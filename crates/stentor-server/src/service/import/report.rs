@@ -13,7 +13,7 @@ pub const ERRORS_MAX_COUNT: usize = 1_000;
 /// The reason why a line was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportProblem {
-    /// Line of the body, from 1.
+    /// Line number in the body, from 1.
     pub line: u64,
     /// The kind of the error.
     pub code: ErrorCode,
@@ -45,7 +45,7 @@ pub struct ImportReport {
     pub created: u64,
     /// Devices that were already known.
     pub updated: u64,
-    /// Lines refused.
+    /// Invalid lines.
     pub failed: u64,
     /// True if nothing was stored on purpose.
     pub dry_run: bool,

@@ -101,11 +101,11 @@ async fn of_many_that_ask_the_same_at_once_one_looks_and_none_is_refused() {
 #[tokio::test]
 async fn what_was_asked_before_a_removal_is_no_answer_to_who_asks_after_it() {
     let look_ups = LookUps::<u64, u64>::default();
-    let (told, is_told) = tokio::sync::oneshot::channel();
+    let (reply_sender, is_told) = tokio::sync::oneshot::channel();
     let before = look_ups.once((1, 0), async { Ok(is_told.await.expect("told")) });
     let after = async {
         let found = look_ups.once((1, 1), async { Ok(8) }).await;
-        told.send(7).expect("it waits");
+        reply_sender.send(7).expect("it waits");
         found
     };
     let (before, after) = tokio::join!(before, after);

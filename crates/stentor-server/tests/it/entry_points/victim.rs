@@ -34,14 +34,14 @@ impl Victim {
 
     /// Sends one message; returns the status and the duration.
     pub(super) async fn send(&self) -> (u16, Duration) {
-        let asked = Instant::now();
+        let started_at = Instant::now();
         for _ in 0..ATTEMPTS {
             let request = self.client.post(&self.url).bearer_auth(&self.key).json(&self.message);
             if let Ok(answer) = request.send().await {
-                return (answer.status().as_u16(), asked.elapsed());
+                return (answer.status().as_u16(), started_at.elapsed());
             }
         }
-        (0, asked.elapsed())
+        (0, started_at.elapsed())
     }
 
     /// Sends messages for a time.

@@ -107,8 +107,8 @@ async fn a_device_is_registered_and_reached_and_the_ledger_is_read() {
     let sent = ask(&server, &tenant.key, "Messages/SendMessage", message.clone()).await.record("Sent");
     let again = ask(&server, &tenant.key, "Messages/SendMessage", message).await.record("Sent");
     assert_eq!((&sent["accepted"]["id"], &again["replayed"]), (&again["accepted"]["id"], &json!(true)));
-    let asked = json!({"message": sent["accepted"]["id"]});
-    let ledger = ask(&server, &tenant.key, "Messages/ShowMessageLedger", asked).await.record("Ledger");
+    let request = json!({"message": sent["accepted"]["id"]});
+    let ledger = ask(&server, &tenant.key, "Messages/ShowMessageLedger", request).await.record("Ledger");
     assert_eq!(ledger["message"], sent["accepted"]["id"]);
     assert!(ledger["totals"].is_object());
 }
@@ -192,11 +192,11 @@ async fn a_question_of_reflection_that_cannot_be_read_ends_it_with_a_refusal() {
     let server = server().await;
     let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     let services = frame(&[0x3a, 0]);
-    let told = post(&server, path, &[], [services.clone(), services.clone()].concat()).await;
-    assert_eq!((told.status(), told.messages.len()), ("0", 2));
+    let response = post(&server, path, &[], [services.clone(), services.clone()].concat()).await;
+    assert_eq!((response.status(), response.messages.len()), ("0", 2));
     let lying = frame(&[0x1a, 0xff, 0x0f]);
-    let told = post(&server, path, &[], [services.clone(), lying, services].concat()).await;
-    assert_eq!((told.status(), told.messages.len()), ("3", 1));
+    let response = post(&server, path, &[], [services.clone(), lying, services].concat()).await;
+    assert_eq!((response.status(), response.messages.len()), ("3", 1));
     let long = post(&server, path, &[], vec![0, 0, 1, 0, 0]).await;
     assert_eq!((long.status(), long.messages.len()), ("8", 0));
 }
@@ -250,7 +250,7 @@ async fn what_is_larger_than_allowed_is_refused_packed_or_not() {
     let tenant = server.sender().await;
     let key = format!("Bearer {}", tenant.key);
     let authorized = ("authorization", key.as_str());
-    let asked = [authorized, ("grpc-encoding", "gzip")];
+    let metadata = [authorized, ("grpc-encoding", "gzip")];
     let unknown_field = |bytes: usize| {
         let mut message = vec![0xfa, 0x3f];
         message.extend([(bytes % 128) as u8 | 0x80, (bytes / 128) as u8]);
@@ -261,21 +261,21 @@ async fn what_is_larger_than_allowed_is_refused_packed_or_not() {
     for (bytes, status) in [(1_990, "0"), (2_100, "8"), (9_000, "8")] {
         let plain = post(&server, path, &[authorized], frame(&unknown_field(bytes))).await;
         assert_eq!(plain.status(), status, "{bytes}");
-        let packed = post(&server, path, &asked, packed_frame(&unknown_field(bytes))).await;
+        let packed = post(&server, path, &metadata, packed_frame(&unknown_field(bytes))).await;
         assert_eq!(packed.status(), status, "{bytes}");
     }
     let import = "/stentor.v1.Devices/ImportDeviceStream";
     let good = frame(&unknown_field(900));
     for large in [frame(&unknown_field(1_100)), packed_frame(&unknown_field(9_000))] {
-        let refused = post(&server, import, &asked, [good.clone(), large].concat()).await;
+        let refused = post(&server, import, &metadata, [good.clone(), large].concat()).await;
         assert_eq!(refused.status(), "3", "a message without a piece comes first");
     }
     for large in
         [frame(&unknown_field(1_100)), packed_frame(&unknown_field(9_000)), vec![0, 0xff, 0xff, 0xff, 0xff]]
     {
-        assert_eq!(post(&server, import, &asked, large).await.status(), "8");
+        assert_eq!(post(&server, import, &metadata, large).await.status(), "8");
     }
-    let cut = post(&server, import, &asked, frame(&unknown_field(900))[..100].to_vec()).await;
+    let cut = post(&server, import, &metadata, frame(&unknown_field(900))[..100].to_vec()).await;
     assert_eq!(cut.status(), "3");
 }
 
@@ -287,10 +287,10 @@ async fn long_replies_are_packed_for_those_who_read_gzip() {
         server.device(&tenant, &format!("token-of-a-phone-{number}")).await;
     }
     let key = format!("Bearer {}", tenant.key);
-    let asked = [("authorization", key.as_str()), ("grpc-accept-encoding", "identity, gzip")];
-    let listed = post(&server, "/stentor.v1.Devices/ListDevices", &asked, frame(b"")).await;
+    let metadata = [("authorization", key.as_str()), ("grpc-accept-encoding", "identity, gzip")];
+    let listed = post(&server, "/stentor.v1.Devices/ListDevices", &metadata, frame(b"")).await;
     assert_eq!(listed.record("DeviceList")["devices"].as_array().map(Vec::len), Some(30));
     assert!(listed.was_packed);
-    let plain = post(&server, "/stentor.v1.Devices/ListDevices", &asked[..1], frame(b"")).await;
+    let plain = post(&server, "/stentor.v1.Devices/ListDevices", &metadata[..1], frame(b"")).await;
     assert!(!plain.was_packed && plain.messages == listed.messages);
 }

@@ -64,8 +64,8 @@ fn refusal(refusal: &Element) -> (String, Option<String>) {
     (text(refusal, "code"), refusal.element("field").map(Element::text))
 }
 
-fn refused(asked: Result<Element, SoapFault>) -> (String, Option<String>) {
-    refusal(&asked.expect_err("a fault").detail[0])
+fn refused(result: Result<Element, SoapFault>) -> (String, Option<String>) {
+    refusal(&result.expect_err("a fault").detail[0])
 }
 
 fn word(code: &str, field: &str) -> (String, Option<String>) {
@@ -88,11 +88,11 @@ async fn a_device_is_registered_and_reached_and_the_ledger_is_read() {
         (id.clone(), text(&again, "return/replayed")),
         (text(&again, "return/accepted/id"), "true".to_owned())
     );
-    let asked = format!("<message>{id}</message>");
-    let ledger = ask(&server, &tenant.key, "ShowMessageLedger", &asked).await.expect("a ledger");
+    let request = format!("<message>{id}</message>");
+    let ledger = ask(&server, &tenant.key, "ShowMessageLedger", &request).await.expect("a ledger");
     assert!(ledger.element("return").is_some_and(|one| one.element("totals").is_some()), "{ledger:?}");
-    let asked = format!("<device>{}</device>", text(&registered, "return/id"));
-    let removed = ask(&server, &tenant.key, "RemoveDevice", &asked).await.expect("removed");
+    let request = format!("<device>{}</device>", text(&registered, "return/id"));
+    let removed = ask(&server, &tenant.key, "RemoveDevice", &request).await.expect("removed");
     assert_eq!(removed.children, []);
 }
 

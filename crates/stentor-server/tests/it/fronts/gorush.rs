@@ -52,15 +52,15 @@ async fn a_caller_that_knows_no_header_of_a_key_has_it_in_the_address() {
         let request = server.client.post(format!("http://{user}:{key}@{host}/api/push"));
         request.header("content-type", "application/json").body(body.clone()).read()
     };
-    let told = at("gorush", &tenant.key).await;
-    assert_eq!((told.status, &told.body), (200, &json!({"success": "ok", "counts": 1, "logs": []})));
+    let response = at("gorush", &tenant.key).await;
+    assert_eq!((response.status, &response.body), (200, &json!({"success": "ok", "counts": 1, "logs": []})));
     assert_eq!(messages(&server, &tenant).await.len(), 1);
     // The operator's key acts for the app whose id is the user name.
-    let told = at(&tenant.id, &server.root).await;
-    assert_eq!((told.status, &told.body["counts"]), (200, &json!(1)), "{told:?}");
+    let response = at(&tenant.id, &server.root).await;
+    assert_eq!((response.status, &response.body["counts"]), (200, &json!(1)), "{response:?}");
     assert_eq!(messages(&server, &tenant).await.len(), 2);
-    let told = at("gorush", "sk_wrong").await;
-    assert_eq!((told.status, &told.body["code"]), (401, &json!(401)), "{told:?}");
+    let response = at("gorush", "sk_wrong").await;
+    assert_eq!((response.status, &response.body["code"]), (401, &json!(401)), "{response:?}");
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use crate::harness::{Read, Reading, Server, Tenant, server};
 
 const PRIVATE: &str = "private-board";
 
-async fn join(server: &Server, key: &str, told: &Value) -> Read {
-    server.with_key(key, Method::POST, "/gateway/v1/devices").json(told).read().await
+async fn join(server: &Server, key: &str, details: &Value) -> Read {
+    server.with_key(key, Method::POST, "/gateway/v1/devices").json(details).read().await
 }
 
 /// Signs a backend's proof for a device of alice, with some claims changed.
@@ -32,16 +32,20 @@ async fn a_registration_key_says_neither_whose_a_device_is_nor_how_it_is_marked(
     let server = server().await;
     let tenant = server.tenant().await;
     let key = server.key(&tenant.id, &["join"]).await;
-    for (field, told) in [
+    for (field, details) in [
         ("user", json!({"user": "alice"})),
         ("tags", json!({"tags": ["staff"]})),
         ("topics", json!({"topics": ["news", PRIVATE]})),
     ] {
-        let read = join(&server, &key, &told).await;
-        assert_eq!((read.status, read.refusal().1), (403, "forbidden".to_owned()), "{told}: {read:?}");
+        let read = join(&server, &key, &details).await;
+        assert_eq!((read.status, read.refusal().1), (403, "forbidden".to_owned()), "{details}: {read:?}");
         assert_eq!(read.body["field"], field, "{read:?}");
         let writer = server.key(&tenant.id, &["register"]).await;
-        assert_eq!(join(&server, &writer, &told).await.status, 201, "a key that may write devices: {told}");
+        assert_eq!(
+            join(&server, &writer, &details).await.status,
+            201,
+            "a key that may write devices: {details}"
+        );
     }
     assert_eq!(join(&server, &key, &json!({"topics": ["news"], "locale": "de"})).await.status, 201);
 }
@@ -54,16 +58,16 @@ async fn a_proof_of_the_apps_backend_says_whose_a_device_is() {
     let file = backend(&server, &tenant, &[]).await;
     let firebase =
         "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit";
-    for (told, proof) in [
+    for (details, proof) in [
         (json!({}), proof(&file, json!({}))),
         (
             json!({"user": "alice", "tags": ["staff"], "topics": [PRIVATE]}),
             proof(&file, json!({"aud": firebase})),
         ),
     ] {
-        let mut told = told;
-        told["proof"] = json!(proof);
-        let read = join(&server, &key, &told).await;
+        let mut details = details;
+        details["proof"] = json!(proof);
+        let read = join(&server, &key, &details).await;
         assert_eq!(read.status, 201, "{read:?}");
         let device = Device::of(&read.body);
         let shown = server.get(&tenant, &format!("/v1/devices/{}", device.id)).await;

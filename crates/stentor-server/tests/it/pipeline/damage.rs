@@ -467,8 +467,8 @@ async fn a_damaged_value_of_one_app_stops_nothing_of_another() {
     let (_folder, path) = site.copy();
     serve(&site, &path).await.expect("nothing is damaged");
     let damages = possible(&site.folder.path().join("both.db"));
-    let served = damages.into_iter().map(|damage| apply_once(&site, damage));
-    let ends: Vec<_> = futures_util::stream::iter(served).buffer_unordered(AT_ONCE_COUNT).collect().await;
+    let applied = damages.into_iter().map(|damage| apply_once(&site, damage));
+    let ends: Vec<_> = futures_util::stream::iter(applied).buffer_unordered(AT_ONCE_COUNT).collect().await;
     let changed: Vec<_> = ends.into_iter().flatten().collect();
     let wrong: Vec<_> = changed.iter().filter_map(|end| end.as_ref().err()).collect();
     assert!(changed.len() > 300 && wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), changed.len());

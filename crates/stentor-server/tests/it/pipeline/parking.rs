@@ -134,14 +134,14 @@ async fn a_ticket_that_is_lost_while_its_lane_rests_is_published_when_the_lane_i
     let mut house = House::build(Stub::accepting(10)).await;
     house.start(quick()).await;
     let devices = house.register(2).await;
-    let (kept, _) = (house.send(spec(Target::Device(devices[0]))).await, pass(10).await);
+    let (accepted, _) = (house.send(spec(Target::Device(devices[0]))).await, pass(10).await);
     let lost = house.accept(spec(Target::Device(devices[1]))).await;
     assert_eq!(house.begin().await.len(), 1, "and nobody publishes it");
     pass(600).await;
     house.put_credential().await;
     house.pipeline().changed(APP, KIND);
     let began = Instant::now();
-    house.finished(kept).await;
+    house.finished(accepted).await;
     house.finished(lost).await;
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }

@@ -89,8 +89,8 @@ async fn a_fleet_that_waits_for_its_quota_sleeps() {
     house.until(id, |ledger| ledger.total().accepted == 100).await;
     let before = house.queue.count("lease");
     pass(60).await;
-    let asked = house.queue.count("lease") - before;
-    assert!(asked <= 20, "the queue was asked {asked} times while nothing could go");
+    let leases = house.queue.count("lease") - before;
+    assert!(leases <= 20, "the queue was asked {leases} times while nothing could go");
 }
 
 #[tokio::test(start_paused = true)]

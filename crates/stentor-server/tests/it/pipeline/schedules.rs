@@ -159,7 +159,7 @@ async fn ten_thousand_messages_for_one_instant_delay_nobody_elses() {
     };
     let mut all: Vec<_> = (0..10_000).map(|_| later(APP)).collect();
     all.push(later(other));
-    house.store.accept(all).await.into_iter().for_each(|kept| drop(kept.expect("kept")));
+    house.store.accept(all).await.into_iter().for_each(|accepted| drop(accepted.expect("kept")));
     house.start(quick()).await;
     while count_of(&house, other, true).await == 0 {
         // Virtual time stands still while any message can begin at once.

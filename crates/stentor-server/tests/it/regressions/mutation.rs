@@ -91,13 +91,13 @@ async fn a_campaign_walks_through_a_changing_registry(engine: Engine, target: Va
     let audience = ledger["audience"].as_u64().expect("a number");
     assert!(audience <= DEVICES as u64 && audience >= (DEVICES - 40 * rounds) as u64, "{ledger}");
     assert_eq!((&ledger["state"], &ledger["balanced"]), (&json!("finished"), &json!(true)), "{ledger}");
-    let asked = |number: usize| scene.fcm.counts(&fcm_token(number)).attempts;
-    let most = (0..DEVICES + 100 * rounds).map(asked).max();
+    let attempts_of = |number: usize| scene.fcm.counts(&fcm_token(number)).attempts;
+    let most = (0..DEVICES + 100 * rounds).map(attempts_of).max();
     assert_eq!(most, Some(1), "each device at most once");
-    let late: u32 = (DEVICES..DEVICES + 100 * rounds).map(asked).sum();
+    let late: u32 = (DEVICES..DEVICES + 100 * rounds).map(attempts_of).sum();
     assert_eq!(late, 0, "who came later is not meant");
     let stayed = |number: &usize| matches!((DEVICES - 1 - number) % 4, 2 | 3);
-    assert!((0..DEVICES).filter(stayed).all(|number| asked(number) == 1), "who stayed is reached");
+    assert!((0..DEVICES).filter(stayed).all(|number| attempts_of(number) == 1), "who stayed is reached");
     assert_eq!(ledger["totals"]["accepted"].as_u64(), Some(scene.attempts()), "{ledger}");
 }
 

@@ -12,8 +12,8 @@ async fn push_asking(server: &Server, url: &str) -> String {
 }
 
 async fn is_delivered(server: &Server, receipt: &str, wait_seconds: u8) -> bool {
-    let asked = server.client.get(receipt).header("Prefer", format!("wait={wait_seconds}"));
-    asked.send().await.expect("an answer").status() == 204
+    let request = server.client.get(receipt).header("Prefer", format!("wait={wait_seconds}"));
+    request.send().await.expect("an answer").status() == 204
 }
 
 /// Waits for this number of notifications; returns them by their versions.
@@ -109,9 +109,9 @@ async fn so_many_wait_for_one_receipt_and_the_others_are_answered_at_once() {
     let receipt = push_asking(&server, &url).await;
     let heard = some(&mut browser, 1).await;
     let ask = async |_| {
-        let asked = std::time::Instant::now();
+        let started_at = std::time::Instant::now();
         let answer = server.client.get(&receipt).header("Prefer", "wait=20").send().await.expect("an answer");
-        (answer.status().as_u16(), asked.elapsed())
+        (answer.status().as_u16(), started_at.elapsed())
     };
     let confirm = async {
         tokio::time::sleep(Duration::from_millis(500)).await;

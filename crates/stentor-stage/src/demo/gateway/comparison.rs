@@ -21,14 +21,14 @@ pub(super) async fn run(
     ledger: &CampaignLedger,
 ) -> anyhow::Result<Comparison> {
     let mut comparison = Comparison::default();
-    let mut asked: BTreeSet<usize> =
+    let mut sampled: BTreeSet<usize> =
         (0..records.len()).step_by((records.len() / SAMPLE).max(1)).take(SAMPLE).collect();
     for (place, record) in records.iter().enumerate() {
-        if comparison.note(place, record, &ledger.message) && asked.len() < SAMPLE + ODD_MAX_COUNT {
-            asked.insert(place);
+        if comparison.note(place, record, &ledger.message) && sampled.len() < SAMPLE + ODD_MAX_COUNT {
+            sampled.insert(place);
         }
     }
-    for place in &asked {
+    for place in &sampled {
         let history = histories::fetch_one(client, &ledger.message, &registered[*place].id).await?;
         let got = records[*place].receptions(&ledger.message);
         // A device that never got it is lost already.
@@ -37,7 +37,7 @@ pub(super) async fn run(
             comparison.give_example(|| format!("device {place} got it {got} times, ledger says {history:?}"));
         }
     }
-    comparison.asked = asked.len() as u64;
+    comparison.asked = sampled.len() as u64;
     comparison.lost += (records.len() as u64).saturating_sub(ledger.audience);
     Ok(comparison)
 }

@@ -25,7 +25,7 @@ fn assert_breaks(spoil: impl FnOnce(&mut ProofFacts), sentence: &str) {
     let mut facts = proven();
     spoil(&mut facts);
     let broken = facts.broken();
-    assert!(broken.iter().any(|told| told.contains(sentence)), "{sentence:?} is not in {broken:?}");
+    assert!(broken.iter().any(|line| line.contains(sentence)), "{sentence:?} is not in {broken:?}");
 }
 
 #[test]
@@ -81,8 +81,11 @@ fn what_was_never_answered_excuses_duplicates_only_when_emulators_were_killed() 
 
 #[test]
 fn the_bound_itself_is_bounded_by_the_kills() {
-    assert_breaks(|facts| facts.duplicate_bound = 101, "the ledger's bound is 101, so many kills allow 100");
-    assert_breaks(|facts| facts.kills = [0, 0], "the ledger's bound is 2, so many kills allow 0");
+    assert_breaks(
+        |facts| facts.duplicate_bound = 101,
+        "the ledger's bound is 101, but the number of kills allows 100",
+    );
+    assert_breaks(|facts| facts.kills = [0, 0], "the ledger's bound is 2, but the number of kills allows 0");
 }
 
 #[test]

@@ -52,9 +52,9 @@ fn the_bound_of_duplicates_counts_what_killed_emulators_never_answered() {
     let report = KillReport { phases, skipped: Vec::new() };
     let object = report.object(1);
     assert_eq!(object["duplicates_per_kill"], json!(2.667), "of the phase in which somebody was killed");
-    let told =
+    let figures =
         ["duplicates", "duplicate_bound", "ledger_duplicate_bound"].map(|field| object[field].as_u64());
-    assert_eq!(told, [Some(9), Some(10), Some(6)]);
+    assert_eq!(figures, [Some(9), Some(10), Some(6)]);
     assert_eq!(
         (report.sum("duplicates"), report.duplicate_bound(), report.ledger_duplicate_bound()),
         (9, 10, 6)

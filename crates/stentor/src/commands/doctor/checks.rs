@@ -95,11 +95,11 @@ pub(super) async fn all(
     match connection.client() {
         Ok(client) => findings.extend(server(&client).await),
         Err(error) => {
-            let advice = "give a key so that the running server can be asked too";
+            let advice = "give a key, so that the running server is checked as well";
             findings.push(ServerFinding::bad(
                 "server",
                 FindingHealth::Doubtful,
-                format!("not asked: {error:#}"),
+                format!("not checked: {error:#}"),
                 advice,
             ));
         }
@@ -114,7 +114,7 @@ fn clock() -> ServerFinding {
             "set the clock (timedatectl set-ntp true): push services refuse tokens from the wrong time";
         return ServerFinding::bad("clock", FindingHealth::Broken, "is in the past", advice);
     }
-    ServerFinding::good("clock", "shows a time that is possible")
+    ServerFinding::good("clock", "shows a plausible time")
 }
 
 fn file_limit() -> ServerFinding {
@@ -132,7 +132,7 @@ fn file_limit() -> ServerFinding {
 
 fn disk(data_dir: &Path) -> ServerFinding {
     let Ok(stat) = rustix::fs::statvfs(data_dir) else {
-        let detail = format!("{} cannot be looked at", data_dir.display());
+        let detail = format!("{} cannot be examined", data_dir.display());
         return ServerFinding::bad(
             "free disk",
             FindingHealth::Doubtful,
@@ -181,8 +181,7 @@ fn queue(ready: &Value) -> ServerFinding {
     let oldest_s = ready["oldest_ready_seconds"].as_f64().unwrap_or(0.0);
     let detail = format!("the oldest work waits for {oldest_s:.0} s");
     if oldest_s > OLD_BACKLOG_S {
-        let advice =
-            "see `stentor campaign list` for what is running, and the lanes below for what is parked";
+        let advice = "see `stentor campaign list` for running campaigns, and the lanes below for parked ones";
         return ServerFinding::bad("queue", FindingHealth::Doubtful, detail, advice);
     }
     ServerFinding::good("queue", detail)
@@ -208,7 +207,7 @@ fn damaged(chunks: u64, rows: u64) -> ServerFinding {
         FindingHealth::Broken,
         detail,
         "see the reason `damaged` in the campaigns' books and the numbers of chunks and rows in the log; check the disk, \
-         and restore the last backup if more than these are hurt",
+         and restore the last backup if others are damaged as well",
     )
 }
 
@@ -233,7 +232,8 @@ async fn lanes(client: &ApiClient) -> Option<ServerFinding> {
     if parked.is_empty() {
         return Some(ServerFinding::good("lanes", "none is parked"));
     }
-    let advice = "correct what each lane names (mostly a credential); the server tries again by itself";
+    let advice =
+        "correct the cause that each lane names (usually a credential); the server then retries by itself";
     Some(ServerFinding::bad("lanes", FindingHealth::Doubtful, parked.join("; "), advice))
 }
 
@@ -283,17 +283,17 @@ async fn tried(client: &ApiClient, app: &str, list: &[Value]) -> Vec<String> {
 
 /// Returns the finding for credentials that do not work although nothing has been refused yet.
 fn not_working(app: &str, failed: &[String]) -> ServerFinding {
-    let advice = "correct what each names: the credential's endpoint or `ca_pem`, the way to the host, or the key itself";
+    let advice = "correct the cause that each names: the credential's endpoint or `ca_pem`, the route to the host, or the key itself";
     ServerFinding::bad("credentials", FindingHealth::Broken, format!("{app}: {}", failed.join("; ")), advice)
 }
 
 /// Returns the finding about an app's credentials.
 fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
-    let told: Vec<String> = list.iter().map(credential_text).collect();
+    let descriptions: Vec<String> = list.iter().map(credential_text).collect();
     let is_parked = |one: &Value| one["state"] == "parked";
     let parked = list.iter().any(is_parked);
     if list.iter().any(|one| is_parked(one) && one["reason"] == "address_refused") {
-        let detail = format!("{app}: {}", told.join(", "));
+        let detail = format!("{app}: {}", descriptions.join(", "));
         let advice = "the server may not connect to its endpoint: allow the network with outbound.allowed_networks and \
                       start the server again, or set a credential with another endpoint";
         return ServerFinding::bad("credentials", FindingHealth::Broken, detail, advice);
@@ -308,17 +308,17 @@ fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
             ServerFinding::bad(
                 "credentials",
                 FindingHealth::Broken,
-                format!("{app}: {}", told.join(", ")),
+                format!("{app}: {}", descriptions.join(", ")),
                 advice,
             )
         }
-        (false, false) => ServerFinding::good("credentials", format!("{app}: {}", told.join(", "))),
+        (false, false) => ServerFinding::good("credentials", format!("{app}: {}", descriptions.join(", "))),
     }
 }
 
 fn credential_text(credential: &Value) -> String {
-    let told = ["reason", "detail"].map(|name| credential[name].as_str());
-    let reason = match told {
+    let parts = ["reason", "detail"].map(|name| credential[name].as_str());
+    let reason = match parts {
         [Some(reason), Some(detail)] => Some(format!(" ({reason}: {detail})")),
         [reason, _] => reason.map(|reason| format!(" ({reason})")),
     };

@@ -62,8 +62,8 @@ impl DeviceOptions {
 
 /// Returns the MCS address of the server if it has chosen the port itself.
 fn chosen_address(folder: &Path) -> Option<String> {
-    let told = std::fs::read_to_string(data_dir(folder).join("mcs.addr")).ok()?;
-    Some(told.trim().to_owned())
+    let text = std::fs::read_to_string(data_dir(folder).join("mcs.addr")).ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Creates an app with open registration; returns its id, a key for devices that need one, and a client that sends for it.

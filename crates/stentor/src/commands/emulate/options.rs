@@ -117,11 +117,11 @@ fn describe(facts: &Value) -> String {
         lines.push(format!("  app servers send to {url}/gcm/send or {url}/fcm/send"));
     }
     if let Some(mcs) = facts["devices"]["mcs"].as_str() {
-        let told = |field: &str| facts["devices"][field].as_str().unwrap_or_default();
-        lines.push(format!("  devices register   {}, as project and sender {}", told("url"), told("app")));
+        let fact = |field: &str| facts["devices"][field].as_str().unwrap_or_default();
+        lines.push(format!("  devices register   {}, as project and sender {}", fact("url"), fact("app")));
         lines.push(format!(
             "  devices connect    {mcs} (MCS without TLS); their API key, if they want one: {}",
-            told("key")
+            fact("key")
         ));
     }
     if let Some(control) = text("control") {

@@ -61,7 +61,7 @@ async fn of_changes_of_one_state_at_two_servers_at_once_one_is_made_and_the_othe
     let Some(pair) = Pair::start().await else { return };
     for round in 0..ROUNDS {
         let (before, _) = pair.read(round % 2).await;
-        let asked = (0..2 * CALLERS).map(|caller| {
+        let requests = (0..2 * CALLERS).map(|caller| {
             let (pair, before) = (&pair, &before);
             async move {
                 let word = format!("round-{round}-caller-{caller}");
@@ -70,7 +70,7 @@ async fn of_changes_of_one_state_at_two_servers_at_once_one_is_made_and_the_othe
             }
         });
         let (made, refused): (Vec<_>, Vec<_>) =
-            join_all(asked).await.into_iter().partition(|(_, reply)| reply.status() == StatusCode::OK);
+            join_all(requests).await.into_iter().partition(|(_, reply)| reply.status() == StatusCode::OK);
         let [(word, reply)] = &made[..] else { panic!("{} changes were made of one state", made.len()) };
         for (_, reply) in refused {
             assert_eq!(reply.status(), StatusCode::PRECONDITION_FAILED);

@@ -19,12 +19,12 @@ const ROUNDS: [usize; 3] = [37, 911, 402];
 fn r1_what_was_accepted_survives_a_kill_at_any_moment_and_is_sent_once_but_for_what_was_in_flight() {
     let directory = TempDir::new().unwrap();
     let (mut server, emulator, caller) = shop(directory.path(), "");
-    let mut kept = HashSet::new();
+    let mut accepted_ids = HashSet::new();
     for answers in ROUNDS {
         let mut left = answers;
         caller.flood(&server, 64, &to_token("a-token"), |answer| {
             if let Some((StatusCode::ACCEPTED, said)) = answer {
-                kept.insert(said["campaign"].as_str().unwrap().to_owned());
+                accepted_ids.insert(said["campaign"].as_str().unwrap().to_owned());
             }
             left -= 1;
             if left == 0 {
@@ -41,7 +41,12 @@ fn r1_what_was_accepted_survives_a_kill_at_any_moment_and_is_sent_once_but_for_w
         campaigns.iter().all(|one| one["state"] == "finished").then_some(campaigns)
     });
     let ids: HashSet<String> = campaigns.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
-    assert!(kept.len() > 1_000 && kept.is_subset(&ids), "{} of {} are there", ids.len(), kept.len());
+    assert!(
+        accepted_ids.len() > 1_000 && accepted_ids.is_subset(&ids),
+        "{} of {} are there",
+        ids.len(),
+        accepted_ids.len()
+    );
     let ledgers = caller.ledgers(&server, &campaigns);
     let sum = |field: &str| ledgers.iter().map(|ledger| ledger[field].as_u64().unwrap()).sum::<u64>();
     for ledger in &ledgers {
@@ -132,9 +137,9 @@ fn r13_a_kill_between_the_answer_and_the_commit_sends_once_more_under_the_same_i
     let second = heard.next().unwrap();
     assert_eq!(first["message_id"], second["message_id"], "the same apns-id, so that a device can tell");
     assert_eq!(counts(&emulator)["accepted"], json!(2), "once more and not again");
-    let told = ["balanced", "ambiguous", "duplicate_bound"].map(|field| ledger[field].clone());
+    let figures = ["balanced", "ambiguous", "duplicate_bound"].map(|field| ledger[field].clone());
     assert_eq!(
-        (told, &ledger["totals"]["accepted"]),
+        (figures, &ledger["totals"]["accepted"]),
         ([json!(true), json!(1), json!(1)], &json!(1)),
         "{ledger}"
     );

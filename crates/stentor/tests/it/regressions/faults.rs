@@ -10,22 +10,22 @@ fn phase(name: &str) -> Option<Value> {
     let directory = TempDir::new().unwrap();
     let out = directory.path().join("kill.json");
     let run = ["lab", "kill", "--devices", "2000", "--only", name, "--out", out.to_str().unwrap()];
-    let (code, told) = run_json(&run);
-    if let Some(skipped) = told["skipped"].as_array().and_then(|skipped| skipped.first()) {
+    let (code, report) = run_json(&run);
+    if let Some(skipped) = report["skipped"].as_array().and_then(|skipped| skipped.first()) {
         let sentence = format!("skipped: {name}: {}", skipped["reason"]);
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
         assert!(!required.split(',').any(|word| word == "faults"), "{sentence}");
-        assert_eq!((code, &told["ok"]), (1, &json!(false)), "what was skipped is not proven: {told}");
+        assert_eq!((code, &report["ok"]), (1, &json!(false)), "what was skipped is not proven: {report}");
         let _nobody_reads_it = std::io::stderr().write_all(format!("{sentence}\n").as_bytes());
         return None;
     }
-    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told:#}");
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report:#}");
     assert_eq!(
-        (&told["lost"], &told["stuck"], &told["ledger_balanced"]),
+        (&report["lost"], &report["stuck"], &report["ledger_balanced"]),
         (&json!(0), &json!(0), &json!(true))
     );
-    assert_eq!(told["phases"][0]["troubles"], json!(2), "{told:#}");
-    Some(told["phases"][0]["inquiry"].clone())
+    assert_eq!(report["phases"][0]["troubles"], json!(2), "{report:#}");
+    Some(report["phases"][0]["inquiry"].clone())
 }
 
 fn refusals(inquiry: &Value) -> u64 {

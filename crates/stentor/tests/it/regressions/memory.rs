@@ -15,13 +15,13 @@ fn r10_at_the_limit_of_the_queue_memory_stays_flat_however_many_ask() {
     let settings = format!("[pipeline]\nmax_queued_chunks = {ROOM}\n");
     let (server, emulator, caller) = shop(directory.path(), &settings);
     set_policy(&emulator, json!({"stall": {"all": true}}));
-    let (mut kept, mut refused) = (0_u64, 0_u64);
+    let (mut accepted, mut refused) = (0_u64, 0_u64);
     let mut flood = |refusals: u64| {
         let until = refused + refusals;
         caller.flood(&server, 64, &to_token("a-token"), |answer| {
             let (status, said) = answer.expect("an answer, whatever it says");
             match status {
-                StatusCode::ACCEPTED => kept += 1,
+                StatusCode::ACCEPTED => accepted += 1,
                 _ => {
                     assert_eq!((status.as_u16(), &said["code"]), (503, &json!("queue_full")), "{said}");
                     refused += 1;
@@ -33,7 +33,7 @@ fn r10_at_the_limit_of_the_queue_memory_stays_flat_however_many_ask() {
     };
     let full = flood(2_000);
     let later = flood(8_000);
-    assert!((ROOM..=3 * ROOM).contains(&kept), "{kept} kept with room for {ROOM}");
+    assert!((ROOM..=3 * ROOM).contains(&accepted), "{accepted} kept with room for {ROOM}");
     assert!(later <= full + 8 * MIB, "{} MiB, and {} MiB after 8000 refusals more", full / MIB, later / MIB);
 }
 

@@ -70,13 +70,13 @@ fn r17_a_server_without_the_setting_refuses_this_machine_and_the_doctor_finds_wh
         emulator.url(),
         key.to_str().unwrap(),
     ];
-    let (code, told) = server.run(&set);
-    assert_eq!((code, &told["code"]), (1, &json!("address_refused")), "{told}");
+    let (code, report) = server.run(&set);
+    assert_eq!((code, &report["code"]), (1, &json!("address_refused")), "{report}");
     caller.call(&server, Method::POST, "/v1/messages", Some(&to_token("fcm-token:1")));
     until("it is tried again", || (caller.metric(&server, "stentor_deliveries_total{") >= 5.0).then_some(()));
     let log = server.process.log();
-    for told in ["lane parked", "no FCM access token"] {
-        assert_eq!(log.matches(told).count(), 1, "{told}: {log}");
+    for line in ["lane parked", "no FCM access token"] {
+        assert_eq!(log.matches(line).count(), 1, "{line}: {log}");
     }
     drop(server);
     assert_eq!(counts(&emulator)["accepted"], json!(0));
@@ -91,9 +91,9 @@ fn r17_a_network_is_allowed_on_the_command_line_and_a_wrong_one_is_refused() {
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("data");
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap(), "--allow-network"];
-    let (code, told) = run_json(&[&serve[..], &["locahost"]].concat());
-    let error = told["error"].as_str().unwrap();
-    assert!(code == 2 && error.contains("locahost") && error.contains("10.0.0.0/8"), "{told}");
+    let (code, report) = run_json(&[&serve[..], &["locahost"]].concat());
+    let error = report["error"].as_str().unwrap();
+    assert!(code == 2 && error.contains("locahost") && error.contains("10.0.0.0/8"), "{report}");
 
     let log = directory.path().join("server.log");
     let process =

@@ -84,9 +84,9 @@ impl Sender {
 
     /// Lets it send one message.
     pub(crate) async fn send(&mut self, push: Push<'_>) -> anyhow::Result<Answered> {
-        let asked = json!({"subscription": self.subscription, "body": STANDARD.encode(push.body), "ttl": push.ttl,
+        let request = json!({"subscription": self.subscription, "body": STANDARD.encode(push.body), "ttl": push.ttl,
             "topic": push.topic, "urgency": push.urgency, "encoding": push.encoding, "key": push.key});
-        self.input.write_all(format!("{asked}\n").as_bytes()).await?;
+        self.input.write_all(format!("{request}\n").as_bytes()).await?;
         self.line().await.map(Answered)
     }
 

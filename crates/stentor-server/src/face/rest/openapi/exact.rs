@@ -80,7 +80,8 @@ fn describe_batch(schemas: &mut Map<String, Value>, name: &str, field: &str) {
     let Some(items) = schemas.get_mut(name).map(|batch| &mut batch["properties"][field]["items"]) else {
         return;
     };
-    *items = json!({"anyOf": [items.take(), {"description": "What does not fit is refused by itself."}]});
+    *items =
+        json!({"anyOf": [items.take(), {"description": "An entry that does not fit is refused by itself."}]});
 }
 
 pub(super) fn reference(name: &str) -> Value {
@@ -99,6 +100,7 @@ fn provider(what: &str) -> Value {
     let usual = usual.collect::<Vec<_>>().join(" and ");
     let mut provider = nullable("Provider");
     provider["description"] = format!("{what}; {usual} when absent.").into();
+    provider["example"] = "null".into();
     provider
 }
 
@@ -111,11 +113,11 @@ fn service_account() -> Value {
         "name": reference("Label"),
         "url": {
             "type": "string", "pattern": "^https?://[A-Za-z0-9._:\\[\\]-]+/?$", "maxLength": 1024,
-            "description": "Where app servers reach this server, without a path: `https://push.example.org`.",
+            "description": "Address at which app servers reach this server, without a path: `https://push.example.org`.",
         },
         "scopes": {
             "type": "array", "items": {"type": "string", "enum": ["send", "register"]},
-            "description": "What it may do; both when absent.",
+            "description": "Permissions of the account; both when absent.",
         },
     })
 }
@@ -238,7 +240,7 @@ fn with_adapter() -> Value {
 /// Returns the schema of a schedule's message: a message without the fields for a single send.
 fn schedule_message(schemas: &Map<String, Value>) -> Value {
     let mut message = schemas.get("MessageRequest").cloned().unwrap_or_default();
-    message["description"] = "What each occurrence of a schedule sends.".into();
+    message["description"] = "The message that each occurrence of a schedule sends.".into();
     if let Some(fields) = message["properties"].as_object_mut() {
         fields.retain(|name, _| !["send_at", "dry_run"].contains(&name.as_str()));
     }
@@ -254,7 +256,7 @@ fn describe_target(schemas: &mut Map<String, Value>) {
         ("user", reference("ExternalId"), "All devices of a person."),
         ("group", reference("GroupName"), "All devices of a group."),
         ("topic", reference("TopicName"), "All devices subscribed to a topic."),
-        ("condition", reference("Condition"), "All devices whose topics fulfil it."),
+        ("condition", reference("Condition"), "All devices whose topics fulfil the condition."),
     ];
     let mut forms = Vec::new();
     for (field, schema, description) in ways {
@@ -267,7 +269,7 @@ fn describe_target(schemas: &mut Map<String, Value>) {
         schemas.insert(name, way);
     }
     forms.push(json!({"type": "string", "enum": ["everyone"], "description": "All devices of the app."}));
-    let target = json!({"description": "To whom: exactly one of these.", "oneOf": forms});
+    let target = json!({"description": "The addressee: exactly one of these.", "oneOf": forms});
     schemas.insert("Target".into(), target);
 }
 

@@ -46,9 +46,9 @@ fn describe(answer: &mut Value, schemas: &Map<String, Value>) {
     }
     let bodies = answer["content"].as_object().into_iter().flatten();
     let referred = bodies.filter_map(|(_, body)| body["schema"]["$ref"].as_str()?.strip_prefix(SCHEMAS));
-    let told = referred.filter_map(|name| schemas.get(name)?["description"].as_str()).next();
+    let description = referred.filter_map(|name| schemas.get(name)?["description"].as_str()).next();
     let usual = if answer.get("content").is_some() { "The answer." } else { "Done." };
-    answer["description"] = told.unwrap_or(usual).into();
+    answer["description"] = description.unwrap_or(usual).into();
 }
 
 fn rename(document: &mut Value) {

@@ -54,14 +54,29 @@ pub(super) fn schemas() -> Map<String, Value> {
         "description": "A header with `platform`, `token` and any of the others, in any order, then one device a line.",
     }));
     all.extend(names());
+    let (name, mut platform) = choice(
+        "Platform",
+        Platform::WORDS,
+        "System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter.",
+    );
+    // Goes with the example of a token: not every token is one of Apple's.
+    platform["example"] = "android".into();
+    all.insert(name, platform);
     all.extend([
-        choice("Platform", Platform::WORDS, "System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter."),
-        choice("Provider", ProviderKind::WORDS, "Adapter that reaches a device; `null` sends nothing. Capitals do not matter."),
-        choice("DeviceState", DeviceState::WORDS, "Where a device is; `retired` means that its token is dead. Capitals do not matter."),
-        choice("DeliveryState", ShownState::WORDS, "Where a delivery is. Capitals do not matter."),
+        choice(
+            "Provider",
+            ProviderKind::WORDS,
+            "Adapter that reaches a device; `null` sends nothing. Capitals do not matter.",
+        ),
+        choice(
+            "DeviceState",
+            DeviceState::WORDS,
+            "State of a device; `retired` means that its token is dead. Capitals do not matter.",
+        ),
+        choice("DeliveryState", ShownState::WORDS, "State of a delivery. Capitals do not matter."),
         choice("Priority", Priority::WORDS, "Urgency for the device. Capitals do not matter."),
-        choice("Scope", Scope::WORDS, "What a key may do. Capitals do not matter."),
-        choice("CatchUp", CatchUp::WORDS, "What happens to missed occurrences. Capitals do not matter."),
+        choice("Scope", Scope::WORDS, "Permission of a key. Capitals do not matter."),
+        choice("CatchUp", CatchUp::WORDS, "Treatment of missed occurrences. Capitals do not matter."),
     ]);
     all.extend(credentials());
     all.insert("TimeZone".into(), json!({
@@ -70,13 +85,13 @@ pub(super) fn schemas() -> Map<String, Value> {
     }));
     all.insert("Cron".into(), json!({
         "type": "string", "pattern": super::patterns::cron(), "example": "0 9 * * 1-5",
-        "description": "Five fields: minute, hour, day of month, month, day of week. What can never fire (31 February) is refused.",
+        "description": "Five fields: minute, hour, day of month, month, day of week. An expression that never fires (31 February) is refused.",
     }));
     all.insert("Condition".into(), json!({
         "type": "string", "maxLength": limits::CONDITION_MAX_BYTES, "pattern": super::patterns::condition(),
         "example": "'news' in topics && !('muted' in topics)",
-        "description": "Which topics a device has: `'a' in topics`, `&&`, `||`, `!` and parentheses, at most 16 topics. \
-                        The pattern says the usual forms; deeper parentheses are taken as well.",
+        "description": "An expression over the topics of a device: `'a' in topics`, `&&`, `||`, `!` and parentheses, at most 16 topics. \
+                        The pattern covers the usual forms; deeper parentheses are accepted as well.",
     }));
     all
 }
@@ -104,7 +119,7 @@ fn names() -> [(String, Value); 12] {
             limits::NAME_MAX_CHARS,
             "The app's own id of a person: printable text.",
         ),
-        name("Label", PRINTABLE, limits::NAME_MAX_CHARS, "What people call it: printable text."),
+        name("Label", PRINTABLE, limits::NAME_MAX_CHARS, "Name for people: printable text."),
         name("GroupName", "^[A-Za-z0-9_.~%:-]+$", limits::NAME_MAX_CHARS, "The app's name of a group."),
         name("TopicName", "^[A-Za-z0-9_.~%-]+$", limits::TOPIC_NAME_MAX_BYTES, "A topic."),
         name("Tag", "^[A-Za-z0-9_.:=-]+$", limits::TAG_MAX_BYTES, "A mark."),
@@ -118,17 +133,17 @@ fn names() -> [(String, Value); 12] {
             "CollapseKey",
             TRIMMED,
             limits::COLLAPSE_KEY_MAX_CHARS,
-            "Newer replaces older with the same key.",
+            "A newer message replaces an older one with the same key.",
         ),
-        name("ServiceName", "^[A-Za-z0-9_-]+$", limits::SERVICE_NAME_MAX_CHARS, "What a service is called."),
-        name("ServiceKind", "^[A-Za-z0-9_.+-]+$", limits::SERVICE_KIND_MAX_CHARS, "What a service speaks."),
+        name("ServiceName", "^[A-Za-z0-9_-]+$", limits::SERVICE_NAME_MAX_CHARS, "Name of a service."),
+        name("ServiceKind", "^[A-Za-z0-9_.+-]+$", limits::SERVICE_KIND_MAX_CHARS, "Protocol of a service."),
         name(
             "ServiceAddress",
             "^[!-~]+$",
             limits::SERVICE_ADDRESS_MAX_BYTES,
-            "Where a service is: visible ASCII.",
+            "Address of a service: visible ASCII.",
         ),
-        name("ServiceText", PRINTABLE, limits::SERVICE_DESCRIPTION_MAX_CHARS, "What a service does."),
+        name("ServiceText", PRINTABLE, limits::SERVICE_DESCRIPTION_MAX_CHARS, "Description of a service."),
         name(
             "PushToken",
             "^[!-~]+$",
@@ -186,7 +201,7 @@ fn credentials() -> [(String, Value); 6] {
         text(
             "Pem",
             "\\S",
-            "A key or certificates in PEM. What cannot be read from it is `credential_unusable`.",
+            "A key or certificates in PEM. Unreadable text is refused with `credential_unusable`.",
         ),
     ]
 }

@@ -38,11 +38,11 @@ async fn put_anew_while_it_is_read(key: ProviderKey, is_sound: bool) -> Arc<Prov
     let credential = Credential { app: key.0, provider: key.1, secret, updated_at: at(0) };
     store.put_credential(&credential).await.expect("kept");
     let table: Arc<OnceLock<Arc<ProviderTable>>> = Arc::default();
-    let (told, first) = (Arc::clone(&table), AtomicBool::new(true));
+    let (notified_table, first) = (Arc::clone(&table), AtomicBool::new(true));
     let factory = move |_: &Credential| {
         let is_first = first.swap(false, Ordering::SeqCst);
         if is_first {
-            told.get().expect("made").changed(key);
+            notified_table.get().expect("made").changed(key);
         }
         match is_sound || !is_first {
             true => Ok::<Arc<dyn Provider>, Invalid>(Arc::new(Silent)),

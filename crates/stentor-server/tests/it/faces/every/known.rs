@@ -42,17 +42,21 @@ async fn no_face_says_that_an_operation_of_the_table_is_not_there() {
             let method = method.unwrap_or_else(|| panic!("no method for {}", facts.name)).clone();
             let named = Named { operation: facts.name, element: facts.type_name, method };
             for record in [Record::Empty, Record::Hostile] {
-                let told = told(through, &server, &tenant.key, &named, record).await;
-                assert!(!is_nowhere(through, &told), "{through:?} {} {record:?}: {told}", facts.name);
-                let is_refused = record == Record::Empty || is_refusal(through, &told);
-                assert!(is_refused, "{through:?} {} takes what is no record: {told}", facts.name);
+                let reply_text = told(through, &server, &tenant.key, &named, record).await;
+                assert!(
+                    !is_nowhere(through, &reply_text),
+                    "{through:?} {} {record:?}: {reply_text}",
+                    facts.name
+                );
+                let is_refused = record == Record::Empty || is_refusal(through, &reply_text);
+                assert!(is_refused, "{through:?} {} takes what is no record: {reply_text}", facts.name);
             }
         }
         // A check of the check: each face answers an unknown operation in the expected words.
         let (operation, element) = ("devices.fly", "FlyDevice");
         let nowhere = Named { operation, element, method: format!("/stentor.v1.Devices/{element}") };
-        let told = told(through, &server, &tenant.key, &nowhere, Record::Empty).await;
-        assert!(is_nowhere(through, &told), "{through:?}: {told}");
+        let reply_text = told(through, &server, &tenant.key, &nowhere, Record::Empty).await;
+        assert!(is_nowhere(through, &reply_text), "{through:?}: {reply_text}");
     }
 }
 
@@ -82,11 +86,11 @@ async fn told(through: Through, server: &Server, key: &str, named: &Named<'_>, r
     let request = request(through, named, record);
     let body = Body::from(request.body.clone());
     let reply = received(start(through, server, key, &request, body).send().await.expect("an answer")).await;
-    let mut told = String::from_utf8_lossy(&reply.body).into_owned();
+    let mut reply_text = String::from_utf8_lossy(&reply.body).into_owned();
     if let Some(status) = reply.headers.get("grpc-status") {
-        write!(told, " grpc-status: {}", status.to_str().expect("text")).expect("written");
+        write!(reply_text, " grpc-status: {}", status.to_str().expect("text")).expect("written");
     }
-    told
+    reply_text
 }
 
 fn request(through: Through, named: &Named<'_>, record: Record) -> super::HttpRequest {
@@ -118,19 +122,19 @@ fn request(through: Through, named: &Named<'_>, record: Record) -> super::HttpRe
 }
 
 /// Returns true if the answer says that there is no such operation.
-fn is_nowhere(through: Through, told: &str) -> bool {
+fn is_nowhere(through: Through, reply_text: &str) -> bool {
     match through {
-        Through::Grpc => told.ends_with(&format!("grpc-status: {UNIMPLEMENTED}")),
-        Through::Xmlrpc => told.contains("there is no method"),
-        _ => told.contains("there is no operation"),
+        Through::Grpc => reply_text.ends_with(&format!("grpc-status: {UNIMPLEMENTED}")),
+        Through::Xmlrpc => reply_text.contains("there is no method"),
+        _ => reply_text.contains("there is no operation"),
     }
 }
 
-fn is_refusal(through: Through, told: &str) -> bool {
+fn is_refusal(through: Through, reply_text: &str) -> bool {
     match through {
-        Through::Soap => told.contains(":Fault>"),
-        Through::Xmlrpc => told.contains("<fault>"),
-        Through::Grpc => !told.ends_with("grpc-status: 0"),
-        Through::Rest | Through::Socket => told.contains("\"error\""),
+        Through::Soap => reply_text.contains(":Fault>"),
+        Through::Xmlrpc => reply_text.contains("<fault>"),
+        Through::Grpc => !reply_text.ends_with("grpc-status: 0"),
+        Through::Rest | Through::Socket => reply_text.contains("\"error\""),
     }
 }

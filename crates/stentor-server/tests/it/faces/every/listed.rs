@@ -195,8 +195,9 @@ async fn of_schedules(server: &Server) -> Refusals {
         refusal("schedules.create", "idempotency_key_reused", schedule(reused)),
         refusal("schedules.create", "conflict", schedule(json!({"until": "2001-01-01T00:00:00Z"}))),
     ];
-    let asked = ["schedules.pause", "schedules.resume"];
-    refusals.extend(asked.map(|operation| refusal(operation, "conflict", json!({"schedule": canceled}))));
+    let operations = ["schedules.pause", "schedules.resume"];
+    refusals
+        .extend(operations.map(|operation| refusal(operation, "conflict", json!({"schedule": canceled}))));
     (tenant, refusals)
 }
 
@@ -214,8 +215,8 @@ async fn of_messages(server: &Server) -> Refusals {
         record.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         record
     };
-    let kept = message(json!({"idempotency_key": "kept"}));
-    done(Through::Socket, server, &tenant.key, "messages.send", kept).await;
+    let request = message(json!({"idempotency_key": "kept"}));
+    done(Through::Socket, server, &tenant.key, "messages.send", request).await;
     let reused = message(json!({"idempotency_key": "kept", "ttl_seconds": 9}));
     let many = |title: &str, key: &str| {
         let one = json!({"target": {"topic": "news"}, "notification": {"title": title}});

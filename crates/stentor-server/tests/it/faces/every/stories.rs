@@ -221,8 +221,8 @@ async fn what_xml_cannot_carry_is_replied_with_a_mark_in_its_place() {
     let message = json!({"target": "everyone", "notification": {"title": "a\u{1}b"}});
     let sent = done(Through::Socket, &server, &tenant.key, "messages.send", message).await;
     for through in EVERY_FACE {
-        let asked = json!({"message": sent_id(&sent)});
-        let shown = done(through, &server, &tenant.key, "messages.show", asked).await;
+        let request = json!({"message": sent_id(&sent)});
+        let shown = done(through, &server, &tenant.key, "messages.show", request).await;
         let is_xml = matches!(through, Through::Soap | Through::Xmlrpc);
         let wanted = if is_xml { "a\u{fffd}b" } else { "a\u{1}b" };
         assert_eq!(shown["notification"]["title"], wanted, "{through:?}: {shown}");

@@ -47,9 +47,9 @@ async fn a_request_that_is_cut_in_the_middle_leaves_nothing_behind_and_others_go
         let request = prepared(through, "devices.register", &registration());
         let pieces = [Ok(half(&request)), Err(io::Error::other("the caller has gone"))];
         let body = Body::wrap_stream(stream::iter(pieces));
-        let asked = start(through, &server, &tenant.key, &request, body).send().await;
+        let result = start(through, &server, &tenant.key, &request, body).send().await;
         // A caller that disconnects gets no reply; a faster face may still refuse.
-        if let Ok(response) = asked {
+        if let Ok(response) = result {
             assert!(read(through, "devices.register", received(response).await).is_err(), "{through:?}");
         }
     }

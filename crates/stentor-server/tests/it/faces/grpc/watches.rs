@@ -28,8 +28,8 @@ impl Watcher {
         let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
         let message = json!({"target": "everyone", "data": {"k": "v"}, "send_at": tomorrow.to_string()});
         let sent = server.post(tenant, "/v1/messages", message).await;
-        let asked = json!({"campaign": sent["campaign"]});
-        let message = Schema::get().write("WatchLedgerRequest", asked.as_object().expect("an object"));
+        let request = json!({"campaign": sent["campaign"]});
+        let message = Schema::get().write("WatchLedgerRequest", request.as_object().expect("an object"));
         let client = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
         let (url, key) = (server.url.clone(), tenant.key.clone());
         Self { client, url, key, message: message.expect("written") }

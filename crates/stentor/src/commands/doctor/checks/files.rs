@@ -24,11 +24,11 @@ pub(super) async fn look(data_dir: PathBuf, depth: Depth, is_store_elsewhere: bo
         files.into_iter().flatten().map(|subject| examine(&subject, depth)).collect()
     });
     looking.await.unwrap_or_else(|error| {
-        let advice = "run the doctor again, and tell us when it stays";
+        let advice = "run the doctor again; if the error persists, report it";
         vec![ServerFinding::bad(
             "database",
             FindingHealth::Broken,
-            format!("the look at it failed: {error}"),
+            format!("the examination failed: {error}"),
             advice,
         )]
     })
@@ -59,7 +59,7 @@ fn queue(data_dir: &Path) -> CheckedFile {
         missing: (FindingHealth::Good, ""),
         damaged: (
             FindingHealth::Doubtful,
-            "stop the server, delete the file with its -wal and -shm, and start it again: the queue is filled anew from \
+            "stop the server, delete the file with its -wal and -shm, and start it again: the server refills the queue from \
              the database",
         ),
         synchronous: "NORMAL",
@@ -83,8 +83,8 @@ fn examine(subject: &CheckedFile, depth: Depth) -> ServerFinding {
 fn judge(subject: &CheckedFile, found: &Inspection, depth: Depth) -> ServerFinding {
     let path = subject.path.display();
     if !found.problems.is_empty() {
-        let told = found.problems.join("; ");
-        return finding(subject.name, subject.damaged, format!("{path} is damaged: {told}"));
+        let problems = found.problems.join("; ");
+        return finding(subject.name, subject.damaged, format!("{path} is damaged: {problems}"));
     }
     if !found.is_wal {
         let advice = "start a server on it, which turns the log on, or says why it cannot: a network file system has none";

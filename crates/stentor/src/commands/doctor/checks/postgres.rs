@@ -37,7 +37,7 @@ pub(super) async fn look(place: StorePlace) -> Vec<ServerFinding> {
             judge_memory(&found),
         ],
         Err(error) => {
-            let advice = "start PostgreSQL, or correct store.url: the message says which of both";
+            let advice = "start PostgreSQL, or correct store.url, as the message says";
             vec![ServerFinding::bad("database", FindingHealth::Broken, format!("{shown}: {error}"), advice)]
         }
     }
@@ -77,7 +77,8 @@ fn judge_link(found: &PostgresInspection) -> ServerFinding {
         (false, _) => ServerFinding::good("database link", "a socket of this machine"),
         (true, true) => ServerFinding::good("database link", "TLS"),
         (true, false) => {
-            let advice = "say sslmode=verify-full in store.url, unless the way to it is yours alone";
+            let advice =
+                "set sslmode=verify-full in store.url, unless the network to the database is yours alone";
             ServerFinding::bad("database link", FindingHealth::Doubtful, "TCP without TLS", advice)
         }
     }
@@ -88,7 +89,7 @@ fn judge_distance(found: &PostgresInspection) -> ServerFinding {
     let (turn, accept, send) =
         (found.round_trip_us, found.round_trip_us * TURNS_TO_ACCEPT, found.round_trip_us * TURNS_TO_SEND);
     let detail = format!(
-        "{} there and back: some {} until a message is accepted, {} more until it is on its way",
+        "round trip {}: about {} until a message is accepted, {} more until it is sent",
         ms(turn),
         ms(accept),
         ms(send)
@@ -110,18 +111,18 @@ fn judge_distance(found: &PostgresInspection) -> ServerFinding {
 fn judge_durability(found: &PostgresInspection) -> ServerFinding {
     let word = |is: bool| if is { "on" } else { "off" };
     let detail = format!(
-        "fsync {}, full_page_writes {}, autovacuum {}, synchronous_commit {} (Stentor asks for on)",
+        "fsync {}, full_page_writes {}, autovacuum {}, synchronous_commit {} (Stentor sets on in its sessions)",
         word(found.fsync),
         word(found.full_page_writes),
         word(found.autovacuum),
         found.synchronous_commit
     );
     if !found.fsync || !found.full_page_writes {
-        let advice = "turn fsync and full_page_writes on: without them a power cut loses or damages what was answered with 202";
+        let advice = "turn fsync and full_page_writes on: without them a power cut can lose or damage messages that were answered with 202";
         return ServerFinding::bad("database durability", FindingHealth::Broken, detail, advice);
     }
     if !found.autovacuum {
-        let advice = "turn autovacuum on: rows that are gone take room for ever without it";
+        let advice = "turn autovacuum on: without it deleted rows take space for ever";
         return ServerFinding::bad("database durability", FindingHealth::Doubtful, detail, advice);
     }
     ServerFinding::good("database durability", detail)

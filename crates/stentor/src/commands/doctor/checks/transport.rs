@@ -10,9 +10,9 @@ const SUBJECT: &str = "NATS";
 /// Path at which a nats-server reports the configuration of its JetStream.
 const JETSTREAM: &str = "/jsz";
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
-const ADVICE: &str = "set `sync_interval: always` in the block `jetstream` of each nats-server: without it a server acknowledges what it \
-                      has not yet written to its disk, and a power cut or a kernel's crash loses it. No message is lost by that, \
-                      because the store has it: what the stream has lost waits until it is published again, for \
+const ADVICE: &str = "set `sync_interval: always` in the block `jetstream` of each nats-server: without it a server acknowledges entries \
+                      before they are on its disk, and a power cut or a kernel crash loses them. No message is lost by that, \
+                      because the store has it: the lost entries wait until they are published again, for \
                       pipeline.republish_interval_ms at most";
 
 /// Checks that JetStream syncs acknowledged data, if the queue is there. JetStream reports this at its http port only, not to its clients.
@@ -25,31 +25,31 @@ pub(in crate::commands::doctor) async fn look(
         return None;
     }
     let Some(monitor) = monitor else {
-        let detail =
-            "a server does not tell its clients whether it syncs what it acknowledges (sync_interval)";
-        let advice =
-            format!("give --nats-monitor http://HOST:8222, its http port, to have it asked; or {ADVICE}");
+        let detail = "a nats-server does not report to its clients whether it syncs before it acknowledges (sync_interval)";
+        let advice = format!(
+            "give --nats-monitor http://HOST:8222, its http port, so that the doctor can query it; or {ADVICE}"
+        );
         return Some(ServerFinding::bad(SUBJECT, FindingHealth::Doubtful, detail, advice));
     };
     Some(match ask(monitor).await {
-        Ok(told) => judge(&told),
+        Ok(response) => judge(&response),
         Err(error) => {
-            let detail = format!("{monitor} cannot be asked: {error:#}");
+            let detail = format!("{monitor} cannot be queried: {error:#}");
             ServerFinding::bad(SUBJECT, FindingHealth::Doubtful, detail, ADVICE)
         }
     })
 }
 
 async fn ask(monitor: &str) -> anyhow::Result<Value> {
-    let (status, told) = ApiClient::new(monitor, None, None)?.probe(JETSTREAM).await?;
+    let (status, response) = ApiClient::new(monitor, None, None)?.probe(JETSTREAM).await?;
     anyhow::ensure!(status.is_success(), "it replies {status}");
-    Ok(told)
+    Ok(response)
 }
 
-fn judge(told: &Value) -> ServerFinding {
-    let config = &told["config"];
+fn judge(jetstream: &Value) -> ServerFinding {
+    let config = &jetstream["config"];
     if config["sync_always"] == true {
-        return ServerFinding::good(SUBJECT, "JetStream syncs what it acknowledges");
+        return ServerFinding::good(SUBJECT, "JetStream syncs before it acknowledges");
     }
     let detail = match config["sync_interval"].as_f64() {
         Some(nanoseconds) => {
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn a_server_that_syncs_now_and_then_is_warned_of_and_one_that_always_does_is_fine() {
-        let told = |config: Value| judge(&json!({"config": config}));
-        assert_eq!(told(json!({"sync_interval": 1, "sync_always": true})).health, FindingHealth::Good);
-        let seldom = told(json!({"sync_interval": 120_000_000_000_u64}));
+        let finding_of = |config: Value| judge(&json!({"config": config}));
+        assert_eq!(finding_of(json!({"sync_interval": 1, "sync_always": true})).health, FindingHealth::Good);
+        let seldom = finding_of(json!({"sync_interval": 120_000_000_000_u64}));
         assert_eq!(seldom.health, FindingHealth::Doubtful);
         assert_eq!(seldom.detail, "JetStream syncs only every 120 s");
         assert_eq!(judge(&json!({"disabled": true})).health, FindingHealth::Doubtful);
