@@ -332,7 +332,7 @@ impl ForkAttempt<'_> {
         };
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
-        kept.sum_up(record);
+        kept.sum_up(record).map_err(|error| SubjectError::Wrong(error.to_string()))?;
         record.clock = Some(ClockComparison { by_queries: found.clocks, ..ClockComparison::shared() });
         let bodies = samples::bodies(&kept);
         record.link = found.captured.link;

@@ -11,6 +11,8 @@ pub(crate) const CONTENT_TYPE: &str = "application/grpc";
 pub(crate) const STATUS: &str = "grpc-status";
 /// The status of a request that makes no sense.
 pub(crate) const INVALID_ARGUMENT: &str = "3";
+/// The status of an answer that cannot be given.
+pub(crate) const INTERNAL: &str = "13";
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 

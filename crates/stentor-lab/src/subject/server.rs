@@ -150,7 +150,11 @@ impl ServerWork {
         sample.t_ser_end = monotonic_ns();
         sample.status = u16::from(answer.is_err());
         self.keep(sample);
-        let answer = answer.map_err(|error| self.dialect.write_failure(&error).unwrap_or_default());
+        let answer = answer.map_err(|error| {
+            // A failure that cannot be written is told as a text.
+            let written = self.dialect.write_failure(&error);
+            written.unwrap_or_else(|unwritten| unwritten.to_string().into_bytes())
+        });
         (self.behaviour != Behaviour::Mute).then_some(answer)
     }
 
@@ -185,7 +189,7 @@ impl ServerWork {
     }
 
     /// Describes the service to who asks for it, where its dialect has descriptions; the address is the one that was asked.
-    fn description(&self, host: Option<&HeaderValue>) -> Option<Vec<u8>> {
+    fn description(&self, host: Option<&HeaderValue>) -> Option<Result<Vec<u8>, WireError>> {
         let ValueFormat::Soap(_) = self.dialect.format else { return None };
         let host = host?.to_str().ok()?;
         let service = Service {
@@ -194,7 +198,7 @@ impl ServerWork {
             address: format!("http://{host}/{}", self.op.word()),
             operations: vec![Operation { name: self.op.word().into(), action: action(self.op) }],
         };
-        wsdl::write(&service).ok()
+        Some(wsdl::write(&service))
     }
 
     /// Notes that a client has connected.

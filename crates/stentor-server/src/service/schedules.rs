@@ -48,7 +48,7 @@ impl Serve<CreateSchedule> for Service {
         let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
-        let idempotency = repeat.map(|repeat| to_keep(repeat, &reply));
+        let idempotency = repeat.map(|repeat| to_keep(repeat, &reply)).transpose()?;
         let change = Change::CreateSchedule(Box::new(schedule), idempotency);
         match self.change(author, subject, change).await? {
             Changed::Stored(Idempotent::Done(())) => {
