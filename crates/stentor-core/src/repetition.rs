@@ -1,7 +1,8 @@
 //! Words for the log that one cause may bring up thousands of times: each is said now and then, with how often it was not.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// The silence after a word.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -25,7 +26,7 @@ impl RepeatedWord {
 
     /// Returns how often it was kept back since it was said last, when it is to be said now; otherwise counts it.
     pub fn may_say(&self, now: Instant) -> Option<u64> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.0.lock();
         if said.at.is_some_and(|at| now.saturating_duration_since(at) < PAUSE) {
             said.kept_back += 1;
             return None;

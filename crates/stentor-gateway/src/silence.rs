@@ -1,10 +1,11 @@
 //! Devices that have been silent for too long: one clock for all of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_core::id::DeviceId;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -81,7 +82,7 @@ impl SilenceClock {
 
     /// Takes out the looks up to this second.
     fn due(&self, second: u32) -> BTreeMap<u32, Vec<DeviceId>> {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         let later = looks.split_off(&second.saturating_add(1));
         std::mem::replace(&mut looks, later)
     }
@@ -95,7 +96,7 @@ impl SilenceClock {
         // Before it is in the list: a look that comes at once must not take it for out of date. The list's lock
         // orders both.
         silence.look_at_second.store(second, Ordering::Relaxed);
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         looks.entry(second).or_default().push(session.identity().device);
     }
 

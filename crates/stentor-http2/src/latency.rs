@@ -1,7 +1,8 @@
 //! The shortest time that an answer took lately: what the way to the peer and back costs when nothing waits.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// How long an observation counts, at least; at most twice as long.
 const SPAN: Duration = Duration::from_secs(5);
@@ -20,7 +21,7 @@ struct Spans {
 impl Latency {
     /// Notes how long an answer took; `now` is any running time.
     pub(crate) fn note(&self, took: Duration, now: Duration) {
-        let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = self.0.lock();
         if now.saturating_sub(spans.began) >= SPAN {
             // The span before counts on, or each new span would begin with nothing known.
             (spans.began, spans.before) = (now, spans.running.take());
@@ -30,7 +31,7 @@ impl Latency {
 
     /// Returns the shortest; zero before the first answer.
     pub(crate) fn min_rtt(&self) -> Duration {
-        let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let spans = self.0.lock();
         spans.running.into_iter().chain(spans.before).min().unwrap_or_default()
     }
 }

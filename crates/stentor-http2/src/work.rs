@@ -1,9 +1,10 @@
 //! A batch on its way: its requests, and the replies as they come in.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_http2_codec::hpack::OwnedField;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -88,7 +89,7 @@ impl Work {
 
     /// `put` tells how many requests have their replies by it.
     fn file(&self, put: impl FnOnce(&mut ReceivedReplies) -> usize) {
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = self.received.lock();
         let count = put(&mut received);
         drop(received);
         if count == 0 {
@@ -111,12 +112,12 @@ impl Work {
 
     /// Returns the requests, unless they were forgotten.
     pub(crate) fn requests(&self) -> Option<Arc<dyn Requests>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 
     /// Releases the memory of the requests: none of them is written again.
     pub(crate) fn forget_requests(&self) {
-        *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.requests.lock() = None;
     }
 
     /// Counts the requests that have no reply yet.
@@ -144,7 +145,7 @@ impl Work {
 
     /// Returns the replies; what has none is in flight.
     pub(crate) fn replies(&self) -> Replies {
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = self.received.lock();
         let mut all = std::mem::take(&mut *received);
         drop(received);
         // Counted down after filing: at zero none is missing, and most batches spare the pass over all.
@@ -158,7 +159,7 @@ impl Work {
 
     /// Returns the replies that have come, and the places of the requests that have none.
     pub(crate) fn part(&self) -> Part {
-        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = self.received.lock();
         let missing = received.missing(self.count).map(|index| index as usize).collect();
         Part { replies: Replies::new(self.count as usize, received.others.clone()), missing }
     }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Keys that are remembered; those that may do everything again are forgotten first.
 const KEYS_MAX_COUNT: usize = 65_536;
@@ -42,7 +43,7 @@ impl<K: Hash + Eq> ArrivalLimiter<K> {
     }
 
     fn take_at(&self, key: K, now: Instant) -> Result<(), Duration> {
-        let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allowances = self.allowances.lock();
         if allowances.len() >= KEYS_MAX_COUNT && !allowances.contains_key(&key) {
             allowances.retain(|_, one| self.left(one, now) < self.most());
             // All were used lately: somebody has more addresses than can be told apart.

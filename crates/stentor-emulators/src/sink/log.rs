@@ -2,11 +2,11 @@
 
 use super::request::APNS_PATH;
 use crate::error::EmulatorError;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Which answers of APNs' kind are noted, and where.
@@ -49,7 +49,7 @@ impl SinkLogWriter {
             lines.extend_from_slice(&token);
             lines.extend_from_slice(format!(" {now}\n").as_bytes());
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         // Whoever reads the file misses what could not be written; the answers themselves do not depend on it.
         let _ = file.write_all(&lines);
     }

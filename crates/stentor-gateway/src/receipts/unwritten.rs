@@ -1,9 +1,9 @@
 //! Which devices have receipts that are not written yet, and who waits for that.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::DeviceId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -77,7 +77,7 @@ impl UnwrittenReceipts {
     }
 
     fn lock(&self) -> MutexGuard<'_, UnwrittenDevices> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

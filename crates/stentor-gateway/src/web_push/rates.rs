@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use stentor_core::time::Timestamp;
 
 /// Buckets that are remembered; those that are full again are forgotten first.
@@ -46,7 +46,7 @@ impl<K: Hash + Eq + Clone> PushRates<K> {
 
     /// Takes a token; when there is none, returns in how many seconds there will be one.
     pub fn take(&self, key: &K, now: Timestamp) -> Result<(), u32> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if !buckets.contains_key(key) && buckets.len() >= BUCKETS_MAX_COUNT {
             buckets.retain(|_, bucket| !self.is_full(bucket, now));
             // All are in use at once: somebody makes subscriptions to get around the limit.

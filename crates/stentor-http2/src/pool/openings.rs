@@ -1,9 +1,10 @@
 //! Connections that are being opened: when another one is, how many at once, and what follows a failure.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use tokio::time::Instant;
 
 use super::member::{PooledConnection, ready};

@@ -1,8 +1,9 @@
 //! What everything beside the faults has to know of them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// How long something may be refused after all faults are over, and how long a message may need to end once it is due.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -41,12 +42,12 @@ impl FaultsState {
     /// Notes that everybody goes by the right time again, after a clock that was so far ahead: what was accepted or put off by it is
     /// due when the right clock shows the same.
     pub(crate) fn note_fast_clock(&self, by: Duration) {
-        *self.all_due_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + by);
+        *self.all_due_at.lock() = Some(Instant::now() + by);
     }
 
     /// Returns when all is due that was accepted by a clock that was ahead; `None` where none was.
     pub(crate) fn all_due_at(&self) -> Option<Instant> {
-        *self.all_due_at.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.all_due_at.lock()
     }
 
     /// Returns when everything that has been accepted so far must have ended.

@@ -2,7 +2,7 @@
 //! HTTP v1.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use reqwest::Method;
@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::gateway_api::{APP, CCS_PORT, GatewayCaller, SEND_KEY, SEND_PORT, fact, port_at};
 use crate::features::PushServiceFront;
+use parking_lot::{Mutex, MutexGuard};
 use stentor_stage::ccs_client::{CcsAppServer, read, stanza};
 
 /// How long what is sent back may wait for the device, in seconds: as long as a fork, and in the published code of GCM.
@@ -75,8 +76,8 @@ impl AppServerHalf {
     }
 }
 
-fn lock(samples: &Mutex<Vec<ServerSample>>) -> std::sync::MutexGuard<'_, Vec<ServerSample>> {
-    samples.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(samples: &Mutex<Vec<ServerSample>>) -> MutexGuard<'_, Vec<ServerSample>> {
+    samples.lock()
 }
 
 /// An app server that is connected.

@@ -12,8 +12,9 @@ use super::sample::ServerSample;
 use super::setup::{Stream, SubjectSetup};
 use super::store::PointStore;
 use ::http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use stentor_wire::wsdl::{Operation, Service};
 use stentor_wire::{Content, WireError, wsdl};
 use tokio::net::{TcpListener, TcpStream};
@@ -184,7 +185,7 @@ impl ServerWork {
             return self.op.answer_to(&self.setup.factors, self.setup.seed, request);
         };
         let wish = SampleRequest::read(text)?;
-        let rows = store.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = store.lock();
         rows.rows(wish.from, wish.count).ok().map(Content::Points)
     }
 
@@ -215,8 +216,8 @@ impl ServerWork {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, SampleLog> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SampleLog> {
+        self.samples.lock()
     }
 }
 

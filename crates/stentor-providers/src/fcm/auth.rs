@@ -1,9 +1,10 @@
 //! Access tokens by the JWT-bearer grant (RFC 7523), as Google's OAuth 2.0 for service accounts describes it.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::Url;
@@ -280,8 +281,8 @@ impl AccessTokens {
             .map_err(|_| Denied::Refused("the private key does not sign".to_owned()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, AccessTokenState> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, AccessTokenState> {
+        self.held.lock()
     }
 }
 

@@ -1,8 +1,10 @@
 //! What comes of whoever has not said who it is: a little is free, and what is more counts in the name of its address until it has.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
 
 use super::watched::ReadWatch;
 use crate::shares::SharePart;
@@ -31,12 +33,12 @@ impl LoginRoom {
 
     /// Frees it: it is known who that is.
     pub(crate) fn free(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.0.lock().take());
     }
 
     /// Takes room for so many more bytes; `None` when it was freed.
     fn grow(&self, bytes: usize) -> Option<io::Result<()>> {
-        let mut part = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = self.0.lock();
         let grown = part.as_mut()?.grow(bytes);
         Some(grown.map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "too much comes before logins")))
     }

@@ -5,8 +5,8 @@
 //! is missing or refused, or whose push service rests, count apart, each credential its share: they stand in nobody's way.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
@@ -97,7 +97,7 @@ impl AdmissionControl {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -9,7 +9,7 @@ mod quota_share;
 mod rate_limiter;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -33,6 +33,7 @@ use circuit_breaker::CircuitBreaker;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
 use closed_totals::ClosedTotals;
 pub(crate) use levels::Levels;
+use parking_lot::{Mutex, MutexGuard};
 use rate_limiter::RateLimiter;
 pub(crate) use rate_limiter::{Grant, RateLimiterRules};
 
@@ -239,7 +240,7 @@ impl ProviderTable {
             return None;
         }
         // `levels` is locked under `entries`, nowhere the other way round.
-        let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
+        let kept = || self.levels.lock().slot(key);
         entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
         entry.credential = Some(credential);
         // Two dispatchers may have built one each: the first stays, for batches may already be under way through it.
@@ -392,7 +393,7 @@ impl ProviderTable {
     /// Lists the apps of which something is remembered.
     pub(crate) fn apps(&self) -> HashSet<AppId> {
         let mut apps: HashSet<_> = self.lock().keys().map(|(app, _)| *app).collect();
-        apps.extend(self.levels.lock().unwrap_or_else(PoisonError::into_inner).apps());
+        apps.extend(self.levels.lock().apps());
         apps
     }
 
@@ -406,7 +407,7 @@ impl ProviderTable {
             handles.inspect(|handle| self.closed.begin(handle.clone())).collect()
         };
         handles.into_iter().for_each(|handle| self.close_apart(handle));
-        self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
+        self.levels.lock().forget(gone);
     }
 
     /// Compares every credential with the one in use; returns the lanes for which it is another, or gone, or new.
@@ -445,7 +446,7 @@ impl ProviderTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

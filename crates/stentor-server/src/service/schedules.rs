@@ -1,8 +1,8 @@
 //! Schedules: messages that are sent again and again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
@@ -254,7 +254,7 @@ impl PendingSchedules {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
