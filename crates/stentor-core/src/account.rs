@@ -5,7 +5,7 @@ use crate::id::{AppId, KeyId};
 use crate::name::Label;
 use crate::time::Timestamp;
 
-/// A stored service account.
+/// A stored account of an app server, which signs its requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedAccount {
     /// Its public id, of the same kind as API keys; its requests are attributed to this id.

@@ -142,6 +142,7 @@ impl MessageSpec {
         }
         content.overrides.iter().try_for_each(|(provider, fields)| check_depth(*provider, fields))?;
         let record = self.encode();
+        let record = record.map_err(|error| Invalid::new("message", format!("cannot be kept: {error}")))?;
         if record.len() > MESSAGE_MAX_BYTES {
             return Err(Invalid::new("message", format!("at most {MESSAGE_MAX_BYTES} bytes as JSON")));
         }
@@ -164,8 +165,7 @@ impl MessageSpec {
     }
 
     /// Encodes the stored record, with its version.
-    #[must_use]
-    pub fn encode(&self) -> String {
+    pub fn encode(&self) -> serde_json::Result<String> {
         record::encode(self)
     }
 
@@ -289,20 +289,21 @@ mod tests {
         let golden = r#"{"v":1,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"},"android":{"a":1},"apns":{"b":[]}},"priority":"high","ttl":2419200}}"#;
         assert_eq!(MessageSpec::decode(golden), Some(overridden()));
         let plain = r#"{"v":1,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"}},"priority":"high","ttl":2419200}}"#;
-        assert_eq!(spec().encode(), plain);
+        assert_eq!(spec().encode().expect("a record"), plain);
         assert_eq!(MessageSpec::decode(plain), Some(spec()));
     }
 
     #[test]
     fn the_stored_record_of_version_2_stays_as_it_is() {
         let golden = r#"{"v":2,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"},"overrides":{"fcm":{"a":1},"apns":{"b":[]}}},"priority":"high","ttl":2419200}}"#;
-        assert_eq!(overridden().encode(), golden);
+        assert_eq!(overridden().encode().expect("a record"), golden);
         assert_eq!(MessageSpec::decode(golden), Some(overridden()));
     }
 
     #[test]
     fn a_record_of_an_unknown_version_is_not_guessed_at() {
-        assert_eq!(MessageSpec::decode(&spec().encode().replace("\"v\":1", "\"v\":9")), None);
+        let record = spec().encode().expect("a record");
+        assert_eq!(MessageSpec::decode(&record.replace("\"v\":1", "\"v\":9")), None);
     }
 
     #[test]
@@ -323,7 +324,7 @@ mod tests {
             MessageSpec { content: Content { overrides, ..Content::default() }, ..spec() }.checked()
         };
         let deepest = with(OVERRIDE_DEPTH_MAX_LEVELS).expect("fits");
-        assert_eq!(MessageSpec::decode(&deepest.encode()), Some(deepest));
+        assert_eq!(MessageSpec::decode(&deepest.encode().expect("a record")), Some(deepest));
         for levels in [OVERRIDE_DEPTH_MAX_LEVELS + 1, 124, 127] {
             assert_eq!(with(levels).expect_err("refused").field, "overrides.apns.payload");
         }
@@ -338,7 +339,7 @@ mod tests {
             let fields = Map::from_iter([("x".to_owned(), number.into())]);
             let content = Content { overrides: [(ProviderKind::Fcm, fields)].into(), ..Content::default() };
             let checked = MessageSpec { content, ..spec() }.checked().expect("can be read back");
-            assert_eq!(MessageSpec::decode(&checked.encode()), Some(checked));
+            assert_eq!(MessageSpec::decode(&checked.encode().expect("a record")), Some(checked));
         }
     }
 

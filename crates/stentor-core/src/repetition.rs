@@ -1,8 +1,9 @@
 //! Rate limiting of log messages that one cause may trigger thousands of times: each is logged at intervals, with the number of suppressed
 //! ones.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Shortest interval between two logged messages.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -27,7 +28,7 @@ impl RepeatedWord {
     /// Returns the number of messages suppressed since the last logged one if the message is to be logged now; otherwise counts it and
     /// returns `None`.
     pub fn may_say(&self, now: Instant) -> Option<u64> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.0.lock();
         if said.at.is_some_and(|at| now.saturating_duration_since(at) < PAUSE) {
             said.kept_back += 1;
             return None;

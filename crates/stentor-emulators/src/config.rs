@@ -98,7 +98,7 @@ impl<'de, T: VendorOptions> Visitor<'de> for NoOtherField<T> {
         match left.next_key::<String>()? {
             None => Ok(self),
             Some(field) => {
-                let known = known_fields::<T>().join("`, `");
+                let known = known_fields::<T>().map_err(A::Error::custom)?.join("`, `");
                 Err(A::Error::custom(format_args!("unknown field `{field}`, expected one of `{known}`")))
             }
         }
@@ -106,10 +106,10 @@ impl<'de, T: VendorOptions> Visitor<'de> for NoOtherField<T> {
 }
 
 /// Lists the fields that a configuration may have.
-fn known_fields<T: VendorOptions>() -> Vec<String> {
+fn known_fields<T: VendorOptions>() -> serde_json::Result<Vec<String>> {
     // The fields are those that the defaults are written with: no list of them can lag behind.
-    let written = serde_json::to_value(EmulatorConfig::<T>::default()).unwrap_or_default();
-    written.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+    let written = serde_json::to_value(EmulatorConfig::<T>::default())?;
+    Ok(written.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect())
 }
 
 /// The characteristics of one push service, for connections, policy and devices.

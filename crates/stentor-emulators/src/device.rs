@@ -10,10 +10,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mailbox::Mailbox;
 pub(crate) use mailbox::Storage;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -125,10 +125,10 @@ impl Devices {
     /// Registers a device and returns its token; a token that had expired lives again.
     pub fn register(&self, registration: TokenRegistration) -> String {
         let token = registration.token.unwrap_or_else(|| self.issue());
-        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let mut devices = self.devices.write();
         let device = devices.entry(token_hash(token.as_bytes())).or_default();
         // The map is held for writing: no other lock is needed.
-        let device = device.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let device = device.get_mut();
         device.topic = registration.topic;
         device.expired_since_ms = None;
         device.replaced_by = None;
@@ -182,12 +182,12 @@ impl Devices {
     /// message to a topic or condition is reported once per member.
     pub fn follow(&self) -> UnboundedReceiver<FollowedMessage> {
         let (sender, receiver) = unbounded_channel();
-        *self.follower.write().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *self.follower.write() = Some(sender);
         receiver
     }
 
     pub(crate) fn is_followed(&self) -> bool {
-        self.follower.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.follower.read().is_some()
     }
 
     pub(crate) fn is_registered(&self, hash: u64) -> bool {
@@ -209,7 +209,7 @@ impl Devices {
 
     pub(crate) fn deliver(&self, delivery: Delivery) {
         let Delivery { devices, tokens, message, storage } = delivery;
-        if let Some(follower) = &*self.follower.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(follower) = &*self.follower.read() {
             for token in tokens {
                 let _nobody_follows_any_more =
                     follower.send(FollowedMessage { token, message: message.clone() });
@@ -223,9 +223,8 @@ impl Devices {
 
     fn with<R>(&self, hash: u64, act: impl FnOnce(&mut EmulatedDevice) -> R) -> Option<R> {
         // The map is only read and each device has its own lock: deliveries to different devices do not wait for each other.
-        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        let mut device: MutexGuard<'_, EmulatedDevice> =
-            devices.get(&hash)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let devices = self.devices.read();
+        let mut device: MutexGuard<'_, EmulatedDevice> = devices.get(&hash)?.lock();
         Some(act(&mut device))
     }
 

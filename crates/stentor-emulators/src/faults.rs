@@ -1,9 +1,9 @@
 //! Faults that are switched on and off while an emulator runs, beside the policy.
 
 use crate::policy::AfterGoAway;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use stentor_http2_codec::frame::ErrorCode;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -77,7 +77,7 @@ impl Faults {
             InjectedFault::Stall { on } => self.stall(on),
             InjectedFault::ResetNext { requests, code } => {
                 // The code is stored first: a connection that takes one of these resets must find it.
-                *self.reset_code.lock().unwrap_or_else(PoisonError::into_inner) = code;
+                *self.reset_code.lock() = code;
                 self.reset_next.store(requests, Ordering::Relaxed);
             }
             fault => self.notify_connections(&fault),
@@ -122,13 +122,13 @@ impl Faults {
         }
         let take = |left: u64| left.checked_sub(1);
         self.reset_next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        Some(self.reset_code.lock().unwrap_or_else(PoisonError::into_inner).error_code())
+        Some(self.reset_code.lock().error_code())
     }
 
     /// Registers a connection and returns its receiver of faults.
     pub(crate) fn connect(&self) -> UnboundedReceiver<InjectedFault> {
         let (sender, receiver) = unbounded_channel();
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         // Closed connections are removed only here.
         connections.retain(|connection| !connection.is_closed());
         connections.push(sender);
@@ -136,7 +136,7 @@ impl Faults {
     }
 
     fn notify_connections(&self, fault: &InjectedFault) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         connections.retain(|connection| connection.send(fault.clone()).is_ok());
     }
 }

@@ -28,6 +28,24 @@ impl<'a> JsonNode<'a> {
         }
     }
 
+    /// Counts the bytes that it takes as JSON.
+    pub(crate) fn json_bytes(&self) -> usize {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string().len();
+        // Between two brackets, with a comma between each two.
+        let around = |count: usize| 2 + count.saturating_sub(1);
+        match self {
+            Self::Null => "null".len(),
+            Self::Bool(value) => value.to_string().len(),
+            Self::Number(value) => value.to_string().len(),
+            Self::Text(value) => quoted(value),
+            Self::List(nodes) => around(nodes.len()) + nodes.iter().map(Self::json_bytes).sum::<usize>(),
+            Self::Object(entries) => {
+                let bytes = entries.iter().map(|(key, node)| quoted(key) + ":".len() + node.json_bytes());
+                around(entries.len()) + bytes.sum::<usize>()
+            }
+        }
+    }
+
     pub(crate) fn entries(&self) -> Option<&[(Cow<'a, str>, JsonNode<'a>)]> {
         match self {
             Self::Object(entries) => Some(entries),
@@ -140,6 +158,29 @@ impl Serialize for JsonNode<'_> {
                 }
                 map.end()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_counted_as_they_are_written() {
+        for text in [
+            "null",
+            "true",
+            "[]",
+            "{}",
+            "[1]",
+            "[-1.5,1e300,5e-324,18446744073709551615]",
+            r#"{"a":1,"a":{"b":[null,false]},"c":"\u0001\"ä\n"}"#,
+            r#"["\ud83d\ude00"]"#,
+        ] {
+            let node = JsonNode::parse(text.as_bytes()).expect(text);
+            let written = serde_json::to_string(&node).expect(text);
+            assert_eq!(node.json_bytes(), written.len(), "{written}");
         }
     }
 }

@@ -11,9 +11,9 @@ mod tests;
 use crate::error::EmulatorError;
 pub use file::ObserverFile;
 use file::{Geometry, Mapping};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 /// The file of the counts and its capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ impl Observer {
             if hashes.is_empty() {
                 continue;
             }
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shard = shard.lock();
             table::look_at(shard.mapping.slots_mut(), hashes);
             for hash in hashes.drain(..) {
                 shard.change(hash, |counts| {
@@ -162,7 +162,7 @@ impl Observer {
     pub fn totals(&self) -> ObserverTotals {
         let mut totals = ObserverTotals::default();
         for shard in &self.shards {
-            totals.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner).sums);
+            totals.merge(&shard.lock().sums);
         }
         totals
     }
@@ -171,9 +171,9 @@ impl Observer {
         self.shard(hash).update(hash, change)
     }
 
-    fn shard(&self, hash: u64) -> std::sync::MutexGuard<'_, Shard> {
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         let index = file::shard_of(hash, self.shards.len());
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[index].lock()
     }
 }
 

@@ -4,8 +4,9 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::ports::store::StoreError;
@@ -80,6 +81,6 @@ impl AcceptedMessages {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<MessageId, Arc<Message>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }

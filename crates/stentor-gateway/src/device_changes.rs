@@ -1,8 +1,8 @@
 //! Counts of the changes that devices have made today.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::DeviceId;
 use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
@@ -50,7 +50,7 @@ impl DeviceChanges {
     /// Returns the counts of the current day, which begin at zero.
     fn of(&self, now: Timestamp) -> MutexGuard<'_, ChangesOfDay> {
         let today = now.as_millis().div_euclid(DAY_MS);
-        let mut changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = self.0.lock();
         if changes.day != today {
             *changes = ChangesOfDay { day: today, counts: HashMap::new() };
         }
@@ -81,7 +81,7 @@ mod tests {
         for number in 0..=DEVICE_CHANGES_KNOWN_MAX_COUNT as u64 {
             assert_eq!(changes.note(DeviceId::from_raw(number), now), Ok(()));
         }
-        assert!(changes.0.lock().expect("sound").counts.len() <= DEVICE_CHANGES_KNOWN_MAX_COUNT);
+        assert!(changes.0.lock().counts.len() <= DEVICE_CHANGES_KNOWN_MAX_COUNT);
         assert!(changes.note(busy, now).is_err());
     }
 }

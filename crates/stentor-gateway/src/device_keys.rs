@@ -47,12 +47,12 @@ impl SealedMessage {
     /// unchanged.
     pub fn of(
         message: &Message,
-        clear: impl FnOnce() -> Vec<u8>,
+        clear: impl FnOnce() -> Result<Vec<u8>, SealingError>,
         keys: &PushKeys,
     ) -> Result<Self, SealingError> {
         match sealed_by_sender(message) {
             Some(body) => Ok(Self { body, by: SealedBy::Sender }),
-            None => Ok(Self { body: seal(&clear(), keys)?, by: SealedBy::Server }),
+            None => Ok(Self { body: seal(&clear()?, keys)?, by: SealedBy::Server }),
         }
     }
 }

@@ -8,8 +8,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::limits::{
@@ -136,7 +137,7 @@ impl Doubts {
     }
 
     fn lock(&self) -> MutexGuard<'_, DoubtCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The gateway as a whole: logins, sessions and waiting messages.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use stentor_core::device::{Device, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::message::Message;
@@ -319,7 +320,7 @@ impl Gateway {
     pub async fn close(&self) {
         self.stop();
         // Taken out first, so that the lock is not held while they end.
-        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
             task.abort();
             let _it_was_aborted = task.await;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, MessageId};
 
 use crate::limits::HELD_MAX_COUNT;
@@ -48,6 +48,6 @@ impl HeldMessages {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<(MessageId, AppId)>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }

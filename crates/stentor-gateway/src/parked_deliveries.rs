@@ -2,8 +2,8 @@
 //! them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::ports::store::{Receipt, ReceiptKind};
 use stentor_core::time::Timestamp;
@@ -73,7 +73,7 @@ impl ParkedDeliveries {
     }
 
     fn lock(&self) -> MutexGuard<'_, ParkedDevices> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

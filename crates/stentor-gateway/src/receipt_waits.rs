@@ -1,8 +1,9 @@
 //! Senders that wait for a device's receipt; the writer of receipts wakes them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::ports::store::Receipt;
 use tokio::sync::Notify;
@@ -56,7 +57,7 @@ impl ReceiptWaits {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<DeviceId, Vec<Waiter>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The devices connected to this process.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use stentor_core::id::{AppId, DeviceId};
 
 use crate::session_state::{Closed, SessionState};
@@ -94,10 +95,10 @@ impl SessionRegistry {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Sessions> {
-        self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Sessions> {
-        self.sessions.write().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.write()
     }
 }

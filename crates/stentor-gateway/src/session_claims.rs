@@ -4,8 +4,8 @@
 use std::cmp::Ordering as Order;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
@@ -127,6 +127,6 @@ impl SessionClaims {
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitingClaims> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }

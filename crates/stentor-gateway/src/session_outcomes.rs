@@ -1,8 +1,9 @@
 //! Outcomes of sessions after the end of their connections, for delayed wills.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use stentor_core::id::DeviceId;
 use tokio::sync::watch;
 
@@ -34,7 +35,7 @@ pub(crate) struct OutcomeListener {
 impl SessionOutcomes {
     /// Notifies the previous connection of the outcome of its session; returns the listener of the next one.
     pub(crate) fn begin(&self, device: DeviceId, is_resumed: bool, listens: bool) -> Option<OutcomeListener> {
-        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.0.lock();
         if let Some(before) = listeners.remove(&device) {
             before.send_replace(if is_resumed { SessionOutcome::Resumed } else { SessionOutcome::Over });
         }
@@ -61,7 +62,7 @@ impl OutcomeListener {
 impl Drop for OutcomeListener {
     fn drop(&mut self) {
         self.receiver = None;
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
         // The entry may belong to another connection by now, which still listens.
         if listeners.get(&self.device).is_some_and(watch::Sender::is_closed) {
             listeners.remove(&self.device);

@@ -2,9 +2,10 @@
 
 mod inner;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::ports::store::{Receipt, ReceiptKind};
 use stentor_core::time::Timestamp;
@@ -376,7 +377,7 @@ impl SessionState {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionInner> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The detection of silent devices: one clock for all of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_core::id::DeviceId;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -81,7 +82,7 @@ impl SilenceClock {
 
     /// Takes the checks up to this second.
     fn due(&self, second: u32) -> BTreeMap<u32, Vec<DeviceId>> {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         let later = looks.split_off(&second.saturating_add(1));
         std::mem::replace(&mut looks, later)
     }
@@ -95,7 +96,7 @@ impl SilenceClock {
         let second = seconds(silence.ends_at_ms().min(latest)).saturating_add(1);
         // Set before it is in the list: an immediate check must not treat the entry as outdated. The list's lock orders both.
         silence.look_at_second.store(second, Ordering::Relaxed);
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         looks.entry(second).or_default().push(session.identity().device);
     }
 

@@ -2,8 +2,9 @@
 //! consumer at a time, even if the consumers are connected to several servers.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, UpstreamId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{Page, Store, StoreError, UpstreamChange};
@@ -165,7 +166,7 @@ impl UpstreamBroker {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<AppId, AppConsumers>> {
-        self.apps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.apps.lock()
     }
 }
 

@@ -16,8 +16,9 @@ mod slow_start;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::limits::Limits;
 use failures::Failures;
@@ -138,7 +139,7 @@ impl CongestionControl {
 
     /// Returns the best recent rate of responses per second; zero before the end of the first span.
     pub(crate) fn delivery_rate(&self) -> u64 {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).best() as u64
+        self.rates.lock().best() as u64
     }
 
     /// Returns how many more requests may start.
@@ -207,7 +208,7 @@ impl CongestionControl {
     /// `now` any running time.
     pub(crate) fn observe(&self, now: Duration, answered: usize, took: Duration, min_rtt: Duration) {
         self.judge(now, answered, took);
-        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.rates.lock();
         rates.answered += answered as u64;
         let Some(best) = rates.most(now, SPAN_MIN.max(min_rtt)) else { return };
         drop(rates);
@@ -252,7 +253,7 @@ impl CongestionControl {
     fn judge(&self, now: Duration, answered: usize, took: Duration) {
         // The responses were already subtracted, but were in flight until they arrived.
         let (inflight, before) = (self.inflight() + answered, self.limit());
-        let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sampler = self.sampler.lock();
         if self.window_limited.load(Relaxed) == 0 {
             return sampler.interrupt();
         }

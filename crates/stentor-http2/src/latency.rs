@@ -1,7 +1,8 @@
 //! The shortest recent latency of a response: the round trip without any queue.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// Minimum lifetime of an observation; the maximum is twice as long.
 const SPAN: Duration = Duration::from_secs(5);
@@ -20,7 +21,7 @@ struct Spans {
 impl Latency {
     /// Records the latency of a response; `now` is any running time.
     pub(crate) fn note(&self, took: Duration, now: Duration) {
-        let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = self.0.lock();
         if now.saturating_sub(spans.began) >= SPAN {
             // The previous span still counts; otherwise each new span would begin without a value.
             (spans.began, spans.before) = (now, spans.running.take());
@@ -30,7 +31,7 @@ impl Latency {
 
     /// Returns the shortest recent latency; zero before the first response.
     pub(crate) fn min_rtt(&self) -> Duration {
-        let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let spans = self.0.lock();
         spans.running.into_iter().chain(spans.before).min().unwrap_or_default()
     }
 }

@@ -1,9 +1,10 @@
 //! A batch in progress: its requests, and the replies received so far.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_http2_codec::hpack::OwnedField;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -88,7 +89,7 @@ impl Work {
 
     /// Files replies through `put`, which returns the number of requests that got their first reply.
     fn file(&self, put: impl FnOnce(&mut ReceivedReplies) -> usize) {
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = self.received.lock();
         let count = put(&mut received);
         drop(received);
         if count == 0 {
@@ -111,12 +112,12 @@ impl Work {
 
     /// Returns the requests, unless they were dropped.
     pub(crate) fn requests(&self) -> Option<Arc<dyn Requests>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 
     /// Drops the requests to release their memory: none of them is written again.
     pub(crate) fn forget_requests(&self) {
-        *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.requests.lock() = None;
     }
 
     /// Returns the number of requests without a reply.
@@ -144,7 +145,7 @@ impl Work {
 
     /// Returns the replies; requests without one are reported as unanswered.
     pub(crate) fn replies(&self) -> Replies {
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = self.received.lock();
         let mut all = std::mem::take(&mut *received);
         drop(received);
         // The counter falls only after filing: at zero no reply is missing, so most batches skip the scan.
@@ -158,7 +159,7 @@ impl Work {
 
     /// Returns the replies received so far, and the indices of the requests without one.
     pub(crate) fn part(&self) -> Part {
-        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = self.received.lock();
         let missing = received.missing(self.count).map(|index| index as usize).collect();
         Part { replies: Replies::new(self.count as usize, received.others.clone()), missing }
     }

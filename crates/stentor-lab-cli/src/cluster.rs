@@ -27,13 +27,14 @@ use fault::PlannedFault;
 use faults_state::FaultsState;
 use gateway_devices::{GatewayDevicesOptions, JoinedDevices};
 use network::ClusterNetwork;
+use parking_lot::Mutex;
 use promises::CountedPushes;
 pub(crate) use report::{ClusterReport, FaultRecord};
 pub(crate) use roles::RoleMix;
 use serde_json::json;
 use site::{ClusterApp, ClusterSite};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_stage::client::ApiClient;
 use stentor_stage::demo::comparison::{self, ComparedCampaign};
@@ -278,7 +279,7 @@ impl<'a> ClusterRun<'a> {
 
     /// Records a violation if all servers together sent more than the quota allows.
     fn check_quota(&mut self, latest: &Mutex<CampaignLedger>, elapsed: Duration) {
-        let attempts = latest.lock().unwrap_or_else(PoisonError::into_inner).attempts;
+        let attempts = latest.lock().attempts;
         let per_second = f64::from(self.options.quota_per_minute()) / 60.0;
         // Each of both credentials has the quota.
         let most = 2.0 * per_second * (elapsed.as_secs_f64() + QUOTA_SLACK_SECONDS);

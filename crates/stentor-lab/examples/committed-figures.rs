@@ -15,6 +15,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let results = Results::of(read_directory(&home.join("../..").join(&records))?)?;
         all.push(StudyEvidence::of(&results, &records)?);
     }
-    std::fs::write(home.join("src/advise/committed.jsonl"), write(&all))?;
+    std::fs::write(home.join("src/advise/committed.jsonl"), write(&all)?)?;
     Ok(())
 }

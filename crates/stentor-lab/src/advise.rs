@@ -151,7 +151,8 @@ type ClaimedFigures = BTreeMap<String, Claimed>;
 pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Recommendation>, ClaimsError> {
     let rules = rules()?;
     let known = known(&rules, evidence)?;
-    let sizes = CHOICES.map(|choice| (choice, body_bytes(choice, wish.payload_bytes)));
+    let size = |choice| Ok((choice, body_bytes(choice, wish.payload_bytes)?));
+    let sizes = CHOICES.into_iter().map(size).collect::<Result<Vec<_>, ClaimsError>>()?;
     let least = sizes.iter().map(|(_, bytes)| wish.link.message_ms(*bytes)).fold(f64::INFINITY, f64::min);
     let mut all: Vec<Recommendation> = sizes
         .into_iter()
@@ -178,15 +179,17 @@ pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Re
 }
 
 /// Counts the bytes of a body with objects of `payload_bytes` letters and digits in total.
-fn body_bytes(choice: &str, payload_bytes: u64) -> u64 {
+fn body_bytes(choice: &str, payload_bytes: u64) -> Result<u64, ClaimsError> {
     let count = (payload_bytes.min(PAYLOAD_MAX_BYTES) / OBJECT_BYTES).max(1);
     let factors =
         BTreeMap::from([("type".to_owned(), "Object".to_owned()), ("items".to_owned(), count.to_string())]);
     let content = Op::Array.answer(Op::Array.request(&factors, 1));
     let body = SubjectDialect::named(choice)
         .zip(content)
-        .and_then(|(dialect, content)| dialect.write_answer(Op::Array, &content).ok());
-    body.map_or(0, |body| body.len() as u64) + framing_bytes(choice)
+        .map(|(dialect, content)| dialect.write_answer(Op::Array, &content))
+        .transpose()
+        .map_err(|source| ClaimsError::Body { choice: choice.to_owned(), source })?;
+    Ok(body.map_or(0, |body| body.len() as u64) + framing_bytes(choice))
 }
 
 /// Returns the framing overhead of a body: the length field of 4 bytes on a socket, the headers over HTTP.

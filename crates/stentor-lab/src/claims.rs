@@ -53,6 +53,14 @@ pub enum ClaimsError {
     /// A factorial needs two levels of each factor, and a figure for each cell.
     #[error("{0}: a factorial needs two levels of each factor and a figure in each cell")]
     Factorial(String),
+    /// A body whose bytes advice counts cannot be written.
+    #[error("a body for {choice} cannot be written: {source}")]
+    Body {
+        /// What it was written for.
+        choice: String,
+        /// What is wrong.
+        source: stentor_wire::WireError,
+    },
 }
 
 /// A study: its figures, its claims and the numbers derived from the figures.

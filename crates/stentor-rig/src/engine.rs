@@ -9,13 +9,14 @@ use crate::link::{Link, PacketOutcome, Shaper};
 use crate::monotonic::now_ns;
 use crate::priority::step_forward;
 use crate::side::Side;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use totals::EngineTotals;
 use wire::Wire;
@@ -50,7 +51,7 @@ struct EngineShared {
 impl EngineShared {
     fn totals(&self) -> MutexGuard<'_, EngineTotals> {
         // Books are sums and a list: a panic elsewhere leaves them as they were.
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.totals.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The resource usage of a side.
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -70,7 +70,7 @@ impl ProcMeter {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, ProcessReading>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Most keys in memory; keys with a full allowance are removed first.
 const KEYS_MAX_COUNT: usize = 65_536;
@@ -42,7 +43,7 @@ impl<K: Hash + Eq> ArrivalLimiter<K> {
     }
 
     fn take_at(&self, key: K, now: Instant) -> Result<(), Duration> {
-        let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allowances = self.allowances.lock();
         if allowances.len() >= KEYS_MAX_COUNT && !allowances.contains_key(&key) {
             allowances.retain(|_, one| self.left(one, now) < self.most());
             // All were used recently: a caller has more addresses than the limiter can remember.

@@ -2,8 +2,9 @@
 //! codes of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::contract::ServiceResult;
 use crate::pipeline::stats::{Histogram, HistogramStats};
@@ -67,7 +68,7 @@ impl OperationMeter {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, OperationCounts>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,8 +4,9 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::AppId;
 use tokio::sync::Notify;
 
@@ -162,7 +163,7 @@ impl Shares {
     }
 
     fn lock(&self) -> MutexGuard<'_, TakenAmounts> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 
     /// Returns the most that an app may hold, given the amount held by the others.

@@ -243,6 +243,7 @@ const CORE_MAY_USE: &[&str] = &[
     "croner",
     "ipnet",
     "jiff",
+    "parking_lot",
     "proptest",
     "serde",
     "serde_json",

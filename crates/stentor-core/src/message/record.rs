@@ -12,9 +12,9 @@ use crate::provider::ProviderKind;
 const VERSION: u32 = 2;
 
 /// Encodes a record with the lowest version that can hold it: without overrides an earlier server can read it too.
-pub(super) fn encode(spec: &MessageSpec) -> String {
+pub(super) fn encode(spec: &MessageSpec) -> serde_json::Result<String> {
     let v = if spec.content.overrides.is_empty() { 1 } else { VERSION };
-    serde_json::to_string(&EncodedSpec { v, spec }).unwrap_or_default()
+    serde_json::to_string(&EncodedSpec { v, spec })
 }
 
 /// Decodes a record of any version so far. Returns `None` if the text is not a record.

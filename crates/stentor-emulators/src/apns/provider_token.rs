@@ -6,9 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const MAX_AGE_S: u64 = 60 * 60;
@@ -86,7 +87,7 @@ impl Verifier {
 
     fn verify(&self, header: &HeaderValue) -> Result<Arc<Verified>, &'static str> {
         // The lock is held while a signature is verified: of many connections that begin with one token, one verifies it.
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.lock();
         if let Some(verified) = remembered.get(header.as_bytes()) {
             return Ok(Arc::clone(verified));
         }

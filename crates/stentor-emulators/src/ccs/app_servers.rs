@@ -1,8 +1,8 @@
 //! The registry of app servers that have logged in.
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 /// One connection of an app server, as the control port shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl AppServers {
     /// Adds a connection; false when its sender has too many.
     pub(super) fn join(&self, connection: u64, sender_id: &str) -> bool {
         // Counted and added under one lock: of two logins at once, one takes the last place.
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         let theirs = connections.values().filter(|other| other.sender_id == sender_id).count();
         if theirs >= self.max_per_sender {
             return false;
@@ -48,7 +48,7 @@ impl AppServers {
 
     /// Updates the state of a connection.
     pub(super) fn note(&self, connection: u64, draining: bool, pending: usize, unacked: usize) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         if let Some(connection) = connections.get_mut(&connection) {
             connection.draining = draining;
             connection.downstream_pending = pending as u64;
@@ -58,12 +58,12 @@ impl AppServers {
 
     /// Removes a connection.
     pub(super) fn leave(&self, connection: u64) {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
+        self.connections.lock().remove(&connection);
     }
 
     /// Returns all connections.
     pub(super) fn list(&self) -> Vec<AppServerConnection> {
-        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = self.connections.lock();
         connections.values().cloned().collect()
     }
 }

@@ -1,10 +1,10 @@
 //! The queue towards app servers: messages from devices, and receipts. Each waits until a connection has acknowledged it.
 
 use super::{CcsService, errors};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -145,7 +145,7 @@ impl UpstreamQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, UpstreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

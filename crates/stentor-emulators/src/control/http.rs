@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 
 type ControlBody = UnsyncBoxBody<Bytes, Infallible>;
@@ -159,22 +160,28 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlRefusal> {
 }
 
 fn reply(value: &impl serde::Serialize) -> Response<ControlBody> {
-    // Every value of the control port serializes to JSON.
-    let body = serde_json::to_vec(value).unwrap_or_default();
-    typed(Full::new(Bytes::from(body)).boxed_unsync(), "application/json")
+    match serde_json::to_vec(value) {
+        Ok(body) => typed(Full::new(Bytes::from(body)).boxed_unsync(), JSON),
+        Err(error) => failure((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+    }
 }
 
 fn failure((status, error): ControlRefusal) -> Response<ControlBody> {
-    let mut response = reply(&json!({ "error": error }));
+    let mut response = typed(Full::new(Bytes::from(failure_json(&error))).boxed_unsync(), JSON);
     *response.status_mut() = status;
     response
+}
+
+fn failure_json(error: &str) -> Vec<u8> {
+    json!({ "error": error }).to_string().into_bytes()
 }
 
 /// Sends one JSON line per message, for as long as the device listens.
 fn stream_messages(messages: UnboundedReceiver<DeviceMessage>) -> Response<ControlBody> {
     let lines = stream::unfold(messages, |mut messages| async {
         let message = messages.recv().await?;
-        let mut line = serde_json::to_vec(&message).unwrap_or_default();
+        let line = serde_json::to_vec(&message);
+        let mut line = line.unwrap_or_else(|error| failure_json(&error.to_string()));
         line.push(b'\n');
         Some((Bytes::from(line), messages))
     });

@@ -11,6 +11,7 @@ use crate::service::{ServiceCall, WireAnswer};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
+use serde_json::json;
 
 const TOKEN_PATHS: &[&str] = &["/token", "/oauth2/v4/token", "/oauth2/v3/token", "/o/oauth2/token"];
 
@@ -21,7 +22,7 @@ impl FcmService {
         if TOKEN_PATHS.contains(&path) {
             return match self.issuer.grant(call.body, path) {
                 Ok(body) => json_answer(StatusCode::OK, Bytes::from(body)),
-                Err(denied) => json_answer(StatusCode::BAD_REQUEST, to_json(&denied)),
+                Err(denied) => json_answer(StatusCode::BAD_REQUEST, to_json(&json!(denied))),
             };
         }
         if path.starts_with("/iid/") {

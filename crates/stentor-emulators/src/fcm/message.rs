@@ -236,7 +236,7 @@ fn check_apns(message: &JsonNode<'_>) -> Checked {
     if payload.entries().is_none() {
         return violation("message.apns.payload", "must be an object");
     }
-    let bytes = serde_json::to_vec(payload).map_or(0, |json| json.len());
+    let bytes = payload.json_bytes();
     if bytes > MAX_MESSAGE_BYTES {
         return violation("message.apns.payload", format!("{bytes} bytes, at most {MAX_MESSAGE_BYTES}"));
     }

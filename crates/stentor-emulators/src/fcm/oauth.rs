@@ -111,7 +111,7 @@ impl TokenIssuer {
             expires_in: self.auth.token_life_s,
             token_type: "Bearer",
         };
-        Ok(serde_json::to_vec(&granted).unwrap_or_default())
+        Ok(serde_json::json!(granted).to_string().into_bytes())
     }
 
     fn verify(&self, assertion: &str) -> Result<PresentedAssertion, GrantDenial> {

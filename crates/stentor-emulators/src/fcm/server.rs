@@ -196,7 +196,7 @@ impl FcmService {
             topic: if let MessageTarget::Topic(topic) = sent.target { Some(topic.to_owned()) } else { None },
             push_type: None,
             high_priority: sent.high_priority,
-            payload: serde_json::to_value(request.field("message")).unwrap_or_default(),
+            payload: serde_json::json!(request.field("message")),
         };
         Some(Box::new(Delivery { devices, tokens, message, storage }))
     }

@@ -7,9 +7,9 @@ use crate::device::now_ms;
 use crate::json::JsonNode;
 use crate::observer::token_hash;
 use http::{Method, StatusCode};
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{PoisonError, RwLock};
 
 const MAX_TOPICS_PER_DEVICE: usize = 2000;
 const MAX_TOKENS_PER_BATCH: usize = 1000;
@@ -32,7 +32,7 @@ enum Added {
 
 impl Topics {
     fn add(&self, token: &str, topic: &str) -> Added {
-        let mut tokens = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.0.write();
         let topics = tokens.entry(token.to_owned()).or_default();
         if topics.contains_key(topic) {
             return Added::Known;
@@ -45,12 +45,12 @@ impl Topics {
     }
 
     fn remove(&self, token: &str, topic: &str) -> bool {
-        let mut tokens = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.0.write();
         tokens.get_mut(token).is_some_and(|topics| topics.remove(topic).is_some())
     }
 
     fn of(&self, token: &str) -> BTreeMap<String, u64> {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.read();
         tokens.get(token).cloned().unwrap_or_default()
     }
 
@@ -61,7 +61,7 @@ impl Topics {
 
     /// Returns all tokens for which a condition holds.
     pub(crate) fn tokens_where(&self, condition: &FcmCondition) -> Vec<String> {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.read();
         let holds = |topics: &BTreeMap<String, u64>| condition.holds(&|topic| topics.contains_key(topic));
         let matching = tokens.iter().filter(|(_, topics)| holds(topics));
         matching.map(|(token, _)| token.clone()).collect()

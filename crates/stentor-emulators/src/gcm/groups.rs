@@ -7,8 +7,8 @@ use crate::json::JsonNode;
 use crate::observer::token_hash;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::RwLock;
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
 
 const MAX_MEMBERS: usize = 20;
 const MAX_GROUPS: usize = 100_000;
@@ -44,7 +44,7 @@ impl DeviceGroups {
 
     /// Returns the members behind a notification key.
     pub(super) fn members(&self, key: &str) -> Option<Vec<String>> {
-        let groups = self.members.read().unwrap_or_else(PoisonError::into_inner);
+        let groups = self.members.read();
         groups.get(key).cloned()
     }
 
@@ -71,7 +71,7 @@ impl DeviceGroups {
 
     fn change(&self, project: &str, request: &GroupRequest<'_>) -> Result<String, String> {
         let key = self.key(project, request.name);
-        let mut groups = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.members.write();
         request.check(&key, groups.contains_key(&key))?;
         if groups.len() >= MAX_GROUPS && !groups.contains_key(&key) {
             return Err("too many groups".to_owned());

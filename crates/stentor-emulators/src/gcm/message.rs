@@ -2,7 +2,7 @@
 
 use super::errors::{INVALID_DATA_KEY, INVALID_TTL, MESSAGE_TOO_BIG};
 use crate::json::JsonNode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -91,8 +91,7 @@ impl<'a> GcmMessage<'a> {
     pub(crate) fn payload(&self) -> Value {
         let entries = self.request.entries().unwrap_or_default().iter();
         let seen = entries.filter(|(key, _)| !ADDRESS_FIELDS.contains(&key.as_ref()));
-        let value = |node: &JsonNode<'_>| serde_json::to_value(node).unwrap_or_default();
-        Value::Object(seen.map(|(key, node)| (key.to_string(), value(node))).collect())
+        Value::Object(seen.map(|(key, node)| (key.to_string(), json!(node))).collect())
     }
 }
 
@@ -155,6 +154,6 @@ fn pair_bytes(node: Option<&JsonNode<'_>>) -> usize {
 fn value_bytes(value: &JsonNode<'_>) -> usize {
     match value.text() {
         Some(text) => text.len(),
-        None => serde_json::to_vec(value).map_or(0, |json| json.len()),
+        None => value.json_bytes(),
     }
 }

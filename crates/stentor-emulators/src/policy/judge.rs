@@ -5,8 +5,9 @@ use super::script::{MILLION, ScriptPlaces};
 use super::{AnswerLatency, Mix, NamedMix, Policy, Script, ScriptedAnswer, ServiceError, Stall, WeightedMix};
 use crate::dice::RequestRng;
 use crate::error::EmulatorError;
+use parking_lot::RwLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 const LATENCY_SALT: u64 = 0x6c61_7465_6e63_7921;
@@ -236,7 +237,7 @@ impl LivePolicy {
     pub(crate) fn set(&self, policy: Policy) -> Result<(), EmulatorError> {
         // Checked before it is in force: a policy that is wrong changes nothing.
         let judge = Arc::new(Judge::new(policy, self.seed, self.dialect)?);
-        *self.judge.write().unwrap_or_else(PoisonError::into_inner) = judge;
+        *self.judge.write() = judge;
         // Raised after the judge is replaced: a reader of the new version finds the new judge.
         self.version.fetch_add(1, Ordering::Release);
         Ok(())
@@ -247,6 +248,6 @@ impl LivePolicy {
     }
 
     pub(crate) fn judge(&self) -> Arc<Judge> {
-        Arc::clone(&self.judge.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.judge.read())
     }
 }

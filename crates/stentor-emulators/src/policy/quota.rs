@@ -1,8 +1,8 @@
 //! Limits over time and over counts: the quota bucket and the bursts of failures.
 
 use super::ServiceError;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// A limit of messages per window. The window is refilled in full at its end.
@@ -52,7 +52,7 @@ impl QuotaWindow {
     /// Takes one message out of the quota. The error is the rest of the window in whole seconds, at least 1.
     pub(super) fn take(&self, quota: &QuotaPolicy) -> Result<(), u32> {
         // Read under the lock: a clock that was read before another window had begun would open the old one again.
-        let mut fill = self.fill.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fill = self.fill.lock();
         let elapsed_ms = self.started.elapsed().as_millis() as u64;
         fill.take(quota, elapsed_ms)
     }

@@ -3,10 +3,10 @@
 use super::ScriptedAnswer;
 use crate::dice::mix;
 use crate::observer::token_hash;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 const SHARDS: usize = 16;
 const SHARE_SALT: u64 = 0x7368_6172_6520_6f66;
@@ -98,7 +98,7 @@ impl ScriptPlaces {
     /// Returns the token's place and moves it on by one.
     pub(super) fn advance(&self, token_hash: u64) -> u32 {
         let shard = &self.0[token_hash as usize % SHARDS];
-        let mut places = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = shard.lock();
         let place = places.entry(token_hash).or_default();
         let now = *place;
         *place = place.saturating_add(1);

@@ -9,9 +9,10 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -67,7 +68,7 @@ async fn answer<S: EmulatedService>(
     let judge = context.policy.judge();
     let call = ServiceCall { head: &head, body: &body, body_too_large, number, judge: &judge };
     // Locked for the decision, never over a wait.
-    let mut reply = service.answer(&mut session.lock().unwrap_or_else(PoisonError::into_inner), call);
+    let mut reply = service.answer(&mut session.lock(), call);
     if context.faults.is_stalled() {
         reply.wait = Wait::Released;
     }

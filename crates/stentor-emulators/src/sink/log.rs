@@ -2,11 +2,11 @@
 
 use super::request::APNS_PATH;
 use crate::error::EmulatorError;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The selection of APNs responses to log, and the log's file.
@@ -49,7 +49,7 @@ impl SinkLogWriter {
             lines.extend_from_slice(&token);
             lines.extend_from_slice(format!(" {now}\n").as_bytes());
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         // The log misses lines that could not be written; the responses do not depend on it.
         let _ = file.write_all(&lines);
     }

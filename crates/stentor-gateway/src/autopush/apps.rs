@@ -1,9 +1,10 @@
 //! Apps with open registration, and the mapping from VAPID keys to apps.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
@@ -43,7 +44,7 @@ impl OpenApps {
 
     /// Finds the app to which a sender's key belongs.
     pub async fn app_of(&self, key: &VapidKey, now: Timestamp) -> Result<Option<AppId>, StoreError> {
-        if let Some((read_at, keys)) = &*self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        if let Some((read_at, keys)) = &*self.keys.lock()
             // After the clock went back, cached keys must not stay valid until it has caught up.
             && *read_at <= now
             && now.since(*read_at) < KEYS_VALID
@@ -52,7 +53,7 @@ impl OpenApps {
         }
         let keys = owners(&self.store.credentials().await?);
         let found = keys.get(key.as_bytes()).copied();
-        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, keys));
+        *self.keys.lock() = Some((now, keys));
         Ok(found)
     }
 }

@@ -1,9 +1,10 @@
 //! Programs connected to this process. A registration over HTTP must reach the connection that serves the program.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::agent::McsAgent;
@@ -69,6 +70,6 @@ impl McsAgentRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<McsAgent, Arc<McsAgentSignal>>> {
-        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connected.lock()
     }
 }

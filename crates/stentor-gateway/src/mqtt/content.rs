@@ -75,20 +75,21 @@ pub(super) fn delivery_of(
     let topic = topic_of(message).into_owned();
     let (payload, kind) = match keys {
         Some(keys) => {
-            let SealedMessage { body, by } = SealedMessage::of(message, || clear_payload(message).0, keys)?;
+            let SealedMessage { body, by } =
+                SealedMessage::of(message, || Ok(clear_payload(message)?.0), keys)?;
             (body, MqttPayloadKind::Sealed(by))
         }
-        None => clear_payload(message),
+        None => clear_payload(message)?,
     };
     let expiry_seconds = expiry_seconds_of(message, now);
     let message_id = Some(message.id.to_string());
     Ok(MqttDelivery { topic, payload, kind, expiry_seconds, message_id })
 }
 
-fn clear_payload(message: &Message) -> (Vec<u8>, MqttPayloadKind) {
+fn clear_payload(message: &Message) -> Result<(Vec<u8>, MqttPayloadKind), SealingError> {
     match raw_of(message) {
-        Some(raw) => (raw, MqttPayloadKind::Raw),
-        None => (json_of(message), MqttPayloadKind::Json),
+        Some(raw) => Ok((raw, MqttPayloadKind::Raw)),
+        None => Ok((json_of(message)?, MqttPayloadKind::Json)),
     }
 }
 
@@ -108,7 +109,7 @@ fn raw_of(message: &Message) -> Option<Vec<u8>> {
     STANDARD.decode(own.get("raw")?.as_str()?).ok()
 }
 
-fn json_of(message: &Message) -> Vec<u8> {
+fn json_of(message: &Message) -> serde_json::Result<Vec<u8>> {
     let spec = &message.spec;
     let record = MqttMessageRecord {
         id: message.id.to_string(),
@@ -118,6 +119,5 @@ fn json_of(message: &Message) -> Vec<u8> {
         priority: spec.priority,
         sent_at: message.created_at.as_millis(),
     };
-    // Maps with text keys always serialize.
-    serde_json::to_vec(&record).unwrap_or_default()
+    serde_json::to_vec(&record)
 }

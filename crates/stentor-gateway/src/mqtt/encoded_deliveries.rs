@@ -9,6 +9,7 @@ use stentor_core::time::Timestamp;
 use super::content::{delivery_of, expiry_seconds_of};
 use super::request::MqttVersion;
 use super::writer::EncodedDelivery;
+use crate::web_push::SealingError;
 
 /// Size of the cache: messages delivered to many devices at the same time. With more messages each is encoded more often.
 const KEPT_MAX_COUNT: usize = 32;
@@ -42,13 +43,13 @@ pub(super) fn with_encoded<T>(
     is_numbered: bool,
     now: Timestamp,
     write: impl FnOnce(&EncodedDelivery) -> T,
-) -> Option<T> {
+) -> Result<Option<T>, SealingError> {
     let expiry_seconds = match version {
         MqttVersion::V3 => None,
         MqttVersion::V5 => expiry_seconds_of(message, now),
     };
     let key = DeliveryKey { message: Arc::clone(message), version, is_numbered, expiry_seconds };
-    LATELY.with_borrow_mut(|lately| lately.find_or_make(key, now).map(write))
+    LATELY.with_borrow_mut(|lately| Ok(lately.find_or_make(key, now)?.map(write)))
 }
 
 impl DeliveryKey {
@@ -64,17 +65,22 @@ impl EncodedDeliveries {
         Self { kept: Vec::new(), oldest: 0 }
     }
 
-    fn find_or_make(&mut self, key: DeliveryKey, now: Timestamp) -> Option<&EncodedDelivery> {
+    fn find_or_make(
+        &mut self,
+        key: DeliveryKey,
+        now: Timestamp,
+    ) -> Result<Option<&EncodedDelivery>, SealingError> {
         let known = self.kept.iter().position(|(known, _)| known.is(&key));
         let place = match known {
             Some(place) => place,
             None => {
-                let delivery = delivery_of(&key.message, now, None).ok()?;
-                let encoded = EncodedDelivery::encode(key.version, &delivery, key.is_numbered)?;
+                let delivery = delivery_of(&key.message, now, None)?;
+                let encoded = EncodedDelivery::encode(key.version, &delivery, key.is_numbered);
+                let Some(encoded) = encoded else { return Ok(None) };
                 self.keep(key, encoded)
             }
         };
-        self.kept.get(place).map(|(_, encoded)| encoded)
+        Ok(self.kept.get(place).map(|(_, encoded)| encoded))
     }
 
     fn keep(&mut self, key: DeliveryKey, encoded: EncodedDelivery) -> usize {

@@ -1,9 +1,9 @@
 //! Devices with unwritten receipts, and the tasks that wait for them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::DeviceId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -78,7 +78,7 @@ impl UnwrittenReceipts {
     }
 
     fn lock(&self) -> MutexGuard<'_, UnwrittenDevices> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use stentor_core::time::Timestamp;
 
 /// Buckets kept in memory; full ones are dropped first.
@@ -46,7 +46,7 @@ impl<K: Hash + Eq + Clone> PushRates<K> {
 
     /// Takes a token. The error is the number of seconds until one is available.
     pub fn take(&self, key: &K, now: Timestamp) -> Result<(), u32> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if !buckets.contains_key(key) && buckets.len() >= BUCKETS_MAX_COUNT {
             buckets.retain(|_, bucket| !self.is_full(bucket, now));
             // All buckets are in use at once: a client creates subscriptions to evade the limit.

@@ -31,6 +31,16 @@ pub enum SealingError {
     /// The device's key is not a point of the curve, or the machine lacks randomness.
     #[error("the key of the device cannot be used")]
     WrongKey,
+    /// What is to be given to the device cannot be written as JSON; the cause is in the log.
+    #[error("the message cannot be written as JSON")]
+    Unwritten,
+}
+
+impl From<serde_json::Error> for SealingError {
+    fn from(error: serde_json::Error) -> Self {
+        tracing::error!(%error, "a message cannot be written as JSON for a device");
+        Self::Unwritten
+    }
 }
 
 impl From<Unspecified> for SealingError {

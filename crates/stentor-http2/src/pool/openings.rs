@@ -1,9 +1,10 @@
 //! Opening connections: the conditions, the number at once, and the backoff after failures.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use tokio::time::Instant;
 
 use super::member::{PooledConnection, ready};

@@ -1,8 +1,9 @@
 //! State of the faults, for the tasks beside them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Time for which requests may still be refused after all faults are over, and for which a message may remain unfinished after it is due.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -42,12 +43,12 @@ impl FaultsState {
     /// Records that all servers have the right time again after a clock that was ahead by `by`. Messages accepted or postponed by that
     /// clock are due when the right clock shows the same time.
     pub(crate) fn note_fast_clock(&self, by: Duration) {
-        *self.all_due_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + by);
+        *self.all_due_at.lock() = Some(Instant::now() + by);
     }
 
     /// Returns the time at which all messages are due that were accepted by a clock that was ahead; `None` if no clock was.
     pub(crate) fn all_due_at(&self) -> Option<Instant> {
-        *self.all_due_at.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.all_due_at.lock()
     }
 
     /// Returns the time by which everything accepted so far must have ended.

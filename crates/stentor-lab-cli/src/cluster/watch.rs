@@ -2,7 +2,8 @@
 
 use super::faults_state::FaultsState;
 use super::writing::ANSWER_LIMIT;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_stage::client::ApiClient;
 use stentor_stage::ledger::CampaignLedger;
@@ -51,7 +52,7 @@ impl CampaignWatch {
                 }
                 self.progress.update(seen.totals.ended());
                 ledger = seen;
-                self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&ledger);
+                self.latest.lock().clone_from(&ledger);
             } else {
                 requests += 1;
             }

@@ -1,7 +1,7 @@
 //! The app server: it receives the device's messages, acknowledges them, and sends them back, over the same connection or by FCM's HTTP v1.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use reqwest::Method;
@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::gateway_api::{APP, CCS_PORT, GatewayCaller, SEND_KEY, SEND_PORT, fact, port_at};
 use crate::features::PushServiceFront;
+use parking_lot::{Mutex, MutexGuard};
 use stentor_stage::ccs_client::{CcsAppServer, read, stanza};
 
 /// Time to live of a returned message, in seconds: that of a fork, and that in the published code of GCM.
@@ -74,8 +75,8 @@ impl AppServerHalf {
     }
 }
 
-fn lock(samples: &Mutex<Vec<ServerSample>>) -> std::sync::MutexGuard<'_, Vec<ServerSample>> {
-    samples.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(samples: &Mutex<Vec<ServerSample>>) -> MutexGuard<'_, Vec<ServerSample>> {
+    samples.lock()
 }
 
 /// An app server that is connected.

@@ -180,8 +180,7 @@ fn verdicts_of(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, C
 }
 
 /// Writes evidence in the format of the committed file; `cargo run -p stentor-lab --example committed-figures` does so with `docs/studies`.
-#[must_use]
-pub fn write(all: &[StudyEvidence]) -> String {
+pub fn write(all: &[StudyEvidence]) -> serde_json::Result<String> {
     let lines = all.iter().flat_map(|one| {
         let verdicts = one.verdicts.iter();
         let verdicts = verdicts
@@ -189,8 +188,7 @@ pub fn write(all: &[StudyEvidence]) -> String {
         let timed = one.timed.iter().cloned().map(EvidenceLine::Timed);
         std::iter::once(EvidenceLine::Source(one.source.clone())).chain(verdicts).chain(timed)
     });
-    let lines = lines.filter_map(|line| serde_json::to_string(&line).ok());
-    lines.map(|line| line + "\n").collect()
+    lines.map(|line| Ok(serde_json::to_string(&line)? + "\n")).collect()
 }
 
 /// Parses the output of [`write()`]; invalid lines are ignored.

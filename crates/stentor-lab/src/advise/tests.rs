@@ -129,7 +129,7 @@ fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
     let found: Option<Vec<StudyEvidence>> = crate::plan::PLANNED.into_iter().map(of).collect();
     let Some(found) = found else { return };
     assert!(
-        write(&found) == write(&StudyEvidence::committed()),
+        write(&found).expect("lines") == write(&StudyEvidence::committed()).expect("lines"),
         "records have changed: cargo run -p stentor-lab --example committed-figures"
     );
 }

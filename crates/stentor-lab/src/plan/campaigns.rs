@@ -228,8 +228,7 @@ impl CampaignCell {
     /// Lists its levels by factor for a record: mix and pooling, and every level that differs from the study's tests.
     #[must_use]
     pub fn levels(&self) -> BTreeMap<String, String> {
-        let object = |cell: &Self| serde_json::to_value(cell).unwrap_or_default();
-        let (own, usual) = (object(self), object(&Self::default()));
+        let (own, usual) = (serde_json::json!(self), serde_json::json!(Self::default()));
         let named = own.as_object().into_iter().flatten().filter(|(name, level)| match name.as_str() {
             "id" | "question" | "note" => false,
             "mix" | "pooled" => true,

@@ -55,20 +55,19 @@ pub struct PhaseLatency {
 
 impl PhaseLatency {
     /// Summarizes times; negative times count as zero. `None` without times.
-    #[must_use]
-    pub fn of(times_ns: &[i64], from: From) -> Option<Self> {
+    pub fn of(times_ns: &[i64], from: From) -> Result<Option<Self>, RecordError> {
         let mut sorted: Vec<u64> = times_ns.iter().map(|time| u64::try_from(*time).unwrap_or(0)).collect();
         sorted.sort_unstable();
-        let max = *sorted.last()?;
+        let Some(max) = sorted.last().copied() else { return Ok(None) };
         let count = sorted.len() as f64;
         let mean = sorted.iter().map(|time| *time as f64).sum::<f64>() / count;
         let squares: f64 = sorted.iter().map(|time| (*time as f64 - mean).powi(2)).sum();
         let sd = if sorted.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
         let at = |share: f64| sorted[((share * count).ceil() as usize).clamp(1, sorted.len()) - 1];
         let (p50, p90, p95) = (at(0.5), at(0.9), at(0.95));
-        Some(Self {
+        Ok(Some(Self {
             unit: "ns".into(),
-            hdr: text(&sorted).unwrap_or_default(),
+            hdr: text(&sorted)?,
             mean,
             sd,
             p50,
@@ -79,7 +78,7 @@ impl PhaseLatency {
             max,
             n: sorted.len() as u64,
             from,
-        })
+        }))
     }
 
     /// Decodes the histogram. Its text is untrusted input.
@@ -94,12 +93,14 @@ impl PhaseLatency {
     }
 }
 
-fn text(times_ns: &[u64]) -> Option<String> {
-    let mut histogram = Histogram::<u64>::new(DIGITS).ok()?;
+fn text(times_ns: &[u64]) -> Result<String, RecordError> {
+    let histogram = Histogram::<u64>::new(DIGITS);
+    let mut histogram = histogram.map_err(|error| RecordError::Histogram(error.to_string()))?;
     for time in times_ns {
-        histogram.record(*time).ok()?;
+        histogram.record(*time).map_err(|error| RecordError::Histogram(error.to_string()))?;
     }
     let mut bytes = Vec::new();
-    V2Serializer::new().serialize(&histogram, &mut bytes).ok()?;
-    Some(STANDARD.encode(bytes))
+    let written = V2Serializer::new().serialize(&histogram, &mut bytes);
+    written.map_err(|error| RecordError::Histogram(error.to_string()))?;
+    Ok(STANDARD.encode(bytes))
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn record(fork: u32) -> ForkRecord {
-    let latency = PhaseLatency::of(&[1_000, 2_000, 3_000], From::Start).expect("three times");
+    let latency =
+        PhaseLatency::of(&[1_000, 2_000, 3_000], From::Start).expect("written").expect("three times");
     ForkRecord {
         schema: SCHEMA.into(),
         study: "cai-2009".into(),
@@ -125,13 +126,13 @@ fn lines_of_others_are_refused_with_their_number() {
 #[test]
 fn a_summary_is_of_exact_times_and_the_histogram_of_times_to_a_thousandth() {
     let times: Vec<i64> = (1..=1000).map(|time| time * 1_000).collect();
-    let latency = PhaseLatency::of(&times, From::Intended).expect("times");
+    let latency = PhaseLatency::of(&times, From::Intended).expect("written").expect("times");
     assert_eq!((latency.p50, latency.p99, latency.max, latency.n), (500_000, 990_000, 1_000_000, 1000));
     assert!((latency.mean - 500_500.0).abs() < 1e-6);
     let histogram = latency.histogram().expect("a histogram");
     let off = (histogram.value_at_quantile(0.5) as f64 / 500_000.0 - 1.0).abs();
     assert!(off < 0.002, "{off}");
-    assert_eq!(PhaseLatency::of(&[], From::Start), None);
+    assert_eq!(PhaseLatency::of(&[], From::Start).expect("nothing to write"), None);
 }
 
 #[test]

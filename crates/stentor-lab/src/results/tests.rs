@@ -67,7 +67,8 @@ fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Phas
         let at = |share: f64| sorted[(share * sorted.len() as f64) as usize];
         let mean = sorted.iter().sum::<u64>() as f64 / sorted.len() as f64;
         // Histograms are slow to make without optimizations; the first fork is enough.
-        let whole = (fork == 1 && share == 1.0).then(|| PhaseLatency::of(&times, From::Start)).flatten();
+        let whole = || PhaseLatency::of(&times, From::Start).expect("written");
+        let whole = (fork == 1 && share == 1.0).then(whole).flatten();
         let (p50, p95, p99, n) = (at(0.5), at(0.95), at(0.99), sorted.len() as u64);
         whole.unwrap_or_else(|| PhaseLatency { mean, p50, p95, p99, n, ..PhaseLatency::default() })
     };
@@ -273,7 +274,8 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
         let mut invented = Invented::new(u64::from(fork));
         let mut one = record("REST", "strings", "200", fork, 2.0, &mut invented);
         let times: Vec<i64> = (0..60).map(|_| (2e6 * f64::exp(0.2 * invented.normal())) as i64).collect();
-        one.latency.insert(phase::RTT.to_owned(), PhaseLatency::of(&times, From::Start).expect("samples"));
+        let latency = PhaseLatency::of(&times, From::Start).expect("written").expect("samples");
+        one.latency.insert(phase::RTT.to_owned(), latency);
         one
     };
     let (several, single) = (of((1..=5).map(fork).collect()), of(vec![fork(1)]));

@@ -333,7 +333,7 @@ impl ForkAttempt<'_> {
         };
         // The first exchange is recorded separately.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
-        fork_samples.sum_up(record);
+        fork_samples.sum_up(record).map_err(|error| SubjectError::Wrong(error.to_string()))?;
         record.clock = Some(ClockComparison { by_queries: found.clocks, ..ClockComparison::shared() });
         let bodies = samples::bodies(&fork_samples);
         record.link = found.captured.link;

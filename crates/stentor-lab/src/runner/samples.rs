@@ -1,6 +1,8 @@
 //! Evaluation of both halves' samples into distributions by phase.
 
-use crate::record::{Bytes, DirectionBytes, ExchangeCounts, ForkRecord, From, PhaseLatency, phase};
+use crate::record::{
+    Bytes, DirectionBytes, ExchangeCounts, ForkRecord, From, PhaseLatency, RecordError, phase,
+};
 use crate::statistics::warm_up;
 use crate::subject::sample::{
     ClientSample, READ_WHILE_RECEIVED, SENT_WHILE_WRITTEN, STATUS_OUT_OF_MEMORY, ServerSample,
@@ -58,7 +60,7 @@ fn status_text(status: u16) -> String {
 
 impl ForkSamples<'_> {
     /// Counts exchanges and summarizes every phase.
-    pub(super) fn sum_up(&self, record: &mut ForkRecord) {
+    pub(super) fn sum_up(&self, record: &mut ForkRecord) -> Result<(), RecordError> {
         let counts = &mut record.counts;
         counts.sent = self.client.len() as u64;
         counts.ok = self.client.iter().filter(|one| one.status == 0).count() as u64;
@@ -70,11 +72,12 @@ impl ForkSamples<'_> {
         times.extend(self.of_both());
         for (name, times) in times {
             let from = if name == phase::RTT_INTENDED { From::Intended } else { From::Start };
-            if let Some(latency) = PhaseLatency::of(&times, from) {
+            if let Some(latency) = PhaseLatency::of(&times, from)? {
                 record.latency.insert(name.to_owned(), latency);
             }
         }
         record.overlaps = Some(self.overlaps());
+        Ok(())
     }
 
     /// Returns the phases blurred in any successful exchange.
@@ -204,7 +207,8 @@ mod tests {
             })
             .collect();
         let mut record = ForkRecord::default();
-        ForkSamples { client: &client, stops_at_headers, ..ForkSamples::default() }.sum_up(&mut record);
+        let samples = ForkSamples { client: &client, stops_at_headers, ..ForkSamples::default() };
+        samples.sum_up(&mut record).expect("written");
         record
     }
 
@@ -214,7 +218,8 @@ mod tests {
         let server = |flags| ServerSample { flags, ..ServerSample::default() };
         let named = |client: &[ClientSample], server: &[ServerSample]| {
             let mut record = ForkRecord::default();
-            ForkSamples { client, server, ..ForkSamples::default() }.sum_up(&mut record);
+            let samples = ForkSamples { client, server, ..ForkSamples::default() };
+            samples.sum_up(&mut record).expect("written");
             record.overlaps.expect("looked at").into_iter().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(named(&[client(0, 0)], &[server(0)]), "");

@@ -89,7 +89,7 @@ fn the_time_left_follows_how_wrong_the_expectation_was() {
 }
 
 fn sound() -> ForkRecord {
-    let latency = PhaseLatency::of(&[1_000_000], From::Start).expect("a time");
+    let latency = PhaseLatency::of(&[1_000_000], From::Start).expect("written").expect("a time");
     let mut record = ForkRecord { latency: [(phase::RTT.into(), latency)].into(), ..ForkRecord::default() };
     record.env.cores = 2;
     (record.counts.sent, record.counts.ok) = (10, 10);
@@ -137,7 +137,7 @@ fn on_an_emulated_processor_only_a_failed_exchange_makes_a_fork_not_count() {
 #[test]
 fn a_fork_does_not_count_when_its_clocks_may_be_further_apart_than_a_tenth_of_the_one_way_delay() {
     let mut record = sound();
-    let delay = PhaseLatency::of(&[5_000_000], From::Start).expect("a time");
+    let delay = PhaseLatency::of(&[5_000_000], From::Start).expect("written").expect("a time");
     record.latency.insert(phase::OWD.into(), delay);
     record.clock = Some(ClockComparison::shared());
     assert_eq!(ValidityLimits::default().reason(&record), None, "one clock has no bound");
@@ -184,7 +184,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
 /// Returns a record made from a client's exchanges only.
 fn summed(client: &[crate::subject::sample::ClientSample]) -> ForkRecord {
     let mut record = sound();
-    samples::ForkSamples { client, ..Default::default() }.sum_up(&mut record);
+    samples::ForkSamples { client, ..Default::default() }.sum_up(&mut record).expect("written");
     record
 }
 

@@ -11,6 +11,8 @@ pub(crate) const CONTENT_TYPE: &str = "application/grpc";
 pub(crate) const STATUS: &str = "grpc-status";
 /// The status of an invalid request.
 pub(crate) const INVALID_ARGUMENT: &str = "3";
+/// The status of an internal error.
+pub(crate) const INTERNAL: &str = "13";
 /// Length of a message's prefix: the compression flag and the length.
 const PREFIX_BYTES: usize = 5;
 

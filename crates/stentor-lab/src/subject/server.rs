@@ -12,8 +12,9 @@ use super::sample::ServerSample;
 use super::setup::{Stream, SubjectSetup};
 use super::store::PointStore;
 use ::http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use stentor_wire::wsdl::{Operation, Service};
 use stentor_wire::{Content, WireError, wsdl};
 use tokio::net::{TcpListener, TcpStream};
@@ -150,7 +151,11 @@ impl ServerWork {
         sample.t_ser_end = monotonic_ns();
         sample.status = u16::from(answer.is_err());
         self.keep(sample);
-        let answer = answer.map_err(|error| self.dialect.write_failure(&error).unwrap_or_default());
+        let answer = answer.map_err(|error| {
+            // A failure that cannot be written is told as a text.
+            let written = self.dialect.write_failure(&error);
+            written.unwrap_or_else(|unwritten| unwritten.to_string().into_bytes())
+        });
         (self.behaviour != Behaviour::Mute).then_some(answer)
     }
 
@@ -180,12 +185,12 @@ impl ServerWork {
             return self.op.answer_to(&self.setup.factors, self.setup.seed, request);
         };
         let wish = SampleRequest::read(text)?;
-        let rows = store.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = store.lock();
         rows.rows(wish.from, wish.count).ok().map(Content::Points)
     }
 
     /// Returns the description of the service, if its dialect has descriptions. Its address contains the host of the request.
-    fn description(&self, host: Option<&HeaderValue>) -> Option<Vec<u8>> {
+    fn description(&self, host: Option<&HeaderValue>) -> Option<Result<Vec<u8>, WireError>> {
         let ValueFormat::Soap(_) = self.dialect.format else { return None };
         let host = host?.to_str().ok()?;
         let service = Service {
@@ -194,7 +199,7 @@ impl ServerWork {
             address: format!("http://{host}/{}", self.op.word()),
             operations: vec![Operation { name: self.op.word().into(), action: action(self.op) }],
         };
-        wsdl::write(&service).ok()
+        Some(wsdl::write(&service))
     }
 
     /// Counts a new connection.
@@ -211,8 +216,8 @@ impl ServerWork {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, SampleLog> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SampleLog> {
+        self.samples.lock()
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Source: Apple, "Establishing a token-based connection to APNs".
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde::Serialize;
@@ -78,7 +78,7 @@ impl ProviderTokens {
     /// Returns the `authorization` header, with a new token if the last one is old.
     pub fn get(&self, now: Timestamp) -> Option<HeaderValue> {
         // Signed under the lock: Apple does not accept two new tokens within 20 minutes.
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         match held.best(now) {
             Some(token) if now < token.issued_at.plus(RENEW_AFTER) => Some(token.bearer.clone()),
             _ => self.renew(&mut held, now),
@@ -87,7 +87,7 @@ impl ProviderTokens {
 
     /// Returns another token than the refused one; `None` if that is too young to be replaced.
     pub fn replace(&self, refused: &HeaderValue, now: Timestamp) -> Option<HeaderValue> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         match held.best(now) {
             Some(token) if token.bearer != refused => Some(token.bearer.clone()),
             // Apple refuses a second new token within 20 minutes, and the connection with it.

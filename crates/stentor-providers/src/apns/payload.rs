@@ -140,7 +140,7 @@ fn body(content: &Content) -> Vec<u8> {
     if let Some(overrides) = part(content, "payload") {
         json::merge(&mut fields, overrides);
     }
-    serde_json::to_vec(&fields).unwrap_or_default()
+    Value::Object(fields).to_string().into_bytes()
 }
 
 /// Writes the alert; a picture is left to the app's notification service extension.

@@ -1,11 +1,12 @@
 //! Access tokens by the JWT-bearer grant (RFC 7523), as Google's OAuth 2.0 for service accounts describes it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Url;
 use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
@@ -280,8 +281,8 @@ impl AccessTokens {
             .map_err(|_| Denied::Refused("the private key does not sign".to_owned()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, AccessTokenState> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, AccessTokenState> {
+        self.held.lock()
     }
 }
 
@@ -325,7 +326,8 @@ fn granted(
         }
         _ => return Err(Denied::Refused(parse_refusal(status, body))),
     }
-    let odd = || Denied::Unavailable { cause: "its response cannot be understood".to_owned(), retry_after: None };
+    let odd =
+        || Denied::Unavailable { cause: "its response cannot be understood".to_owned(), retry_after: None };
     let grant = parse_grant(body).ok_or_else(odd)?;
     let mut bearer = HeaderValue::try_from(format!("Bearer {}", grant.access_token)).map_err(|_| odd())?;
     bearer.set_sensitive(true);

@@ -71,7 +71,11 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
 const SERVICE_ACCOUNT: &[CredentialField] = &[
     CredentialField::required("type", CredentialFieldKind::Choice(&ACCOUNT_TYPE), "Kind of account"),
     CredentialField::required("project_id", CredentialFieldKind::Text, "Project that the messages belong to"),
-    CredentialField::required("client_email", CredentialFieldKind::Text, "Account that requests access tokens"),
+    CredentialField::required(
+        "client_email",
+        CredentialFieldKind::Text,
+        "Account that requests access tokens",
+    ),
     CredentialField::required("private_key_id", CredentialFieldKind::Text, "Id of the key that signs"),
     CredentialField::required("private_key", CredentialFieldKind::Pem, "Private key that signs"),
     CredentialField::optional("token_uri", CredentialFieldKind::Url, "Address of the token endpoint"),

@@ -216,7 +216,7 @@ fn check_apns(apns: &Map<String, Value>) -> Result<(), Invalid> {
         check_headers(headers, "apns.headers")?;
     }
     let Some(payload) = json::object(apns, "payload", "apns")? else { return Ok(()) };
-    let bytes = serde_json::to_vec(payload).map_or(usize::MAX, |json| json.len());
+    let bytes = json!(payload).to_string().len();
     if bytes > PAYLOAD_MAX_BYTES {
         return Err(too_large("apns.payload", bytes));
     }

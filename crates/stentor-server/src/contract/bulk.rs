@@ -1,6 +1,6 @@
 //! Batches in one request: each item succeeds or is refused on its own, and the results have the order of the items.
 
-use serde::ser::SerializeStruct as _;
+use serde::ser::{Error as _, SerializeStruct as _};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -104,7 +104,8 @@ pub struct SendResults {
 /// omitted or carries its default.
 impl Serialize for MessageBatch {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let messages: Vec<_> = self.messages.iter().map(usual_form).collect();
+        let messages = self.messages.iter().map(usual_form).collect::<Result<Vec<_>, _>>();
+        let messages = messages.map_err(S::Error::custom)?;
         let mut record = to.serialize_struct("MessageBatch", 1)?;
         record.serialize_field("messages", &messages)?;
         record.end()
@@ -112,7 +113,9 @@ impl Serialize for MessageBatch {
 }
 
 /// Returns a message as its type serializes it. A value that is no message is returned unchanged.
-pub(crate) fn usual_form(message: &Value) -> Value {
-    let read = MessageRequest::deserialize(message).ok();
-    read.and_then(|read| serde_json::to_value(read).ok()).unwrap_or_else(|| message.clone())
+pub(crate) fn usual_form(message: &Value) -> serde_json::Result<Value> {
+    match MessageRequest::deserialize(message) {
+        Ok(read) => serde_json::to_value(read),
+        Err(_) => Ok(message.clone()),
+    }
 }

@@ -295,7 +295,7 @@ impl From<Message> for MessageView {
 
 /// Serializes a target as requested, with a redacted push token.
 fn target_view(target: &Target) -> serde_json::Value {
-    let mut value = serde_json::to_value(target).unwrap_or_default();
+    let mut value = serde_json::json!(target);
     if let Some(token) = value.get_mut("token").and_then(|token| token.get_mut("token")) {
         *token = "[redacted]".into();
     }

@@ -243,6 +243,12 @@ impl Problem {
         })
     }
 
+    /// Returns the failure of something that cannot be written as JSON; its cause goes to the log.
+    pub(crate) fn unwritten(error: serde_json::Error) -> Self {
+        tracing::error!(%error, "something cannot be written as JSON");
+        Self::new(ErrorCode::Internal, "the server cannot write this as JSON")
+    }
+
     /// Adds a suggested remedy.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use stentor_core::name::IdempotencyKey;
 
+use super::{Problem, ServiceResult};
+
 /// An idempotency key and the request that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeat {
@@ -36,9 +38,9 @@ pub struct Kept<T> {
 
 impl Repeat {
     /// Identifies a request by a hash of its operation and its record, not of the bytes received.
-    pub fn of(key: IdempotencyKey, operation: &str, record: &impl Serialize) -> Self {
-        let record = serde_json::to_vec(record).unwrap_or_default();
-        Self { key, request_hash: hash([operation.as_bytes(), &record]), former_hash: None }
+    pub fn of(key: IdempotencyKey, operation: &str, record: &impl Serialize) -> ServiceResult<Self> {
+        let record = serde_json::to_vec(record).map_err(Problem::unwritten)?;
+        Ok(Self { key, request_hash: hash([operation.as_bytes(), &record]), former_hash: None })
     }
 }
 
@@ -55,18 +57,32 @@ pub(crate) fn hash<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::ErrorCode;
 
-    fn repeat(operation: &str, record: &serde_json::Value) -> Repeat {
+    fn repeat(operation: &str, record: &impl Serialize) -> ServiceResult<Repeat> {
         Repeat::of(IdempotencyKey::new("k").expect("fits"), operation, record)
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_written_has_no_hash() {
+        struct Unwritable;
+        impl Serialize for Unwritable {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("no words for it"))
+            }
+        }
+        let refused = repeat("messages.send", &Unwritable).expect_err("all such would be one request");
+        assert_eq!(refused.code, ErrorCode::Internal);
     }
 
     #[test]
     fn a_request_is_its_operation_and_its_record() {
         let record = serde_json::json!({"a": 1});
-        let one = repeat("messages.send", &record);
-        assert_eq!(one, repeat("messages.send", &record));
-        assert_ne!(one.request_hash, repeat("schedules.create", &record).request_hash);
-        assert_ne!(one.request_hash, repeat("messages.send", &serde_json::json!({"a": 2})).request_hash);
+        let hash = |operation, record| repeat(operation, record).expect("a record").request_hash;
+        let one = hash("messages.send", &record);
+        assert_eq!(one, hash("messages.send", &record));
+        assert_ne!(one, hash("schedules.create", &record));
+        assert_ne!(one, hash("messages.send", &serde_json::json!({"a": 2})));
     }
 
     #[test]

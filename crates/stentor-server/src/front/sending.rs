@@ -178,7 +178,7 @@ impl Sender<'_> {
     /// Sends one message, the `number`th of its request.
     pub(super) async fn send(&self, number: usize, request: MessageRequest) -> ServiceResult<Sent> {
         let repeat = match self.repeat {
-            Some((key, body)) => Some(Repeat::of(numbered(key, number)?, FACTS.name, &body)),
+            Some((key, body)) => Some(Repeat::of(numbered(key, number)?, FACTS.name, &body)?),
             None => None,
         };
         let repeatable = Repeatable { request, repeat };

@@ -51,8 +51,8 @@ impl<'a> DeviceMessageView<'a> {
         }
     }
 
-    fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
     }
 }
 
@@ -83,8 +83,8 @@ pub(super) fn message_json(
     keys: Option<&PushKeys>,
 ) -> Result<String, SealingError> {
     let clear = DeviceMessageView::new(message, now);
-    let Some(keys) = keys else { return Ok(clear.to_json()) };
-    let sealed = SealedMessage::of(message, || clear.to_json().into_bytes(), keys)?;
+    let Some(keys) = keys else { return Ok(clear.to_json()?) };
+    let sealed = SealedMessage::of(message, || Ok(clear.to_json()?.into_bytes()), keys)?;
     let body = BASE64_STANDARD.encode(sealed.body);
     let view = SealedMessageView {
         id: message.id,
@@ -93,7 +93,7 @@ pub(super) fn message_json(
         priority: message.spec.priority,
         sealed: SealedBodyView { encoding: "aes128gcm", body, by: sealed.by.as_str() },
     };
-    Ok(serde_json::to_string(&view).unwrap_or_default())
+    Ok(serde_json::to_string(&view)?)
 }
 
 /// Returns the sender's override without the fields for this server.

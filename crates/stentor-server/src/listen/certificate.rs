@@ -6,10 +6,11 @@ mod tests;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustls::ServerConfig;
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
@@ -152,12 +153,12 @@ impl Certificate {
     }
 
     fn current(&self) -> Pair {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     fn replace(&self, pair: Pair, now: Timestamp) -> CertificateReload {
         let days_left = pair.until.since(now).as_secs() / 86_400;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
+        *self.current.write() = pair;
         *lock(&self.refused) = None;
         // The new certificate has its own end, for which a warning may be due.
         self.said_that_it_ends.store(false, Ordering::Relaxed);
@@ -184,7 +185,7 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.read().unwrap_or_else(PoisonError::into_inner).key.clone())
+        Some(self.current.read().key.clone())
     }
 }
 
@@ -267,6 +268,6 @@ fn said(path: &Path, error: &dyn Display) -> String {
     format!("{}: {error}", path.display())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }

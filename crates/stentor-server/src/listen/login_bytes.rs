@@ -1,8 +1,10 @@
 //! Limits on data received before a login. A small amount is free; more counts for the peer's address until the login.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
 
 use super::watched::ReadWatch;
 use crate::shares::SharePart;
@@ -31,12 +33,12 @@ impl LoginRoom {
 
     /// Frees the room, after the login.
     pub(crate) fn free(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.0.lock().take());
     }
 
     /// Takes room for `bytes` more; `None` if it was freed.
     fn grow(&self, bytes: usize) -> Option<io::Result<()>> {
-        let mut part = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = self.0.lock();
         let grown = part.as_mut()?.grow(bytes);
         Some(
             grown.map_err(|_| {

@@ -11,9 +11,10 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
@@ -158,7 +159,7 @@ impl PolledSockets {
     }
 
     fn by_file(&self) -> MutexGuard<'_, Vec<Option<SharedReadiness>>> {
-        self.by_file.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_file.lock()
     }
 }
 
@@ -279,5 +280,5 @@ impl AsyncWrite for PolledStream {
 }
 
 fn lock(readiness: &Mutex<SocketReadiness>) -> MutexGuard<'_, SocketReadiness> {
-    readiness.lock().unwrap_or_else(PoisonError::into_inner)
+    readiness.lock()
 }

@@ -6,8 +6,8 @@
 //! the room of other apps.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
@@ -98,7 +98,7 @@ impl AdmissionControl {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -5,9 +5,9 @@
 //! the window of their lane is small compared to their size, and they need all of it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::campaign::Tally;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
@@ -85,7 +85,7 @@ impl Audiences {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, VecDeque<SeenAudience>>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock()
     }
 }
 

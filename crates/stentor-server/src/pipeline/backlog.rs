@@ -5,10 +5,11 @@
 //! small. As the backlog grows, messages are begun sooner and in larger batches, so that callers that never stop are slowed down.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::AppId;
 use stentor_core::ports::store::Started;
 use stentor_core::time::Timestamp;
@@ -90,7 +91,7 @@ impl Backlog {
     }
 
     fn by_app(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
-        self.by_app.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_app.lock()
     }
 
     /// Waits until a message arrives.

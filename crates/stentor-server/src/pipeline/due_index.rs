@@ -3,8 +3,8 @@
 //! It only holds hints: those that it drops are restored by the next reading of the queue's depths.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::queue::LaneDepth;
@@ -146,7 +146,7 @@ impl DueIndex {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Lane, BTreeSet<Timestamp>>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock()
     }
 }
 

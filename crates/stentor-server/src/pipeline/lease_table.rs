@@ -1,10 +1,11 @@
 //! The leases that this process holds, so that they are extended while their work lasts.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueLease;
@@ -69,8 +70,8 @@ impl LeaseTable {
         (chunks, tickets.map(|(ticket, token)| QueueLease { ticket, token }).collect())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Leases> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Leases> {
+        self.leases.lock()
     }
 }
 

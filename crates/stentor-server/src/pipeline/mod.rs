@@ -45,10 +45,11 @@ mod window;
 
 use std::collections::HashSet;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, instant_of};
@@ -118,7 +119,7 @@ impl Pipeline {
 
     /// Returns what the tasks share, until a drain begins.
     fn running(&self) -> Option<&PipelineContext> {
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = self.tasks.lock();
         tasks.is_some().then_some(&*self.shared)
     }
 
@@ -325,7 +326,7 @@ impl Pipeline {
         });
         PipelineStats {
             providers: providers.collect(),
-            depths: shared.depths.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            depths: shared.depths.lock().clone(),
             producers: shared.producers.load(Ordering::Relaxed),
             unsettled_deliveries: shared.budget.used(),
             stale_settlements: shared.stale.load(Ordering::Relaxed),
@@ -338,7 +339,7 @@ impl Pipeline {
 
     /// Leases nothing more, settles what is in flight, gives back what was not sent, and ends within `time`.
     pub async fn drain(&self, time: Duration) {
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let tasks = self.tasks.lock().take();
         if let Some(tasks) = tasks {
             tasks.drain(time).await;
         }

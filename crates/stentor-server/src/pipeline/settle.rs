@@ -4,20 +4,20 @@
 //!
 //! Design decisions:
 //! - One answer concerns its delivery; only the share of such answers concerns the push service (`evidence`). While most deliveries
-//! succeed, a rate limit, a 5xx or a refused credential counts for that delivery alone: it waits separately, counts against
-//! `max_attempts`, and pauses no other delivery.
+//!   succeed, a rate limit, a 5xx or a refused credential counts for that delivery alone: it waits separately, counts against
+//!   `max_attempts`, and pauses no other delivery.
 //! - A refusal or deferral because of our credential or of the push service as a whole never ends a delivery and does not count against
-//! `max_attempts`: the delivery continues in a child chunk that keeps its attempt number.
+//!   `max_attempts`: the delivery continues in a child chunk that keeps its attempt number.
 //! - If too few answers are known, the attempt gets a number, so that the next one is known to be a retry, and ends nothing.
 //! - If every token among the first answers of an audience belongs to another sender, the cause is the credential, even if it was good
-//! before. The lane rests, no delivery ends, no token is changed. While it rests, every such answer is treated the same way, and one
-//! accepted message ends the suspicion. Such answers in small chunks are retried a few times before they count.
+//!   before. The lane rests, no delivery ends, no token is changed. While it rests, every such answer is treated the same way, and one
+//!   accepted message ends the suspicion. Such answers in small chunks are retried a few times before they count.
 //! - An attempt number that stays the same does not lengthen the wait. If a service could not take a delivery and named no retry time, the
-//! delivery therefore waits as long again as its message is old, up to half a minute.
+//!   delivery therefore waits as long again as its message is old, up to half a minute.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so that no delivery is
-//! reported expired before it is. Only ttl 0, which means one attempt, ends at once.
+//!   reported expired before it is. Only ttl 0, which means one attempt, ends at once.
 //! - A payload refused by each of the first ten answers, or by all of a smaller audience, ends the campaign at that provider alone, because
-//! another push service may accept it.
+//!   another push service may accept it.
 //! - Once an attempt may have reached a device without an answer, every later record of that delivery is marked ambiguous.
 //! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the number of children low.
 

@@ -1,10 +1,11 @@
 //! The state shared by all parts of the pipeline.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, IdSource};
@@ -174,7 +175,7 @@ impl PipelineContext {
 
     /// Returns true if the clock is trusted enough to delete old records.
     pub(crate) fn may_forget(&self) -> bool {
-        self.clock_jumps.lock().unwrap_or_else(PoisonError::into_inner).look(Instant::now(), self.now())
+        self.clock_jumps.lock().look(Instant::now(), self.now())
     }
 
     /// Returns the terms of a lease that is taken now.
@@ -282,7 +283,7 @@ impl PipelineContext {
 
     /// Records that a chunk could not be leased although others could. Returns the number of such failures.
     pub(crate) fn note_refused(&self, chunk: ChunkId) -> u32 {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         // Cleared all at once: a chunk counted from zero again only takes a few more tries until it is given up.
         if refused.len() >= REFUSED_MAX_COUNT {
             refused.clear();
@@ -326,13 +327,13 @@ impl PipelineContext {
         self.admission.count(&depths, self.providers.resting());
         // After the counts, because woken producers query them.
         self.due_index.note_depths(&depths, self.now());
-        *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
+        *self.depths.lock() = depths;
     }
 
     /// Lists the lanes that rest and have tickets in the queue, one of which can serve as the probe.
     pub(crate) fn resting_lanes(&self) -> HashSet<Lane> {
         let resting = self.providers.resting();
-        let depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
+        let depths = self.depths.lock();
         let lanes = depths.iter().map(|depth| depth.lane);
         lanes.filter(|lane| resting.contains(&(lane.app, lane.provider))).collect()
     }

@@ -1,10 +1,11 @@
 //! Statistics of the pipeline for metrics and the operator.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::outcome::{Outcome, Reason};
@@ -138,7 +139,7 @@ impl DispatchMeter {
         let attempts = outcomes.iter().filter(|outcome| is_attempt(outcome)).count();
         self.attempts.fetch_add(attempts as u64, Ordering::Relaxed);
         self.batch_duration.add(took, 1);
-        let mut counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.outcomes.lock();
         // Neighbouring outcomes are mostly equal: one look-up serves a run of them.
         for run in outcomes.chunk_by(|a, b| a == b) {
             *counts.entry(kind_of(&run[0])).or_default() += run.len() as u64;
@@ -152,7 +153,7 @@ impl DispatchMeter {
 
     /// Takes a snapshot, without the data of the lanes.
     pub(crate) fn picture(&self, provider: ProviderKind) -> DispatchStats {
-        let counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.outcomes.lock();
         let mut outcomes: Vec<_> = counts
             .iter()
             .map(|((outcome, reason), count)| OutcomeCount {

@@ -290,7 +290,7 @@ fn file(account: &IssuedAccount, private_pem: &str) -> String {
         "token_uri": account.token_uri,
         "universe_domain": "googleapis.com",
     });
-    serde_json::to_string_pretty(&file).unwrap_or_default()
+    format!("{file:#}")
 }
 
 fn ended() -> Problem {

@@ -1,9 +1,9 @@
 //! The audit trail: one entry per change with its author, stored in the same transaction.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
 use stentor_core::ports::store::{AuditFilter, Change, Changed, NewAuditEntry, Page};
@@ -80,7 +80,7 @@ impl AuditSubject {
 impl Refusals {
     /// Returns true if a refusal of the key is to be recorded now.
     fn admit(&self, key: KeyId) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.get(&key).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {
             return false;
         }

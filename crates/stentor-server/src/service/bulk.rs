@@ -204,7 +204,7 @@ impl Service {
         repeat: Repeat,
         reply: SendResults,
     ) -> ServiceResult<Kept<SendResults>> {
-        let stored = to_keep(repeat, &reply);
+        let stored = to_keep(repeat, &reply)?;
         match self.store.keep_reply(app, &stored, self.now()).await? {
             Idempotent::Done(()) => Ok(Kept { reply, replayed: false }),
             Idempotent::Replayed(first) => self.replayed(first),
@@ -232,7 +232,8 @@ fn of_one(Repeat { key, .. }: &Repeat, at: usize, given: &Value) -> ServiceResul
     let digest = hash([operation.as_bytes(), key.as_str().as_bytes(), &at.to_le_bytes()]);
     let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     // The prefix and the hash separate these keys from those that callers choose.
-    Ok(Repeat::of(IdempotencyKey::new(format!("bulk:{text}"))?, operation, &usual_form(given)))
+    let usual = usual_form(given).map_err(Problem::unwritten)?;
+    Repeat::of(IdempotencyKey::new(format!("bulk:{text}"))?, operation, &usual)
 }
 
 /// Returns true if an error is not caused by the request, so that a repeat may succeed.

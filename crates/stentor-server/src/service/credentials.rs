@@ -1,8 +1,8 @@
 //! Credentials of apps at push services: checked when put, never shown again.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
+use parking_lot::{RwLock, RwLockWriteGuard};
 use serde_json::Value;
 use stentor_core::app::{Credential, Scope, Scopes};
 use stentor_core::audit::AuditAction;
@@ -44,7 +44,7 @@ impl Kinds {
     }
 
     pub(super) fn of_app(&self, app: AppId) -> Vec<ProviderKind> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         known.by_app.get(&app).cloned().unwrap_or_default()
     }
 
@@ -56,7 +56,7 @@ impl Kinds {
     }
 
     fn changes(&self) -> u64 {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).changes
+        self.0.read().changes
     }
 
     /// Replaces the contents, unless something was changed here since the counter was `changes`. Returns true if it did.
@@ -85,7 +85,7 @@ impl Kinds {
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, KnownKinds> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.write()
     }
 }
 

@@ -4,7 +4,6 @@ mod look_ups;
 mod marks;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::ApiKey;
@@ -15,6 +14,7 @@ use super::{ErrorCode, Identity, Problem, ServiceResult};
 use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
 use look_ups::LookUps;
 use marks::Marks;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Most keys and apps in the cache; when it is full, it is cleared.
 const REMEMBERED_MAX_COUNT: usize = 65_536;
@@ -198,11 +198,11 @@ impl Keyring {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.known.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.known.write()
     }
 }
 

@@ -222,10 +222,15 @@ impl Service {
         let told: Vec<_> = told.collect();
         // The reply is fixed before the commit, because it is kept with the message for repeats.
         let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
-            let idempotency = repeat.map(|repeat| to_keep(repeat, reply));
-            NewMessage { message, idempotency }
+            let idempotency = repeat.map(|repeat| to_keep(repeat, reply)).transpose()?;
+            Ok(NewMessage { message, idempotency })
         });
-        let answers = self.store.accept(new.collect()).await;
+        let new = match new.collect::<ServiceResult<_>>() {
+            Ok(new) => new,
+            // Nothing is kept: a message whose reply is not kept would be sent again by a repeat.
+            Err(problem) => return told.iter().map(|_| Err(problem.clone())).collect(),
+        };
+        let answers = self.store.accept(new).await;
         let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
             Ok(Idempotent::Done(())) => {
                 // A message that is due joins the backlog and is begun from there; a later one is left to the scheduler.

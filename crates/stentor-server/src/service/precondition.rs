@@ -14,6 +14,7 @@ where
     let Some(condition) = condition else { return Precondition::none() };
     Precondition::new(move |present: Option<&T>| {
         let shown = present.map(|present| serde_json::to_vec(&show(present.clone()))).transpose();
+        let shown = shown.inspect_err(|error| tracing::error!(%error, "a thing cannot be shown as JSON"));
         // A thing that cannot be serialized fulfils no condition, and nothing is changed.
         shown.is_ok_and(|json| condition.holds(json.as_deref().map(StateTag::of).as_ref()))
     })

@@ -41,12 +41,34 @@ impl Service {
 }
 
 /// Returns the reply to store with a change, so that a repeat gets the same one.
-pub(super) fn to_keep(repeat: Repeat, reply: &impl Serialize) -> IdempotentReply {
-    let record = serde_json::to_string(reply).unwrap_or_default();
-    IdempotentReply { key: repeat.key, request_hash: repeat.request_hash, reply: StoredReply { record } }
+pub(super) fn to_keep(repeat: Repeat, reply: &impl Serialize) -> ServiceResult<IdempotentReply> {
+    let record = serde_json::to_string(reply).map_err(Problem::unwritten)?;
+    Ok(IdempotentReply { key: repeat.key, request_hash: repeat.request_hash, reply: StoredReply { record } })
 }
 
 /// The error for a key that was used with another request.
 pub(super) fn key_reused() -> Problem {
     Problem::new(ErrorCode::IdempotencyKeyReused, "the key was used before with another request")
+}
+
+#[cfg(test)]
+mod tests {
+    use stentor_core::name::IdempotencyKey;
+
+    use super::*;
+
+    #[test]
+    fn a_reply_that_cannot_be_written_is_not_kept() {
+        struct Unwritable;
+        impl Serialize for Unwritable {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("no words for it"))
+            }
+        }
+        let key = IdempotencyKey::new("k").expect("fits");
+        let repeat = Repeat { key, request_hash: [0; 32], former_hash: None };
+        let refused = to_keep(repeat.clone(), &Unwritable).expect_err("an empty reply would be kept");
+        assert_eq!(refused.code, ErrorCode::Internal);
+        assert_eq!(to_keep(repeat, &"done").expect("a text").reply.record, "\"done\"");
+    }
 }

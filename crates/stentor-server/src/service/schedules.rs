@@ -1,8 +1,8 @@
 //! Schedules: recurring messages.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
@@ -48,7 +48,7 @@ impl Serve<CreateSchedule> for Service {
         let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
-        let idempotency = repeat.map(|repeat| to_keep(repeat, &reply));
+        let idempotency = repeat.map(|repeat| to_keep(repeat, &reply)).transpose()?;
         let change = Change::CreateSchedule(Box::new(schedule), idempotency);
         match self.change(author, subject, change).await? {
             Changed::Stored(Idempotent::Done(())) => {
@@ -254,7 +254,7 @@ impl PendingSchedules {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The messages that one device received.
 #[derive(Clone, Debug, Default)]
@@ -119,6 +120,6 @@ impl DeviceRecords {
     }
 
     fn lock(&self, device: usize) -> MutexGuard<'_, DeviceRecord> {
-        self.devices[device].lock().unwrap_or_else(PoisonError::into_inner)
+        self.devices[device].lock()
     }
 }

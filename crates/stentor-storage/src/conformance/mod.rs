@@ -12,6 +12,7 @@
 mod benchmark;
 mod home;
 pub mod model;
+mod model_suite;
 mod plain_changes;
 pub mod queue;
 pub mod scene;

@@ -55,7 +55,7 @@ use crate::sql::store::{
     owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags, targets, topics,
     upstream,
 };
-use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt};
+use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt, damaged};
 use crate::vault::Vault;
 use lost::Lost;
 use message_rows::MessageCache;
@@ -216,7 +216,10 @@ impl SqlEngine for SqliteParts {
             let mut pending = Vec::with_capacity(messages.len());
             for new in messages {
                 let spec = new.message.spec.encode();
-                let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
+                let work = move |connection: &Connection| {
+                    let spec = spec.as_ref().map_err(|error| damaged(&error.to_string()))?;
+                    accept::accept(connection, &new, spec)
+                };
                 // All are handed over before the first is awaited, so that they share a commit.
                 pending.push(self.writer.submit_checked(CommitPriority::First, work).await);
             }

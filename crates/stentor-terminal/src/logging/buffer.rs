@@ -1,9 +1,11 @@
 //! Lines that wait for the thread that writes them.
 
 use std::io::{self, ErrorKind, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Size of the buffer; lines beyond it are lost.
 const WAITING_MAX_BYTES: usize = 1024 * 1024;
@@ -68,7 +70,7 @@ impl LogBuffer {
         let mut state = self.lock();
         while state.is_writing || !state.bytes.is_empty() {
             let Some(left) = longest.checked_sub(begun.elapsed()) else { return };
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
     }
 
@@ -87,13 +89,10 @@ impl LogBuffer {
         let mut state = self.lock();
         while state.bytes.is_empty() {
             if state.lost_lines == 0 {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
                 continue;
             }
-            let waited = self.changed.wait_timeout(state, AGAIN_AFTER);
-            let (woken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            if waited.timed_out() {
+            if self.changed.wait_for(&mut state, AGAIN_AFTER).timed_out() {
                 break;
             }
         }
@@ -121,7 +120,7 @@ impl LogBuffer {
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

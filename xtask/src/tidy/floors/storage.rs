@@ -19,7 +19,10 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
-    parent: &[("SqliteStore", "one store, whose ports stand in a file each")],
+    parent: &[
+        ("SqliteStore", "one store, whose ports stand in a file each"),
+        ("SqliteParts", "the engine of the store"),
+    ],
 };
 
 /// An engine knows the common requirements of both engines; their use is above both.
@@ -31,7 +34,8 @@ pub(super) const STORAGE: Floors = Floors {
         &["nats", "vault"],
         &["sql"],
         &["transfer"],
-        &["conformance", "postgres", "sqlite"],
+        &["postgres", "sqlite"],
+        &["conformance"],
         &["store_place"],
         &["store_copy"],
     ],
@@ -171,7 +175,10 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "quotas are drawn by the clock of the database, which the servers that share it read",
         ),
     ],
-    parent: &[("PostgresStore", "one store, whose ports stand in a file each")],
+    parent: &[
+        ("PostgresStore", "one store, whose ports stand in a file each"),
+        ("PostgresParts", "the engine of the store"),
+    ],
 };
 
 pub(super) const STORAGE_NATS: Floors = Floors {

@@ -12,6 +12,7 @@ use super::super::limits::WRITE_BYTES;
 use super::super::writer::EncodedDelivery;
 use super::MqttSession;
 use crate::delivery::PendingMessage;
+use crate::web_push::SealingError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     /// Writes messages; those of QoS 0 are confirmed once they are written.
@@ -61,9 +62,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let version = writer.version();
         let Some(keys) = &self.keys else {
             let write = |encoded: &EncodedDelivery| writer.publish(encoded, packet_id, is_retained);
-            return Ok(with_encoded(&one.message, version, is_numbered, now, write).unwrap_or(false));
+            let written = with_encoded(&one.message, version, is_numbered, now, write);
+            return Ok(written.map_err(ungiven)?.unwrap_or(false));
         };
-        let delivery = delivery_of(&one.message, now, Some(keys)).map_err(|_| unsealed())?;
+        let delivery = delivery_of(&one.message, now, Some(keys)).map_err(ungiven)?;
         let encoded = EncodedDelivery::encode(version, &delivery, is_numbered);
         Ok(encoded.is_some_and(|encoded| writer.publish(&encoded, packet_id, is_retained)))
     }
@@ -117,6 +119,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 }
 
 /// Ends the connection, because the message must not be sent in clear; it is delivered later.
-fn unsealed() -> MqttEnd {
-    MqttFault::new(DisconnectReasonCode::ServerBusy, "a message could not be sealed").into()
+fn ungiven(error: SealingError) -> MqttEnd {
+    let why = match error {
+        SealingError::Unwritten => "a message could not be written",
+        SealingError::TooLarge | SealingError::WrongKey => "a message could not be sealed",
+    };
+    MqttFault::new(DisconnectReasonCode::ServerBusy, why).into()
 }

@@ -1,7 +1,8 @@
 //! Records of messages received and sent by devices, and read by their app server.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Record of one device.
 #[derive(Debug, Default)]
@@ -146,7 +147,7 @@ impl GatewayRecords {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

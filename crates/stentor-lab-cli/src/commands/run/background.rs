@@ -1,9 +1,10 @@
 //! Load beside a campaign: devices and users are saved at a fixed rate while it runs.
 
 use super::site::{SiteApp, registration};
+use parking_lot::Mutex;
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use stentor_lab::plan::Background;
 use stentor_lab::statistics::Samples;
@@ -56,7 +57,7 @@ impl Saves {
 
     /// The quantile `part` of the response times, in milliseconds.
     pub(super) fn quantile_ms(&self, part: f64) -> Option<f64> {
-        self.counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).quantile(part)
+        self.counts.took_ms.lock().quantile(part)
     }
 }
 
@@ -78,7 +79,7 @@ async fn save(
             SavedKind::User => client.put(&format!("/v1/users/user-{place}"), &json!({})).await,
         };
         let took_ms = 1000.0 * started_at.elapsed().as_secs_f64();
-        counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).push(took_ms);
+        counts.took_ms.lock().push(took_ms);
         let counter = if reply.is_ok() { &counts.saved } else { &counts.failed };
         counter.fetch_add(1, Ordering::Relaxed);
     }

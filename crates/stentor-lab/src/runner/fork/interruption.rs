@@ -66,7 +66,8 @@ impl ForkAttempt<'_> {
         let last = kept_ns.last().ok_or_else(|| SubjectError::Wrong("it kept no rows".into()))?;
         let next = kept_ns.iter().find(|time| **time > looked_ns).unwrap_or(last);
         found.silence_ns = if interruption.is_none() { 0 } else { span(struck_ns, *next) };
-        if let Some(whole) = PhaseLatency::of(&[last - began_ns], Origin::Start) {
+        let whole = PhaseLatency::of(&[last - began_ns], Origin::Start);
+        if let Some(whole) = whole.map_err(|error| SubjectError::Wrong(error.to_string()))? {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);

@@ -48,7 +48,10 @@ async fn respond(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer
             return answered(work, Question::Url(payload)).await;
         }
         return match work.description(request.headers().get(HOST)) {
-            Some(description) => response(StatusCode::OK, description, work),
+            Some(Ok(description)) => response(StatusCode::OK, description, work),
+            Some(Err(error)) => {
+                response(StatusCode::INTERNAL_SERVER_ERROR, error.to_string().into_bytes(), work)
+            }
             None => response(StatusCode::METHOD_NOT_ALLOWED, Vec::new(), work),
         };
     }
@@ -84,9 +87,10 @@ async fn call(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer {
     let is_ours = request.uri().path() == grpc::path(work.op);
     let body = Limited::new(request.into_body(), limit).collect().await.ok();
     let message = body.filter(|_| is_ours).and_then(|body| grpc::unframe(body.to_bytes()).ok());
-    let Some(message) = message else { return refusal() };
+    let Some(message) = message else { return refusal(grpc::INVALID_ARGUMENT) };
     let Some(answer) = work.answer(Question::Body(&message)) else { return std::future::pending().await };
-    let Some(framed) = answer.ok().and_then(|bytes| grpc::frame(&bytes).ok()) else { return refusal() };
+    let Ok(answer) = answer else { return refusal(grpc::INVALID_ARGUMENT) };
+    let Ok(framed) = grpc::frame(&answer) else { return refusal(grpc::INTERNAL) };
     let mut trailers = HeaderMap::new();
     trailers.insert(grpc::STATUS, HeaderValue::from_static("0"));
     let body = Full::new(framed).with_trailers(std::future::ready(Some(Ok(trailers))));
@@ -96,10 +100,10 @@ async fn call(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer {
 }
 
 /// Returns a refusal: the status is among the headers, and there is no message.
-fn refusal() -> SubjectAnswer {
+fn refusal(status: &'static str) -> SubjectAnswer {
     let mut response = Response::new(Full::default().boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(grpc::CONTENT_TYPE));
-    headers.insert(grpc::STATUS, HeaderValue::from_static(grpc::INVALID_ARGUMENT));
+    headers.insert(grpc::STATUS, HeaderValue::from_static(status));
     response
 }

@@ -8,8 +8,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use stentor_wire::DocumentLimits;
 use stentor_wire::frame::{self, Frames};
+use stentor_wire::{DocumentLimits, WireError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Bytes per read.
@@ -79,7 +79,8 @@ fn receive(mut stream: TcpStream, work: &ServerWork, answers: &SyncSender<Vec<u8
             match frames.frame() {
                 Ok(Some(request)) => {
                     let Some(answer) = work.answer(Question::Body(&request)) else { continue };
-                    if answers.send(framed(answer)).is_err() {
+                    let Ok(framed) = framed(answer) else { return };
+                    if answers.send(framed).is_err() {
                         return;
                     }
                 }
@@ -98,9 +99,9 @@ fn send(mut stream: TcpStream, waiting: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Frames a response; a request without a response gets an empty frame.
-fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Vec<u8> {
-    frame::write(&answer.unwrap_or_default()).unwrap_or_default()
+/// Frames a response; a request without a response gets an empty frame. What fits into no frame ends the connection.
+fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Result<Vec<u8>, WireError> {
+    frame::write(&answer.unwrap_or_default())
 }
 
 /// Serves one client over frames until it hangs up.
@@ -113,7 +114,8 @@ pub(super) async fn speak_frames(mut stream: Stream, work: ServerWork) {
             match frames.frame() {
                 Ok(Some(request)) => {
                     let Some(answer) = work.answer(Question::Body(&request)) else { continue };
-                    if stream.write_all(&framed(answer)).await.is_err() {
+                    let Ok(framed) = framed(answer) else { return };
+                    if stream.write_all(&framed).await.is_err() {
                         return;
                     }
                 }

@@ -1,8 +1,8 @@
 //! Changes by other servers that this one has missed, or could not read.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, MessageId};
 use tokio::sync::Notify;
 
@@ -56,6 +56,6 @@ impl MissedChanges {
     }
 
     fn lock(&self) -> MutexGuard<'_, Missed> {
-        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.missed.lock()
     }
 }

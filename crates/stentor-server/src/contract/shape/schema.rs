@@ -1,6 +1,6 @@
 //! Derives shapes from the OpenAPI schemas of the contract's types.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
@@ -24,7 +24,7 @@ pub fn record_of<T: ToSchema>(shapes: &mut Shapes) -> RecordShape {
 }
 
 fn json(schema: &RefOr<Schema>) -> Value {
-    serde_json::to_value(schema).unwrap_or_default()
+    json!(schema)
 }
 
 /// Returns true if a schema has fields of its own.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_compression::Level;
 use async_compression::tokio::bufread::{GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, poll_fn};
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_util::io::{ReaderStream, StreamReader};
 
@@ -149,7 +150,7 @@ impl PackedBody {
 
     fn pieces(&self) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static {
         let Self(pieces) = self.clone();
-        poll_fn(move |context| pieces.lock().unwrap_or_else(PoisonError::into_inner).poll_next_unpin(context))
+        poll_fn(move |context| pieces.lock().poll_next_unpin(context))
     }
 
     /// Reads and discards up to `max_bytes` more bytes.

@@ -1,10 +1,11 @@
 //! Resources held by a request and charged to its owner: a place, room for its body, and room for its reply.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Extensions;
 use axum::response::Response;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use super::held_reply;
@@ -246,7 +247,7 @@ impl RequestPermit {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.lock()
     }
 }
 

@@ -117,7 +117,7 @@ fn read_repeatable<T: DeserializeOwned + Serialize>(
     let inside = text_of(&mut record, "idempotency_key")?.filter(|text| !text.is_empty());
     let key = inside.map(|text| IdempotencyKey::new(&text)).transpose()?.or_else(|| key.cloned());
     let request = decode_value(record)?;
-    let repeat = key.map(|key| Repeat::of(key, operation, &request));
+    let repeat = key.map(|key| Repeat::of(key, operation, &request)).transpose()?;
     Ok(Repeatable { request, repeat })
 }
 

@@ -98,7 +98,7 @@ impl DescribedRow<'_> {
 }
 
 fn document() -> Value {
-    let mut document = serde_json::to_value(openapi::document()).unwrap_or_default();
+    let mut document = json!(openapi::document());
     // OpenAPI has a path for each push service, with a schema of its credentials; here all of them share one path.
     let forms: Map<_, _> = MEDIA_TYPES.iter().map(|kind| ((*kind).to_owned(), json!({}))).collect();
     document["paths"][openapi::CREDENTIAL_ROUTE]["put"]["requestBody"] = json!({"content": forms});

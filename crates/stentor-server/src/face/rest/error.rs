@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stentor_wire::xml::dom::Element;
 use utoipa::ToSchema;
 
@@ -149,8 +149,15 @@ pub(super) struct ProblemBody<'a> {
 
 /// Writes the body and the headers of a refusal into its response.
 pub(crate) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
-    let status = status_of(problem.code);
-    let (media_type, body) = body(problem, request_id, accepted(response));
+    let (status, media_type, body) = match body(problem, request_id, accepted(response)) {
+        Ok((media_type, body)) => (status_of(problem.code), media_type, body),
+        Err(error) => {
+            let failure = Problem::unwritten(error);
+            let body =
+                json!({ "code": failure.code.as_str(), "detail": failure.detail, "request_id": request_id });
+            (status_of(failure.code), PROBLEM_JSON, body.to_string().into_bytes())
+        }
+    };
     *response.status_mut() = status;
     *response.body_mut() = body.into();
     let headers = response.headers_mut();
@@ -178,16 +185,21 @@ fn accepted(response: &Response) -> BodyFormat {
     AcceptedFormat::of(&headers).map_or(BodyFormat::Json, |accepted| accepted.format)
 }
 
-/// Returns a refusal in a format, and its media type.
-fn body(problem: &Problem, request_id: &str, format: BodyFormat) -> (&'static str, Vec<u8>) {
+/// Returns a refusal in a format, and its media type; in JSON where it cannot be written in that format.
+fn body(
+    problem: &Problem,
+    request_id: &str,
+    format: BodyFormat,
+) -> serde_json::Result<(&'static str, Vec<u8>)> {
     let written = match format {
         BodyFormat::Json => None,
         BodyFormat::Xml => xml(problem, request_id).map(|body| (PROBLEM_XML, body)),
         BodyFormat::Protobuf => protobuf(problem, request_id).map(|body| (PROBLEM_PROTOBUF, body)),
     };
-    written.unwrap_or_else(|| {
-        (PROBLEM_JSON, with_body(problem, request_id, |body| serde_json::to_vec(body)).unwrap_or_default())
-    })
+    match written {
+        Some(written) => Ok(written),
+        None => Ok((PROBLEM_JSON, with_body(problem, request_id, |body| serde_json::to_vec(body))?)),
+    }
 }
 
 /// Builds the body of a refusal and passes it to a writer.
@@ -207,19 +219,21 @@ fn with_body<T>(problem: &Problem, request_id: &str, write: impl FnOnce(&Problem
 
 /// Writes the members of the JSON body as XML elements.
 fn xml(problem: &Problem, request_id: &str) -> Option<Vec<u8>> {
-    let members = with_body(problem, request_id, |body| serde_json::to_value(body)).ok()?;
+    let members = with_body(problem, request_id, |body| json!(body));
     let mut root = Element::of(PROBLEM_NAMESPACE, "problem");
     for (name, value) in members.as_object()? {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let allowed: String = text.chars().filter(|letter| stentor_wire::xml::is_allowed(*letter)).collect();
         root = root.with(Element::of(PROBLEM_NAMESPACE, name).with_text(&allowed));
     }
-    root.to_bytes().ok()
+    let written = root.to_bytes();
+    written.inspect_err(|error| tracing::error!(%error, "a refusal cannot be written as XML")).ok()
 }
 
 fn protobuf(problem: &Problem, request_id: &str) -> Option<Vec<u8>> {
     let refused = RefusedView::new(problem, super::openapi::address_of);
     let refused = RefusedView { request_id: Some(request_id.to_owned()), ..refused };
-    let Ok(Value::Object(record)) = serde_json::to_value(refused) else { return None };
-    Schema::get().write("Refused", &record).ok()
+    let Value::Object(record) = json!(refused) else { return None };
+    let written = Schema::get().write("Refused", &record);
+    written.inspect_err(|error| tracing::error!(%error, "a refusal cannot be written as Protobuf")).ok()
 }

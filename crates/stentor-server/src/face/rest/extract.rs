@@ -71,10 +71,13 @@ impl RepeatableBody {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let bytes = body::read(request, size.max_bytes(api)).await?;
         let request = decode(&bytes)?;
-        let repeat = key.map(|key| Repeat {
-            former_hash: Some(hash([method.as_str().as_bytes(), uri.path().as_bytes(), &bytes])),
-            ..Repeat::of(key, operation, &request)
-        });
+        let repeat = match key {
+            Some(key) => Some(Repeat {
+                former_hash: Some(hash([method.as_str().as_bytes(), uri.path().as_bytes(), &bytes])),
+                ..Repeat::of(key, operation, &request)?
+            }),
+            None => None,
+        };
         Ok(Repeatable { request, repeat })
     }
 }

@@ -12,6 +12,7 @@ mod xml;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use serde_json::json;
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::ResponseBuilder;
@@ -56,11 +57,11 @@ const TAGS: &[(&str, &str)] = &[
 #[must_use]
 pub fn openapi_json() -> String {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
-    DOCUMENT.get_or_init(|| written().unwrap_or_default()).clone()
+    DOCUMENT.get_or_init(written).clone()
 }
 
-fn written() -> serde_json::Result<String> {
-    let mut document = serde_json::to_value(document())?;
+fn written() -> String {
+    let mut document = json!(document());
     credentials::describe_paths(&mut document);
     exact::apply(&mut document);
     xml::apply(&mut document);
@@ -68,7 +69,7 @@ fn written() -> serde_json::Result<String> {
     examples::apply(&mut document);
     // Last, so that records keep their names of the contract until then.
     generators::apply(&mut document);
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    format!("{document:#}\n")
 }
 
 /// Builds the document from the routes.

@@ -96,7 +96,13 @@ impl EventStream {
         self.still_allowed().await.ok()?;
         match found {
             Err(_) => Some(ALIVE.to_owned()),
-            Ok(Ok(messages)) => Some(messages.iter().map(event).collect()),
+            Ok(Ok(messages)) => match messages.iter().map(event).collect::<serde_json::Result<_>>() {
+                Ok(events) => Some(events),
+                Err(error) => {
+                    tracing::error!(%error, "what devices sent cannot be written as JSON");
+                    None
+                }
+            },
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the messages of devices cannot be read");
                 None
@@ -117,7 +123,7 @@ async fn stopping(connection: Option<RequestConnection>) {
     }
 }
 
-fn event(message: &UpstreamMessage) -> String {
+fn event(message: &UpstreamMessage) -> serde_json::Result<String> {
     let event = UpstreamEvent {
         id: message.id,
         device: message.device,
@@ -126,8 +132,8 @@ fn event(message: &UpstreamMessage) -> String {
         attempt: message.attempts.saturating_add(1),
         again: message.attempts > 0,
     };
-    let data = serde_json::to_string(&event).unwrap_or_default();
-    format!("event: message\nid: {}\ndata: {data}\n\n", message.id)
+    let data = serde_json::to_string(&event)?;
+    Ok(format!("event: message\nid: {}\ndata: {data}\n\n", message.id))
 }
 
 fn no_place(spent: ShareExhausted) -> Problem {

@@ -4,12 +4,13 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use stentor_wire::WireError;
-use stentor_wire::soap::{self, Envelope, SoapFault, SoapFaultCode, Version};
+use stentor_wire::soap::{Envelope, SoapFault, SoapFaultCode, Version};
+use stentor_wire::xml::allowed;
 use stentor_wire::xml::dom::Element;
 
-use super::operations;
+use super::{operations, written};
 use crate::contract::shape::{FieldShape, RecordShape, Shape, Shapes};
-use crate::contract::{ErrorCode, Problem};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::http::refusal::{Refusal, status_of};
 use crate::face::record::Record;
 use crate::face::record::xml::write_record;
@@ -30,11 +31,12 @@ pub(super) struct SoapRefusal {
 }
 
 impl SoapRefusal {
-    /// Writes the refusal as an envelope of its version, or of SOAP 1.1 if none is known.
+    /// Writes the refusal as an envelope of its version, or of SOAP 1.1 if none is known; as a line of text where it cannot be written as one.
     pub(super) fn document(&self, request_id: &str) -> Vec<u8> {
         let version = self.version.unwrap_or(Version::V11);
         let code = self.code.unwrap_or_else(|| code_of(self.problem.code));
-        document(version, code, &self.problem, request_id)
+        let written = document(version, code, &self.problem, request_id);
+        written.unwrap_or_else(|failure| failure.to_string().into_bytes())
     }
 
     /// Returns a conversion to faults in a fixed version, regardless of the content type.
@@ -108,11 +110,19 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
     let version = response.extensions().get::<FaultIn>().map_or(Version::V11, |FaultIn(version)| *version);
     let special = response.extensions().get::<SoapFaultCode>().copied();
     let code = special.unwrap_or_else(|| code_of(problem.code));
-    *response.status_mut() = status(version, code, problem.code);
-    *response.body_mut() = document(version, code, problem, request_id).into();
+    let (status, kind, body) = match document(version, code, problem, request_id) {
+        Ok(body) => (status(version, code, problem.code), version.content_type(""), body),
+        Err(failure) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "text/plain; charset=utf-8".into(),
+            failure.to_string().into_bytes(),
+        ),
+    };
+    *response.status_mut() = status;
+    *response.body_mut() = body.into();
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
-    if let Ok(kind) = HeaderValue::from_str(&version.content_type("")) {
+    if let Ok(kind) = HeaderValue::from_str(&kind) {
         headers.insert(header::CONTENT_TYPE, kind);
     }
     if let Some(seconds) = problem.retry_after_seconds {
@@ -120,10 +130,16 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
     }
 }
 
-fn document(version: Version, code: SoapFaultCode, problem: &Problem, request_id: &str) -> Vec<u8> {
-    let reason = format!("{}: {}", problem.code.as_str(), problem.detail);
+fn document(
+    version: Version,
+    code: SoapFaultCode,
+    problem: &Problem,
+    request_id: &str,
+) -> ServiceResult<Vec<u8>> {
+    // What a caller has sent in JSON may stand in it.
+    let reason = allowed(&format!("{}: {}", problem.code.as_str(), problem.detail)).into_owned();
     let fault = SoapFault { code, reason, detail: vec![refusal(problem, request_id)] };
-    soap::write(&Envelope::fault(version, fault)).unwrap_or_default()
+    written(&Envelope::fault(version, fault))
 }
 
 /// Returns the fault code: receiver for errors of the server, sender for others.

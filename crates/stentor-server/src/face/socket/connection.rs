@@ -62,18 +62,16 @@ where
     match greeted {
         Ok(Ok(Some((hello, identity)))) => {
             let session = SocketSession::new(api, hello, accepted);
-            let greeting = session.greeting();
-            if write_one(&mut write, &greeting, wait).await {
-                Arc::new(session).serve(read, write, identity).await;
+            match session.greeting() {
+                Ok(greeting) => {
+                    if write_one(&mut write, &greeting, wait).await {
+                        Arc::new(session).serve(read, write, identity).await;
+                    }
+                }
+                Err(problem) => refuse(read, write, problem, wait).await,
             }
         }
-        Ok(Err(problem)) => {
-            tracing::info!(code = problem.code.as_str(), "a hello was refused");
-            let refusal = FrameEncoding::Json.write(0, "", &Err(problem));
-            if write_one(&mut write, &refusal, wait).await {
-                leave(read, write).await;
-            }
-        }
+        Ok(Err(problem)) => refuse(read, write, problem, wait).await,
         Ok(Ok(None)) | Err(_) => {}
     }
 }
@@ -84,6 +82,20 @@ async fn greeted(api: &Api, read: &mut (impl AsyncRead + Unpin)) -> ServiceResul
     let hello = Hello::read(&frame)?;
     let identity = api.service().identify(hello.key.expose_secret()).await?;
     Ok(Some((hello, identity)))
+}
+
+/// Sends the reason of a refusal, and closes the connection.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
+    read: ReadHalf<S>,
+    mut write: WriteHalf<S>,
+    problem: Problem,
+    wait: Duration,
+) {
+    tracing::info!(code = problem.code.as_str(), "a hello was refused");
+    let refusal = FrameEncoding::Json.write(0, "", &Err(problem));
+    if write_one(&mut write, &refusal, wait).await {
+        leave(read, write).await;
+    }
 }
 
 /// Closes a connection after the last reply. Further input is discarded for a while, because closing with unread bytes could destroy the
@@ -104,11 +116,11 @@ impl SocketSession {
         Self { api, name, key, app, encoding, accepted }
     }
 
-    fn greeting(&self) -> Vec<u8> {
+    fn greeting(&self) -> ServiceResult<Vec<u8>> {
         let idle_seconds = self.accepted.timeouts.idle.as_secs();
         let max_bytes = self.api.large_body_max_bytes();
         let greeting = ServerGreeting::new(&self.name, self.encoding, max_bytes, idle_seconds);
-        serde_json::to_vec(&greeting).unwrap_or_default()
+        serde_json::to_vec(&greeting).map_err(Problem::unwritten)
     }
 
     /// Serves requests until either side ends the connection. Every accepted request gets a reply.

@@ -40,15 +40,17 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     broken: CancellationToken,
 ) {
     while let Some(first) = queue.recv().await {
+        let mut bytes = Vec::new();
+        let mut is_framed = put_framed(&first.payload, &mut bytes);
         let mut together = vec![first];
-        let mut bytes = framed(&together[0].payload);
-        while bytes.len() < TOGETHER_BYTES
+        while is_framed
+            && bytes.len() < TOGETHER_BYTES
             && let Ok(next) = queue.try_recv()
         {
-            bytes.extend_from_slice(&framed(&next.payload));
+            is_framed = put_framed(&next.payload, &mut bytes);
             together.push(next);
         }
-        if !written(&mut stream, &bytes, wait).await {
+        if !is_framed || !written(&mut stream, &bytes, wait).await {
             broken.cancel();
             return;
         }
@@ -58,7 +60,8 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
 
 /// Writes one payload. Returns true if the peer read it in time.
 pub(super) async fn write_one<W: AsyncWrite + Unpin>(stream: &mut W, payload: &[u8], wait: Duration) -> bool {
-    written(stream, &framed(payload), wait).await
+    let mut bytes = Vec::new();
+    put_framed(payload, &mut bytes) && written(stream, &bytes, wait).await
 }
 
 async fn written<W: AsyncWrite + Unpin>(stream: &mut W, bytes: &[u8], wait: Duration) -> bool {
@@ -70,7 +73,14 @@ async fn written<W: AsyncWrite + Unpin>(stream: &mut W, bytes: &[u8], wait: Dura
     matches!(timeout(wait, writing).await, Ok(Ok(())))
 }
 
-/// Prepends the length. Returns nothing for a payload that is too long for the length field.
-fn framed(payload: &[u8]) -> Vec<u8> {
-    frame::write(payload).unwrap_or_default()
+/// Appends a payload after its length. Returns false if the payload is too long for the length field.
+fn put_framed(payload: &[u8], bytes: &mut Vec<u8>) -> bool {
+    match frame::write(payload) {
+        Ok(framed) => bytes.extend_from_slice(&framed),
+        Err(error) => {
+            tracing::error!(%error, "a reply is too long for a frame");
+            return false;
+        }
+    }
+    true
 }

@@ -1,8 +1,9 @@
 //! Totals of closed providers, so that a counter never decreases when a credential is replaced or an app deleted.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::provider::ProviderStats;
 
@@ -41,7 +42,7 @@ impl ClosedTotals {
     }
 
     fn lock(&self) -> MutexGuard<'_, KeptTotals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Providers by app and kind, built on first use, each behind a circuit breaker.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use stentor_core::app::Credential;
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::AppId;
@@ -185,7 +186,7 @@ impl ProviderTable {
             return None;
         }
         // Lock order: `entries` before `levels`.
-        let stored = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
+        let stored = || self.levels.lock().slot(key);
         entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, stored);
         entry.credential = Some(credential);
         // Two dispatchers may have built one each. The first is kept, because batches may already be in flight through it.
@@ -337,7 +338,7 @@ impl ProviderTable {
     /// Lists the apps with an entry or a saved quota.
     pub(crate) fn apps(&self) -> HashSet<AppId> {
         let mut apps: HashSet<_> = self.lock().keys().map(|(app, _)| *app).collect();
-        apps.extend(self.levels.lock().unwrap_or_else(PoisonError::into_inner).apps());
+        apps.extend(self.levels.lock().apps());
         apps
     }
 
@@ -351,7 +352,7 @@ impl ProviderTable {
             handles.inspect(|handle| self.closed.begin(handle.clone())).collect()
         };
         handles.into_iter().for_each(|handle| self.close_apart(handle));
-        self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
+        self.levels.lock().forget(gone);
     }
 
     /// Compares every credential with the one in use. Returns the lanes of credentials that were changed, removed or refused.
@@ -390,7 +391,7 @@ impl ProviderTable {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

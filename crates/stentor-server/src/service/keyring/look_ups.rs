@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::super::{ErrorCode, Problem, ServiceResult};
@@ -65,7 +66,7 @@ impl<K: Copy + Eq + Hash, T: Clone> LookUps<K, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunningLookUps<K, T>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Marks: eight bytes of the hash of each key in the store, which suffice to refuse a guessed key.
 
 use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
+
+use parking_lot::RwLock;
 
 use crate::keys::KeyHash;
 
@@ -22,7 +23,7 @@ struct State {
 impl Marks {
     /// Loads the hashes of all keys in the store.
     pub(super) fn learn(&self, hashes: &[KeyHash]) {
-        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.write();
         state.marks.extend(hashes.iter().map(mark));
         state.is_complete = true;
         state.check();
@@ -30,19 +31,19 @@ impl Marks {
 
     /// Adds a key before it is stored.
     pub(super) fn add(&self, hash: &KeyHash) {
-        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.write();
         state.marks.insert(mark(hash));
         state.check();
     }
 
     /// Removes a key that was looked up and is not in the store.
     pub(super) fn drop(&self, hash: &KeyHash) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).marks.remove(&mark(hash));
+        self.0.write().marks.remove(&mark(hash));
     }
 
     /// Returns true if the key may be in the store.
     pub(super) fn may_have(&self, hash: &KeyHash) -> bool {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.read();
         !state.is_complete || state.marks.contains(&mark(hash))
     }
 }

@@ -12,7 +12,7 @@ use stentor_core::time::Timestamp;
 use super::{retained, targets};
 use crate::postgres::engine::Connection;
 use crate::postgres::transactor::STANDBY_NOTE;
-use crate::sql::{Done, Row, Value, all, conflict, hash, int, missing, number, params, run};
+use crate::sql::{Done, Row, Value, all, conflict, damaged, hash, int, missing, number, params, run};
 
 /// The outcome of accepting a message.
 pub(super) type AcceptedResult = Result<Idempotent<()>, StoreError>;
@@ -152,6 +152,8 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
         Value::Ints(messages.iter().map(|message| read(message)).collect())
     };
     let id = || ints(&|message| Some(int(message.id.raw())));
+    let specs = messages.iter().map(|message| message.spec.encode().map(Some)).collect::<Result<_, _>>();
+    let specs = specs.map_err(|error| damaged(&error.to_string()))?;
     let sql = "INSERT INTO messages (id, app, created_at, due_at, schedule, instant, spec)
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[])
         ON CONFLICT DO NOTHING RETURNING id";
@@ -162,7 +164,7 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
         ints(&|message| Some(message.due_at.as_millis())),
         ints(&|message| message.occurrence.map(|(schedule, _)| int(schedule.raw()))),
         ints(&|message| message.occurrence.map(|(_, instant)| instant.as_millis())),
-        Value::Texts(messages.iter().map(|message| Some(message.spec.encode())).collect()),
+        Value::Texts(specs),
     ];
     let inserted = all(connection, sql, values, |row| Ok(MessageId::from_raw(number(row, 0)?)))?;
     let sql = "INSERT INTO campaigns (id, app, created_at, due_at, expires_at, state, class, collapse_key, retained_topic,

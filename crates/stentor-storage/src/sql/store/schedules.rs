@@ -151,6 +151,7 @@ pub(crate) fn create(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
     let recurrence =
         serde_json::to_string(&schedule.recurrence).map_err(|error| damaged(&error.to_string()))?;
+    let spec = schedule.spec.encode().map_err(|error| damaged(&error.to_string()))?;
     let values = params![
         int(schedule.id.raw()),
         int(schedule.app.raw()),
@@ -160,7 +161,7 @@ pub(crate) fn create(
         schedule.next_due.map(Timestamp::as_millis),
         schedule.last_fired.map(Timestamp::as_millis),
         recurrence,
-        schedule.spec.encode(),
+        spec,
     ];
     run(connection, sql, values).and_then(|kept| unless_repeat(kept, "the schedule id is in use"))?;
     Ok(Idempotent::Done(()))

@@ -15,7 +15,7 @@ use super::app_providers::AppProvider;
 use super::leftovers::{self, Leftover, LeftoverKind};
 use super::rows::Rows;
 use super::{accept, audience, sequences, tokens, upstream};
-use crate::sql::{Done, EngineParts, Portion, RemovedKind, params, run};
+use crate::sql::{Done, EngineParts, Portion, RemovedKind, damaged, params, run};
 use crate::sqlite::damage;
 
 impl EngineParts for Connection {
@@ -78,7 +78,8 @@ impl EngineParts for Connection {
     }
 
     fn insert_message(&self, message: &Message) -> Done<()> {
-        accept::insert(self, message, &message.spec.encode())
+        let spec = message.spec.encode().map_err(|error| damaged(&error.to_string()))?;
+        accept::insert(self, message, &spec)
     }
 
     fn keep_reply(&self, app: AppId, reply: &IdempotentReply, now: Timestamp) -> Done<()> {

@@ -54,14 +54,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         "description": "A header with `platform`, `token` and any of the others, in any order, then one device a line.",
     }));
     all.extend(names());
-    let (name, mut platform) = choice(
-        "Platform",
-        Platform::WORDS,
-        "System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter.",
-    );
-    // Goes with the example of a token: not every token is one of Apple's.
-    platform["example"] = "android".into();
-    all.insert(name, platform);
+    all.insert("Platform".into(), platform());
     all.extend([
         choice(
             "Provider",
@@ -208,6 +201,17 @@ fn credentials() -> [(String, Value); 6] {
 
 /// Pattern of CSV: a header with columns in the order of the reference, then any lines.
 const CSV: &str = "^platform(,provider)?,token(,user)?(,locale)?(,time_zone)?(,tags)?(,topics)?(\\n[ -~]*)*$";
+/// Returns the schema of a platform. Its example goes with the example of a token: not every token is one of Apple's.
+fn platform() -> Value {
+    let (_, mut platform) = choice(
+        "Platform",
+        Platform::WORDS,
+        "System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter.",
+    );
+    platform["example"] = "android".into();
+    platform
+}
+
 fn choice(name: &str, words: &[&str], description: &str) -> (String, Value) {
     (name.to_owned(), json!({"type": "string", "enum": words, "description": description}))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use stentor_core::name::IdempotencyKey;
 
 use super::{SocketRequest, Unread, operation_of};
@@ -68,7 +68,10 @@ pub(super) fn write(id: u64, reply: &Result<Record, Problem>) -> Vec<u8> {
         Ok(reply) => ReplyFrame { id, reply: Some(reply), error: None },
         Err(problem) => ReplyFrame { id, reply: None, error: Some(error(problem)) },
     };
-    serde_json::to_vec(&frame).unwrap_or_default()
+    serde_json::to_vec(&frame).unwrap_or_else(|failure| {
+        let problem = Problem::unwritten(failure);
+        json!({ "id": id, "error": error(&problem) }).to_string().into_bytes()
+    })
 }
 
 fn error(problem: &Problem) -> ErrorFrame<'_> {
