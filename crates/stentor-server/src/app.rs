@@ -214,7 +214,8 @@ impl BuiltServer {
     ) -> Result<(), AppError> {
         let Self { listeners, addresses, routes, pipeline, reloads, upstream, tie, drain_timeout, _lock } =
             self;
-        tracing::info!(address = %addresses.api, "serving");
+        let address = addresses.api;
+        tracing::info!(%address, "serving");
         let (stop, gateway) = (CancellationToken::new(), routes.gateway.clone());
         let broker = Arc::clone(routes.api.service().upstream_broker());
         let arrivals = AbortOnDropHandle::new(tokio::spawn(broker.follow(gateway.upstream_arrivals())));

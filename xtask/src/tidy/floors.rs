@@ -215,7 +215,10 @@ impl Floors {
 
     /// Returns why a module of a floor may not use a module, or an item of the file above, if it may not.
     fn wrong_use(&self, from: &str, floor: usize, used: &str, parent: &ParentFile) -> Option<String> {
-        let to = parent.passed_on.get(used).map_or(used, String::as_str);
+        let to = match self.floor(used) {
+            Some(_) => used,
+            None => parent.passed_on.get(used).map_or(used, String::as_str),
+        };
         let Some(other) = self.floor(to) else {
             let is_named = self.parent.iter().any(|(item, _)| *item == to);
             return (parent.items.contains(to) && !is_named)

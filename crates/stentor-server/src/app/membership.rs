@@ -51,7 +51,7 @@ pub(super) struct NodeIdentity {
 /// A server that has joined the nodes of a store.
 pub(super) struct JoinedNode {
     pub(super) identity: NodeIdentity,
-    /// Gives out numbers that are no other node's.
+    /// The source of numbers that are no other node's.
     pub(super) ids: Arc<IdSource>,
     /// The last event that this node need not receive; `None` where no other node can be.
     pub(super) last_event: Option<u64>,

@@ -20,11 +20,11 @@ use crate::status::ServerStatus;
 pub struct Api(Arc<ApiState>);
 
 struct ApiState {
-    /// Decides.
+    /// The services, which decide.
     service: Arc<Service>,
-    /// Knows how the server does, and its settings.
+    /// The state of the server, and its settings.
     server_status: Arc<ServerStatus>,
-    /// Signs documents.
+    /// The key of signed documents.
     service_key: ServiceKey,
     /// Limits on concurrent requests.
     limits: Arc<RequestLimits>,
