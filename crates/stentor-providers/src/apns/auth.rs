@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use parking_lot::Mutex;
 use serde::Serialize;
 use stentor_core::ports::provider::CredentialError;
 use stentor_core::time::Timestamp;
