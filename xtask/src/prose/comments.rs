@@ -41,22 +41,16 @@ fn split(line: &str) -> (&'static str, &str) {
 
 /// Marks the bytes of tokens. Documentation is a token as well, and not marked.
 fn mark(stream: TokenStream, text: &str, code: &mut [bool]) {
-    let mut mark_span = |span: Span| {
-        let range = span.byte_range();
-        if !text[range.clone()].starts_with("//") {
-            code[range].fill(true);
-        }
-    };
-    let mut groups = Vec::new();
+    let is_doc = |span: Span| text[span.byte_range()].starts_with("//");
     for tree in stream {
         match tree {
+            tree if is_doc(tree.span()) => {}
             TokenTree::Group(group) => {
-                mark_span(group.span_open());
-                mark_span(group.span_close());
-                groups.push(group.stream());
+                code[group.span_open().byte_range()].fill(true);
+                code[group.span_close().byte_range()].fill(true);
+                mark(group.stream(), text, code);
             }
-            leaf => mark_span(leaf.span()),
+            leaf => code[leaf.span().byte_range()].fill(true),
         }
     }
-    groups.into_iter().for_each(|group| mark(group, text, code));
 }
