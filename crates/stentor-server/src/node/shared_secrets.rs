@@ -77,7 +77,7 @@ mod tests {
         adopt(ROOT_KEY_FILE).expect("a new key");
         assert_eq!(read(ROOT_KEY_FILE), "other\n");
         let why = adopt(PEPPER_FILE).expect_err("another pepper").to_string();
-        assert!(why.contains("not the one of data_dir"), "{why}");
+        assert!(why.contains("differs from the pepper in data_dir"), "{why}");
         assert_eq!(read(PEPPER_FILE), "one\n");
     }
 }

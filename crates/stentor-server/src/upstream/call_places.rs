@@ -111,6 +111,6 @@ mod tests {
         let places = CallPlaces::new(1);
         let _held = places.late.acquire().await.expect("a place");
         let refused = places.call(&CallPace::default(), tarpit()).await.expect_err("broken off");
-        assert!(refused.reason.contains("takes long"), "{refused:?}");
+        assert!(refused.reason.contains("it is slow"), "{refused:?}");
     }
 }

@@ -66,7 +66,7 @@ fn sums_are_compared_where_they_hold_the_same() {
     let (one, both) = (study(&[("CXF", phases)]), study(&[("CXF", phases), ("Axis2", phases)]));
     let (verdict, why) = found(&one, SERVER_IN_ALL);
     assert_eq!(verdict, NotTestable);
-    assert!(why.contains("time of a server alone; time of a server with what it receives"), "{why}");
+    assert!(why.contains("time of a server alone; time of a server with concurrent receiving and sending"), "{why}");
     assert_ne!(found(&both, SERVER_IN_ALL).0, NotTestable);
     let client = study(&[("CXF", &[phase::CLIENT_SER, phase::REQUEST, phase::NET])]);
     assert_ne!(found(&client, CLIENT_IN_ALL).0, NotTestable, "the round trip holds all of it");
@@ -80,7 +80,7 @@ fn figures_say_in_their_file_what_they_may_be_compared_with() {
         let found = csv.lines().find(|line| parts.iter().all(|part| line.contains(part)));
         found.expect("there").to_owned()
     };
-    assert!(line("CXF").contains(",overlapping,the phases cannot be told apart"), "{}", line("CXF"));
+    assert!(line("CXF").contains(",overlapping,the phases cannot be separated"), "{}", line("CXF"));
     assert!(line("Axis2").contains(",measured,4 forks"), "{}", line("Axis2"));
     let read = crate::claims::figures::Figures::parse(&csv).expect("readable");
     let objections = read.iter().filter_map(Figure::objection).count();
