@@ -296,7 +296,12 @@ mod tests {
 
     #[test]
     fn what_the_server_cannot_be_asked_is_refused() {
-        assert!(OwnData::of(Op::Echo, &BTreeMap::new(), 1).unwrap_err().to_string().contains("sends a payload back"));
+        assert!(
+            OwnData::of(Op::Echo, &BTreeMap::new(), 1)
+                .unwrap_err()
+                .to_string()
+                .contains("sends a payload back")
+        );
         let wrong = BTreeMap::from([("items".to_owned(), "many".to_owned())]);
         assert!(OwnData::of(Op::Sort, &wrong, 1).unwrap_err().to_string().contains("items=many"));
     }

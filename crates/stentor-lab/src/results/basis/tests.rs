@@ -66,7 +66,10 @@ fn sums_are_compared_where_they_hold_the_same() {
     let (one, both) = (study(&[("CXF", phases)]), study(&[("CXF", phases), ("Axis2", phases)]));
     let (verdict, why) = found(&one, SERVER_IN_ALL);
     assert_eq!(verdict, NotTestable);
-    assert!(why.contains("time of a server alone; time of a server with concurrent receiving and sending"), "{why}");
+    assert!(
+        why.contains("time of a server alone; time of a server with concurrent receiving and sending"),
+        "{why}"
+    );
     assert_ne!(found(&both, SERVER_IN_ALL).0, NotTestable);
     let client = study(&[("CXF", &[phase::CLIENT_SER, phase::REQUEST, phase::NET])]);
     assert_ne!(found(&client, CLIENT_IN_ALL).0, NotTestable, "the round trip holds all of it");
