@@ -49,4 +49,4 @@ store_suite!(store, Home::new);
 queue_suite!(queue, Home::new);
 
 model_suite!(model, Home::new, 24);
-model_suite!(temporary_model, temporary, 100);
+model_suite!(temporary_model, temporary, 30);
