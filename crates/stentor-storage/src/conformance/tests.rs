@@ -44,7 +44,7 @@ fn script(number: u64) -> Vec<ModelStep> {
 #[tokio::test]
 async fn random_scripts_reach_everything_that_may_happen() {
     let mut reached = BTreeSet::new();
-    for number in 0..40 {
+    for number in 0..20 {
         reached
             .extend(model::run(&SqliteStore::temporary().expect("a store"), &script(number)).await.reached);
     }
