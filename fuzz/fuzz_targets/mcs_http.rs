@@ -4,10 +4,11 @@
 use async_trait::async_trait;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use stentor_core::id::{AppId, IdSource, KeyId};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
 use stentor_gateway::mcs::{self, McsAgent, McsRegistrar, McsReply};
 use stentor_gateway::{Gateway, GatewayKey};
@@ -23,6 +24,15 @@ const KEY: &str = "key";
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
+
+/// One store with one app for all inputs: to open one takes longer than an input. Each input is another program.
+static STORE: LazyLock<SqliteStore> = LazyLock::new(|| {
+    let store = SqliteStore::temporary().expect("a store");
+    RUNTIME.block_on(Scene::new(&store));
+    store
+});
+static PROGRAMS: AtomicU64 = AtomicU64::new(1);
+static IDS: LazyLock<Arc<IdSource>> = LazyLock::new(|| Arc::new(IdSource::after(0)));
 
 struct StillClock;
 
@@ -54,12 +64,12 @@ struct Program {
 }
 
 impl Program {
-    async fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::temporary().expect("a store"));
-        let registrar = OneApp(Scene::new(store.as_ref()).await.app);
-        let (ids, key) = (Arc::new(IdSource::after(0)), GatewayKey::new([1; 32]));
-        let gateway = Gateway::start(store, Arc::new(StillClock), ids, key);
-        let agent = McsAgent::of(1).expect("an android id");
+    fn new(store: &SqliteStore) -> Self {
+        let registrar = OneApp(Scene::again(store, 1).app);
+        let (ids, key) = (Arc::clone(&IDS), GatewayKey::new([1; 32]));
+        let gateway = Gateway::start(Arc::new(store.clone()), Arc::new(StillClock), ids, key);
+        let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+        let agent = McsAgent::of(number).expect("an android id");
         let login = format!("AidLogin {}:{}", agent.android_id(), agent.security_token(gateway.key()));
         Self { gateway, registrar, words: vec![("$login", login)] }
     }
@@ -133,8 +143,10 @@ impl Program {
 }
 
 fuzz_target!(|input: &[u8]| {
+    // Outside the runtime, in which the first look at it waits.
+    let store = &*STORE;
     RUNTIME.block_on(async {
-        let mut program = Program::new().await;
+        let mut program = Program::new(store);
         for request in input.split(|byte| *byte == SEPARATOR).take(REQUESTS_MAX_COUNT) {
             program.ask(request).await;
         }
