@@ -269,8 +269,8 @@ fn test_threads() -> String {
 fn forward(workspace: &Workspace, step: &CiStep, mut command: Command) -> anyhow::Result<Vec<StepFailure>> {
     command.current_dir(&workspace.root);
     let mut log = FailureLog::default();
-    let status = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
-    Ok(if status.success() { vec![] } else { log.failures(step.name) })
+    let ended = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
+    Ok(if ended.status.success() { vec![] } else { log.failures(step.name) })
 }
 
 #[cfg(test)]

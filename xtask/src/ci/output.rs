@@ -1,22 +1,31 @@
 //! Runs a command and forwards its output at once.
 
 use std::io::{self, IsTerminal, PipeReader, Read, Write};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
+
+use super::usage;
 
 /// Limit of pieces that wait to be forwarded; beyond it a slow terminal slows the command, as it would without this program.
 const WAITING_MAX_PIECES: usize = 64;
 /// Longest silence after the end of the command: a process that it started may hold its output open for ever.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Runs a command: both of its outputs go to `out` as they come, and each whole line to `note`. Returns how it
-/// ended.
+/// A command that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndedCommand {
+    pub(crate) status: ExitStatus,
+    /// Processor seconds at the end of its output, with those of all processes for which it waited.
+    pub(crate) processor_seconds: f64,
+}
+
+/// Runs a command: both of its outputs go to `out` as they come, and each whole line to `note`.
 pub(crate) fn forward(
     mut command: Command,
     out: &mut impl Write,
     note: impl FnMut(&str),
-) -> anyhow::Result<ExitStatus> {
+) -> anyhow::Result<EndedCommand> {
     // One pipe for both outputs: cargo names the target on one, the target's tests print on the other, and their order matters.
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
@@ -27,13 +36,21 @@ pub(crate) fn forward(
     let (sender, pieces) = mpsc::sync_channel(WAITING_MAX_PIECES);
     std::thread::spawn(move || read(reader, &sender));
     let mut lines = LineSplitter { rest: Vec::new(), note };
-    while let Some(piece) = next(&pieces, || Ok(child.try_wait()?.is_some()))? {
+    let mut processor_seconds = 0.0;
+    while let Some(piece) = next(&pieces, || has_ended(&mut child, &mut processor_seconds))? {
         out.write_all(&piece)?;
         out.flush()?;
         lines.feed(&piece);
     }
     lines.end();
-    Ok(child.wait()?)
+    has_ended(&mut child, &mut processor_seconds)?;
+    Ok(EndedCommand { status: child.wait()?, processor_seconds })
+}
+
+/// Returns true if a process has ended, and notes its processor time until then. The kernel counts it until the process is waited for.
+fn has_ended(child: &mut Child, processor_seconds: &mut f64) -> anyhow::Result<bool> {
+    *processor_seconds = usage::processor_seconds_of(child.id()).max(*processor_seconds);
+    Ok(child.try_wait()?.is_some())
 }
 
 /// Reads until the end, or until the receiver is dropped.

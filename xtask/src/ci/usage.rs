@@ -6,7 +6,7 @@ use anyhow::Context;
 
 /// Ticks per second in `/proc`: Linux reports a hundred to programs, regardless of the kernel's own rate.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Fields of `/proc/self/stat` after the name in brackets, counted from zero.
+/// Fields of `/proc/PID/stat` after the name in brackets, counted from zero.
 const PROCESSOR_FIELDS: std::ops::Range<usize> = 11..15;
 const START_FIELD: usize = 19;
 
@@ -41,19 +41,25 @@ impl Meter {
 /// Returns the cost since the process began. A script or a cargo that replaced itself by this program is the same process, so that its
 /// installing and compiling is included.
 pub(crate) fn since_process_start() -> Cost {
-    let started = stat_field(START_FIELD).unwrap_or_default() / TICKS_PER_SECOND;
+    let started = stat_field(std::process::id(), START_FIELD).unwrap_or_default() / TICKS_PER_SECOND;
     let now = uptime_seconds().unwrap_or_default();
     Cost { wall_seconds: (now - started).max(0.0), processor_seconds: processor_seconds() }
 }
 
 /// Returns the processor time of this process; zero without `/proc`.
 fn processor_seconds() -> f64 {
-    let fields = PROCESSOR_FIELDS.map(stat_field);
+    processor_seconds_of(std::process::id())
+}
+
+/// Returns the processor time of a process that was not yet waited for, with that of every process that it waited for; zero without
+/// `/proc`.
+pub(crate) fn processor_seconds_of(process: u32) -> f64 {
+    let fields = PROCESSOR_FIELDS.map(|index| stat_field(process, index));
     fields.map(Result::unwrap_or_default).sum::<f64>() / TICKS_PER_SECOND
 }
 
-fn stat_field(index: usize) -> anyhow::Result<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
+fn stat_field(process: u32, index: usize) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let (_, behind_name) = stat.rsplit_once(") ").context("no name in brackets")?;
     Ok(behind_name.split(' ').nth(index).context("too few fields")?.parse()?)
 }

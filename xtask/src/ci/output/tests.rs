@@ -8,8 +8,8 @@ fn shell(script: &str) -> Command {
 
 fn forwarded(script: &str) -> (bool, String, Vec<String>) {
     let (mut out, mut lines) = (Vec::new(), Vec::new());
-    let status = forward(shell(script), &mut out, |line| lines.push(line.to_owned())).unwrap();
-    (status.success(), String::from_utf8(out).unwrap(), lines)
+    let ended = forward(shell(script), &mut out, |line| lines.push(line.to_owned())).unwrap();
+    (ended.status.success(), String::from_utf8(out).unwrap(), lines)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn what_is_printed_is_handed_on_while_the_command_runs() {
     let answers = folder.path().join("answers");
     // The command ends only after its line was forwarded: a forwarder that kept the line until the end would wait for ever.
     let script = format!("mkfifo {0} && echo first && read line < {0}", answers.display());
-    assert!(forward(shell(&script), &mut Answering(answers), |_| {}).unwrap().success());
+    assert!(forward(shell(&script), &mut Answering(answers), |_| {}).unwrap().status.success());
 }
 
 #[test]
@@ -56,4 +56,13 @@ fn nothing_asks_for_colours_where_the_output_is_no_terminal() {
     if !io::stdout().is_terminal() {
         assert_eq!(forwarded("echo $CARGO_TERM_COLOR").1, "never\n");
     }
+}
+
+#[test]
+fn the_processor_time_of_a_command_is_its_own_and_that_of_its_children() {
+    let work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let ended = forward(shell(&format!("({work}) & wait; {work}")), &mut io::sink(), |_| {}).unwrap();
+    let idle = forward(shell("sleep 0.1"), &mut io::sink(), |_| {}).unwrap();
+    let seconds = [idle.processor_seconds, ended.processor_seconds];
+    assert!(seconds[0] < 0.1 && seconds[1] >= 0.04, "{seconds:?}");
 }
