@@ -124,6 +124,7 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor-storage", "postgres::model::whatever_happens_it_agrees", LONGEST),
     row("stentor-storage", "postgres_distance::with_160_ms", LONGEST),
     row("stentor-server", "pipeline::damage::a_damaged_value_of_one_app", LONGEST),
+    row("stentor", "demo::a_server_that_is_killed_again_and_again_puts_few", LONGEST),
 ];
 
 #[cfg(test)]
