@@ -169,7 +169,7 @@ pub fn give_up_producer<R: LedgerRows>(
     };
     rows.note_damage(Damaged::Campaign(id), &error);
     rows.end_producers(id, Some(provider))?;
-    stop_without_books(rows, (id, provider), stop)?;
+    stop_without_books(rows, id, provider, stop)?;
     write_off(rows, OrphanedBooks::OfCampaign(id, Some(provider)), now)
 }
 
@@ -177,7 +177,8 @@ pub fn give_up_producer<R: LedgerRows>(
 /// would pass for a finished one.
 fn stop_without_books<R: LedgerRows>(
     rows: &mut R,
-    (id, provider): (CampaignId, ProviderKind),
+    id: CampaignId,
+    provider: ProviderKind,
     stop: Stop,
 ) -> Result<(), R::Error> {
     let mut orphaned = rows.orphaned_books(OrphanedBooks::OfCampaign(id, Some(provider)))?;
@@ -200,7 +201,7 @@ pub(super) fn end_queued<R: LedgerRows>(
     ending: Ending,
     now: Timestamp,
 ) -> Result<Vec<ChunkId>, R::Error> {
-    with_each(rows, (ids, ChunkState::Queued), now, |ledger, chunk| {
+    with_each(rows, ids, ChunkState::Queued, now, |ledger, chunk| {
         end_chunk(ledger, chunk, chunk.ambiguous, ending, now).map(|()| chunk.id)
     })
 }

@@ -54,7 +54,7 @@ fn release<R: LedgerRows>(
     now: Timestamp,
     is_held: impl Fn(&R, ChunkId) -> Result<bool, R::Error>,
 ) -> Result<(Recovery, Vec<Ticket>), R::Error> {
-    let released = with_each(rows, (ids, ChunkState::Leased), now, |ledger, chunk| {
+    let released = with_each(rows, ids, ChunkState::Leased, now, |ledger, chunk| {
         if is_held(&*ledger.rows, chunk.id)? {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ fn release<R: LedgerRows>(
 /// canceled, that have no open chunk although their books or producers indicate otherwise: their chunks were unreadable and were removed.
 pub fn sweep<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<Swept, R::Error> {
     let ids = rows.leases_over(now, max)?;
-    let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
+    let released = with_each(rows, &ids, ChunkState::Leased, now, |ledger, chunk| {
         queue_again(ledger, chunk, now, true)
     })?;
     // After the leases: a released chunk may itself be too late.

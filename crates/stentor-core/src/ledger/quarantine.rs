@@ -47,7 +47,8 @@ pub(super) fn write_off<R: LedgerRows>(
 /// no longer in `state` are skipped.
 pub fn with_each<R: LedgerRows, T>(
     rows: &mut R,
-    (ids, state): (&[ChunkId], ChunkState),
+    ids: &[ChunkId],
+    state: ChunkState,
     now: Timestamp,
     work: impl Fn(&mut LedgerCache<'_, R>, &R::Chunk) -> Result<T, R::Error>,
 ) -> Result<Vec<T>, R::Error> {
@@ -55,13 +56,13 @@ pub fn with_each<R: LedgerRows, T>(
         return Ok(Vec::new());
     }
     if !rows.tries_each_alone()
-        && let Ok(done) = rows.attempt(|rows| with_some(rows, (ids, state), now, &work))?
+        && let Ok(done) = rows.attempt(|rows| with_some(rows, ids, state, now, &work))?
     {
         return Ok(done);
     }
     let mut done = Vec::with_capacity(ids.len());
     for id in ids {
-        match rows.attempt(|rows| with_some(rows, (std::slice::from_ref(id), state), now, &work))? {
+        match rows.attempt(|rows| with_some(rows, std::slice::from_ref(id), state, now, &work))? {
             Ok(one) => done.extend(one),
             Err(_) => {
                 rows.touch(Some(*id));
@@ -75,7 +76,8 @@ pub fn with_each<R: LedgerRows, T>(
 
 fn with_some<R: LedgerRows, T>(
     rows: &mut R,
-    (ids, state): (&[ChunkId], ChunkState),
+    ids: &[ChunkId],
+    state: ChunkState,
     now: Timestamp,
     work: impl Fn(&mut LedgerCache<'_, R>, &R::Chunk) -> Result<T, R::Error>,
 ) -> Result<Vec<T>, R::Error> {

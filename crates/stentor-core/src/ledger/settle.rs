@@ -39,7 +39,7 @@ pub fn settle<R: LedgerRows>(
     let tickets = add_children(ledger.rows, &chunk, &given)?;
     let leased_at = chunk.changed_at.unwrap_or(given.now);
     for change in &given.tokens {
-        change_token(ledger.rows, &chunk, change, (leased_at, given.now))?;
+        change_token(ledger.rows, &chunk, change, leased_at, given.now)?;
     }
     if let Some(stop) = stop {
         stop_at(ledger, chunk.campaign, chunk.lane.provider, stop, given.now)?;
@@ -110,7 +110,8 @@ fn change_token<R: LedgerRows>(
     rows: &mut R,
     chunk: &R::Chunk,
     change: &TokenChange,
-    (leased_at, now): (Timestamp, Timestamp),
+    leased_at: Timestamp,
+    now: Timestamp,
 ) -> Result<(), R::Error> {
     match change {
         TokenChange::Retire { device, reason, since } => {

@@ -156,7 +156,7 @@ impl World {
             return;
         }
         let (chunk, epoch, count) = self.held.swap_remove(which % self.held.len());
-        let given = self.answers(chunk, (epoch, count), how);
+        let given = self.answers(chunk, epoch, count, how);
         let before = self.room.chunks.get(&chunk).map(|row| row.chunk.clone());
         let is_held = before.as_ref().is_some_and(|chunk| chunk.is_leased_under(epoch));
         match self.with(|ledger, _| settle(ledger, given)) {
@@ -179,7 +179,7 @@ impl World {
         self.room.chunks[&chunk].chunk.count
     }
 
-    fn answers(&self, chunk: ChunkId, (epoch, count): (u32, usize), how: u64) -> Settlement {
+    fn answers(&self, chunk: ChunkId, epoch: u32, count: usize, how: u64) -> Settlement {
         let now = self.now();
         let (mut records, mut again, mut awaited) = (Vec::new(), Vec::new(), Vec::new());
         for at in 0..count as u32 {
