@@ -21,33 +21,38 @@ pub struct PendingMessage {
     pub chunk: ChunkId,
 }
 
-/// Distributes settled chunks to connected devices, until the channel closes.
-pub(crate) async fn run(
-    (registry, parked): (Arc<SessionRegistry>, Arc<ParkedDeliveries>),
-    held: Arc<HeldMessages>,
-    messages: Arc<AcceptedMessages>,
-    mut settled: mpsc::Receiver<SettledChunk>,
-) {
-    while let Some(chunk) = settled.recv().await {
-        // Cached before any session reads: sessions sent to the ledger find the message here and need not read it.
-        messages.note(&chunk.message);
-        if chunk.message.spec.collapse_key.is_some() {
-            // The message may replace one that is known to wait.
-            parked.forget(&chunk.devices);
-        }
-        give(&registry, &held, &chunk);
-        // A campaign's chunks come in succession; the sessions must run between them.
-        tokio::task::yield_now().await;
-    }
+/// Distributes settled chunks to connected devices.
+pub(crate) struct ChunkDistribution {
+    pub(crate) registry: Arc<SessionRegistry>,
+    pub(crate) parked: Arc<ParkedDeliveries>,
+    pub(crate) held: Arc<HeldMessages>,
+    pub(crate) messages: Arc<AcceptedMessages>,
 }
 
-fn give(registry: &SessionRegistry, held: &HeldMessages, settled: &SettledChunk) {
-    let delivery = PendingMessage { message: Arc::clone(&settled.message), chunk: settled.chunk };
-    for session in registry.connected(&settled.devices) {
-        match settled.is_certain {
-            true => session.offer(&delivery, held),
-            // Only the ledger knows if the device already had it.
-            false => session.look_again(),
+impl ChunkDistribution {
+    /// Distributes until the channel closes.
+    pub(crate) async fn run(self, mut settled: mpsc::Receiver<SettledChunk>) {
+        while let Some(chunk) = settled.recv().await {
+            // Cached before any session reads: sessions sent to the ledger find the message here and need not read it.
+            self.messages.note(&chunk.message);
+            if chunk.message.spec.collapse_key.is_some() {
+                // The message may replace one that is known to wait.
+                self.parked.forget(&chunk.devices);
+            }
+            self.give(&chunk);
+            // A campaign's chunks come in succession; the sessions must run between them.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn give(&self, settled: &SettledChunk) {
+        let delivery = PendingMessage { message: Arc::clone(&settled.message), chunk: settled.chunk };
+        for session in self.registry.connected(&settled.devices) {
+            match settled.is_certain {
+                true => session.offer(&delivery, &self.held),
+                // Only the ledger knows if the device already had it.
+                false => session.look_again(),
+            }
         }
     }
 }

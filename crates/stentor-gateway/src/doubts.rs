@@ -191,8 +191,8 @@ mod tests {
 
     fn session() -> Arc<SessionState> {
         let identity = DeviceIdentity { app: AppId::from_raw(1), device: DeviceId::from_raw(1) };
-        let opened = (Timestamp::from_millis(0), None);
-        Arc::new(SessionState::new(identity, DeviceProtocol::Mqtt, 100, opened))
+        let opened_at = Timestamp::from_millis(0);
+        Arc::new(SessionState::new(identity, DeviceProtocol::Mqtt, 100, opened_at, None))
     }
 
     /// Takes room for single deliveries until there is none.

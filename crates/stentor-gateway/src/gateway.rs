@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::accepted_messages::AcceptedMessages;
 use crate::backlog::{BacklogRoom, DeliveryBacklog, WaitingDelivery};
 use crate::collapse::replaced;
-use crate::delivery::{self, PendingMessage};
+use crate::delivery::{ChunkDistribution, PendingMessage};
 use crate::device_changes::DeviceChanges;
 use crate::device_turns::DeviceTurns;
 use crate::doubts::Doubts;
@@ -99,9 +99,13 @@ impl Gateway {
         let held = Arc::new(HeldMessages::default());
         let messages = Arc::new(AcceptedMessages::default());
         let parked = Arc::<ParkedDeliveries>::default();
-        let taking = (Arc::clone(&registry), Arc::clone(&parked));
-        let giving = delivery::run(taking, Arc::clone(&held), Arc::clone(&messages), inbox);
-        let giving = AbortOnDropHandle::new(tokio::spawn(giving));
+        let distribution = ChunkDistribution {
+            registry: Arc::clone(&registry),
+            parked: Arc::clone(&parked),
+            held: Arc::clone(&held),
+            messages: Arc::clone(&messages),
+        };
+        let giving = AbortOnDropHandle::new(tokio::spawn(distribution.run(inbox)));
         let doubts = Arc::new(Doubts::new());
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let waits = Arc::new(ReceiptWaits::default());
@@ -244,7 +248,7 @@ impl Gateway {
     /// Opens a session of a device; an older one of the same device ends. `window` is the limit of its unconfirmed deliveries.
     #[must_use]
     pub fn open(&self, identity: DeviceIdentity, protocol: DeviceProtocol, window: usize) -> DeviceSession {
-        self.open_session(SessionState::new(identity, protocol, window, (self.clock().now(), None)))
+        self.open_session(SessionState::new(identity, protocol, window, self.clock().now(), None))
     }
 
     /// Opens a session that wakes its connection through `wake`, which several sessions of one connection may share.
@@ -256,7 +260,7 @@ impl Gateway {
         window: usize,
         wake: Arc<Notify>,
     ) -> DeviceSession {
-        self.open_session(SessionState::new(identity, protocol, window, (self.clock().now(), Some(wake))))
+        self.open_session(SessionState::new(identity, protocol, window, self.clock().now(), Some(wake)))
     }
 
     fn open_session(&self, state: SessionState) -> DeviceSession {

@@ -79,7 +79,8 @@ impl SessionState {
         identity: DeviceIdentity,
         protocol: DeviceProtocol,
         window: usize,
-        (opened_at, shared_wake): (Timestamp, Option<Arc<Notify>>),
+        opened_at: Timestamp,
+        shared_wake: Option<Arc<Notify>>,
     ) -> Self {
         let state = SessionInner {
             under_way: None,

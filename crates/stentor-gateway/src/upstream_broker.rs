@@ -52,35 +52,31 @@ impl UpstreamBroker {
     /// Adds a consumer of an app's messages, with at most `window` unsettled ones.
     #[must_use]
     pub fn consume(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
-        self.begin(app, (window, window), false)
+        self.begin(app, UpstreamWindow::new(window, window), false)
     }
 
     /// Adds a consumer that settles messages one by one or slowly. Each device gets only a part of the window, so that its messages do not
     /// block those of others.
     #[must_use]
     pub fn consume_by_device(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
-        self.begin(app, (window, window.div_ceil(UPSTREAM_DEVICE_SHARE)), false)
+        let held = UpstreamWindow::new(window, window.div_ceil(UPSTREAM_DEVICE_SHARE));
+        self.begin(app, held, false)
     }
 
     /// Adds a consumer of an app's messages and of the receipts for it.
     #[must_use]
     pub fn consume_with_receipts(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
-        self.begin(app, (window, window), true)
+        self.begin(app, UpstreamWindow::new(window, window), true)
     }
 
-    fn begin(
-        self: &Arc<Self>,
-        app: AppId,
-        (window, of_device): (usize, usize),
-        takes_receipts: bool,
-    ) -> UpstreamConsumer {
+    fn begin(self: &Arc<Self>, app: AppId, held: UpstreamWindow, takes_receipts: bool) -> UpstreamConsumer {
         let mut apps = self.lock();
         let broker = apps.entry(app).or_default();
         broker.consumers += 1;
         let (wake, claims) = (Arc::clone(&broker.wake), Arc::clone(&broker.claims));
         drop(apps);
         let (found, ready, looked_to) = (Vec::new(), VecDeque::new(), 0);
-        let (broker, held) = (Arc::clone(self), UpstreamWindow::new(window, of_device));
+        let broker = Arc::clone(self);
         UpstreamConsumer { broker, app, takes_receipts, wake, claims, held, looked_to, found, ready }
     }
 
@@ -341,7 +337,7 @@ impl UpstreamConsumer {
             }
         }
         // Before new messages are taken: messages settled elsewhere make room in the window.
-        self.let_go(&waiting, (from, (!is_all).then_some(after)));
+        self.let_go(&waiting, from, (!is_all).then_some(after));
         let mut apps = self.broker.lock();
         let broker = apps.entry(self.app).or_default();
         for message in waiting {
@@ -372,8 +368,9 @@ impl UpstreamConsumer {
             .is_filled_by(waiting.iter().filter(|message| is_free(&message.id)).map(|message| message.device))
     }
 
-    /// Drops held messages that were settled elsewhere or have expired: they are missing from the messages waiting in the scanned range.
-    fn let_go(&mut self, waiting: &[UpstreamMessage], (from, looked_to): (u64, Option<u64>)) {
+    /// Drops held messages that were settled elsewhere or have expired: they are missing from the messages waiting in the scanned range,
+    /// which reaches from `from` to `looked_to`, or without it to the end.
+    fn let_go(&mut self, waiting: &[UpstreamMessage], from: u64, looked_to: Option<u64>) {
         let waits: HashSet<_> = waiting.iter().map(|message| message.id).collect();
         let was_seen = |id: &UpstreamId| id.raw() > from && looked_to.is_none_or(|last| id.raw() <= last);
         let gone: Vec<_> = self.held.ids().filter(|id| was_seen(id) && !waits.contains(id)).collect();

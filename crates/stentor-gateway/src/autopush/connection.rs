@@ -265,7 +265,7 @@ where
             // With another key or app the name denotes another subscription, and the former one ends.
             self.unregister(name).await.map_err(|error| unavailable(&error))?;
         }
-        let added = handshake::add_channel(&self.serving.gateway, &self.agent, (name, app, key)).await;
+        let added = handshake::add_channel(&self.serving.gateway, &self.agent, app, name, key).await;
         let channel = added.map_err(|error| unavailable(&error))?;
         let endpoint = self.endpoint(&channel, key);
         self.open(channel);

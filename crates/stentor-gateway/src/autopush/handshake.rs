@@ -65,7 +65,9 @@ pub(super) async fn channels_of(gateway: &Gateway, agent: &str) -> Result<Vec<Ag
 pub(super) async fn add_channel(
     gateway: &Gateway,
     agent: &str,
-    (name, app, key): (&str, AppId, Option<&VapidKey>),
+    app: AppId,
+    name: &str,
+    key: Option<&VapidKey>,
 ) -> Result<AgentChannel, StoreError> {
     if channels_of(gateway, agent).await?.len() >= CHANNELS_PER_AGENT_MAX_COUNT {
         return Err(StoreError::LimitReached(format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} channels")));

@@ -23,8 +23,8 @@ pub use agent::McsAgent;
 pub(crate) use agent_registry::McsAgentRegistry;
 pub use frames::{McsReadError, McsReader};
 pub use http::{
-    INSTALLATION_HEADER, McsInstallation, McsRegistrar, McsReply, check_in, install, register, register_web,
-    renew_installation, subscribe, unregister_web,
+    INSTALLATION_HEADER, McsInstallation, McsRegistrar, McsReply, McsWebCaller, check_in, install, register,
+    register_web, renew_installation, subscribe, unregister_web,
 };
 pub use limits::McsLimits;
 pub use session::serve;

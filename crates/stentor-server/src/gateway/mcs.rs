@@ -9,7 +9,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::routing::{patch, post};
 use stentor_gateway::Gateway;
-use stentor_gateway::mcs::{self, McsRegistrar, McsReply};
+use stentor_gateway::mcs::{self, McsRegistrar, McsReply, McsWebCaller};
 
 use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
 use crate::contract::Problem;
@@ -152,7 +152,7 @@ async fn register_web(
     SmallBody(body): SmallBody,
 ) -> Response<Body> {
     let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
-    respond(mcs::register_web(gateway, registrar, &project, key_and_installation(&headers), &body).await)
+    respond(mcs::register_web(gateway, registrar, &project, web_caller(&headers), &body).await)
 }
 
 /// Updates a registration; the endpoint in the body identifies it.
@@ -171,7 +171,7 @@ async fn unregister_web(
     headers: HeaderMap,
 ) -> Response<Body> {
     let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
-    respond(mcs::unregister_web(gateway, registrar, &project, key_and_installation(&headers), &token).await)
+    respond(mcs::unregister_web(gateway, registrar, &project, web_caller(&headers), &token).await)
 }
 
 async fn preflight() -> Response<Body> {
@@ -180,8 +180,8 @@ async fn preflight() -> Response<Body> {
     allow_browsers(response)
 }
 
-fn key_and_installation(headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
-    (text(headers, KEY), text(headers, mcs::INSTALLATION_HEADER))
+fn web_caller(headers: &HeaderMap) -> McsWebCaller<'_> {
+    McsWebCaller { key: text(headers, KEY), installation: text(headers, mcs::INSTALLATION_HEADER) }
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -16,7 +16,7 @@ pub use checkin::check_in;
 pub use installations::{McsInstallation, install, renew_installation};
 pub use register::register;
 pub use reply::McsReply;
-pub use web::{INSTALLATION_HEADER, register_web, subscribe, unregister_web};
+pub use web::{INSTALLATION_HEADER, McsWebCaller, register_web, subscribe, unregister_web};
 
 /// Authorizes registrations of programs. Each positive answer of any method counts against the app's limit.
 #[async_trait]

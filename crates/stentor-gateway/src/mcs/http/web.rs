@@ -54,20 +54,29 @@ struct McsWebSubscription {
     auth: String,
 }
 
-/// Handles `POST /v1/projects/{project}/registrations` of FCM, and a `PATCH` of one: `project` is an app's id, `key` the header
-/// `x-goog-api-key`, beside `x-goog-firebase-installations-auth`. The token is an ordinary token of the gateway.
+/// The headers by which a web client proves who it is.
+#[derive(Debug, Clone, Copy)]
+pub struct McsWebCaller<'a> {
+    /// The header `x-goog-api-key`.
+    pub key: Option<&'a str>,
+    /// The header [`INSTALLATION_HEADER`].
+    pub installation: Option<&'a str>,
+}
+
+/// Handles `POST /v1/projects/{project}/registrations` of FCM, and a `PATCH` of one: `project` is an app's id. The token is an ordinary
+/// token of the gateway.
 pub async fn register_web(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
     project: &str,
-    (key, installation): (Option<&str>, Option<&str>),
+    caller: McsWebCaller<'_>,
     body: &[u8],
 ) -> McsReply {
-    let app = match allowed(registrar, project, key).await {
+    let app = match allowed(registrar, project, caller.key).await {
         Ok((app, _)) => app,
         Err(refusal) => return refusal,
     };
-    let installation = installation.and_then(|token| McsInstallation::read(gateway, token, app));
+    let installation = caller.installation.and_then(|token| McsInstallation::read(gateway, token, app));
     let Ok(McsWebRequest { web }) = serde_json::from_slice::<McsWebRequest>(body) else {
         return McsReply::invalid("the body must be a JSON object with \"web\" and its \"endpoint\"");
     };
@@ -90,14 +99,14 @@ pub async fn unregister_web(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
     project: &str,
-    (key, installation): (Option<&str>, Option<&str>),
+    caller: McsWebCaller<'_>,
     token: &str,
 ) -> McsReply {
-    let app = match allowed(registrar, project, key).await {
+    let app = match allowed(registrar, project, caller.key).await {
         Ok((app, _)) => app,
         Err(refusal) => return refusal,
     };
-    let Some(own) = installation.and_then(|token| McsInstallation::read(gateway, token, app)) else {
+    let Some(own) = caller.installation.and_then(|token| McsInstallation::read(gateway, token, app)) else {
         let why =
             "x-goog-firebase-installations-auth must be the token of the installation that has registered";
         return McsReply::unauthenticated(why);

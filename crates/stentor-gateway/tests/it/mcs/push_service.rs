@@ -9,7 +9,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use stentor_gateway::Gateway;
-use stentor_gateway::mcs::{self, McsLimits, McsReply};
+use stentor_gateway::mcs::{self, McsLimits, McsReply, McsWebCaller};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -146,7 +146,8 @@ impl WebRequest {
                 mcs::install(gateway, &OneKey, app, key, &self.body).await
             }
             ["v1", "projects", app, "registrations"] => {
-                mcs::register_web(gateway, &OneKey, app, (key, None), &self.body).await
+                let caller = McsWebCaller { key, installation: None };
+                mcs::register_web(gateway, &OneKey, app, caller, &self.body).await
             }
             _ => panic!("nobody asks for {}", self.path),
         }

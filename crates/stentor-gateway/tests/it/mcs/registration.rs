@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
 use stentor_core::ports::store::{Channel, DeviceFilter, Page, StoreError};
-use stentor_gateway::mcs::{self, McsRegistrar};
+use stentor_gateway::mcs::{self, McsRegistrar, McsWebCaller};
 use stentor_storage::conformance::scene::Scene;
 
 use super::program::{KEY, OneKey, Program, heard, json_of, message, token_of, value};
@@ -110,8 +110,8 @@ async fn a_web_client_registers_with_nobody_first_and_then_with_an_app() {
     let (_, made) = install(&room, room.app, KEY).await;
     let own = made["authToken"]["token"].as_str().expect("a token").to_owned();
     let register = async |key: &str, body: &str| {
-        let shown = (Some(key), Some(own.as_str()));
-        mcs::register_web(&room.gateway, &OneKey, &project, shown, body.as_bytes()).await
+        let caller = McsWebCaller { key: Some(key), installation: Some(own.as_str()) };
+        mcs::register_web(&room.gateway, &OneKey, &project, caller, body.as_bytes()).await
     };
     let body = web(&provisional, SERVER_KEY, "AAAAAAAAAAAAAAAAAAAAAA==");
     assert_eq!(register("wrong", &body).await.status, 401);
@@ -132,7 +132,8 @@ async fn a_web_client_registers_with_nobody_first_and_then_with_an_app() {
     assert_eq!(value(&got, "content-encoding"), Some("aesgcm"), "its content is for the client's eyes");
     assert!(got.raw_data.is_some() && value(&got, "crypto-key").is_some_and(|key| key.starts_with("dh=")));
     let unregister = async |token: &str, installation: Option<&str>| {
-        mcs::unregister_web(&room.gateway, &OneKey, &project, (Some(KEY), installation), token).await.status
+        let caller = McsWebCaller { key: Some(KEY), installation };
+        mcs::unregister_web(&room.gateway, &OneKey, &project, caller, token).await.status
     };
     // The same key and the same installation id, which anyone may have, are another installation.
     let (_, other) = install(&room, room.app, KEY).await;
