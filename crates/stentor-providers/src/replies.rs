@@ -91,7 +91,8 @@ pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
 /// Logs for the operator, once for a batch, the obstacle to sending and the host. `words` extracts the vendor's message about a refused
 /// credential.
 pub(crate) fn report(
-    (provider, host): (ProviderKind, &str),
+    provider: ProviderKind,
+    host: &str,
     replies: &Replies,
     words: impl Fn(&Response) -> Option<String>,
 ) {

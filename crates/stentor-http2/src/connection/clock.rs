@@ -124,7 +124,7 @@ impl Driver {
         let (congestion, slots) =
             (&self.pool.congestion, self.mux.slots(self.pool.limits.max_streams_per_connection));
         let forgive = |count: usize| congestion.forgive(count.min((slots / 2).saturating_sub(before)));
-        self.mux.mark_late((overtaken_ms, old_ms), |count| congestion.excuse(count), forgive);
+        self.mux.mark_late(overtaken_ms, old_ms, |count| congestion.excuse(count), forgive);
         if self.mux.streams.late() > before {
             self.pool.nudge();
         }

@@ -240,7 +240,8 @@ impl Mux {
     /// before. `excuse` and `forgive` limit the number of each.
     pub(crate) fn mark_late(
         &mut self,
-        (overtaken_ms, old_ms): (Option<u32>, Option<u32>),
+        overtaken_ms: Option<u32>,
+        old_ms: Option<u32>,
         excuse: impl FnOnce(usize) -> usize,
         forgive: impl FnOnce(usize) -> usize,
     ) {

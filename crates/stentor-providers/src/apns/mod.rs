@@ -201,7 +201,7 @@ impl Provider for Apns {
         let mut replies = sending.all(cut.clone()).await;
         self.send_expired_again(&bearer, again, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
-        replies::report((self.kind(), &self.host), &replies, words);
+        replies::report(self.kind(), &self.host, &replies, words);
         let sent = replies::outcomes(replies, |response| self.read(response));
         // Repeated attempts are mostly refused again, and are no evidence about the push service.
         if !repeated {

@@ -175,7 +175,7 @@ impl Provider for Fcm {
         };
         let mut replies = sending.all(cut.clone()).await;
         self.send_refused_again(&bearer, again, &mut replies, cut).await;
-        replies::report((self.kind(), &self.host), &replies, |response| errors::words(response.body()));
+        replies::report(self.kind(), &self.host, &replies, |response| errors::words(response.body()));
         let mut outcomes = replies::outcomes(replies, |response| self.read(response));
         // Repeated attempts are mostly refused again, and are no evidence about the push service.
         if !repeated {
