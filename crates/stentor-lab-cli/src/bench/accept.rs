@@ -67,12 +67,13 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let on_stage = StageOptions { store, ..StageOptions::with_sinks(2_100_000) };
     let mut stage = Stage::build(&on_stage, reporter).await?;
     // Opens connections and warms caches before the clock starts.
-    let warm = singles::send(&stage.client, (messages, callers * 4), callers, None).await?;
+    let others = messages..messages + callers * 4;
+    let warm = singles::send(&stage.client, others, callers, None).await?;
     let start = stage.server.usage().cpu_seconds;
     let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
     let before = stage.server.usage().cpu_seconds;
     let engines_before = stage.engines.used();
-    let sent = singles::send(&stage.client, (0, messages), callers, None).await?;
+    let sent = singles::send(&stage.client, 0..messages, callers, None).await?;
     let usage = stage.server.usage();
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let answered = Instant::now();

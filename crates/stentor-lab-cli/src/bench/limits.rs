@@ -65,10 +65,12 @@ pub(crate) async fn run(
         let (mut idle, _) = stage.measure(options.span).await?;
         for &credential in &options.credentials {
             for &attack in &options.attacks {
+                let case = AttackCase { entry_point, credential, attack };
                 let mut tries = 0;
                 let cell = loop {
-                    let of = (entry_point, credential, attack);
-                    let Some(cell) = measure(&mut stage, options, of, p99(&idle)).await? else { break None };
+                    let Some(cell) = measure(&mut stage, options, case, p99(&idle)).await? else {
+                        break None;
+                    };
                     tries += 1;
                     if cell.holds() || tries == TRIES_MAX_COUNT {
                         break Some(cell);
@@ -85,13 +87,22 @@ pub(crate) async fn run(
     Ok(LimitsReport(cells))
 }
 
+/// An attack, its credential and its target.
+#[derive(Clone, Copy)]
+struct AttackCase {
+    entry_point: &'static AttackedEntry,
+    credential: CredentialKind,
+    attack: AttackKind,
+}
+
 /// Measures the other app beside an attack; returns `None` if the attack does not apply to the entry point.
 async fn measure(
     stage: &mut LimitsStage,
     options: &LimitsOptions,
-    (entry_point, credential, attack): (&'static AttackedEntry, CredentialKind, AttackKind),
+    case: AttackCase,
     idle_p99_ms: f64,
 ) -> anyhow::Result<Option<LimitsCell>> {
+    let AttackCase { entry_point, credential, attack } = case;
     let Some(bytes) = stage.bytes(entry_point, credential, attack, options.connections)? else {
         return Ok(None);
     };

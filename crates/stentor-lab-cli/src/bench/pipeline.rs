@@ -58,7 +58,9 @@ pub(crate) async fn run(
     options: &PipelineOptions,
     reporter: &Arc<dyn Reporter>,
 ) -> anyhow::Result<PipelineReport> {
-    let demo = |engines, keep| DemoOptions::through_sinks(options.devices, options.latency_ms, keep, engines);
+    let demo = |(store, queue), keep| {
+        DemoOptions::through_sinks(options.devices, options.latency_ms, keep, store, queue)
+    };
     let files = (StageStore::File, StageQueue::File);
     let engines = (options.store, options.queue.clone());
     let (mut rounds, mut beside) = (Vec::new(), Vec::new());

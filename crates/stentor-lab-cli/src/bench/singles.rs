@@ -3,6 +3,7 @@
 use crate::caller::HttpCaller;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -47,14 +48,14 @@ pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) ->
     Ok(side_by_side(client, count, callers, RequestKind::Nothing).await?.0)
 }
 
-/// Sends `count` messages, each to a token of its own from the `first` on, with `callers` concurrent callers; `pace` is the pause of a
-/// caller between two calls.
+/// Sends a message to each of these tokens, with `callers` concurrent callers; `pace` is the pause of a caller between two calls.
 pub(super) async fn send(
     client: &ApiClient,
-    (first, count): (u64, u64),
+    tokens: Range<u64>,
     callers: u64,
     pace: Option<Duration>,
 ) -> anyhow::Result<SentMessages> {
+    let (first, count) = (tokens.start, tokens.end - tokens.start);
     let kind = RequestKind::Message { first, pause: pace };
     let (wall, seen) = side_by_side(client, count, callers, kind).await?;
     let (mut latency_ms, mut messages) = (Samples::default(), Vec::new());

@@ -65,7 +65,7 @@ pub(crate) async fn run(
 impl UrgentOptions {
     async fn send(&self, client: &ApiClient, first: u64) -> anyhow::Result<SentMessages> {
         let pace = Some(Duration::from_millis(10));
-        singles::send(client, (first, self.messages), self.callers, pace).await
+        singles::send(client, first..first + self.messages, self.callers, pace).await
     }
 }
 

@@ -85,7 +85,7 @@ impl FeatureScene {
         target: FeatureTarget<'_>,
         message: &FeatureMessage<'_>,
     ) -> anyhow::Result<Value> {
-        let answer = self.offer(service, (&self.app, &self.key), target, message).await?;
+        let answer = self.offer(service, &self.app, &self.key, target, message).await?;
         let is_accepted =
             answer.status.is_success() && answer.body["failure"].as_u64().unwrap_or_default() == 0;
         ensure!(is_accepted, "{} answered {} {}", service.name(), answer.status, answer.body);
@@ -114,7 +114,8 @@ impl FeatureScene {
     pub(super) async fn offer(
         &self,
         service: PushServiceFront,
-        (app, key): (&str, &str),
+        app: &str,
+        key: &str,
         target: FeatureTarget<'_>,
         message: &FeatureMessage<'_>,
     ) -> anyhow::Result<ServiceAnswer> {

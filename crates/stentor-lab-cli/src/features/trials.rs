@@ -216,11 +216,11 @@ async fn upstream(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Re
 }
 
 async fn back_off(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {
-    let of_app = (scene.stuck_app.as_str(), scene.stuck_key.as_str());
     for number in 0..OFFERS_MAX_COUNT {
         let token = format!("stuck-{}-{number}", service.name());
         let message = FeatureMessage::marked("stuck");
-        let answer = scene.offer(service, of_app, FeatureTarget::Token(&token), &message).await?;
+        let (app, key, target) = (&scene.stuck_app, &scene.stuck_key, FeatureTarget::Token(&token));
+        let answer = scene.offer(service, app, key, target, &message).await?;
         if answer.status.is_success() {
             continue;
         }

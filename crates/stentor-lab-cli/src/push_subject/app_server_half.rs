@@ -12,7 +12,7 @@ use stentor_lab::subject::sample::ServerSample;
 use stentor_lab::subject::setup::{Stream, SubjectSetup};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::gateway_api::{APP, CCS_PORT, GatewayCaller, SEND_KEY, SEND_PORT, fact, port_at};
+use super::gateway_api::{APP, CCS_PORT, GatewayCaller, HeaderField, SEND_KEY, SEND_PORT, fact, port_at};
 use crate::features::PushServiceFront;
 use parking_lot::{Mutex, MutexGuard};
 use stentor_stage::ccs_client::{CcsAppServer, read, stanza};
@@ -169,8 +169,8 @@ impl HttpV1Front {
 
     /// Sends a body to the API.
     async fn send(&self, body: String) -> anyhow::Result<()> {
-        let authorization = ("authorization", self.authorization.as_str());
-        let sent = self.api.ask((Method::POST, &self.path), authorization, ("application/json", body)).await;
+        let authorization = HeaderField { name: "authorization", value: &self.authorization };
+        let sent = self.api.ask(Method::POST, &self.path, authorization, "application/json", body).await;
         sent.map(drop)
     }
 }

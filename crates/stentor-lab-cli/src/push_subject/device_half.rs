@@ -15,7 +15,7 @@ use stentor_lab::subject::setup::{Stream, SubjectSetup};
 use stentor_wire::Content;
 use stentor_wire::mcs::{McsCheckinReply, McsData};
 
-use super::gateway_api::{API_PORT, APP, GatewayCaller, JOIN_KEY, MCS_PORT, fact, port_at};
+use super::gateway_api::{API_PORT, APP, GatewayCaller, HeaderField, JOIN_KEY, MCS_PORT, fact, port_at};
 use crate::features::PushServiceFront;
 use stentor_stage::text::cell;
 
@@ -206,8 +206,8 @@ async fn register(
     app: &str,
     key: &str,
 ) -> anyhow::Result<McsClientLogin> {
-    let nobody = ("accept", "*/*");
-    let reply = api.ask((Method::POST, "/checkin"), nobody, ("application/x-protobuf", Vec::new())).await?;
+    let nobody = HeaderField { name: "accept", value: "*/*" };
+    let reply = api.ask(Method::POST, "/checkin", nobody, "application/x-protobuf", Vec::new()).await?;
     let reply = McsCheckinReply::read(&reply)?;
     let (android_id, security_token) =
         reply.android_id.zip(reply.security_token).context("the check-in gives nothing to log in with")?;
@@ -216,9 +216,9 @@ async fn register(
         form += &format!("&X-Goog-Firebase-Installations-Auth={}", install(api, app, key).await?);
     }
     let login = format!("AidLogin {android_id}:{security_token}");
+    let login = HeaderField { name: "authorization", value: &login };
     let kind = "application/x-www-form-urlencoded";
-    let response =
-        api.ask((Method::POST, "/c2dm/register3"), ("authorization", &login), (kind, form)).await?;
+    let response = api.ask(Method::POST, "/c2dm/register3", login, kind, form).await?;
     let response = String::from_utf8_lossy(&response).into_owned();
     ensure!(response.starts_with("token="), "the registration was answered with {response}");
     let security_token = security_token.to_string().into();
@@ -227,7 +227,8 @@ async fn register(
 
 async fn install(api: &GatewayCaller, app: &str, key: &str) -> anyhow::Result<String> {
     let path = format!("/v1/projects/{app}/installations");
-    let made: Value = api.json((Method::POST, &path), ("x-goog-api-key", key), &json!({"fid": ""})).await?;
+    let key = HeaderField { name: "x-goog-api-key", value: key };
+    let made: Value = api.json(Method::POST, &path, key, &json!({"fid": ""})).await?;
     Ok(cell(&made["authToken"]["token"]))
 }
 

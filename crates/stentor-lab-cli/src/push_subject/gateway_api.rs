@@ -31,6 +31,13 @@ pub(super) fn port_at(factors: &Factors, name: &str, address: IpAddr) -> anyhow:
     Ok(SocketAddr::new(address, fact(factors, name)?.parse()?))
 }
 
+/// The header that authorizes a request.
+#[derive(Clone, Copy)]
+pub(super) struct HeaderField<'a> {
+    pub(super) name: &'a str,
+    pub(super) value: &'a str,
+}
+
 /// A client of the gateway's HTTP side.
 pub(super) struct GatewayCaller {
     http: Client,
@@ -50,15 +57,17 @@ impl GatewayCaller {
         Ok(Self { http: builder.build()?, url })
     }
 
-    /// Sends a request with a header for authorization and returns the body. Fails if the status is no success.
+    /// Sends a request with a body of some type and returns the body of the reply. Fails if the status is no success.
     pub(super) async fn ask(
         &self,
-        (method, path): (Method, &str),
-        authorization: (&str, &str),
-        (kind, body): (&str, impl Into<Body>),
+        method: Method,
+        path: &str,
+        authorization: HeaderField<'_>,
+        kind: &str,
+        body: impl Into<Body>,
     ) -> anyhow::Result<Vec<u8>> {
         let request = self.http.request(method, format!("{}{path}", self.url));
-        let request = request.header(authorization.0, authorization.1).header("content-type", kind);
+        let request = request.header(authorization.name, authorization.value).header("content-type", kind);
         let answer = request.body(body).send().await?;
         let (status, body) = (answer.status(), answer.bytes().await?);
         ensure!(status.is_success(), "{path} answered {status} {}", String::from_utf8_lossy(&body));
@@ -68,11 +77,12 @@ impl GatewayCaller {
     /// Sends a request in JSON.
     pub(super) async fn json(
         &self,
-        what: (Method, &str),
-        authorization: (&str, &str),
+        method: Method,
+        path: &str,
+        authorization: HeaderField<'_>,
         body: &Value,
     ) -> anyhow::Result<Value> {
-        let answer = self.ask(what, authorization, ("application/json", body.to_string())).await?;
+        let answer = self.ask(method, path, authorization, "application/json", body.to_string()).await?;
         if answer.is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_slice(&answer)?) }
     }
 }

@@ -9,7 +9,9 @@ use serde_json::json;
 use stentor_lab::subject::protocol::Prepare;
 use tempfile::TempDir;
 
-use super::gateway_api::{API_PORT, APP, CCS_PORT, GatewayCaller, JOIN_KEY, MCS_PORT, SEND_KEY, SEND_PORT};
+use super::gateway_api::{
+    API_PORT, APP, CCS_PORT, GatewayCaller, HeaderField, JOIN_KEY, MCS_PORT, SEND_KEY, SEND_PORT,
+};
 use super::provider_delay::ProviderDelay;
 use crate::faces::served::{ROOT_KEY, anywhere, data_dir, serve_with};
 use stentor_stage::client::segment;
@@ -64,16 +66,16 @@ fn port(file: &Path) -> anyhow::Result<u16> {
 
 async fn open_app(api: &GatewayCaller) -> anyhow::Result<BTreeMap<String, String>> {
     let root = format!("Bearer {ROOT_KEY}");
-    let authorization = ("authorization", root.as_str());
-    let made = api.json((Method::POST, "/v1/apps"), authorization, &json!({"name": "study"})).await?;
+    let authorization = HeaderField { name: "authorization", value: &root };
+    let made = api.json(Method::POST, "/v1/apps", authorization, &json!({"name": "study"})).await?;
     let app = cell(&made["id"]);
     let path = format!("/v1/apps/{}", segment(&app));
     let open = json!({"open_registration": true});
-    api.json((Method::PUT, &format!("{path}/credentials/gateway")), authorization, &open).await?;
+    api.json(Method::PUT, &format!("{path}/credentials/gateway"), authorization, &open).await?;
     let mut facts = BTreeMap::from([(APP.to_owned(), app)]);
     for (name, scope) in [(JOIN_KEY, "join"), (SEND_KEY, "send")] {
         let key = json!({"name": scope, "scopes": [scope]});
-        let made = api.json((Method::POST, &format!("{path}/keys")), authorization, &key).await?;
+        let made = api.json(Method::POST, &format!("{path}/keys"), authorization, &key).await?;
         facts.insert(name.to_owned(), cell(&made["secret"]));
     }
     Ok(facts)

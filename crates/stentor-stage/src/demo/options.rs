@@ -49,7 +49,8 @@ impl DemoOptions {
         devices: u64,
         latency_ms: Option<f64>,
         keep: Option<PathBuf>,
-        (store, queue): (StageStore, StageQueue),
+        store: StageStore,
+        queue: StageQueue,
     ) -> Self {
         let stage = StageOptions { latency_ms, keep, store, queue, ..StageOptions::with_sinks(devices) };
         Self::new(stage, Kills::default(), Duration::from_secs(60))

@@ -1,6 +1,6 @@
 //! The bytes of an attack, and the connections that send them and wait.
 
-use super::entry::{AttackKind, Spoken};
+use super::entry::{AttackKind, AttackedEntry, Spoken};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -66,31 +66,38 @@ async fn hold(address: SocketAddr, first: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the bytes for an entry point; `None` if the attack does not apply to it.
-pub(super) fn bytes(
-    (name, spoken): (&str, Spoken),
-    (host, key): (&str, Option<&str>),
-    attack: AttackKind,
-    connections: u64,
-) -> Option<AttackBytes> {
+/// An entry point as an attacker sees it.
+#[derive(Clone, Copy)]
+pub(super) struct AttackTarget<'a> {
+    pub(super) entry_point: &'a AttackedEntry,
+    pub(super) host: &'a str,
+    pub(super) key: Option<&'a str>,
+}
+
+/// Returns the bytes for a target; `None` if the attack does not apply to it.
+pub(super) fn bytes(target: AttackTarget<'_>, attack: AttackKind, connections: u64) -> Option<AttackBytes> {
     if attack == AttackKind::Nothing {
         return Some(AttackBytes { first: Vec::new(), connections });
     }
-    let first = match (spoken, attack) {
+    let AttackTarget { entry_point, host, key } = target;
+    let first = match (entry_point.spoken, attack) {
         (Spoken::Http(kind), AttackKind::Streams) => {
-            let first = streams(name, (host, key), kind, connections.min(STREAMS_MAX_COUNT));
+            let first = streams(target, kind, connections.min(STREAMS_MAX_COUNT));
             return Some(AttackBytes { first, connections: connections.div_ceil(STREAMS_MAX_COUNT) });
         }
-        (Spoken::Http(kind), attack) => over_http(name, (host, key), kind, attack),
+        (Spoken::Http(kind), attack) => over_http(target, kind, attack),
         (Spoken::Socket, AttackKind::HalfBody) => half_a_frame(key?),
         (Spoken::Port(_, begins), AttackKind::HalfBody) if key.is_none() => begins.to_vec(),
-        (Spoken::WebSocket, AttackKind::HalfBody) if key.is_none() => half_a_web_frame(name, host),
+        (Spoken::WebSocket, AttackKind::HalfBody) if key.is_none() => {
+            half_a_web_frame(entry_point.name, host)
+        }
         (Spoken::Socket | Spoken::Port(..) | Spoken::WebSocket, _) => return None,
     };
     Some(AttackBytes { first, connections })
 }
 
-fn over_http(name: &str, (host, key): (&str, Option<&str>), kind: &str, attack: AttackKind) -> Vec<u8> {
+fn over_http(target: AttackTarget<'_>, kind: &str, attack: AttackKind) -> Vec<u8> {
+    let AttackTarget { entry_point: AttackedEntry { name, .. }, host, key } = target;
     let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
     let head = format!("{name} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\n{key}");
     let (headers, body): (&str, &[u8]) = match attack {
@@ -127,7 +134,8 @@ fn half_a_web_frame(name: &str, host: &str) -> Vec<u8> {
 }
 
 /// Streams with heads that announce a body, and without one.
-fn streams(name: &str, (host, key): (&str, Option<&str>), kind: &str, count: u64) -> Vec<u8> {
+fn streams(target: AttackTarget<'_>, kind: &str, count: u64) -> Vec<u8> {
+    let AttackTarget { entry_point: AttackedEntry { name, .. }, host, key } = target;
     let (method, path) = name.split_once(' ').unwrap_or(("GET", name));
     let mut block = Vec::new();
     let bearer = key.map(|key| format!("Bearer {key}"));

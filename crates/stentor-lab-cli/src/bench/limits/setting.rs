@@ -1,6 +1,6 @@
 //! The server of the bench with every listener open, an attacking app, and an app that only sends.
 
-use super::attack::{self, AttackBytes};
+use super::attack::{self, AttackBytes, AttackTarget};
 use super::entry::{AttackKind, AttackedEntry, CredentialKind, Spoken};
 use crate::bench::steady;
 use anyhow::Context as _;
@@ -69,8 +69,8 @@ impl LimitsStage {
             CredentialKind::Join => Some(join.as_str()),
             CredentialKind::App => Some(app.as_str()),
         };
-        let place = (entry_point.name, entry_point.spoken);
-        Ok(attack::bytes(place, (&self.host()?, key), attack, connections))
+        let target = AttackTarget { entry_point, host: &self.host()?, key };
+        Ok(attack::bytes(target, attack, connections))
     }
 
     /// Sends messages of the other app for the time `span`; returns its times in milliseconds, and its number of refused requests.

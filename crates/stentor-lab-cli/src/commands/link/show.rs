@@ -17,21 +17,34 @@ pub(super) struct ShowArgs {}
 
 impl ShowArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let levels: Vec<(RigLevel, Option<String>)> =
-            RigLevel::ALL.iter().map(|level| (*level, reason_against(*level))).collect();
+        let levels: Vec<TriedLevel> = RigLevel::ALL.iter().map(|level| TriedLevel::of(*level)).collect();
         let object = json!({
             "profiles": PROFILES.iter().map(object).collect::<Vec<_>>(),
-            "levels": levels.iter().map(level).collect::<Vec<_>>(),
+            "levels": levels.iter().map(TriedLevel::object).collect::<Vec<_>>(),
         });
         output.result(&object, || text(&levels))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Sets a level up and takes it down; returns the reason if it is not available.
-fn reason_against(level: RigLevel) -> Option<String> {
-    let plan = Plan { level: Wanted::Exactly(level), ..Plan::new(Link::open()) };
-    Rig::raise(&plan).err().map(|refusal| refusal.to_string())
+/// A level, and the reason if it is not available on this machine.
+struct TriedLevel {
+    level: RigLevel,
+    refusal: Option<String>,
+}
+
+impl TriedLevel {
+    /// Sets a level up and takes it down.
+    fn of(level: RigLevel) -> Self {
+        let plan = Plan { level: Wanted::Exactly(level), ..Plan::new(Link::open()) };
+        Self { level, refusal: Rig::raise(&plan).err().map(|refusal| refusal.to_string()) }
+    }
+
+    fn object(&self) -> Value {
+        let Self { level, refusal } = self;
+        let cannot_test = level.cannot_test();
+        json!({"level": level, "available": refusal.is_none(), "reason": refusal, "cannot_test": cannot_test})
+    }
 }
 
 fn object(profile: &Profile) -> Value {
@@ -46,12 +59,7 @@ fn object(profile: &Profile) -> Value {
     })
 }
 
-fn level((level, refusal): &(RigLevel, Option<String>)) -> Value {
-    let cannot_test = level.cannot_test();
-    json!({"level": level, "available": refusal.is_none(), "reason": refusal, "cannot_test": cannot_test})
-}
-
-fn text(levels: &[(RigLevel, Option<String>)]) -> String {
+fn text(levels: &[TriedLevel]) -> String {
     let megabits = |bits: u64| format!("{}", bits as f64 / 1e6);
     let ms = |us: u64| format!("{}", us as f64 / 1e3);
     let header = ["profile", "down Mbit/s", "up Mbit/s", "round trip ms", "jitter ms", "queue", "source"];
@@ -68,7 +76,7 @@ fn text(levels: &[(RigLevel, Option<String>)]) -> String {
     });
     let mut text = table(header, rows);
     text.push_str("\n\nLevels on this machine:\n");
-    for (level, refusal) in levels {
+    for TriedLevel { level, refusal } in levels {
         let state = refusal.as_ref().map_or_else(|| "yes".to_owned(), |refusal| format!("no: {refusal}"));
         text.push_str(&format!("  {level}: {state}\n"));
         for missing in level.cannot_test() {
