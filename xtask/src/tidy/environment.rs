@@ -50,7 +50,9 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
 
 fn calls(file: &RustFile, forbidden: &[(&str, &str)], sentence: &str) -> Vec<TidyFinding> {
     let tokens = &file.tokens;
-    let hits = tokens.windows(4).filter(|window| forbidden.iter().any(|call| is_call(window, *call)));
+    let hits = tokens
+        .windows(4)
+        .filter(|window| forbidden.iter().any(|(owner, function)| is_call(window, owner, function)));
     let outside_tests = hits.filter(|window| !file.is_test_line(window[0].line));
     outside_tests
         .map(|window| {
@@ -60,7 +62,7 @@ fn calls(file: &RustFile, forbidden: &[(&str, &str)], sentence: &str) -> Vec<Tid
         .collect()
 }
 
-fn is_call(window: &[SourceToken], (owner, function): (&str, &str)) -> bool {
+fn is_call(window: &[SourceToken], owner: &str, function: &str) -> bool {
     window[0].word == owner && window[1].word == ":" && window[2].word == ":" && window[3].word == function
 }
 

@@ -21,10 +21,20 @@ use crate::process::PROGRAM;
 const TOOLS: [&str; 5] = ["curl", "jq", "zstd", "openssl", "python3"];
 /// Timeout of a session.
 const TIMEOUT_SECONDS: &str = "300";
-/// Languages of executable blocks, with their commands and their comment prefixes.
-const LANGUAGES: [(&str, &str, &str); 3] =
-    [("sh", "", "#"), ("python", "python3 -", "#"), ("php", "php", "//")];
+/// Languages of executable blocks.
+const LANGUAGES: [PageLanguage; 3] = [
+    PageLanguage { name: "sh", program: "", comment: "#" },
+    PageLanguage { name: "python", program: "python3 -", comment: "#" },
+    PageLanguage { name: "php", program: "php", comment: "//" },
+];
 const END_OF_BLOCK: &str = "END_OF_BLOCK";
+
+/// A language with its command, which the shell does without, and the prefix of its comments.
+struct PageLanguage {
+    name: &'static str,
+    program: &'static str,
+    comment: &'static str,
+}
 
 #[test]
 fn the_sessions_of_the_readme_print_what_it_says() {
@@ -238,8 +248,8 @@ fn steps(page: &str, text: &str) -> Vec<PageStep> {
         let Some(info) = line.strip_prefix("```") else { continue };
         let block: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         let is_program = block.first().is_some_and(|line| line.starts_with("#!"));
-        if let Some(language) = LANGUAGES.iter().find(|(name, _, _)| *name == info && !is_program) {
-            found.extend(steps_of_block(&format!("{page}:{}", number + 1), &block, *language));
+        if let Some(language) = LANGUAGES.iter().find(|language| language.name == info && !is_program) {
+            found.extend(steps_of_block(&format!("{page}:{}", number + 1), &block, language));
         }
     }
     found
@@ -247,7 +257,8 @@ fn steps(page: &str, text: &str) -> Vec<PageStep> {
 
 /// Splits a block after each stated output, and after each background command, which may print at any time. A block in a language other
 /// than the shell's is one step.
-fn steps_of_block(at: &str, block: &[&str], (_, program, comment): (&str, &str, &str)) -> Vec<PageStep> {
+fn steps_of_block(at: &str, block: &[&str], language: &PageLanguage) -> Vec<PageStep> {
+    let PageLanguage { program, comment, .. } = *language;
     let mut steps = vec![PageStep { at: at.to_owned(), code: String::new(), printed: String::new() }];
     let mut is_behind_code = false;
     for line in block {

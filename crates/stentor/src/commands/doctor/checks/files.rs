@@ -5,14 +5,21 @@ use crate::output::thousands;
 use std::path::{Path, PathBuf};
 use stentor_node::{Depth, Inspection, inspect, queue_file, store_file};
 
+/// The gravity of a problem, and the advice against it.
+#[derive(Clone, Copy)]
+struct FileProblem {
+    health: FindingHealth,
+    advice: &'static str,
+}
+
 /// A file, with the findings for its possible problems.
 struct CheckedFile {
     name: &'static str,
     path: PathBuf,
     /// The finding if the file is missing.
-    missing: (FindingHealth, &'static str),
+    missing: FileProblem,
     /// The finding if the file is damaged.
-    damaged: (FindingHealth, &'static str),
+    damaged: FileProblem,
     /// SQLite's `synchronous` setting of a running server; the server checks it at every start and refuses a weaker one.
     synchronous: &'static str,
 }
@@ -38,16 +45,16 @@ fn database(data_dir: &Path) -> CheckedFile {
     CheckedFile {
         name: "database",
         path: store_file(data_dir),
-        missing: (
-            FindingHealth::Doubtful,
-            "point --data-dir at the server's data, or start a server that makes it (with store.engine = \
+        missing: FileProblem {
+            health: FindingHealth::Doubtful,
+            advice: "point --data-dir at the server's data, or start a server that makes it (with store.engine = \
              \"memory\" there is none)",
-        ),
-        damaged: (
-            FindingHealth::Broken,
-            "stop the server, keep a copy of the whole data directory, check the disk, and restore the last backup \
+        },
+        damaged: FileProblem {
+            health: FindingHealth::Broken,
+            advice: "stop the server, keep a copy of the whole data directory, check the disk, and restore the last backup \
              together with its key.pepper",
-        ),
+        },
         synchronous: "FULL",
     }
 }
@@ -56,12 +63,12 @@ fn queue(data_dir: &Path) -> CheckedFile {
     CheckedFile {
         name: "queue file",
         path: queue_file(data_dir),
-        missing: (FindingHealth::Good, ""),
-        damaged: (
-            FindingHealth::Doubtful,
-            "stop the server, delete the file with its -wal and -shm, and start it again: the server refills the queue from \
+        missing: FileProblem { health: FindingHealth::Good, advice: "" },
+        damaged: FileProblem {
+            health: FindingHealth::Doubtful,
+            advice: "stop the server, delete the file with its -wal and -shm, and start it again: the server refills the queue from \
              the database",
-        ),
+        },
         synchronous: "NORMAL",
     }
 }
@@ -105,13 +112,9 @@ fn judge(subject: &CheckedFile, found: &Inspection, depth: Depth) -> ServerFindi
     ServerFinding::good(subject.name, detail)
 }
 
-fn finding(
-    subject: &'static str,
-    (health, advice): (FindingHealth, &'static str),
-    detail: String,
-) -> ServerFinding {
-    match health {
+fn finding(subject: &'static str, problem: FileProblem, detail: String) -> ServerFinding {
+    match problem.health {
         FindingHealth::Good => ServerFinding::good(subject, detail),
-        health => ServerFinding::bad(subject, health, detail, advice),
+        health => ServerFinding::bad(subject, health, detail, problem.advice),
     }
 }
