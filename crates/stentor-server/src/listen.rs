@@ -5,7 +5,6 @@ mod connection_task;
 mod connections;
 mod counted;
 mod login_bytes;
-mod polled_stream;
 mod preface_timeout;
 mod scheme;
 mod socket_counts;
@@ -38,7 +37,6 @@ pub(crate) use connections::{AtWork, ConnectionCounts, Connections};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
 use login_bytes::LoginWatch;
-pub(crate) use polled_stream::{PolledStream, SocketPoller};
 use preface_timeout::PrefaceTimeout;
 use scheme::SchemeRepair;
 pub(crate) use socket_counts::SocketCounts;
@@ -120,12 +118,6 @@ pub(crate) struct Accepted {
 
 /// The protocol of a listener's connections.
 pub(crate) trait ConnectionProtocol: Clone + Send + Sync + 'static {
-    /// The type of a watched socket.
-    type Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-
-    /// Registers the socket of a connection with its poller.
-    fn socket(&self, stream: TcpStream) -> io::Result<Self::Socket>;
-
     /// Serves until the peer has disconnected, the connection was idle for too long, another needs its place, or the server stops.
     fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
@@ -188,10 +180,8 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        match self.accept(stream, PeerAddress(peer), place, &protocol, &stopping) {
-                            Ok(connection) => drop(served_tasks.spawn(connection)),
-                            Err(error) => tracing::warn!(%error, "a connection could not be watched"),
-                        }
+                        let connection = self.accept(stream, PeerAddress(peer), place, &protocol, &stopping);
+                        drop(served_tasks.spawn(connection));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -216,28 +206,27 @@ impl Listener {
         place: Place,
         protocol: &P,
         stopping: &CancellationToken,
-    ) -> io::Result<ConnectionTask> {
+    ) -> ConnectionTask {
         let (tls, timeouts) = (self.tls.clone(), self.timeouts);
         let (protocol, stopping) = (protocol.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         let milliseconds = UNCONFIRMED_MAX.as_millis() as u32;
         let _unset_is_later_not_wrong = sockopt::set_tcp_user_timeout(&stream, milliseconds);
         let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
-        let stream = protocol.socket(stream)?;
-        let Some(tls) = tls else { return Ok(protocol.serve_connection(stream, accepted)) };
-        Ok(ConnectionTask::new(async move {
+        let Some(tls) = tls else { return protocol.serve_connection(stream, accepted) };
+        ConnectionTask::new(async move {
             let (stream, accepted) = greet(tls, stream, accepted).await?;
             Some(protocol.serve_connection(stream, accepted))
-        }))
+        })
     }
 }
 
 /// Performs the TLS handshake. Returns `None` if it fails, takes too long, or another connection needs the place.
-async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
+async fn greet(
     tls: Arc<ServerConfig>,
-    stream: S,
+    stream: TcpStream,
     accepted: Accepted,
-) -> Option<(Box<TlsStream<WatchedStream<S, LoginWatch>>>, Accepted)> {
+) -> Option<(Box<TlsStream<WatchedStream<TcpStream, LoginWatch>>>, Accepted)> {
     let room = accepted.place.login_room();
     let stream = WatchedStream::new(stream, room.watch(HANDSHAKE_FREE_BYTES));
     let stream = tokio::select! {
@@ -249,12 +238,6 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl ConnectionProtocol for Http {
-    type Socket = TcpStream;
-
-    fn socket(&self, stream: TcpStream) -> io::Result<TcpStream> {
-        Ok(stream)
-    }
-
     fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -1,6 +1,5 @@
 //! Listeners of the protocols other than HTTP: each has an address of its own, and the API's certificate.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
@@ -13,13 +12,12 @@ use stentor_gateway::ccs::{self, CcsServer};
 use stentor_gateway::mcs::{self, McsLimits};
 use stentor_gateway::mqtt::{self, MqttLimits};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ApiConfig, GatewayConfig};
 use crate::listen::{
     Accepted, Certificate, ConnectionProtocol, ConnectionTask, ConnectionTimeouts, Connections, Listener,
-    PolledStream, SocketPoller, WatchedStream,
+    WatchedStream,
 };
 use crate::node::AppError;
 use crate::private;
@@ -66,7 +64,7 @@ impl PortProtocol {
 
 /// Listeners that are bound and not yet serving.
 #[derive(Default)]
-pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener, SocketPoller)>);
+pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener)>);
 
 impl GatewayListeners {
     /// Binds the listeners that have an address.
@@ -84,20 +82,18 @@ impl GatewayListeners {
             let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
             let bound = Listener::bind(address, tls, connections.clone(), timeouts).await;
             let setting = protocol.setting();
-            let failed = |cause| AppError::Listen { setting, address, cause };
-            let bound = bound.map_err(failed)?;
-            let poller = SocketPoller::start().map_err(failed)?;
+            let bound = bound.map_err(|cause| AppError::Listen { setting, address, cause })?;
             if api.tls_files().is_none() && !address.ip().to_canonical().is_loopback() {
                 tracing::warn!(%address, setting, "devices are served without TLS beyond this machine");
             }
-            listeners.push((protocol, bound, poller));
+            listeners.push((protocol, bound));
         }
         Ok(Self(listeners))
     }
 
     /// Writes addresses with a system-chosen port into the data directory.
     pub(crate) fn write_addresses(&self, config: &GatewayConfig, folder: &Path) -> Result<(), AppError> {
-        for (protocol, listener, _) in &self.0 {
+        for (protocol, listener) in &self.0 {
             let Some(address) = protocol.address(config).filter(|address| address.port() == 0) else {
                 continue;
             };
@@ -113,9 +109,9 @@ impl GatewayListeners {
 
     /// Serves devices, and app servers that speak CCS, until `stop`.
     pub(crate) async fn serve(self, gateway: &Gateway, app_servers: CcsServer, stop: CancellationToken) {
-        let serving = self.0.into_iter().map(|(protocol, listener, poller)| {
+        let serving = self.0.into_iter().map(|(protocol, listener)| {
             let (gateway, app_servers) = (gateway.clone(), app_servers.clone());
-            let connections = DeviceConnections { gateway, app_servers, protocol, poller };
+            let connections = DeviceConnections { gateway, app_servers, protocol };
             listener.serve(connections, stop.clone().cancelled_owned())
         });
         join_all(serving).await;
@@ -128,7 +124,6 @@ struct DeviceConnections {
     gateway: Gateway,
     app_servers: CcsServer,
     protocol: PortProtocol,
-    poller: SocketPoller,
 }
 
 impl DeviceConnections {
@@ -143,7 +138,7 @@ impl DeviceConnections {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { gateway, app_servers, protocol, .. } = self;
+        let Self { gateway, app_servers, protocol } = self;
         match protocol {
             PortProtocol::Mcs => {
                 Box::pin(mcs::serve(gateway, stream, stopping, admitted, McsLimits::default()))
@@ -157,12 +152,6 @@ impl DeviceConnections {
 }
 
 impl ConnectionProtocol for DeviceConnections {
-    type Socket = PolledStream;
-
-    fn socket(&self, stream: TcpStream) -> io::Result<PolledStream> {
-        self.poller.watch(stream)
-    }
-
     fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -8,10 +8,7 @@ mod hello;
 mod page;
 mod replies;
 
-use std::io;
-
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 use super::Api;
 use super::record::Dispatcher;
@@ -47,12 +44,6 @@ impl SocketFace {
 }
 
 impl ConnectionProtocol for SocketFace {
-    type Socket = TcpStream;
-
-    fn socket(&self, stream: TcpStream) -> io::Result<TcpStream> {
-        Ok(stream)
-    }
-
     fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
