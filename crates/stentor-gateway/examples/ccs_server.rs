@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use stentor_storage::conformance::PlainChanges;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};

@@ -2,7 +2,7 @@
 
 use stentor_core::id::DeviceId;
 use stentor_core::name::TopicName;
-use stentor_core::ports::store::{StoreError, SubscriptionChange};
+use stentor_core::ports::store::{Removal, StoreError, SubscriptionAction, SubscriptionChange};
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
@@ -15,7 +15,8 @@ impl Gateway {
         topic: &TopicName,
     ) -> Result<SubscriptionChange, StoreError> {
         self.state().device_changes.check(device, self.clock().now())?;
-        let change = self.store().subscribe(app, topic, &[device]).await?;
+        let change =
+            self.store().change_subscriptions(app, topic, &[device], SubscriptionAction::Subscribe).await?;
         // Repeated requests for an existing subscription, as at each connection, do not count.
         if change.changed > 0 {
             self.note_device_change(device)?;
@@ -29,10 +30,11 @@ impl Gateway {
         DeviceIdentity { app, device }: DeviceIdentity,
         topic: &TopicName,
     ) -> Result<SubscriptionChange, StoreError> {
-        let change = self.store().unsubscribe(app, topic, &[device]).await?;
+        let change =
+            self.store().change_subscriptions(app, topic, &[device], SubscriptionAction::Unsubscribe).await?;
         if change.changed > 0 {
-            let topics = std::slice::from_ref(topic);
-            self.store().remove_unused_topics(app, topics, self.clock().now()).await?;
+            let unused = Removal::UnusedTopics(vec![topic.clone()], self.clock().now());
+            self.store().remove(app, unused).await?;
         }
         Ok(change)
     }

@@ -5,7 +5,9 @@ use stentor_core::device::{Platform, ProviderKind, Registration};
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Change, Receipt, ReceiptKind, StoreError, SubscriptionChange};
+use stentor_core::ports::store::{
+    Change, Precondition, Receipt, ReceiptKind, Removal, StoreError, SubscriptionChange,
+};
 
 use crate::gateway::Gateway;
 use crate::identity::{DeviceCredentials, DeviceIdentity};
@@ -49,7 +51,7 @@ impl Gateway {
         let registration = Registration { user, locale, time_zone, tags, topics, ..base };
         let registration =
             registration.checked().map_err(|invalid| StoreError::Conflict(invalid.to_string()))?;
-        let registered = self.store().register(app, &[registration], self.clock().now()).await?;
+        let registered = self.store().register_some(app, &[registration], self.clock().now()).await?;
         let device = registered.first().ok_or(StoreError::NotFound("device"))?.device;
         Ok((DeviceIdentity { app, device }, credentials))
     }
@@ -82,11 +84,12 @@ impl Gateway {
     pub async fn withdraw(&self, identity: DeviceIdentity) -> Result<(), StoreError> {
         let DeviceIdentity { app, device } = identity;
         let topics = self.store().topics_of(app, device).await.unwrap_or_default();
-        let done = self.store().remove_device(app, device).await;
+        let done = self.store().remove(app, Removal::Device(device, Precondition::none())).await;
         // Even if the store fails: the device wants no more messages.
         self.cut_off(device);
         done?;
-        if let Err(error) = self.store().remove_unused_topics(app, &topics, self.clock().now()).await {
+        let unused = Removal::UnusedTopics(topics, self.clock().now());
+        if let Err(error) = self.store().remove(app, unused).await {
             // The device is removed all the same.
             tracing::warn!(%error, %device, "the unused topics of a removed device could not be deleted");
         }

@@ -16,7 +16,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::Label;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    DeviceStore, Expansion, LeaseReply, LeaseTerms, LeasedChunk, MessageStore, NewMessage, PipelineStore,
+    Expansion, LeaseReply, LeaseTerms, LeasedChunk, MessageStore, NewMessage, PipelineStore,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;

@@ -18,7 +18,8 @@ mod upstream;
 pub use apps::AppStore;
 pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry};
 pub use devices::{
-    DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
+    DeviceFilter, DeviceStore, GroupStore, MemberAction, Registered, Removal, RemovalStore,
+    SubscriptionAction, SubscriptionChange, TopicStore, UserStore,
 };
 pub use messages::{
     AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
@@ -80,6 +81,7 @@ pub trait Store:
     + TopicStore
     + UserStore
     + GroupStore
+    + RemovalStore
     + RegistryStore
     + MessageStore
     + ScheduleStore
@@ -97,6 +99,8 @@ impl<T> Store for T where
         + TopicStore
         + UserStore
         + GroupStore
+        + RemovalStore
+        + RemovalStore
         + RegistryStore
         + MessageStore
         + ScheduleStore

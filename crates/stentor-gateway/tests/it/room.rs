@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
+use stentor_storage::conformance::PlainChanges;
 
 use stentor_core::device::{ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use stentor_storage::conformance::PlainChanges;
 
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::target::Target;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use stentor_core::device::Registration;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{IdempotencyKey, TopicName};
-use stentor_core::ports::store::{Idempotent, Registered, StoreError};
+use stentor_core::ports::store::{Idempotent, Registered, StoreError, SubscriptionAction};
 
 use super::devices::DeviceCounts;
 use super::messages::Composed;
@@ -152,7 +152,8 @@ impl Service {
         let unknown = || Problem::not_found("device").at("device");
         let device: DeviceId = device.parse().map_err(|_| unknown())?;
         let topic = TopicName::new(topic).map_err(|invalid| Problem::from(invalid).at("topic"))?;
-        let change = self.store.subscribe(app, &topic, &[device]).await?;
+        let change =
+            self.store.change_subscriptions(app, &topic, &[device], SubscriptionAction::Subscribe).await?;
         if change.unknown() > 0 { Err(unknown()) } else { Ok(change.changed > 0) }
     }
 

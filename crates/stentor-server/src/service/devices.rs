@@ -5,7 +5,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
-use stentor_core::ports::store::{self, DeviceFilter, Page};
+use stentor_core::ports::store::{self, DeviceFilter, Page, Removal, SubscriptionAction};
 
 use super::calendar::known_zone;
 use super::long_list::LongList;
@@ -63,7 +63,7 @@ impl Serve<RegisterDevice> for Service {
         let registration = [request.checked()?];
         self.open_gateway_for(caller, &registration).await?;
         self.respell(caller.app(), &registration).await?;
-        let replies = self.store.register(caller.app(), &registration, self.now()).await?;
+        let replies = self.store.register_some(caller.app(), &registration, self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
         self.count_devices(DeviceCounts::of(&[reply]));
         Ok(RegisteredView { id: reply.device, created: reply.created })
@@ -120,7 +120,7 @@ impl Serve<ReplaceDevice> for Service {
             tags: Some(registration.tags),
         };
         let precondition = precondition(condition, DeviceView::from);
-        let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
+        let change = self.store.update_device(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
         if has_moved {
             // A client connected with the former token must not continue to receive.
@@ -128,7 +128,9 @@ impl Serve<ReplaceDevice> for Service {
         }
         // After the change, because its condition may fail. Topics are only added, so a repeated request completes an interrupted one.
         for topic in &registration.topics {
-            self.store.subscribe(caller.app(), topic, &[id]).await?;
+            self.store
+                .change_subscriptions(caller.app(), topic, &[id], SubscriptionAction::Subscribe)
+                .await?;
         }
         Ok(device.into())
     }
@@ -149,7 +151,7 @@ impl Serve<ChangeDevice> for Service {
             patch.token = Some(checked_token(present.provider, token)?);
         }
         let precondition = precondition(condition, DeviceView::from);
-        let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
+        let change = self.store.update_device(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
         if patch.token.is_some() {
             // After the change, so that a reconnection with the former token is refused.
@@ -168,7 +170,7 @@ impl Serve<RemoveDevice> for Service {
     ) -> ServiceResult<()> {
         caller.allow::<RemoveDevice>()?;
         let precondition = precondition(condition, DeviceView::from);
-        self.store.remove_device_if(caller.app(), id, &precondition).await?;
+        self.store.remove(caller.app(), Removal::Device(id, precondition)).await?;
         // A lost device must not continue to receive its messages.
         self.gateway.cut_off(id);
         Ok(())

@@ -5,7 +5,7 @@ use stentor_core::error::Invalid;
 use stentor_core::group::{Group, Member};
 use stentor_core::id::DeviceId;
 use stentor_core::name::{ExternalId, GroupName};
-use stentor_core::ports::store::{Precondition, StoreError};
+use stentor_core::ports::store::{MemberAction, Precondition, Removal, StoreError};
 
 use super::long_list::LongList;
 use super::precondition::precondition;
@@ -44,7 +44,7 @@ impl Serve<PutGroup> for Service {
     ) -> ServiceResult<GroupView> {
         caller.allow::<PutGroup>()?;
         let precondition = precondition(condition, GroupView::from);
-        Ok(self.store.put_group_if(caller.app(), &group, self.now(), &precondition).await?.into())
+        Ok(self.store.put_group(caller.app(), &group, self.now(), &precondition).await?.into())
     }
 }
 
@@ -78,10 +78,8 @@ impl Serve<RemoveGroup> for Service {
         Conditional { condition, .. }: Conditional<()>,
     ) -> ServiceResult<()> {
         caller.allow::<RemoveGroup>()?;
-        Ok(self
-            .store
-            .remove_group_if(caller.app(), &group, &precondition(condition, GroupView::from))
-            .await?)
+        let removal = Removal::Group(group, precondition(condition, GroupView::from));
+        Ok(self.store.remove(caller.app(), removal).await?)
     }
 }
 
@@ -154,7 +152,7 @@ impl Service {
         // Checked inside the transaction, so that a concurrently added member is not lost with the group.
         let is_empty =
             Precondition::new(|present: Option<&Group>| present.is_some_and(|group| group.member_count == 0));
-        match self.store.remove_group_if(caller.app(), group, &is_empty).await {
+        match self.store.remove(caller.app(), Removal::Group(group.clone(), is_empty)).await {
             Ok(()) | Err(StoreError::PreconditionFailed | StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -168,8 +166,8 @@ impl Service {
         max_count: Option<usize>,
     ) -> ServiceResult<SubscriptionChangeView> {
         let members = members.checked()?;
-        let added = self.store.add_members(caller.app(), group, &members, max_count, self.now()).await?;
-        Ok(added.into())
+        let action = MemberAction::Add { max_count, now: self.now() };
+        Ok(self.store.change_members(caller.app(), group, &members, action).await?.into())
     }
 }
 
@@ -182,7 +180,7 @@ impl Serve<RemoveMembers> for Service {
     ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<RemoveMembers>()?;
         let members = members.checked()?;
-        Ok(self.store.remove_members(caller.app(), &group, &members).await?.into())
+        Ok(self.store.change_members(caller.app(), &group, &members, MemberAction::Remove).await?.into())
     }
 }
 

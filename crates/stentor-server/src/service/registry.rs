@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use stentor_core::limits::SERVICE_TTL_MAX_SECONDS;
 use stentor_core::name::{ServiceAddress, ServiceKind, ServiceName, ServiceText};
+use stentor_core::ports::store::Removal;
 use stentor_core::published::PublishedService;
 use stentor_core::time::Timestamp;
 
@@ -77,6 +78,6 @@ impl Serve<ShowService> for Service {
 impl Serve<RemoveService> for Service {
     async fn serve(&self, caller: Caller, name: ServiceName, (): ()) -> ServiceResult<()> {
         caller.allow::<RemoveService>()?;
-        Ok(self.store.remove_service(caller.app(), &name, self.now()).await?)
+        Ok(self.store.remove(caller.app(), Removal::Service(name, self.now())).await?)
     }
 }

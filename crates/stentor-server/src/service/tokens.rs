@@ -2,7 +2,7 @@
 
 use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, DeviceId};
-use stentor_core::ports::store::StoreError;
+use stentor_core::ports::store::{Precondition, StoreError};
 
 use super::{Caller, Service, ServiceResult};
 use crate::contract::table::{SendMessage, ShowDevice};
@@ -82,7 +82,11 @@ impl Service {
             for (device, (token, _)) in held.into_iter().zip(both) {
                 let Some(device) = device else { continue };
                 let patch = DevicePatch { token: Some(token), ..DevicePatch::default() };
-                match self.store.update_device(app, device.id, &patch, self.now()).await {
+                match self
+                    .store
+                    .update_device(app, device.id, &patch, self.now(), &Precondition::none())
+                    .await
+                {
                     // If both spellings already have devices, the one being registered is used.
                     Ok(_) | Err(StoreError::Conflict(_) | StoreError::NotFound(_)) => {}
                     Err(error) => return Err(error.into()),

@@ -3,6 +3,7 @@
 use stentor_core::id::DeviceId;
 use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
 use stentor_core::name::TopicName;
+use stentor_core::ports::store::{Removal, SubscriptionAction};
 
 use super::long_list::LongList;
 use super::precondition::precondition;
@@ -45,10 +46,8 @@ impl Serve<RemoveTopic> for Service {
         Conditional { condition, .. }: Conditional<()>,
     ) -> ServiceResult<()> {
         caller.allow::<RemoveTopic>()?;
-        Ok(self
-            .store
-            .remove_topic_if(caller.app(), &topic, &precondition(condition, TopicView::from))
-            .await?)
+        let removal = Removal::Topic(topic, precondition(condition, TopicView::from));
+        Ok(self.store.remove(caller.app(), removal).await?)
     }
 }
 
@@ -60,8 +59,7 @@ impl Serve<Subscribe> for Service {
         SubscriptionRequest { devices }: SubscriptionRequest,
     ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<Subscribe>()?;
-        check_count("devices", devices.len())?;
-        Ok(self.store.subscribe(caller.app(), &topic, &devices).await?.into())
+        self.change_subscriptions(caller, &topic, &devices, SubscriptionAction::Subscribe).await
     }
 }
 
@@ -73,8 +71,20 @@ impl Serve<Unsubscribe> for Service {
         SubscriptionRequest { devices }: SubscriptionRequest,
     ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<Unsubscribe>()?;
+        self.change_subscriptions(caller, &topic, &devices, SubscriptionAction::Unsubscribe).await
+    }
+}
+
+impl Service {
+    async fn change_subscriptions(
+        &self,
+        caller: Caller,
+        topic: &TopicName,
+        devices: &[DeviceId],
+        action: SubscriptionAction,
+    ) -> ServiceResult<SubscriptionChangeView> {
         check_count("devices", devices.len())?;
-        Ok(self.store.unsubscribe(caller.app(), &topic, &devices).await?.into())
+        Ok(self.store.change_subscriptions(caller.app(), topic, devices, action).await?.into())
     }
 }
 
@@ -97,7 +107,7 @@ impl Serve<SubscribeDevice> for Service {
     ) -> ServiceResult<()> {
         caller.allow::<SubscribeDevice>()?;
         self.store.device(caller.app(), device).await?;
-        self.store.subscribe(caller.app(), &topic, &[device]).await?;
+        self.change_subscriptions(caller, &topic, &[device], SubscriptionAction::Subscribe).await?;
         Ok(())
     }
 }
@@ -111,7 +121,7 @@ impl Serve<UnsubscribeDevice> for Service {
     ) -> ServiceResult<()> {
         caller.allow::<UnsubscribeDevice>()?;
         self.store.device(caller.app(), device).await?;
-        self.store.unsubscribe(caller.app(), &topic, &[device]).await?;
+        self.change_subscriptions(caller, &topic, &[device], SubscriptionAction::Unsubscribe).await?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Users of an app.
 
 use stentor_core::name::ExternalId;
+use stentor_core::ports::store::Removal;
 
 use super::long_list::LongList;
 use super::precondition::precondition;
@@ -18,7 +19,7 @@ impl Serve<PutUser> for Service {
     ) -> ServiceResult<UserView> {
         caller.allow::<PutUser>()?;
         let precondition = precondition(condition, UserView::from);
-        Ok(self.store.put_user_if(caller.app(), &user, self.now(), &precondition).await?.into())
+        Ok(self.store.put_user(caller.app(), &user, self.now(), &precondition).await?.into())
     }
 }
 
@@ -52,6 +53,7 @@ impl Serve<RemoveUser> for Service {
         Conditional { condition, .. }: Conditional<()>,
     ) -> ServiceResult<()> {
         caller.allow::<RemoveUser>()?;
-        Ok(self.store.remove_user_if(caller.app(), &user, &precondition(condition, UserView::from)).await?)
+        let removal = Removal::User(user, precondition(condition, UserView::from));
+        Ok(self.store.remove(caller.app(), removal).await?)
     }
 }

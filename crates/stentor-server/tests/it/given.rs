@@ -2,6 +2,7 @@
 //! Values that no push service could carry are refused before they are stored.
 
 use std::sync::Arc;
+use stentor_storage::conformance::PlainChanges;
 
 use reqwest::Method;
 use serde_json::{Value, json};

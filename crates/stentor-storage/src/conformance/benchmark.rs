@@ -1,5 +1,6 @@
 //! A benchmark of a store's engine.
 
+use crate::conformance::PlainChanges;
 use std::time::Duration;
 
 use stentor_core::chunk::Ticket;

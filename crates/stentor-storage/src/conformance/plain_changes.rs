@@ -1,24 +1,28 @@
-//! Changes without an entry in the audit trail, each as a method, for the setup of cases.
+//! Changes without an entry in the audit trail and without a precondition, each as a method, for the setup of cases.
 
 use async_trait::async_trait;
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::campaign::{Campaign, CampaignAction};
 use stentor_core::chunk::Ticket;
-use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
+use stentor_core::device::{Device, DevicePatch, ProviderKind, Registration};
+use stentor_core::group::{Group, Member};
+use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, ScheduleId};
+use stentor_core::name::{ExternalId, GroupName, TopicName};
 use stentor_core::ports::store::{
-    AuditStore, Change, Changed, Idempotent, IdempotentReply, Precondition, StoreError,
+    Change, Changed, Idempotent, IdempotentReply, MemberAction, Precondition, Registered, Removal, Store,
+    StoreError, SubscriptionAction, SubscriptionChange,
 };
 use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamWebhook;
+use stentor_core::user::User;
 
 type Done<T> = Result<T, StoreError>;
 
-/// Each change of the port, without an entry.
+/// Each change of the port, without an entry and without a precondition.
 #[async_trait]
-pub trait PlainChanges: AuditStore {
+pub trait PlainChanges: Store {
     async fn create_app(&self, app: &App) -> Done<()> {
         self.change(Change::CreateApp(app.clone()), None).await.map(drop)
     }
@@ -100,9 +104,89 @@ pub trait PlainChanges: AuditStore {
             other => Err(unlike(&other)),
         }
     }
+
+    /// Registers devices in as many transactions as needed.
+    async fn register(&self, app: AppId, given: &[Registration], now: Timestamp) -> Done<Vec<Registered>> {
+        let mut registered = self.register_some(app, given, now).await?;
+        while let Some(rest) = given.get(registered.len()..).filter(|rest| !rest.is_empty()) {
+            registered.extend(self.register_some(app, rest, now).await?);
+        }
+        Ok(registered)
+    }
+
+    async fn remove_device(&self, app: AppId, id: DeviceId) -> Done<()> {
+        self.remove(app, Removal::Device(id, Precondition::none())).await
+    }
+
+    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Done<()> {
+        self.remove(app, Removal::Topic(topic.clone(), Precondition::none())).await
+    }
+
+    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Done<()> {
+        self.remove(app, Removal::User(user.clone(), Precondition::none())).await
+    }
+
+    async fn remove_group(&self, app: AppId, group: &GroupName) -> Done<()> {
+        self.remove(app, Removal::Group(group.clone(), Precondition::none())).await
+    }
+
+    async fn create_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Done<User> {
+        self.put_user(app, user, now, &Precondition::none()).await
+    }
+
+    async fn create_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Done<Group> {
+        self.put_group(app, group, now, &Precondition::none()).await
+    }
+
+    async fn patch_device(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> Done<Device> {
+        self.update_device(app, id, patch, now, &Precondition::none()).await
+    }
+
+    async fn subscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Done<SubscriptionChange> {
+        self.change_subscriptions(app, topic, devices, SubscriptionAction::Subscribe).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Done<SubscriptionChange> {
+        self.change_subscriptions(app, topic, devices, SubscriptionAction::Unsubscribe).await
+    }
+
+    async fn add_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+        now: Timestamp,
+    ) -> Done<SubscriptionChange> {
+        self.change_members(app, group, members, MemberAction::Add { max_count: None, now }).await
+    }
+
+    async fn remove_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+    ) -> Done<SubscriptionChange> {
+        self.change_members(app, group, members, MemberAction::Remove).await
+    }
 }
 
-impl<T: AuditStore + ?Sized> PlainChanges for T {}
+impl<T: Store + ?Sized> PlainChanges for T {}
 
 fn unlike(changed: &Changed) -> StoreError {
     StoreError::Damaged(format!("a change came to {changed:?}"))

@@ -1,6 +1,7 @@
 //! Two servers on one PostgreSQL database: liveness, and the permitted actions of each.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use stentor_storage::conformance::PlainChanges;
 
 use stentor_core::app::Credential;
 use stentor_core::campaign::Tally;

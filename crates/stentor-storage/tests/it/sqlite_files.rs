@@ -449,10 +449,10 @@ async fn a_row_that_a_list_leaves_out_is_counted_once() {
     }
     let (own, first) = (app(1).id, group("one"));
     for name in ["one", "two"] {
-        store.put_group(own, &group(name), at(0)).await.expect("kept");
+        store.create_group(own, &group(name), at(0)).await.expect("kept");
     }
     let members = ["one", "two"].map(|name| Member::User(person(name)));
-    store.add_members(own, &first, &members, None, at(0)).await.expect("added");
+    store.add_members(own, &first, &members, at(0)).await.expect("added");
     assert_eq!(store.figures().await.expect("counted").damaged_rows, 0);
     drop(store);
     DAMAGES.iter().for_each(|damage| folder.meddle(damage));

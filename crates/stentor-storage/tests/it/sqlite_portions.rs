@@ -6,6 +6,7 @@ use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{DeviceStore, PipelineStore, TopicStore};
 use stentor_core::target::Target;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{
     CHUNK_MAX_DEVICES, Draft, Scene, accept_all, at, person, registration, topic,
 };

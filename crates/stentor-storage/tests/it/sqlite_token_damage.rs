@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use stentor_core::device::{ProviderKind, Registration};
-use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore};
+use stentor_core::ports::store::{MessageStore, PipelineStore};
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at, registration};

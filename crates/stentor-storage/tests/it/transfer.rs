@@ -1,6 +1,7 @@
 //! A store is copied completely from one engine to another, and continues there.
 
 use std::path::Path;
+use stentor_storage::conformance::PlainChanges;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
@@ -55,9 +56,9 @@ async fn fill(store: &dyn Store) {
     store.subscribe(scene.app, &topic("news"), &devices[..100]).await.expect("subscribed");
     store.subscribe(scene.app, &topic("gone"), &devices[..50]).await.expect("subscribed");
     store.remove_topic(scene.app, &topic("gone")).await.expect("removed");
-    store.put_group(scene.app, &group("friends"), at(0)).await.expect("made");
+    store.create_group(scene.app, &group("friends"), at(0)).await.expect("made");
     let members = [Member::User(person("ann")), Member::Device(of_ann)];
-    store.add_members(scene.app, &group("friends"), &members, None, at(0)).await.expect("joined");
+    store.add_members(scene.app, &group("friends"), &members, at(0)).await.expect("joined");
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     scene.settled(accept_all(&scene.lease(tickets[0].chunk, at(1)).await, at(2))).await;
     scene.lease(tickets[1].chunk, at(3)).await;

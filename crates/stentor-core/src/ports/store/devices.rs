@@ -6,7 +6,7 @@ use super::{Page, Precondition, StoreError};
 use crate::device::{Device, DeviceKeys, DevicePatch, DeviceState, ProviderKind, PushToken, Registration};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
-use crate::name::{ExternalId, GroupName, Tag, TopicName};
+use crate::name::{ExternalId, GroupName, ServiceName, Tag, TopicName};
 use crate::time::Timestamp;
 use crate::topic::TopicSummary;
 use crate::user::User;
@@ -39,6 +39,29 @@ impl DeviceFilter {
     pub fn means(&self, state: DeviceState, listed: bool) -> bool {
         self.state.map_or(listed, |meant| meant == state)
     }
+}
+
+/// A change of subscriptions to a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubscriptionAction {
+    /// The devices are subscribed.
+    Subscribe,
+    /// Their subscriptions are removed.
+    Unsubscribe,
+}
+
+/// A change of the members of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberAction {
+    /// The members are added.
+    Add {
+        /// The largest number of members that the group may have with them; `None` for no limit.
+        max_count: Option<usize>,
+        /// The time at which unknown users are created.
+        now: Timestamp,
+    },
+    /// The members are removed.
+    Remove,
 }
 
 /// The result of a change of subscriptions or members.
@@ -108,20 +131,6 @@ pub trait DeviceStore: Send + Sync {
         now: Timestamp,
     ) -> Result<usize, StoreError>;
 
-    /// Registers devices in as many transactions as needed; devices registered before a refusal stay.
-    async fn register(
-        &self,
-        app: AppId,
-        registrations: &[Registration],
-        now: Timestamp,
-    ) -> Result<Vec<Registered>, StoreError> {
-        let mut registered = self.register_some(app, registrations, now).await?;
-        while let Some(rest) = registrations.get(registered.len()..).filter(|rest| !rest.is_empty()) {
-            registered.extend(self.register_some(app, rest, now).await?);
-        }
-        Ok(registered)
-    }
-
     /// Returns one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
 
@@ -138,19 +147,8 @@ pub trait DeviceStore: Send + Sync {
     async fn devices(&self, app: AppId, filter: &DeviceFilter, page: Page)
     -> Result<Vec<Device>, StoreError>;
 
-    /// Changes one device. Fails with Conflict if another device of the app holds the new token.
+    /// Changes one device if the precondition holds. Fails with Conflict if another device of the app holds the new token.
     async fn update_device(
-        &self,
-        app: AppId,
-        id: DeviceId,
-        patch: &DevicePatch,
-        now: Timestamp,
-    ) -> Result<Device, StoreError> {
-        self.update_device_if(app, id, patch, now, &Precondition::none()).await
-    }
-
-    /// Changes one device if a precondition holds.
-    async fn update_device_if(
         &self,
         app: AppId,
         id: DeviceId,
@@ -166,39 +164,19 @@ pub trait DeviceStore: Send + Sync {
         id: DeviceId,
         keys: Option<&DeviceKeys>,
     ) -> Result<(), StoreError>;
-
-    /// Removes one device with its subscriptions and memberships.
-    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
-        self.remove_device_if(app, id, &Precondition::none()).await
-    }
-
-    /// Removes one device if a precondition holds.
-    async fn remove_device_if(
-        &self,
-        app: AppId,
-        id: DeviceId,
-        precondition: &Precondition<Device>,
-    ) -> Result<(), StoreError>;
 }
 
 /// Operations on topics.
 #[async_trait]
 pub trait TopicStore: Send + Sync {
-    /// Subscribes devices to a topic, which is created if needed; LimitReached if a device would exceed its limit of topics. Many devices
-    /// take more than one transaction.
-    async fn subscribe(
+    /// Changes subscriptions of devices to a topic. A new subscription creates the topic if needed; LimitReached if a device would exceed
+    /// its limit of topics. Many devices take more than one transaction.
+    async fn change_subscriptions(
         &self,
         app: AppId,
         topic: &TopicName,
         devices: &[DeviceId],
-    ) -> Result<SubscriptionChange, StoreError>;
-
-    /// Removes subscriptions.
-    async fn unsubscribe(
-        &self,
-        app: AppId,
-        topic: &TopicName,
-        devices: &[DeviceId],
+        action: SubscriptionAction,
     ) -> Result<SubscriptionChange, StoreError>;
 
     /// Lists topics by name, after a given one.
@@ -212,28 +190,6 @@ pub trait TopicStore: Send + Sync {
     /// Returns one topic.
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError>;
 
-    /// Removes a topic; its subscriptions are removed gradually.
-    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
-        self.remove_topic_if(app, topic, &Precondition::none()).await
-    }
-
-    /// Removes a topic if a precondition holds.
-    async fn remove_topic_if(
-        &self,
-        app: AppId,
-        topic: &TopicName,
-        precondition: &Precondition<TopicSummary>,
-    ) -> Result<(), StoreError>;
-
-    /// Removes those of the given topics that have neither subscribers nor a retained message, as left behind by a device that created
-    /// them. Returns the number of removed topics.
-    async fn remove_unused_topics(
-        &self,
-        app: AppId,
-        topics: &[TopicName],
-        now: Timestamp,
-    ) -> Result<u64, StoreError>;
-
     /// Lists a device's topics by name.
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError>;
 }
@@ -241,13 +197,9 @@ pub trait TopicStore: Send + Sync {
 /// Operations on users.
 #[async_trait]
 pub trait UserStore: Send + Sync {
-    /// Creates a user; harmless if the user exists. Registering a device with a user has the same effect.
-    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
-        self.put_user_if(app, user, now, &Precondition::none()).await
-    }
-
-    /// Creates a user if a precondition holds; the precondition gets the existing user, or none.
-    async fn put_user_if(
+    /// Creates a user if the precondition holds, which gets the existing user, or none; harmless if the user exists. Registering a device
+    /// with a user has the same effect.
+    async fn put_user(
         &self,
         app: AppId,
         user: &ExternalId,
@@ -265,31 +217,13 @@ pub trait UserStore: Send + Sync {
         after: Option<&ExternalId>,
         limit: usize,
     ) -> Result<Vec<User>, StoreError>;
-
-    /// Deletes a user. Their devices stay, without an owner. Large amounts of data are removed gradually.
-    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError> {
-        self.remove_user_if(app, user, &Precondition::none()).await
-    }
-
-    /// Deletes a user if a precondition holds.
-    async fn remove_user_if(
-        &self,
-        app: AppId,
-        user: &ExternalId,
-        precondition: &Precondition<User>,
-    ) -> Result<(), StoreError>;
 }
 
 /// Operations on groups.
 #[async_trait]
 pub trait GroupStore: Send + Sync {
-    /// Creates a group; harmless if it exists.
-    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
-        self.put_group_if(app, group, now, &Precondition::none()).await
-    }
-
-    /// Creates a group if a precondition holds; the precondition gets the existing group, or none.
-    async fn put_group_if(
+    /// Creates a group if the precondition holds, which gets the existing group, or none; harmless if the group exists.
+    async fn put_group(
         &self,
         app: AppId,
         group: &GroupName,
@@ -317,35 +251,38 @@ pub trait GroupStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Member>, StoreError>;
 
-    /// Adds members. Unknown devices are reported, unknown users are created. LimitReached if a member would be in too many groups, or if a
-    /// member is new and the group would exceed `max_count` members; in both cases no member is added.
-    async fn add_members(
+    /// Changes the members of a group. Unknown devices are reported, and new members that are unknown users are created. LimitReached if a
+    /// member would be in too many groups, or if a member is new and the group would exceed its limit; in both cases no member is added.
+    async fn change_members(
         &self,
         app: AppId,
         group: &GroupName,
         members: &[Member],
-        max_count: Option<usize>,
-        now: Timestamp,
+        action: MemberAction,
     ) -> Result<SubscriptionChange, StoreError>;
+}
 
-    /// Removes members.
-    async fn remove_members(
-        &self,
-        app: AppId,
-        group: &GroupName,
-        members: &[Member],
-    ) -> Result<SubscriptionChange, StoreError>;
+/// Things of an app that are removed.
+#[derive(Debug, Clone)]
+pub enum Removal {
+    /// A device with its subscriptions and memberships.
+    Device(DeviceId, Precondition<Device>),
+    /// A topic. Its subscriptions are removed gradually.
+    Topic(TopicName, Precondition<TopicSummary>),
+    /// Those of the topics that have neither subscribers nor a retained message at this instant, as left behind by a device that created
+    /// them.
+    UnusedTopics(Vec<TopicName>, Timestamp),
+    /// A user. Their devices stay, without an owner. Large amounts of data are removed gradually.
+    User(ExternalId, Precondition<User>),
+    /// A group. Large amounts of data are removed gradually.
+    Group(GroupName, Precondition<Group>),
+    /// A service that is published at this instant.
+    Service(ServiceName, Timestamp),
+}
 
-    /// Removes a group. Large amounts of data are removed gradually.
-    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
-        self.remove_group_if(app, group, &Precondition::none()).await
-    }
-
-    /// Removes a group if a precondition holds.
-    async fn remove_group_if(
-        &self,
-        app: AppId,
-        group: &GroupName,
-        precondition: &Precondition<Group>,
-    ) -> Result<(), StoreError>;
+/// The removal of things that an app server or a device made.
+#[async_trait]
+pub trait RemovalStore: Send + Sync {
+    /// Removes something of an app, if its precondition holds. NotFound if it does not exist.
+    async fn remove(&self, app: AppId, removal: Removal) -> Result<(), StoreError>;
 }

@@ -36,7 +36,4 @@ pub trait RegistryStore: Send + Sync {
         now: Timestamp,
         count: usize,
     ) -> Result<Vec<PublishedService>, StoreError>;
-
-    /// Removes a service.
-    async fn remove_service(&self, app: AppId, name: &ServiceName, now: Timestamp) -> Result<(), StoreError>;
 }

@@ -2,6 +2,7 @@
 
 use stentor_core::name::TopicName;
 use stentor_core::target::Target;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::Draft;
 
 use super::client::{Hello, MqttClient, UNSUBACK, packet, text};

@@ -3,6 +3,7 @@
 use stentor_core::name::TopicName;
 use stentor_core::target::Target;
 use stentor_gateway::DeviceIdentity;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::Draft;
 
 use super::client::{Hello, MqttClient, SUBACK, packet, text};

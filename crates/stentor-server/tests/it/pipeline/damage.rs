@@ -144,9 +144,9 @@ async fn people(store: &dyn Store, app: AppId) -> Vec<DeviceId> {
     let registered = store.register(app, &devices, BEFORE).await.expect("kept");
     let devices: Vec<_> = registered.into_iter().map(|one| one.device).collect();
     let group = GroupName::new("friends").expect("fits");
-    store.put_group(app, &group, BEFORE).await.expect("kept");
+    store.create_group(app, &group, BEFORE).await.expect("kept");
     let members = [Member::User(user), Member::Device(devices[1])];
-    store.add_members(app, &group, &members, None, BEFORE).await.expect("kept");
+    store.add_members(app, &group, &members, BEFORE).await.expect("kept");
     devices
 }
 

@@ -32,7 +32,7 @@ pub async fn an_unknown_app_is_not_found(store: &dyn Store) {
     not_found(store.app(NO_APP).await.map(|_| ()));
     not_found(store.delete_app(NO_APP).await);
     not_found(store.register(NO_APP, &[], at(0)).await.map(|_| ()));
-    not_found(store.put_user(NO_APP, &person("ada"), at(0)).await.map(|_| ()));
+    not_found(store.create_user(NO_APP, &person("ada"), at(0)).await.map(|_| ()));
     not_found(store.subscribe(NO_APP, &topic("news"), &[]).await.map(|_| ()));
     not_found(store.create_key(&key(1, Some(NO_APP), 1)).await);
     not_found(store.put_credential(&credential(NO_APP, "secret")).await);

@@ -1,5 +1,6 @@
 //! Leasing, settling, giving back.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;

@@ -1,5 +1,6 @@
 //! Newer replaces older.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, Stop, Tally};
 use stentor_core::chunk::Ticket;
 use stentor_core::delivery::{DeliveryState, Record};

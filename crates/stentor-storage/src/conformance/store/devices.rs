@@ -1,5 +1,6 @@
 //! Requirements on every store for devices.
 
+use crate::conformance::PlainChanges;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{DeviceFacts, DevicePatch, DeviceState, Platform, ProviderKind, Registration};
 use stentor_core::group::Member;
@@ -191,7 +192,7 @@ pub async fn a_patch_changes_what_it_names(store: &dyn Store) {
         tags: Some(vec![tag("old")]),
         ..DevicePatch::default()
     };
-    let changed = store.update_device(scene.app, device, &patch, at(5)).await.expect("changed");
+    let changed = store.patch_device(scene.app, device, &patch, at(5)).await.expect("changed");
     assert_eq!(store.device(scene.app, device).await, Ok(changed.clone()));
     assert_eq!(changed.registration.user, None);
     assert_eq!(changed.registration.locale, Locale::new("fr").ok());
@@ -205,7 +206,7 @@ pub async fn a_patched_token_leads_to_the_same_device(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
     let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
-    let changed = store.update_device(scene.app, device, &patch, at(5)).await.expect("changed");
+    let changed = store.patch_device(scene.app, device, &patch, at(5)).await.expect("changed");
     assert_eq!(changed.token_since, at(5));
     assert_eq!(scene.register(registration(ProviderKind::Fcm, "new")).await, device);
     assert_ne!(scene.register(registration(ProviderKind::Fcm, "old")).await, device);
@@ -217,7 +218,7 @@ pub async fn a_token_that_another_device_holds_is_a_conflict(store: &dyn Store) 
     scene.register(registration(ProviderKind::Fcm, "two")).await;
     let patch =
         DevicePatch { token: Some(token("two")), tags: Some(vec![tag("x")]), ..DevicePatch::default() };
-    let refused = store.update_device(scene.app, one, &patch, at(1)).await;
+    let refused = store.patch_device(scene.app, one, &patch, at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     let kept = store.device(scene.app, one).await.expect("found").registration;
     assert_eq!(kept, registration(ProviderKind::Fcm, "one").into(), "nothing else was changed");
@@ -226,9 +227,9 @@ pub async fn a_token_that_another_device_holds_is_a_conflict(store: &dyn Store) 
 pub async fn a_removed_device_is_gone_from_topics_groups_and_its_user(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.register(full("one")).await;
-    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let member = [Member::Device(device)];
-    store.add_members(scene.app, &group("team"), &member, None, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &member, at(0)).await.expect("added");
     store.remove_device(scene.app, device).await.expect("removed");
     assert!(matches!(store.device(scene.app, device).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.remove_device(scene.app, device).await, Err(StoreError::NotFound(_))));

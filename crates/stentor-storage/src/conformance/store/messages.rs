@@ -1,5 +1,6 @@
 //! Accepting messages: every kind of target.
 
+use crate::conformance::PlainChanges;
 use std::collections::BTreeSet;
 
 use stentor_core::campaign::{CampaignAction, CampaignState};
@@ -189,7 +190,7 @@ pub async fn a_user_gets_it_on_all_devices(store: &dyn Store) {
 
 pub async fn a_user_without_devices_finishes_at_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    store.put_user(scene.app, &person("ada"), at(0)).await.expect("made");
+    store.create_user(scene.app, &person("ada"), at(0)).await.expect("made");
     for name in ["ada", "nobody"] {
         let (message, tickets) = scene.send(Draft::to(Target::User(person(name)))).await;
         assert!(tickets.is_empty());
@@ -204,9 +205,9 @@ pub async fn a_group_reaches_devices_and_people_once_each(store: &dyn Store) {
     let user = Some(person("ada"));
     let phone = scene.register(Registration { user, ..registration(ProviderKind::Fcm, "phone") }).await;
     let others = scene.fcm(3).await;
-    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let members = [Member::User(person("ada")), Member::Device(phone), Member::Device(others[1])];
-    store.add_members(scene.app, &group("team"), &members, None, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");
     let (_, tickets) = scene.send_wide(Draft::to(Target::Group(group("team")))).await;
     assert_eq!(reached(&scene, &tickets).await, [phone, others[1]]);
 }
@@ -264,7 +265,7 @@ pub async fn what_does_not_exist_in_the_app_is_not_found(store: &dyn Store) {
     let own = scene.fcm(1).await[0];
     let foreign = other.fcm(1).await[0];
     store.subscribe(other.app, &topic("theirs"), &[foreign]).await.expect("subscribed");
-    store.put_group(other.app, &group("theirs"), at(0)).await.expect("made");
+    store.create_group(other.app, &group("theirs"), at(0)).await.expect("made");
     let targets = [
         Target::Device(foreign),
         Target::Devices(vec![own, foreign]),

@@ -5,7 +5,9 @@ use stentor_core::audit::AuditAction;
 use stentor_core::device::{DevicePatch, ProviderKind};
 use stentor_core::group::Member;
 use stentor_core::name::Locale;
-use stentor_core::ports::store::{AuditFilter, Change, NewAuditEntry, Precondition, Store, StoreError};
+use stentor_core::ports::store::{
+    AuditFilter, Change, NewAuditEntry, Precondition, Removal, Store, StoreError,
+};
 use stentor_core::schedule::ScheduleState;
 
 use super::audit::{by_key, schedule};
@@ -17,15 +19,15 @@ pub async fn a_device_is_changed_and_removed_only_as_it_must_be(store: &dyn Stor
     let device = scene.register(registration(ProviderKind::Fcm, "one")).await;
     let seen = store.device(scene.app, device).await.expect("there");
     let as_seen = is(&seen);
-    let changed = store.update_device_if(scene.app, device, &in_locale("de"), at(1), &as_seen).await;
+    let changed = store.update_device(scene.app, device, &in_locale("de"), at(1), &as_seen).await;
     let changed = changed.expect("changed");
     assert_eq!(changed.registration.locale, in_locale("de").locale.flatten());
-    let late = store.update_device_if(scene.app, device, &in_locale("fr"), at(2), &as_seen).await;
+    let late = store.update_device(scene.app, device, &in_locale("fr"), at(2), &as_seen).await;
     assert_eq!(late, refused());
-    assert_eq!(store.remove_device_if(scene.app, device, &as_seen).await, refused());
+    assert_eq!(store.remove(scene.app, Removal::Device(device, as_seen.clone())).await, refused());
     assert_eq!(store.device(scene.app, device).await, Ok(changed.clone()), "what is refused changes nothing");
-    store.remove_device_if(scene.app, device, &is(&changed)).await.expect("removed");
-    let gone = store.remove_device_if(scene.app, device, &is(&changed)).await;
+    store.remove(scene.app, Removal::Device(device, is(&changed))).await.expect("removed");
+    let gone = store.remove(scene.app, Removal::Device(device, is(&changed))).await;
     assert!(matches!(gone, Err(StoreError::NotFound(_))), "{gone:?}");
 }
 
@@ -34,7 +36,7 @@ pub async fn of_changes_of_one_state_at_the_same_time_one_is_made(store: &dyn St
     let device = scene.register(registration(ProviderKind::Fcm, "one")).await;
     let as_seen = is(&store.device(scene.app, device).await.expect("there"));
     let patch = in_locale("de");
-    let change = |now| store.update_device_if(scene.app, device, &patch, now, &as_seen);
+    let change = |now| store.update_device(scene.app, device, &patch, now, &as_seen);
     let (a, b, c, d) = tokio::join!(change(at(1)), change(at(2)), change(at(3)), change(at(4)));
     let told = [a, b, c, d];
     assert_eq!(told.iter().filter(|one| one.is_ok()).count(), 1);
@@ -43,25 +45,25 @@ pub async fn of_changes_of_one_state_at_the_same_time_one_is_made(store: &dyn St
 
 pub async fn people_and_groups_are_made_only_where_there_is_none_when_they_must_be_new(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let ada = store.put_user_if(scene.app, &person("ada"), at(1), &is_new()).await.expect("made");
-    assert_eq!(store.put_user_if(scene.app, &person("ada"), at(2), &is_new()).await, refused());
-    assert_eq!(store.put_user_if(scene.app, &person("ada"), at(2), &is(&ada)).await, Ok(ada));
+    let ada = store.put_user(scene.app, &person("ada"), at(1), &is_new()).await.expect("made");
+    assert_eq!(store.put_user(scene.app, &person("ada"), at(2), &is_new()).await, refused());
+    assert_eq!(store.put_user(scene.app, &person("ada"), at(2), &is(&ada)).await, Ok(ada));
     let known = Precondition::new(|user| user.is_some());
-    assert_eq!(store.put_user_if(scene.app, &person("bob"), at(2), &known).await, refused());
+    assert_eq!(store.put_user(scene.app, &person("bob"), at(2), &known).await, refused());
     assert!(store.user(scene.app, &person("bob")).await.is_err(), "what is refused makes nobody known");
 
-    let team = store.put_group_if(scene.app, &group("team"), at(1), &is_new()).await.expect("made");
-    assert_eq!(store.put_group_if(scene.app, &group("team"), at(2), &is_new()).await, refused());
-    assert_eq!(store.put_group_if(scene.app, &group("team"), at(2), &is(&team)).await, Ok(team));
+    let team = store.put_group(scene.app, &group("team"), at(1), &is_new()).await.expect("made");
+    assert_eq!(store.put_group(scene.app, &group("team"), at(2), &is_new()).await, refused());
+    assert_eq!(store.put_group(scene.app, &group("team"), at(2), &is(&team)).await, Ok(team));
     let known = Precondition::new(|group| group.is_some());
-    assert_eq!(store.put_group_if(scene.app, &group("other"), at(2), &known).await, refused());
+    assert_eq!(store.put_group(scene.app, &group("other"), at(2), &known).await, refused());
     assert!(store.group(scene.app, &group("other")).await.is_err(), "nor a group");
 }
 
 pub async fn people_groups_and_topics_are_removed_only_as_they_must_be(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let ada = store.put_user(scene.app, &person("ada"), at(0)).await.expect("made");
-    let team = store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    let ada = store.create_user(scene.app, &person("ada"), at(0)).await.expect("made");
+    let team = store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let devices = scene.fcm(2).await;
     store.subscribe(scene.app, &topic("news"), &devices[..1]).await.expect("subscribed");
     let news = store.topic(scene.app, &topic("news")).await.expect("there");
@@ -70,19 +72,19 @@ pub async fn people_groups_and_topics_are_removed_only_as_they_must_be(store: &d
     given.user = Some(person("ada"));
     let device = scene.register(given).await;
     let members = [Member::Device(device)];
-    store.add_members(scene.app, &group("team"), &members, None, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");
     store.subscribe(scene.app, &topic("news"), &devices).await.expect("subscribed");
-    assert_eq!(store.remove_user_if(scene.app, &person("ada"), &is(&ada)).await, refused());
-    assert_eq!(store.remove_group_if(scene.app, &group("team"), &is(&team)).await, refused());
-    assert_eq!(store.remove_topic_if(scene.app, &topic("news"), &is(&news)).await, refused());
+    assert_eq!(store.remove(scene.app, Removal::User(person("ada"), is(&ada))).await, refused());
+    assert_eq!(store.remove(scene.app, Removal::Group(group("team"), is(&team))).await, refused());
+    assert_eq!(store.remove(scene.app, Removal::Topic(topic("news"), is(&news))).await, refused());
 
     let ada = store.user(scene.app, &person("ada")).await.expect("there still");
     let team = store.group(scene.app, &group("team")).await.expect("there still");
     let news = store.topic(scene.app, &topic("news")).await.expect("there still");
-    store.remove_user_if(scene.app, &person("ada"), &is(&ada)).await.expect("forgotten");
-    store.remove_group_if(scene.app, &group("team"), &is(&team)).await.expect("removed");
-    store.remove_topic_if(scene.app, &topic("news"), &is(&news)).await.expect("removed");
-    let gone = store.remove_topic_if(scene.app, &topic("news"), &is_new()).await;
+    store.remove(scene.app, Removal::User(person("ada"), is(&ada))).await.expect("forgotten");
+    store.remove(scene.app, Removal::Group(group("team"), is(&team))).await.expect("removed");
+    store.remove(scene.app, Removal::Topic(topic("news"), is(&news))).await.expect("removed");
+    let gone = store.remove(scene.app, Removal::Topic(topic("news"), is_new())).await;
     assert!(matches!(gone, Err(StoreError::NotFound(_))), "{gone:?}");
 }
 

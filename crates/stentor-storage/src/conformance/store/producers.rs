@@ -1,5 +1,6 @@
 //! Expanding audiences.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
@@ -50,9 +51,9 @@ pub async fn every_kind_of_audience_is_walked_once_in_many_steps(store: &dyn Sto
     let scene = Scene::new(store).await;
     let devices = scene.fcm(11).await;
     store.subscribe(scene.app, &topic("news"), &devices).await.expect("subscribed");
-    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let members: Vec<_> = devices.iter().copied().map(Member::Device).collect();
-    store.add_members(scene.app, &group("team"), &members, None, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");
     let condition = Condition::parse("'news' in topics && !('sport' in topics)").expect("a condition");
     let targets = [
         Target::Everyone,
@@ -118,7 +119,7 @@ pub async fn later_devices_are_not_in_the_audience(store: &dyn Store) {
 
 pub async fn a_campaign_without_audience_finishes_with_its_last_producer(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    store.put_group(scene.app, &group("empty"), at(0)).await.expect("made");
+    store.create_group(scene.app, &group("empty"), at(0)).await.expect("made");
     let (message, tickets) = scene.send_wide(Draft::to(Target::Group(group("empty")))).await;
     assert!(tickets.is_empty());
     let ledger = scene.ledger(message).await;

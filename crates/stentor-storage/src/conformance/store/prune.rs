@@ -1,5 +1,6 @@
 //! Deletion of finished campaigns and old rows.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::CampaignAction;
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::store::{Store, StoreError};

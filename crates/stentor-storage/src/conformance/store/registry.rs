@@ -3,7 +3,7 @@
 use stentor_core::id::AppId;
 use stentor_core::limits::SERVICES_PER_APP_MAX_COUNT;
 use stentor_core::name::{ServiceAddress, ServiceKind, ServiceName, ServiceText};
-use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::ports::store::{Removal, Store, StoreError};
 use stentor_core::published::PublishedService;
 
 use crate::conformance::PlainChanges;
@@ -72,7 +72,7 @@ pub async fn what_has_expired_is_not_found_and_makes_room(store: &dyn Store) {
     assert!(matches!(store.service(app, &name("s7"), at(5)).await, Err(StoreError::NotFound(_))));
     let listed = store.services(app, None, None, at(5), SERVICES_PER_APP_MAX_COUNT).await.expect("listed");
     assert_eq!(listed.len(), SERVICES_PER_APP_MAX_COUNT - 1);
-    let gone = store.remove_service(app, &name("s7"), at(5)).await;
+    let gone = store.remove(app, Removal::Service(name("s7"), at(5))).await;
     assert!(matches!(gone, Err(StoreError::NotFound(_))), "{gone:?}");
     store.put_service(&one_more, at(5)).await.expect("there is room");
 }
@@ -82,8 +82,8 @@ pub async fn a_removed_service_is_gone_and_another_apps_stays(store: &dyn Store)
     for app in [app, other] {
         store.put_service(&published(app, "printer", "ipp", 9), at(0)).await.expect("kept");
     }
-    store.remove_service(app, &name("printer"), at(1)).await.expect("removed");
-    let again = store.remove_service(app, &name("printer"), at(1)).await;
+    store.remove(app, Removal::Service(name("printer"), at(1))).await.expect("removed");
+    let again = store.remove(app, Removal::Service(name("printer"), at(1))).await;
     assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
     assert_eq!(store.services(app, None, None, at(1), 9).await, Ok(Vec::new()));
     assert!(store.service(other, &name("printer"), at(1)).await.is_ok());

@@ -1,5 +1,6 @@
 //! The data after the store was closed and reopened.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::store::{Expansion, Idempotent, NewMessage, Recovery};

@@ -1,5 +1,6 @@
 //! The effects of settlements on tokens.
 
+use crate::conformance::PlainChanges;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{DevicePatch, ProviderKind};
 use stentor_core::id::DeviceId;
@@ -61,7 +62,7 @@ pub async fn a_device_registered_again_while_its_old_token_was_tried_is_kept(sto
     let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
     let leased = leased_to(&scene, device, at(10)).await;
     let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
-    store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
+    store.patch_device(scene.app, device, &patch, at(11)).await.expect("changed");
     scene.settled(dead(&leased, None, at(12))).await;
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
 }
@@ -71,7 +72,7 @@ pub async fn a_device_registered_again_while_its_answer_was_awaited_is_kept(stor
     let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
     let leased = leased_to(&scene, device, at(10)).await;
     let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
-    store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
+    store.patch_device(scene.app, device, &patch, at(11)).await.expect("changed");
     // The awaited chunk is made after the registration; its token was read before, with the lease of its parent.
     let awaited = scene.settled_but(await_some(accept_all(&leased, at(12)), &[0], &leased)).await;
     scene.settled(dead(&awaited_chunk(&leased, awaited, &[0]), None, at(30))).await;
@@ -83,7 +84,7 @@ pub async fn a_late_report_about_a_former_token_leaves_the_new_one_alone(store: 
     let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
     let leased = leased_to(&scene, device, at(10)).await;
     let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
-    store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
+    store.patch_device(scene.app, device, &patch, at(11)).await.expect("changed");
     scene.settled(dead(&leased, Some(at(12)), at(12))).await;
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
     assert_eq!(leased_to(&scene, device, at(13)).await.tokens.get(0), Some("new"));
@@ -105,7 +106,7 @@ pub async fn a_new_token_revives_a_retired_device(store: &dyn Store) {
     let device = scene.fcm(1).await[0];
     retire(&scene, device).await;
     let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
-    let changed = store.update_device(scene.app, device, &patch, at(9)).await.expect("changed");
+    let changed = store.patch_device(scene.app, device, &patch, at(9)).await.expect("changed");
     assert_eq!((changed.retired, changed.token_since), (None, at(9)));
 }
 
@@ -132,7 +133,7 @@ pub async fn a_token_that_changes_after_the_expansion_is_read_anew(store: &dyn S
     }
     let before = scene.lease(asked[0], at(1)).await;
     let patch = DevicePatch { token: Some(token("changed")), ..DevicePatch::default() };
-    store.update_device(scene.app, devices[1], &patch, at(2)).await.expect("changed");
+    store.patch_device(scene.app, devices[1], &patch, at(2)).await.expect("changed");
     let after = scene.lease(asked[1], at(3)).await;
     assert_eq!(before.tokens.iter().collect::<Vec<_>>(), ["first", "second", "third"]);
     assert_eq!(after.tokens.iter().collect::<Vec<_>>(), ["first", "changed", "third"]);
@@ -168,7 +169,7 @@ pub async fn a_replacement_older_than_the_last_registration_is_ignored(store: &d
     let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
     let leased = leased_to(&scene, device, at(1)).await;
     let patch = DevicePatch { token: Some(token("newest")), ..DevicePatch::default() };
-    store.update_device(scene.app, device, &patch, at(2)).await.expect("changed");
+    store.patch_device(scene.app, device, &patch, at(2)).await.expect("changed");
     let mut given = accept_all(&leased, at(3));
     given.tokens.push(TokenChange::Replace { device, token: token("new") });
     scene.settled(given).await;

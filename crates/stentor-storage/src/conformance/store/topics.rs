@@ -1,8 +1,9 @@
 //! Topics and subscriptions.
 
+use crate::conformance::PlainChanges;
 use stentor_core::id::DeviceId;
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
-use stentor_core::ports::store::{Store, StoreError, SubscriptionChange};
+use stentor_core::ports::store::{Removal, Store, StoreError, SubscriptionChange};
 use stentor_core::target::Target;
 
 use super::devices::many_topics;
@@ -54,7 +55,8 @@ pub async fn a_topic_that_nobody_needs_is_removed_and_no_other(store: &dyn Store
         store.unsubscribe(scene.app, name, &devices).await.expect("unsubscribed");
     }
     scene.send_wide(Draft::to(Target::Topic(names[2].clone())).for_gateway(r#"{"retain":true}"#)).await;
-    assert_eq!(store.remove_unused_topics(scene.app, &names, at(1)).await, Ok(1));
+    let unused = Removal::UnusedTopics(names.to_vec(), at(1));
+    store.remove(scene.app, unused).await.expect("removed");
     let left = store.topics(scene.app, None, 9).await.expect("listed");
     assert_eq!(left.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["kept", "used"]);
     store.subscribe(scene.app, &names[0], &devices).await.expect("it is made again");

@@ -219,7 +219,7 @@ pub async fn an_offer_counts_no_more_when_the_device_has_another_token_or_is_gon
         store.offer_token(scene.app, *device, &push_token(text), at(1)).await.expect("offered");
     }
     let patch = DevicePatch { token: Some(push_token("other")), ..DevicePatch::default() };
-    store.update_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
+    store.patch_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
     assert_eq!(store.take_offered_token(scene.app, &push_token("one"), at(3)).await, Ok(None));
     assert_eq!(token_of(&scene, devices[0]).await, push_token("other"));
     store.remove_device(scene.app, devices[1]).await.expect("removed");
@@ -289,7 +289,7 @@ pub async fn a_device_has_the_keys_that_it_registered_last_until_it_takes_them_b
     let listed: Vec<_> = listed.into_iter().map(|device| device.keys).collect();
     assert_eq!((held, listed), (Some(Some(keys("again"))), vec![Some(keys("again")), None]));
     let patch = DevicePatch { tags: Some(Vec::new()), ..DevicePatch::default() };
-    let changed = store.update_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
+    let changed = store.patch_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
     assert_eq!(changed.keys, Some(keys("again")));
     store.put_device_keys(scene.app, devices[0], None).await.expect("gone");
     assert_eq!(kept().await, None);

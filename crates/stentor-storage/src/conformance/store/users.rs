@@ -1,5 +1,6 @@
 //! Requirements on every store for users.
 
+use crate::conformance::PlainChanges;
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
 use stentor_core::ports::store::{Store, StoreError};
@@ -8,9 +9,9 @@ use crate::conformance::scene::{Scene, at, group, person, registration};
 
 pub async fn a_person_is_known_once_named(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let made = store.put_user(scene.app, &person("ada"), at(1)).await.expect("made");
+    let made = store.create_user(scene.app, &person("ada"), at(1)).await.expect("made");
     assert_eq!((made.created_at, made.devices.len()), (at(1), 0));
-    let again = store.put_user(scene.app, &person("ada"), at(2)).await.expect("harmless");
+    let again = store.create_user(scene.app, &person("ada"), at(2)).await.expect("harmless");
     assert_eq!(again.created_at, at(1));
     assert_eq!(store.user(scene.app, &person("ada")).await, Ok(again));
 }
@@ -45,9 +46,9 @@ pub async fn a_forgotten_person_leaves_devices_without_owner(store: &dyn Store) 
     let mut given = registration(ProviderKind::Fcm, "one");
     given.user = Some(person("ada"));
     let device = scene.register(given).await;
-    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let member = [Member::User(person("ada"))];
-    store.add_members(scene.app, &group("team"), &member, None, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &member, at(0)).await.expect("added");
     store.remove_user(scene.app, &person("ada")).await.expect("forgotten");
     assert!(matches!(store.user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.remove_user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));
@@ -58,6 +59,6 @@ pub async fn a_forgotten_person_leaves_devices_without_owner(store: &dyn Store) 
 pub async fn an_unknown_person_is_not_found(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let other = Scene::in_app(store, 2).await;
-    store.put_user(other.app, &person("ada"), at(0)).await.expect("made");
+    store.create_user(other.app, &person("ada"), at(0)).await.expect("made");
     assert!(matches!(store.user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));
 }

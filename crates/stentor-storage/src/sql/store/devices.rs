@@ -94,7 +94,7 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
         E::list_devices(self, app, filter, page).await
     }
 
-    async fn update_device_if(
+    async fn update_device(
         &self,
         app: AppId,
         id: DeviceId,
@@ -130,24 +130,21 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
         })
         .await
     }
+}
 
-    async fn remove_device_if(
-        &self,
-        app: AppId,
-        id: DeviceId,
-        precondition: &Precondition<Device>,
-    ) -> Result<(), StoreError> {
-        let precondition = precondition.clone();
-        self.write_registry(move |connection| {
-            // Checked within the transaction, as above.
-            precondition.check(|| show(connection, app, id).map(Some))?;
-            let (fleet, key) = app_providers::require(connection, app, id)?;
-            removal::device(connection, fleet, key)?;
-            connection.cut_off(app, id, fleet.provider);
-            Ok(())
-        })
-        .await
-    }
+/// Removes a device of which the precondition holds.
+pub(crate) fn remove(
+    connection: &Connection,
+    app: AppId,
+    id: DeviceId,
+    precondition: &Precondition<Device>,
+) -> Done<()> {
+    // Checked within the transaction, as in `update_device`.
+    precondition.check(|| show(connection, app, id).map(Some))?;
+    let (fleet, key) = app_providers::require(connection, app, id)?;
+    removal::device(connection, fleet, key)?;
+    connection.cut_off(app, id, fleet.provider);
+    Ok(())
 }
 
 /// Counts listed, unretired devices by provider, leaving out providers without any.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
 use stentor_core::name::GroupName;
-use stentor_core::ports::store::{GroupStore, Precondition, StoreError, SubscriptionChange};
+use stentor_core::ports::store::{GroupStore, MemberAction, Precondition, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::{app_providers, members};
@@ -15,7 +15,7 @@ use crate::sql::{
 
 #[async_trait]
 impl<E: SqlEngine> GroupStore for SqlStore<E> {
-    async fn put_group_if(
+    async fn put_group(
         &self,
         app: AppId,
         group: &GroupName,
@@ -70,60 +70,22 @@ impl<E: SqlEngine> GroupStore for SqlStore<E> {
         .await
     }
 
-    async fn add_members(
+    async fn change_members(
         &self,
         app: AppId,
         group: &GroupName,
         members: &[Member],
-        max_count: Option<usize>,
-        now: Timestamp,
+        action: MemberAction,
     ) -> Result<SubscriptionChange, StoreError> {
         let (group, members) = (group.clone(), members.to_vec());
         let change = self.write_registry(move |connection| {
             let no = find(connection, app, &group)?;
-            let change = members::add_all(connection, app, no, &members, now)?;
-            // Counted after the new ones were added, because existing members take no new place; too many roll the transaction back.
-            if let Some(max_count) = max_count.filter(|_| change.changed > 0) {
-                members::check_room(connection, no, max_count)?;
-            }
+            let change = members::change_all(connection, (app, no), &members, action)?;
             Ok((change, connection.is_following(no)?.then_some(no)))
         });
         let (change, followed) = change.await?;
         self.follow(followed).await;
         Ok(change)
-    }
-
-    async fn remove_members(
-        &self,
-        app: AppId,
-        group: &GroupName,
-        members: &[Member],
-    ) -> Result<SubscriptionChange, StoreError> {
-        let (group, members) = (group.clone(), members.to_vec());
-        let change = self.write_registry(move |connection| {
-            let no = find(connection, app, &group)?;
-            let change = members::remove_all(connection, app, no, &members)?;
-            Ok((change, connection.is_following(no)?.then_some(no)))
-        });
-        let (change, followed) = change.await?;
-        self.follow(followed).await;
-        Ok(change)
-    }
-
-    async fn remove_group_if(
-        &self,
-        app: AppId,
-        group: &GroupName,
-        precondition: &Precondition<Group>,
-    ) -> Result<(), StoreError> {
-        let (group, precondition) = (group.clone(), precondition.clone());
-        self.write_registry(move |connection| {
-            precondition.check(|| show(connection, app, &group).map(Some))?;
-            let no = find(connection, app, &group)?;
-            run(connection, "DELETE FROM groups WHERE no = ?1", [no])?;
-            connection.begin_removal(RemovedKind::Group, no, &Portion::begin(connection))
-        })
-        .await
     }
 }
 
@@ -133,6 +95,19 @@ impl<E: SqlEngine> SqlStore<E> {
         let Some(group) = group else { return };
         while let Ok(true) = self.write_registry(move |connection| connection.follow(group)).await {}
     }
+}
+
+/// Removes a group of which the precondition holds.
+pub(crate) fn remove(
+    connection: &Connection,
+    app: AppId,
+    group: &GroupName,
+    precondition: &Precondition<Group>,
+) -> Done<()> {
+    precondition.check(|| show(connection, app, group).map(Some))?;
+    let no = find(connection, app, group)?;
+    run(connection, "DELETE FROM groups WHERE no = ?1", [no])?;
+    connection.begin_removal(RemovedKind::Group, no, &Portion::begin(connection))
 }
 
 /// Finds a group's number, or fails if it does not exist.

@@ -4,7 +4,7 @@ use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::name::ExternalId;
-use stentor_core::ports::store::{StoreError, SubscriptionChange};
+use stentor_core::ports::store::{MemberAction, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::{app_providers, owners};
@@ -28,56 +28,49 @@ pub(crate) fn list(
     Ok(found)
 }
 
-/// Adds members and counts them in the group.
-pub(crate) fn add_all(
+/// Adds or removes members, and counts them in the group.
+pub(crate) fn change_all(
     connection: &Connection,
-    app: AppId,
-    group: i64,
+    (app, group): (AppId, i64),
     members: &[Member],
-    now: Timestamp,
+    action: MemberAction,
 ) -> Done<SubscriptionChange> {
     let mut change = SubscriptionChange::default();
     let portion = Portion::begin(connection);
     for member in members {
-        let added = match member {
-            Member::User(user) => Some(add_user(connection, app, group, (user, now), &portion)?),
-            Member::Device(device) => add_device(connection, app, group, *device)?,
+        let changed = match (action, member) {
+            (MemberAction::Add { now, .. }, Member::User(user)) => {
+                Some(add_user(connection, app, group, (user, now), &portion)?)
+            }
+            (MemberAction::Add { .. }, Member::Device(device)) => {
+                add_device(connection, app, group, *device)?
+            }
+            (MemberAction::Remove, Member::User(user)) => take_user(connection, app, group, user, &portion)?,
+            (MemberAction::Remove, Member::Device(device)) => take_device(connection, app, group, *device)?,
         };
-        change.note_member(member, added);
+        change.note_member(member, changed);
     }
     // Once for all of them, and by the number of changes: existing members must not count twice.
-    count(connection, group, int(change.changed))?;
+    let sign = if action == MemberAction::Remove { -1 } else { 1 };
+    count(connection, group, sign * int(change.changed))?;
+    match action {
+        // Checked after the new ones were added, because existing members take no new place; too many roll the transaction back.
+        MemberAction::Add { max_count: Some(max_count), .. } if change.changed > 0 => {
+            check_room(connection, group, max_count)?;
+        }
+        _ => {}
+    }
     Ok(change)
 }
 
 /// Refuses a group that has more members now than it may have.
-pub(crate) fn check_room(connection: &Connection, group: i64, max_count: usize) -> Done<()> {
+fn check_room(connection: &Connection, group: i64, max_count: usize) -> Done<()> {
     let sql = "SELECT member_count FROM groups WHERE no = ?1";
     let count = one(connection, sql, [group], |row| number(row, 0))?;
     if count.is_none_or(|count| count <= max_count as u64) {
         return Ok(());
     }
     Err(StoreError::LimitReached(format!("this group has at most {max_count} members")).into())
-}
-
-/// Takes members out and counts them.
-pub(crate) fn remove_all(
-    connection: &Connection,
-    app: AppId,
-    group: i64,
-    members: &[Member],
-) -> Done<SubscriptionChange> {
-    let mut change = SubscriptionChange::default();
-    let portion = Portion::begin(connection);
-    for member in members {
-        let removed = match member {
-            Member::User(user) => take_user(connection, app, group, user, &portion)?,
-            Member::Device(device) => take_device(connection, app, group, *device)?,
-        };
-        change.note_member(member, removed);
-    }
-    count(connection, group, -int(change.changed))?;
-    Ok(change)
 }
 
 /// Removes a user from every group; the devices are updated later.

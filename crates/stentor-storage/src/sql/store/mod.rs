@@ -26,6 +26,7 @@ pub(crate) mod registration;
 pub(crate) mod registry;
 pub(crate) mod rehearsal;
 pub(crate) mod removal;
+pub(crate) mod removals;
 pub(crate) mod replies;
 pub(crate) mod retained;
 pub(crate) mod schedules;

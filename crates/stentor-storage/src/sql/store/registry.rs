@@ -58,16 +58,12 @@ impl<E: SqlEngine> RegistryStore for SqlStore<E> {
         })
         .await
     }
+}
 
-    async fn remove_service(&self, app: AppId, name: &ServiceName, now: Timestamp) -> Result<(), StoreError> {
-        let name = name.clone();
-        self.write_registry(move |connection| {
-            let sql = "DELETE FROM services WHERE app = ?1 AND name = ?2 AND expires_at > ?3";
-            let removed = run(connection, sql, params![int(app.raw()), name.as_str(), now.as_millis()])?;
-            found(removed, "service")
-        })
-        .await
-    }
+/// Removes a service that has not expired.
+pub(crate) fn remove(connection: &Connection, app: AppId, name: &ServiceName, now: Timestamp) -> Done<()> {
+    let sql = "DELETE FROM services WHERE app = ?1 AND name = ?2 AND expires_at > ?3";
+    found(run(connection, sql, params![int(app.raw()), name.as_str(), now.as_millis()])?, "service")
 }
 
 /// Stores a service; expired services of the app make room first.

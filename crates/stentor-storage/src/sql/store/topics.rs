@@ -6,13 +6,15 @@ use async_trait::async_trait;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::TopicName;
-use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
+use stentor_core::ports::store::{
+    Precondition, StoreError, SubscriptionAction, SubscriptionChange, TopicStore,
+};
 use stentor_core::time::Timestamp;
 use stentor_core::topic::TopicSummary;
 
 use super::{app_providers, retained};
 use crate::sql::{
-    Connection, Done, EngineParts, Portion, RemovedKind, Row, SqlEngine, SqlError, SqlStore, all, damaged,
+    Connection, Done, Portion, RemovedKind, Row, SqlEngine, SqlError, SqlStore, all, damaged,
     exists, int, limit, missing, number, one, params, readable, run, text,
 };
 
@@ -21,65 +23,43 @@ const UNCHECKED_MAX_COUNT: usize = 64;
 
 #[async_trait]
 impl<E: SqlEngine> TopicStore for SqlStore<E> {
-    async fn subscribe(
+    async fn change_subscriptions(
         &self,
         app: AppId,
         topic: &TopicName,
         devices: &[DeviceId],
+        action: SubscriptionAction,
     ) -> Result<SubscriptionChange, StoreError> {
         let devices: Arc<[DeviceId]> = devices.into();
         // A committed portion stays, so the room of all devices is checked before the first one.
-        if devices.len() > UNCHECKED_MAX_COUNT {
+        if action == SubscriptionAction::Subscribe && devices.len() > UNCHECKED_MAX_COUNT {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             self.read_long(move |connection| check_room(connection, app, &topic, &devices)).await?;
         }
-        let mut change = SubscriptionWork::default();
+        let mut work = SubscriptionWork::default();
         loop {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             let done = self.write_registry(move |connection| {
                 // The work may be done several times: each begins where the last commit ended.
-                let mut change = change.clone();
-                app_providers::check_app(connection, app)?;
-                let no = ensure(connection, app, &topic)?;
-                change.go_on(connection, (app, no), &devices, add)?;
-                // Counts the changes of this portion only: earlier portions have counted theirs.
-                count(connection, no, int(change.changed_now()))?;
-                let is_over = change.upto >= devices.len();
-                Ok((change, is_over))
+                let mut work = work.clone();
+                let no = match action {
+                    SubscriptionAction::Subscribe => {
+                        app_providers::check_app(connection, app)?;
+                        ensure(connection, app, &topic)?
+                    }
+                    SubscriptionAction::Unsubscribe => {
+                        find(connection, app, &topic)?.ok_or(missing("topic"))?
+                    }
+                };
+                work.go_on(connection, (app, no), &devices, action)?;
+                let is_over = work.upto >= devices.len();
+                Ok((work, is_over))
             });
             let (after, is_over) = done.await?;
             if is_over {
                 return Ok(after.sum);
             }
-            change = after.next();
-        }
-    }
-
-    async fn unsubscribe(
-        &self,
-        app: AppId,
-        topic: &TopicName,
-        devices: &[DeviceId],
-    ) -> Result<SubscriptionChange, StoreError> {
-        let devices: Arc<[DeviceId]> = devices.into();
-        let mut change = SubscriptionWork::default();
-        loop {
-            let (topic, devices) = (topic.clone(), Arc::clone(&devices));
-            let done = self.write_registry(move |connection| {
-                // The work may be done several times: each begins where the last commit ended.
-                let mut change = change.clone();
-                let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
-                change.go_on(connection, (app, no), &devices, take)?;
-                // As in `subscribe`: earlier portions counted theirs.
-                count(connection, no, -int(change.changed_now()))?;
-                let is_over = change.upto >= devices.len();
-                Ok((change, is_over))
-            });
-            let (after, is_over) = done.await?;
-            if is_over {
-                return Ok(after.sum);
-            }
-            change = after.next();
+            work = after.next();
         }
     }
 
@@ -103,36 +83,6 @@ impl<E: SqlEngine> TopicStore for SqlStore<E> {
         self.read(move |connection| show(connection, app, &topic)).await
     }
 
-    async fn remove_topic_if(
-        &self,
-        app: AppId,
-        topic: &TopicName,
-        precondition: &Precondition<TopicSummary>,
-    ) -> Result<(), StoreError> {
-        let (topic, precondition) = (topic.clone(), precondition.clone());
-        self.write_registry(move |connection| {
-            precondition.check(|| show(connection, app, &topic).map(Some))?;
-            let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
-            run(connection, "DELETE FROM topics WHERE no = ?1", [no])?;
-            // In the transaction that deletes the name: otherwise the remaining subscriptions could not be found.
-            connection.begin_removal(RemovedKind::Topic, no, &Portion::begin(connection))
-        })
-        .await
-    }
-
-    async fn remove_unused_topics(
-        &self,
-        app: AppId,
-        topics: &[TopicName],
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let topics = topics.to_vec();
-        self.write_registry(move |connection| {
-            topics.iter().try_fold(0, |gone, topic| Ok(gone + remove_unused(connection, app, topic, now)?))
-        })
-        .await
-    }
-
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {
         self.read(move |connection| {
             let (_, key) = app_providers::require(connection, app, device)?;
@@ -149,14 +99,33 @@ fn show(connection: &Connection, app: AppId, topic: &TopicName) -> Done<TopicSum
     one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
 }
 
+/// Removes a topic of which the precondition holds.
+pub(crate) fn remove(
+    connection: &Connection,
+    app: AppId,
+    topic: &TopicName,
+    precondition: &Precondition<TopicSummary>,
+) -> Done<()> {
+    precondition.check(|| show(connection, app, topic).map(Some))?;
+    let no = find(connection, app, topic)?.ok_or(missing("topic"))?;
+    run(connection, "DELETE FROM topics WHERE no = ?1", [no])?;
+    // In the transaction that deletes the name: otherwise the remaining subscriptions could not be found.
+    connection.begin_removal(RemovedKind::Topic, no, &Portion::begin(connection))
+}
+
 /// Removes a topic without subscribers and without a last state.
-fn remove_unused(connection: &Connection, app: AppId, topic: &TopicName, now: Timestamp) -> Done<u64> {
+pub(crate) fn remove_unused(
+    connection: &Connection,
+    app: AppId,
+    topic: &TopicName,
+    now: Timestamp,
+) -> Done<()> {
     if retained::newest(connection, app, topic, now)?.is_some() {
-        return Ok(0);
+        return Ok(());
     }
     let sql = "DELETE FROM topics WHERE app = ?1 AND name = ?2 AND device_count = 0
         AND NOT EXISTS (SELECT 1 FROM subscriptions WHERE topic = topics.no)";
-    Ok(run(connection, sql, params![int(app.raw()), topic.as_str()])? as u64)
+    run(connection, sql, params![int(app.raw()), topic.as_str()]).map(drop)
 }
 
 /// Finds a topic's number.
@@ -231,8 +200,12 @@ impl SubscriptionWork {
         connection: &Connection,
         (app, topic): (AppId, i64),
         devices: &[DeviceId],
-        change: fn(&Connection, i64, i64) -> Done<bool>,
+        action: SubscriptionAction,
     ) -> Done<()> {
+        let (change, sign) = match action {
+            SubscriptionAction::Subscribe => (add as fn(&Connection, i64, i64) -> Done<bool>, 1),
+            SubscriptionAction::Unsubscribe => (take as _, -1),
+        };
         let portion = Portion::begin(connection);
         for device in &devices[self.upto..] {
             let located = app_providers::locate(connection, app, *device)?;
@@ -245,11 +218,8 @@ impl SubscriptionWork {
                 break;
             }
         }
-        Ok(())
-    }
-
-    const fn changed_now(&self) -> u64 {
-        self.sum.changed - self.before
+        // Counts the changes of this portion only: earlier portions have counted theirs.
+        count(connection, topic, sign * int(self.sum.changed - self.before))
     }
 
     fn next(self) -> Self {

@@ -19,7 +19,7 @@ const DEVICES_SHOWN_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl<E: SqlEngine> UserStore for SqlStore<E> {
-    async fn put_user_if(
+    async fn put_user(
         &self,
         app: AppId,
         user: &ExternalId,
@@ -59,20 +59,6 @@ impl<E: SqlEngine> UserStore for SqlStore<E> {
         })
         .await
     }
-
-    async fn remove_user_if(
-        &self,
-        app: AppId,
-        user: &ExternalId,
-        precondition: &Precondition<User>,
-    ) -> Result<(), StoreError> {
-        let (user, precondition) = (user.clone(), precondition.clone());
-        self.write_registry(move |connection| {
-            precondition.check(|| show(connection, app, &user).map(Some))?;
-            remove(connection, app, &user)
-        })
-        .await
-    }
 }
 
 fn show(connection: &Connection, app: AppId, user: &ExternalId) -> Done<User> {
@@ -85,7 +71,14 @@ fn show(connection: &Connection, app: AppId, user: &ExternalId) -> Done<User> {
     Ok(User { app, external_id: user.clone(), created_at, devices })
 }
 
-fn remove(connection: &Connection, app: AppId, user: &ExternalId) -> Done<()> {
+/// Removes a user of whom the precondition holds.
+pub(crate) fn remove(
+    connection: &Connection,
+    app: AppId,
+    user: &ExternalId,
+    precondition: &Precondition<User>,
+) -> Done<()> {
+    precondition.check(|| show(connection, app, user).map(Some))?;
     let (no, _) = owners::find(connection, app, user)?.ok_or(missing("user"))?;
     members::remove_user(connection, no)?;
     run(connection, "DELETE FROM users WHERE no = ?1", [no])?;

@@ -1,6 +1,7 @@
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, GroupName};
+use stentor_core::ports::store::MemberAction;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
@@ -13,6 +14,7 @@ use crate::sqlite::store::audience::{self, AudiencePart};
 use crate::sqlite::store::stretch::Stretch;
 
 const APP: AppId = AppId::from_raw(1);
+const ADD: MemberAction = MemberAction::Add { max_count: None, now: Timestamp::from_millis(0) };
 /// More than a few portions' worth.
 const DEVICES: i64 = 6_000;
 /// The rows that one statement, with its triggers, may add to a portion that was not over yet.
@@ -84,7 +86,7 @@ fn ada() -> Member {
 }
 
 fn join(connection: &Connection) {
-    once(connection, || members::add_all(connection, APP, 1, &[ada()], Timestamp::from_millis(0)));
+    once(connection, || members::change_all(connection, (APP, 1), &[ada()], ADD));
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn a_person_with_many_devices_joins_and_leaves_a_group_in_portions() {
     while once(&connection, || follow_group(&connection, 1)) {}
     assert_eq!(count(&connection, "group_user_devices"), DEVICES);
     assert_eq!(reached(&connection), DEVICES as usize);
-    once(&connection, || members::remove_all(&connection, APP, 1, &[ada()]));
+    once(&connection, || members::change_all(&connection, (APP, 1), &[ada()], MemberAction::Remove));
     assert!(count(&connection, "group_user_devices") > 0, "too much for one transaction");
     assert_eq!(reached(&connection), DEVICES as usize / 2, "those that are in it by themselves");
     connection.execute("DELETE FROM user_devices WHERE key = 1 << 40 | ?1", [DEVICES]).expect("left her");
@@ -123,7 +125,7 @@ fn a_person_who_returns_to_a_group_before_all_devices_left_it_is_in_it_with_all(
     let connection = registry();
     join(&connection);
     finish(&connection);
-    once(&connection, || members::remove_all(&connection, APP, 1, &[ada()]));
+    once(&connection, || members::change_all(&connection, (APP, 1), &[ada()], MemberAction::Remove));
     join(&connection);
     finish(&connection);
     assert_eq!(count(&connection, "group_user_devices"), DEVICES);
