@@ -39,6 +39,8 @@ pub struct UpstreamMessage {
     pub expires_at: Timestamp,
     /// Number of handovers; above one it may have been processed before.
     pub attempts: u32,
+    /// The reason why it was given up, if it is a dead letter.
+    pub dead_reason: Option<String>,
 }
 
 impl UpstreamMessage {

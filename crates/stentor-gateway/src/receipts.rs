@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stentor_core::id::{AppId, DeviceId, IdSource};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::ports::store::{Store, StoreError, WriteProof};
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -131,7 +131,7 @@ impl ReceiptTask {
                 continue;
             };
             let is_of_the_engine = problem.is_of_the_engine();
-            if is_of_the_engine && self.writer.store.try_to_write().await.is_err() {
+            if is_of_the_engine && self.writer.store.keeps(WriteProof::Now).await.is_err() {
                 tracing::warn!(%problem, "receipts cannot be written now; they are tried again");
                 late.extend(some);
                 late.extend(parts.into_iter().flatten());

@@ -69,6 +69,7 @@ impl SenderReceipt {
             created_at: now,
             expires_at: now.plus(UPSTREAM_TTL_MAX),
             attempts: 0,
+            dead_reason: None,
         }
     }
 }

@@ -54,6 +54,7 @@ impl Gateway {
             created_at,
             expires_at: created_at.plus(draft.ttl.min(UPSTREAM_TTL_MAX)),
             attempts: 0,
+            dead_reason: None,
         };
         let stored = self.store().keep_upstream(vec![message.checked()?]).await?;
         let is_new = stored.first().copied().unwrap_or_default();

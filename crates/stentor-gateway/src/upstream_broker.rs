@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, UpstreamId};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Page, Store, StoreError, UpstreamChange};
+use stentor_core::ports::store::{Page, Store, StoreError, UpstreamAction, UpstreamChange, UpstreamFilter};
 use stentor_core::upstream::UpstreamMessage;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -82,7 +82,8 @@ impl UpstreamBroker {
 
     /// Settles messages that a consumer of the app has taken over.
     pub async fn settle(&self, app: AppId, ids: &[UpstreamId]) -> Result<UpstreamChange, StoreError> {
-        let settled = self.store.settle_upstream(app, ids, self.clock.now()).await?;
+        let settled =
+            self.store.change_upstream(app, ids, UpstreamAction::Settle { now: self.clock.now() }).await?;
         // After the store, because the woken consumers read it.
         self.arrived(app);
         Ok(settled)
@@ -148,7 +149,7 @@ impl UpstreamBroker {
             None => Vec::new(),
         };
         if !ids.is_empty() {
-            self.store.let_go_of_upstream(app, &ids).await?;
+            self.store.change_upstream(app, &ids, UpstreamAction::Release).await?;
         }
         let mut apps = self.lock();
         if let Some(broker) = apps.get_mut(&app) {
@@ -278,7 +279,7 @@ impl UpstreamConsumer {
     pub async fn again(&mut self, id: UpstreamId) -> Result<Option<UpstreamMessage>, StoreError> {
         let page = Page { after: id.raw().saturating_sub(1), limit: 1 };
         let (store, now) = (&self.broker.store, self.broker.clock.now());
-        let found = store.waiting_upstream_and_receipts(self.app, page, now).await?;
+        let found = store.upstream(self.app, UpstreamFilter::WaitingAndReceipts, page, now).await?;
         let found = found.into_iter().find(|message| message.id == id && self.held.has(id));
         if found.is_none() {
             self.forget(&[id]);
@@ -288,14 +289,14 @@ impl UpstreamConsumer {
 
     /// Counts another attempt at a held message.
     pub async fn note_attempt(&self, id: UpstreamId) -> Result<(), StoreError> {
-        self.broker.store.note_upstream_attempt(self.app, &[id]).await
+        self.broker.store.change_upstream(self.app, &[id], UpstreamAction::NoteAttempt).await.map(drop)
     }
 
     /// Adds a message to the dead letters.
     pub async fn bury(&mut self, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
         // Removed afterwards, as in `settle`. The reason may contain foreign text, and not every store accepts NUL in it.
         let reason = reason.replace('\0', "\u{fffd}");
-        self.broker.store.bury_upstream(self.app, id, &reason).await?;
+        self.broker.store.change_upstream(self.app, &[id], UpstreamAction::Bury { reason }).await?;
         self.forget(&[id]);
         Ok(())
     }
@@ -358,7 +359,8 @@ impl UpstreamConsumer {
 
     async fn waiting(&self, page: Page) -> Result<Vec<UpstreamMessage>, StoreError> {
         let (store, now) = (&self.broker.store, self.broker.clock.now());
-        store.free_upstream(self.app, page, self.takes_receipts, now).await
+        let free = UpstreamFilter::Free { with_receipts: self.takes_receipts };
+        store.upstream(self.app, free, page, now).await
     }
 
     fn has_enough(&self, waiting: &[UpstreamMessage]) -> bool {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue};
-use stentor_core::ports::store::{Store, StoreFigures};
+use stentor_core::ports::store::{Store, StoreFigures, WriteProof};
 use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
 use stentor_gateway::Gateway;
@@ -168,7 +168,7 @@ impl ServerStatus {
     /// Returns for store and queue if they accept writes.
     async fn keep(&self) -> (bool, bool) {
         let (store, queue) = tokio::join!(
-            tokio::time::timeout(PROBE_TIMEOUT, self.store.keeps()),
+            tokio::time::timeout(PROBE_TIMEOUT, self.store.keeps(WriteProof::Recent)),
             tokio::time::timeout(PROBE_TIMEOUT, self.queue.keeps()),
         );
         (answer("the store", store).is_some(), answer("the queue", queue).is_some())

@@ -15,28 +15,30 @@ mod registry;
 mod schedules;
 mod upstream;
 
-pub use apps::AppStore;
-pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry};
+pub use apps::{AccountFilter, AppStore, KeyFilter};
+pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry, NewSchedule};
 pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, MemberAction, Registered, Removal, RemovalStore,
     SubscriptionAction, SubscriptionChange, TopicStore, UserStore,
 };
 pub use messages::{
-    AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
-    StoredReply,
+    AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
+    MessageStore, NewMessage, Page, StoredReply,
 };
 pub use nodes::{
-    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeRecord, NodeStore, ParkedLane, QuotaClaim,
+    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeNotice, NodeRecord, NodeStore, ParkedLane,
+    QuotaClaim,
 };
 pub use pipeline::{
-    Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
-    Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
+    Awaited, BrokenWork, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore,
+    ProducerTask, PruneTask, Pruned, QueuedFilter, Recovery, SendDecision, SettleReply, Started,
+    StoreFigures, Swept, WriteProof,
 };
 pub use precondition::Precondition;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
-pub use upstream::{Channel, UpstreamChange, UpstreamStore};
+pub use upstream::{Channel, ChannelChange, UpstreamAction, UpstreamChange, UpstreamFilter, UpstreamStore};
 
 /// The error of a store operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

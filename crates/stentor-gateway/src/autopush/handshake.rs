@@ -4,7 +4,7 @@ use rand::Rng;
 use stentor_core::device::Platform;
 use stentor_core::id::AppId;
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
-use stentor_core::ports::store::{Channel, StoreError};
+use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
@@ -76,7 +76,8 @@ pub(super) async fn add_channel(
     let key = key.map(|key| VapidKeyHash::of(key).text());
     let channel = AgentChannel { name: name.to_owned(), key, identity };
     let stored = Channel { name: channel.stored_name(), app, device: identity.device };
-    if let Err(error) = gateway.store().put_channel(&stored_agent(agent), &stored).await {
+    if let Err(error) = gateway.store().change_channel(&stored_agent(agent), ChannelChange::Put(stored)).await
+    {
         // No client would ever name the device that was registered for it.
         gateway.withdraw(identity).await?;
         return Err(error);
@@ -95,7 +96,10 @@ pub(super) async fn end_channel(
         Ok(()) | Err(StoreError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }
-    gateway.store().remove_channel(&stored_agent(agent), &channel.stored_name()).await?;
+    gateway
+        .store()
+        .change_channel(&stored_agent(agent), ChannelChange::Remove(channel.stored_name()))
+        .await?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use stentor_core::device::{Device, Platform};
 use stentor_core::id::AppId;
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
-use stentor_core::ports::store::{Channel, StoreError};
+use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
 
 use super::agent::McsAgent;
 use super::channel::{McsChannel, McsChannelName};
@@ -25,7 +25,11 @@ impl Gateway {
             match self.mcs_device(&channel).await? {
                 Some(_) => channels.push(channel),
                 // The app removed the device: the program learns it when it registers again.
-                None => drop(self.store().remove_channel(&agent.to_string(), &stored.name).await?),
+                None => drop(
+                    self.store()
+                        .change_channel(&agent.to_string(), ChannelChange::Remove(stored.name))
+                        .await?,
+                ),
             }
         }
         Ok(channels)
@@ -70,7 +74,8 @@ impl Gateway {
             }
         };
         let channel = Channel { name: text.clone(), app, device };
-        if let Err(error) = self.store().put_channel(&agent.to_string(), &channel).await {
+        if let Err(error) = self.store().change_channel(&agent.to_string(), ChannelChange::Put(channel)).await
+        {
             if is_new {
                 // No program would ever name the device that was registered for it.
                 self.withdraw(DeviceIdentity { app, device }).await?;
@@ -79,7 +84,7 @@ impl Gateway {
         }
         // After the new one is stored: a crash between the two leaves one too many, not one too few.
         if let Some(old) = same.and_then(|same| same.name.text()).filter(|old| *old != text) {
-            self.store().remove_channel(&agent.to_string(), &old).await?;
+            self.store().change_channel(&agent.to_string(), ChannelChange::Remove(old)).await?;
         }
         // Only after it is in the store, where the connection reads it.
         self.mcs_agents().note_change(agent);
@@ -99,7 +104,7 @@ impl Gateway {
                 Err(error) => return Err(error),
             }
             if let Some(name) = channel.name.text() {
-                self.store().remove_channel(&agent.to_string(), &name).await?;
+                self.store().change_channel(&agent.to_string(), ChannelChange::Remove(name)).await?;
             }
         }
         self.mcs_agents().note_change(agent);

@@ -1,6 +1,6 @@
 //! The persistent session of a device. There is at most one, that of the last client that requested it.
 
-use stentor_core::ports::store::{Channel, StoreError};
+use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::time::Duration;
 
@@ -115,10 +115,10 @@ pub(super) async fn begin(
     if let Some(name) = own.clone().filter(|own| known.iter().all(|channel| channel.name != *own)) {
         let DeviceIdentity { app, device } = identity;
         // The new record first: a server that dies in between leaves one too many, not none.
-        store.put_channel(&agent, &Channel { name, app, device }).await?;
+        store.change_channel(&agent, ChannelChange::Put(Channel { name, app, device })).await?;
     }
-    for other in known.iter().filter(|channel| Some(&channel.name) != own.as_ref()) {
-        store.remove_channel(&agent, &other.name).await?;
+    for other in known.into_iter().filter(|channel| Some(&channel.name) != own.as_ref()) {
+        store.change_channel(&agent, ChannelChange::Remove(other.name)).await?;
     }
     let is_resumed = was_here && !is_clean;
     let outcomes = &gateway.state().session_outcomes;
@@ -143,9 +143,9 @@ pub(super) async fn end(
         return Ok(name);
     }
     let _turn = gateway.state().session_records.turn(identity.device).await;
-    if store.remove_channel(&agent, record).await? && expiry_seconds > 0 {
+    if store.change_channel(&agent, ChannelChange::Remove(record.to_owned())).await? && expiry_seconds > 0 {
         let DeviceIdentity { app, device } = identity;
-        store.put_channel(&agent, &Channel { name: name.clone(), app, device }).await?;
+        store.change_channel(&agent, ChannelChange::Put(Channel { name: name.clone(), app, device })).await?;
     }
     Ok(name)
 }

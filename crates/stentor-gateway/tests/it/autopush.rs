@@ -11,7 +11,7 @@ use stentor_core::app::Credential;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::Change;
+use stentor_core::ports::store::{AttemptFilter, Change};
 use stentor_gateway::autopush::{
     AutopushClose, AutopushFrame, AutopushServing, AutopushState, AutopushStep, AutopushTimeouts, OpenApps,
     serve,
@@ -160,7 +160,11 @@ async fn what_the_device_has_dropped_is_not_delivered_and_does_not_come_again() 
         tab.acknowledge(&room, &heard, code).await;
         tab.acknowledge(&room, &heard, 100).await;
         assert_eq!(room.delivered(message).await, 0, "{code}");
-        let attempts = room.store.delivery(room.app, message, identity.device).await.expect("a delivery");
+        let attempts = room
+            .store
+            .attempts(room.app, identity.device, AttemptFilter::Message(message))
+            .await
+            .expect("a delivery");
         let record = attempts.last().expect("an attempt").record;
         assert_eq!((record.state(), record.reason()), (DeliveryState::Accepted, reason), "{code}");
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use stentor_core::ports::store::UpstreamFilter;
 use stentor_storage::conformance::PlainChanges;
 
 use stentor_core::ports::settled::SettledFeed;
@@ -334,8 +335,10 @@ async fn what_a_device_sends_is_kept_once_and_told() {
     assert_eq!(room.gateway.keep_upstream(identity, draft()).await, Ok(false));
     assert_eq!(arrivals.recv().await, Ok(room.app));
     let page = stentor_storage::conformance::scene::first(10);
-    let waiting =
-        room.store.waiting_upstream(room.app, page, stentor_storage::conformance::scene::at(11)).await;
+    let waiting = room
+        .store
+        .upstream(room.app, UpstreamFilter::Waiting, page, stentor_storage::conformance::scene::at(11))
+        .await;
     let waiting = waiting.expect("listed");
     assert_eq!((waiting.len(), waiting[0].body.as_str()), (1, r#"{"a":"b"}"#));
 }

@@ -1,10 +1,11 @@
 //! Upstream messages are with one consumer at a time, until one has taken them over.
 
 use std::sync::Arc;
+use stentor_storage::conformance::scene::at;
 
 use serde_json::Map;
 use stentor_core::id::UpstreamId;
-use stentor_core::ports::store::Page;
+use stentor_core::ports::store::{Page, UpstreamFilter};
 use stentor_core::upstream::UpstreamMessage;
 use stentor_gateway::{DeviceIdentity, UpstreamBroker, UpstreamDraft};
 
@@ -88,8 +89,12 @@ async fn what_is_buried_waits_no_more_and_has_its_reason() {
     let found = one.next().await.expect("read");
     one.bury(found[0].id, "gone").await.expect("buried");
     assert_eq!(one.unsettled(), 0);
-    let dead = room.store.dead_upstream(room.app, Page { after: 0, limit: 9 }).await.expect("read");
-    assert_eq!((dead[0].0.key.as_str(), dead[0].1.as_str()), ("a", "gone"));
+    let dead = room
+        .store
+        .upstream(room.app, UpstreamFilter::Dead, Page { after: 0, limit: 9 }, at(1))
+        .await
+        .expect("read");
+    assert_eq!((dead[0].key.as_str(), dead[0].dead_reason.as_deref()), ("a", Some("gone")));
 }
 
 #[tokio::test]

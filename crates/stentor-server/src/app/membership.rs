@@ -11,7 +11,9 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::SettledFeed;
-use stentor_core::ports::store::{JoiningNode, Membership, NodeEvent, NodeEvents, Store, StoreError};
+use stentor_core::ports::store::{
+    JoiningNode, Membership, NodeEvent, NodeEvents, NodeNotice, Store, StoreError,
+};
 use stentor_core::time::Timestamp;
 use stentor_gateway::{DeviceIdentity, Gateway, SessionClaim};
 use tokio::sync::broadcast::Receiver;
@@ -391,7 +393,8 @@ impl NodeTie {
         loop {
             let claims = self.gateway.next_claims().await;
             // Concurrently: the store writes them together.
-            let told = join_all(claims.iter().map(|claim| self.store.publish_event(connected(claim)))).await;
+            let notices = claims.iter().map(|claim| NodeNotice::Event(connected(claim)));
+            let told = join_all(notices.map(|notice| self.store.publish(notice))).await;
             let failed = claims.into_iter().zip(&told).filter(|(_, told)| told.is_err());
             let failed: Vec<SessionClaim> = failed.map(|(claim, _)| claim).collect();
             if let Some(error) = told.iter().find_map(|told| told.as_ref().err()) {
@@ -424,7 +427,8 @@ impl NodeTie {
             if lanes == reported.1 {
                 continue;
             }
-            match self.store.report_parked(instance, lanes.clone()).await {
+            let report = NodeNotice::Parked { instance, lanes: lanes.clone() };
+            match self.store.publish(report).await {
                 Ok(()) => reported.1 = lanes,
                 Err(error) => {
                     tracing::warn!(%error, "the parked lanes of this server could not be reported to the other servers")
@@ -434,7 +438,7 @@ impl NodeTie {
     }
 
     async fn publish_event(&self, event: NodeEvent) {
-        if let Err(error) = self.store.publish_event(event).await {
+        if let Err(error) = self.store.publish(NodeNotice::Event(event)).await {
             tracing::warn!(%error, "an event could not be published to the other servers");
         }
     }

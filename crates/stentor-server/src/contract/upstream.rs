@@ -129,16 +129,15 @@ impl From<UpstreamMessage> for UpstreamView {
     }
 }
 
-impl DeadLetterView {
-    /// Shows a dead letter with its stored reason.
-    pub(crate) fn new(message: UpstreamMessage, reason: String) -> Self {
+impl From<UpstreamMessage> for DeadLetterView {
+    fn from(message: UpstreamMessage) -> Self {
         Self {
             data: said(&message),
             id: message.id,
             device: message.device,
             key: message.key,
             attempts: message.attempts,
-            reason,
+            reason: message.dead_reason.unwrap_or_default(),
             created_at: message.created_at.into(),
             expires_at: message.expires_at.into(),
         }

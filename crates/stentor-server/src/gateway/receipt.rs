@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::MessageId;
-use stentor_core::ports::store::{AttemptRecord, StoreError};
+use stentor_core::ports::store::{AttemptFilter, AttemptRecord, StoreError};
 use stentor_gateway::{DeviceIdentity, Gateway};
 use tokio::time::{Instant, timeout_at};
 
@@ -62,7 +62,7 @@ async fn look(
     id: MessageId,
 ) -> Result<PushResult, StoreError> {
     let (store, now) = (gateway.store(), gateway.clock().now());
-    let attempts = store.delivery(app, id, device).await?;
+    let attempts = store.attempts(app, device, AttemptFilter::Message(id)).await?;
     match attempts.last().map_or(PushResult::Open, result_of) {
         PushResult::Open => {
             let message = store.message(app, id).await?;

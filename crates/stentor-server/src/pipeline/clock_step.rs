@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::{Lease, LeaseReply};
+use stentor_core::ports::store::{Lease, LeaseReply, QueuedFilter};
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -88,7 +88,7 @@ async fn bring_forward_in_store(
 ) -> Result<HashSet<ChunkId>, DutyError> {
     let (mut moved, mut after) = (HashSet::new(), ChunkId::from_raw(0));
     loop {
-        let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
+        let tickets = shared.store.queued(QueuedFilter::After(after, PAGE_MAX_COUNT)).await?;
         let Some(last) = tickets.last() else { return Ok(moved) };
         after = last.chunk;
         let mut by_due: BTreeMap<Timestamp, Vec<ChunkId>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreError};
+use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreError, WriteProof};
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -408,7 +408,7 @@ impl ChunkDispatcher {
         worked: bool,
         finished: &mut Vec<QueueLease>,
     ) -> Vec<LeasedTicket> {
-        if failed.is_empty() || !worked && self.shared.store.try_to_write().await.is_err() {
+        if failed.is_empty() || !worked && self.shared.store.keeps(WriteProof::Now).await.is_err() {
             return failed.into_iter().map(|(order, _)| order).collect();
         }
         let mut rest = Vec::new();

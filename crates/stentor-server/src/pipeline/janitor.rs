@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::Swept;
+use stentor_core::ports::store::{PruneTask, Swept};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -155,14 +155,10 @@ async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     }
     let ended = hours_ago(shared, shared.config.campaign_retention_hours);
     let replies = hours_ago(shared, shared.config.idempotency_retention_hours);
-    while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    delete_all(shared, PruneTask::Campaigns { ended_before: ended, replies_before: replies }).await?;
     // After the campaigns, because tokens counted by their chunks may now be deleted with them.
-    let unlisted = hours_ago(shared, shared.config.unlisted_retention_hours);
-    let mut next = Some(0);
-    while let Some(after) = next.filter(|_| !shared.stop.is_cancelled()) {
-        next = shared.store.prune_unlisted(unlisted, after).await?.1;
-    }
-    Ok(())
+    let before = hours_ago(shared, shared.config.unlisted_retention_hours);
+    delete_all(shared, PruneTask::Unlisted { before, after: 0 }).await
 }
 
 /// Deletes expired upstream messages and old dead letters, unless the clock has just jumped forward.
@@ -170,11 +166,9 @@ async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
     }
-    let expired = hours_ago(shared, UPSTREAM_GRACE_HOURS);
-    let dead = hours_ago(shared, shared.config.campaign_retention_hours);
-    let store = &shared.store;
-    while store.prune_upstream(expired, dead, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
-    Ok(())
+    let expired_before = hours_ago(shared, UPSTREAM_GRACE_HOURS);
+    let dead_before = hours_ago(shared, shared.config.campaign_retention_hours);
+    delete_all(shared, PruneTask::Upstream { expired_before, dead_before }).await
 }
 
 /// Deletes entries of the audit trail after their retention, unless the clock has just jumped forward.
@@ -183,13 +177,19 @@ async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
         return Ok(());
     }
     let before = hours_ago(shared, shared.config.audit_retention_hours);
-    while shared.store.prune_audit(before, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
-    Ok(())
+    delete_all(shared, PruneTask::Audit { before }).await
 }
 
 /// Deletes events between nodes that all nodes have read.
 async fn prune_events(shared: &PipelineContext) -> Result<(), DutyError> {
-    while shared.store.prune_events(PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    delete_all(shared, PruneTask::Events).await
+}
+
+async fn delete_all(shared: &PipelineContext, task: PruneTask) -> Result<(), DutyError> {
+    let mut next = Some(task);
+    while let Some(task) = next.filter(|_| !shared.stop.is_cancelled()) {
+        next = shared.store.prune(task, PAGE_MAX_COUNT).await?.next;
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
-use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
+use stentor_core::ports::store::{BrokenWork, Expanded, Expansion, ProducerTask, StoreError};
 use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinSet};
 
@@ -122,8 +122,8 @@ async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
 
 /// Stops a campaign with damaged data. Returns true if that was written.
 async fn give_up(shared: &PipelineContext, task: ProducerTask, why: &StoreError) -> bool {
-    match shared.store.give_up_producer(task, shared.now()).await {
-        Ok(()) => {
+    match shared.store.quarantine(BrokenWork::Producer(task), shared.now()).await {
+        Ok(_) => {
             tracing::error!(%why, message = %task.message, provider = %task.provider, "an audience cannot be expanded: its campaign is stopped there");
             shared.wakeups.progress.notify_waiters();
             true

@@ -3,7 +3,7 @@
 use stentor_core::chunk::Ticket;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueError;
-use stentor_core::ports::store::StoreError;
+use stentor_core::ports::store::{QueuedFilter, StoreError};
 
 use super::shared::PipelineContext;
 
@@ -57,7 +57,7 @@ async fn publish_pages(
     is_anew: bool,
 ) -> Result<(), DutyError> {
     loop {
-        let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
+        let tickets = shared.store.queued(QueuedFilter::After(after, PAGE_MAX_COUNT)).await?;
         let Some(last) = tickets.last() else { return Ok(()) };
         after = last.chunk;
         let tickets: Vec<_> = tickets.into_iter().filter_map(&change).collect();

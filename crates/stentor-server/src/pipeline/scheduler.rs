@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use stentor_core::id::MessageId;
 use stentor_core::message::Message;
-use stentor_core::ports::store::{Occurrence, StoreError};
+use stentor_core::ports::store::{BrokenWork, Occurrence, StoreError};
 use stentor_core::schedule::Schedule;
 use stentor_core::time::Timestamp;
 
@@ -64,7 +64,9 @@ async fn fire_or_log(
         tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
     }
     match fired {
-        Err(StoreError::Damaged(_)) => shared.store.quarantine_schedule(schedule.id).await,
+        Err(StoreError::Damaged(_)) => {
+            shared.store.quarantine(BrokenWork::Schedule(schedule.id), now).await.map(drop)
+        }
         fired => fired,
     }
 }

@@ -12,7 +12,9 @@ use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::settled::SettledFeed;
-use stentor_core::ports::store::{LeaseTerms, NodeEvent, Recovery, Store, StoreError};
+use stentor_core::ports::store::{
+    BrokenWork, LeaseTerms, NodeEvent, QueuedFilter, Recovery, Store, StoreError,
+};
 use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
@@ -231,7 +233,7 @@ impl PipelineContext {
         if chunks.is_empty() {
             return;
         }
-        match self.store.waiting(chunks).await {
+        match self.store.queued(QueuedFilter::Among(chunks)).await {
             Ok(tickets) => self.publish(&tickets).await,
             Err(error) => {
                 tracing::warn!(%error, "paused chunks could not be read again; the janitor will publish again");
@@ -266,7 +268,7 @@ impl PipelineContext {
 
     /// Quarantines a chunk that can neither be leased nor settled, so that it delays no other. Returns true if that was written.
     pub(crate) async fn quarantine(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
-        match self.store.quarantine(chunk, epoch, self.now()).await {
+        match self.store.quarantine(BrokenWork::Chunk { chunk, epoch }, self.now()).await {
             Ok(was_there) => {
                 tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
                 self.quarantined.fetch_add(u64::from(was_there), Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::{Lease, StoreError};
+use stentor_core::ports::store::{Lease, StoreError, WriteProof};
 
 use super::shared::PipelineContext;
 
@@ -41,7 +41,7 @@ impl RetryTerms for PipelineContext {
     }
 
     async fn can_write(&self) -> bool {
-        self.store.try_to_write().await.is_ok()
+        self.store.keeps(WriteProof::Now).await.is_ok()
     }
 
     async fn wait(&self, problem: &StoreError, wait: Duration) {

@@ -11,7 +11,7 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::{Scope, Scopes};
 use stentor_core::audit::AuditAction;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::ports::store::Change;
+use stentor_core::ports::store::{AccountFilter, Change};
 use stentor_core::time::Timestamp;
 
 use super::audit::{AuditSubject, Author};
@@ -109,7 +109,7 @@ impl Serve<CreateServiceAccount> for Service {
 impl Serve<ListServiceAccounts> for Service {
     async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<ServiceAccountList> {
         let app = self.administrated(identity, app).await?;
-        let accounts = self.store.accounts(app).await?;
+        let accounts = self.store.accounts(AccountFilter::App(app)).await?;
         Ok(ServiceAccountList {
             service_accounts: accounts.into_iter().map(ServiceAccountView::from).collect(),
         })

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret;
 use stentor_core::app::{ApiKey, App, Scope, Scopes};
 use stentor_core::audit::AuditAction;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::ports::store::Change;
+use stentor_core::ports::store::{Change, KeyFilter};
 
 use super::audit::{AuditSubject, Author};
 use super::precondition::precondition;
@@ -109,7 +109,9 @@ impl Serve<CreateKey> for Service {
 impl Serve<ListKeys> for Service {
     async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<KeyList> {
         let app = self.administrated(identity, app).await?;
-        Ok(KeyList { keys: self.store.keys(app).await?.into_iter().map(KeyView::from).collect() })
+        Ok(KeyList {
+            keys: self.store.keys(KeyFilter::App(app)).await?.into_iter().map(KeyView::from).collect(),
+        })
     }
 }
 

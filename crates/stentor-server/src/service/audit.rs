@@ -153,7 +153,7 @@ impl Service {
             let note = self.audit_note(author.clone(), subject.clone(), true);
             let entry = NewAuditEntry { note, max_count: self.settings.limits.audit_max_count };
             // The request is refused in any case, even if the trail cannot be written.
-            if let Err(error) = self.store.note_refused(entry).await {
+            if let Err(error) = self.store.change(Change::Refused, Some(entry)).await {
                 tracing::warn!(%error, ?key, "a refused change is not in the audit trail");
             }
         }

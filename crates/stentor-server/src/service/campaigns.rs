@@ -6,7 +6,7 @@ use stentor_core::audit::AuditAction;
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, MessageId};
-use stentor_core::ports::store::{Change, Changed, Page};
+use stentor_core::ports::store::{Change, Changed, Listed, Page};
 
 use super::audit::{AuditSubject, Author, unexpected};
 use super::long_list::LongList;
@@ -42,17 +42,17 @@ impl Serve<ListCampaigns> for Service {
     async fn serve(&self, caller: Caller, (): (), page: Before) -> ServiceResult<CampaignList> {
         let page = page.page(|text| campaign_of(text).map(CampaignId::raw))?;
         caller.allow::<ListCampaigns>()?;
-        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        let (mut list, mut after, mut damaged) = (LongList::new(page.limit), page.after, Vec::new());
         while let Some(limit) = list.wanted() {
             // Each campaign is read with its message, which may be long.
             let limit = limit.min(MESSAGES_AT_ONCE_MAX_COUNT);
-            let found = self.store.campaigns(caller.app(), Page { after, limit }).await?;
+            let Listed { readable: found, broken } =
+                self.store.campaigns(caller.app(), Page { after, limit }).await?;
+            damaged.extend(broken);
             after = found.last().map_or(after, |last| last.id.raw());
             let names: Vec<_> = found.iter().map(|one| one.id.to_string()).collect();
             list.add(limit, names.into_iter().zip(self.summaries(caller.app(), found).await?));
         }
-        // Damaged campaigns are listed separately, with pages of their own, so that they hide no others.
-        let damaged = self.store.broken_campaigns(caller.app(), page).await?;
         let (campaigns, next) = list.page();
         Ok(CampaignList { campaigns, damaged, next })
     }
@@ -62,14 +62,15 @@ impl Serve<ListMessages> for Service {
     async fn serve(&self, caller: Caller, (): (), page: Before) -> ServiceResult<MessageList> {
         let page = page.page(|text| text.parse().ok().map(MessageId::raw))?;
         caller.allow::<ListMessages>()?;
-        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        let (mut list, mut after, mut damaged) = (LongList::new(page.limit), page.after, Vec::new());
         while let Some(limit) = list.wanted() {
-            let found = self.store.campaigns(caller.app(), Page { after, limit }).await?;
+            let Listed { readable: found, broken } =
+                self.store.campaigns(caller.app(), Page { after, limit }).await?;
+            damaged.extend(broken);
             after = found.last().map_or(after, |last| last.id.raw());
             let named = |one: Campaign| (MessageId::from(one.id).to_string(), MessageSummary::from(one));
             list.add(limit, found.into_iter().map(named));
         }
-        let damaged = self.store.broken_campaigns(caller.app(), page).await?;
         let (messages, next) = list.page();
         Ok(MessageList { messages, damaged: damaged.into_iter().map(MessageId::from).collect(), next })
     }

@@ -11,7 +11,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
-use stentor_core::ports::store::{Change, NodeRecord, StoreError};
+use stentor_core::ports::store::{Change, KeyFilter, NodeRecord, StoreError};
 use stentor_providers::RefusedHost;
 
 use super::audit::{AuditSubject, Author};
@@ -189,13 +189,14 @@ impl Service {
 
     /// Returns true if devices may still register with a key that an app used before.
     pub(crate) async fn may_join_still(&self, app: AppId, key: KeyId) -> ServiceResult<bool> {
-        let scopes = match self.store.keys(app).await?.into_iter().find(|known| known.id == key) {
-            Some(known) => Some(known.scopes),
-            None => {
-                let account = self.keyring.account_identity(self.store.as_ref(), key).await?;
-                account.and_then(|account| account.on(app).ok()).map(|caller| caller.scopes())
-            }
-        };
+        let scopes =
+            match self.store.keys(KeyFilter::App(app)).await?.into_iter().find(|known| known.id == key) {
+                Some(known) => Some(known.scopes),
+                None => {
+                    let account = self.keyring.account_identity(self.store.as_ref(), key).await?;
+                    account.and_then(|account| account.on(app).ok()).map(|caller| caller.scopes())
+                }
+            };
         let may = |scopes: Scopes| scopes.allows(Scope::Join) || scopes.allows(Scope::Register);
         Ok(scopes.is_some_and(may))
     }

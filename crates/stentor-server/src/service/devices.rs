@@ -5,7 +5,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
-use stentor_core::ports::store::{self, DeviceFilter, Page, Removal, SubscriptionAction};
+use stentor_core::ports::store::{self, AttemptFilter, DeviceFilter, Page, Removal, SubscriptionAction};
 
 use super::calendar::known_zone;
 use super::long_list::LongList;
@@ -185,7 +185,8 @@ impl Serve<ShowHistory> for Service {
         self.store.device(caller.app(), id).await?;
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
-            let found = self.store.history(caller.app(), id, Page { after, limit }).await?;
+            let found =
+                self.store.attempts(caller.app(), id, AttemptFilter::Page(Page { after, limit })).await?;
             after = found.last().map_or(after, |last| last.message.raw());
             list.add(limit, found.into_iter().map(|one| (one.message.to_string(), AttemptView::from(one))));
         }
@@ -202,7 +203,7 @@ impl Serve<ListDeliveries> for Service {
         (): (),
     ) -> ServiceResult<Deliveries> {
         caller.allow::<ListDeliveries>()?;
-        let attempts = self.store.delivery(caller.app(), message, device).await?;
+        let attempts = self.store.attempts(caller.app(), device, AttemptFilter::Message(message)).await?;
         if attempts.is_empty() {
             // A missing message and a device outside its audience get different responses.
             self.store.message(caller.app(), message).await?;

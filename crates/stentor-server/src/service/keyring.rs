@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::ApiKey;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::ports::store::Store;
+use stentor_core::ports::store::{AccountFilter, KeyFilter, Store};
 
 use super::{ErrorCode, Identity, Problem, ServiceResult};
 use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
@@ -144,7 +144,8 @@ impl Keyring {
     /// Reads an account from the store.
     pub(super) async fn account(&self, store: &dyn Store, id: KeyId) -> ServiceResult<Option<IssuedAccount>> {
         let removals = self.read().removals;
-        self.accounts.once((id, removals), async { store.account(id).await.map_err(Problem::from) }).await
+        let found = async { Ok(store.accounts(AccountFilter::Id(id)).await?.pop()) };
+        self.accounts.once((id, removals), found).await
     }
 
     /// Resolves an account to its identity, from the cache or the store.
@@ -178,7 +179,8 @@ impl Keyring {
 
     async fn find(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
         // The index holds hashes; they are compared once more in constant time.
-        let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
+        let found =
+            store.keys(KeyFilter::Hash(hash)).await?.into_iter().find(|key| same_hash(&key.hash, &hash));
         if found.is_none() {
             // A key created later is marked again.
             self.marks.drop(&hash);

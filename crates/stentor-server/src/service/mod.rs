@@ -133,7 +133,6 @@ pub struct Service {
     settings: ServiceSettings,
     webhooks_changed: Notify,
     imports: Arc<Shares>,
-    pending_schedules: schedules::PendingSchedules,
     joins: ArrivalLimiter<AppId>,
     /// Locked while a Web Push key is put.
     vapid_keys: tokio::sync::Mutex<()>,
@@ -158,7 +157,7 @@ impl Service {
             keyring.learn(store.as_ref()).await?;
         }
         let limits = settings.limits;
-        let (pending_schedules, vapid_keys, refusals, counters, webhooks_changed) = Default::default();
+        let (vapid_keys, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
             broker: UpstreamBroker::new(store.clone(), clock.clone()),
             store,
@@ -171,7 +170,6 @@ impl Service {
             settings,
             webhooks_changed,
             imports: Shares::new(limits.imports_max_count, limits.app_share_percent, 1),
-            pending_schedules,
             joins: ArrivalLimiter::new(limits.joins),
             vapid_keys,
             refusals,

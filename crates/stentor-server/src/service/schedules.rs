@@ -1,13 +1,10 @@
 //! Schedules: recurring messages.
 
-use std::collections::HashMap;
-
-use parking_lot::{Mutex, MutexGuard};
 use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Change, Changed, Idempotent, Page, StoreError};
+use stentor_core::ports::store::{Change, Changed, Idempotent, Listed, NewSchedule, Page, StoreError};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
@@ -44,13 +41,16 @@ impl Serve<CreateSchedule> for Service {
         }
         let schedule = self.schedule_of(caller.app(), request)?;
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
-        // Held until the schedule is stored, because the store counts it only then; two concurrent requests could otherwise both find room.
-        let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
         let idempotency = repeat.map(|repeat| to_keep(repeat, &reply)).transpose()?;
-        let change = Change::CreateSchedule(Box::new(schedule), idempotency);
-        match self.change(author, subject, change).await? {
+        let max_count = self.settings.limits.schedules_max_count;
+        let change = Change::CreateSchedule(Box::new(NewSchedule { schedule, idempotency, max_count }));
+        let changed = self.change(author, subject, change).await.map_err(|problem| match problem.code {
+            ErrorCode::LimitReached => problem.with_hint("cancel one that is no longer needed"),
+            _ => problem,
+        });
+        match changed? {
             Changed::Stored(Idempotent::Done(())) => {
                 self.pipeline.wake();
                 Ok(Kept { reply, replayed: false })
@@ -73,13 +73,14 @@ impl Serve<ListSchedules> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<ScheduleList> {
         let page = page.page(|text| text.parse().ok().map(ScheduleId::raw))?;
         caller.allow::<ListSchedules>()?;
-        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        let (mut list, mut after, mut damaged) = (LongList::new(page.limit), page.after, Vec::new());
         while let Some(limit) = list.wanted() {
-            let found = self.store.schedules(caller.app(), Page { after, limit }).await?;
+            let Listed { readable: found, broken } =
+                self.store.schedules(caller.app(), Page { after, limit }).await?;
+            damaged.extend(broken);
             after = found.last().map_or(after, |last| last.id.raw());
             list.add(limit, found.into_iter().map(|one| (one.id.to_string(), view(one))));
         }
-        let damaged = self.store.broken_schedules(caller.app(), page).await?;
         let (schedules, next) = list.page();
         Ok(ScheduleList { schedules, damaged, next })
     }
@@ -178,19 +179,6 @@ impl Service {
         Ok(view(*schedule))
     }
 
-    /// Refuses a schedule beyond the limit of an app. Schedules being created concurrently count.
-    async fn refuse_too_many(&self, app: AppId) -> ServiceResult<PendingSchedule<'_>> {
-        let made = self.pending_schedules.enter(app);
-        let most = self.settings.limits.schedules_max_count;
-        let stored_count = self.store.count_schedules(app).await?;
-        // `made.count` includes this one, so that the last place can be taken.
-        if stored_count.saturating_add(made.count) <= most as u64 {
-            return Ok(made);
-        }
-        let detail = format!("an app has at most {most} schedules that are active or paused");
-        Err(Problem::new(ErrorCode::LimitReached, detail).with_hint("cancel one that is no longer needed"))
-    }
-
     fn schedule_of(&self, app: AppId, request: ScheduleRequest) -> ServiceResult<Schedule> {
         let now = self.now();
         refuse_sending_fields(&request.message)?;
@@ -231,44 +219,6 @@ fn view(schedule: Schedule) -> ScheduleView {
         None => Vec::new(),
     };
     ScheduleView::new(schedule, upcoming)
-}
-
-/// Numbers of schedules being created, by app.
-#[derive(Debug, Default)]
-pub(super) struct PendingSchedules(Mutex<HashMap<AppId, u64>>);
-
-/// A schedule being created; counted while it lives.
-struct PendingSchedule<'a> {
-    counts: &'a PendingSchedules,
-    app: AppId,
-    /// Number of schedules being created, including this one.
-    count: u64,
-}
-
-impl PendingSchedules {
-    fn enter(&self, app: AppId) -> PendingSchedule<'_> {
-        let mut counts = self.lock();
-        let count = counts.entry(app).or_default();
-        *count += 1;
-        PendingSchedule { counts: self, app, count: *count }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
-        self.0.lock()
-    }
-}
-
-impl Drop for PendingSchedule<'_> {
-    fn drop(&mut self) {
-        // The count is decremented in every case, including a cancelled request.
-        let mut counts = self.counts.lock();
-        if let Some(count) = counts.get_mut(&self.app) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.app);
-            }
-        }
-    }
 }
 
 /// Returns the action that the caller requested; resuming a schedule without further occurrences finishes it.

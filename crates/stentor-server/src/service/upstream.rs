@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use stentor_core::id::{AppId, UpstreamId};
-use stentor_core::ports::store::Page;
+use stentor_core::ports::store::{Page, UpstreamAction, UpstreamFilter};
+use stentor_core::upstream::UpstreamMessage;
 use stentor_gateway::limits::{UPSTREAM_TTL_MAX, UPSTREAM_WINDOW_MAX_COUNT};
 use stentor_gateway::{UpstreamBroker, UpstreamConsumer};
 
@@ -35,7 +36,7 @@ impl Serve<ListUpstream> for Service {
         caller.allow::<ListUpstream>()?;
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
-            let found = self.store.waiting_upstream(caller.app(), Page { after, limit }, self.now()).await?;
+            let found = self.upstream(caller, UpstreamFilter::Waiting, Page { after, limit }).await?;
             after = found.last().map_or(after, |last| last.id.raw());
             list.add(limit, found.into_iter().map(|one| (one.id.to_string(), UpstreamView::from(one))));
         }
@@ -58,11 +59,9 @@ impl Serve<ListDeadLetters> for Service {
         caller.allow::<ListDeadLetters>()?;
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
-            let found = self.store.dead_upstream(caller.app(), Page { after, limit }).await?;
-            after = found.last().map_or(after, |(last, _)| last.id.raw());
-            let named =
-                found.into_iter().map(|(one, why)| (one.id.to_string(), DeadLetterView::new(one, why)));
-            list.add(limit, named);
+            let found = self.upstream(caller, UpstreamFilter::Dead, Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            list.add(limit, found.into_iter().map(|one| (one.id.to_string(), DeadLetterView::from(one))));
         }
         let (dead_letters, next) = list.page();
         Ok(DeadLetterList { dead_letters, next })
@@ -74,7 +73,8 @@ impl Serve<RetryDeadLetters> for Service {
         let ids = named.checked()?;
         caller.allow::<RetryDeadLetters>()?;
         let expires_at = self.now().plus(UPSTREAM_TTL_MAX);
-        let changed = self.store.revive_upstream(caller.app(), &ids, expires_at).await?;
+        let revived = UpstreamAction::Revive { expires_at };
+        let changed = self.store.change_upstream(caller.app(), &ids, revived).await?;
         // Notified at once, because consumers poll only rarely.
         self.broker.arrived(caller.app());
         Ok(changed.into())
@@ -82,6 +82,15 @@ impl Serve<RetryDeadLetters> for Service {
 }
 
 impl Service {
+    async fn upstream(
+        &self,
+        caller: Caller,
+        filter: UpstreamFilter,
+        page: Page,
+    ) -> ServiceResult<Vec<UpstreamMessage>> {
+        Ok(self.store.upstream(caller.app(), filter, page, self.now()).await?)
+    }
+
     /// Lists all apps.
     pub(crate) async fn all_apps(&self) -> ServiceResult<Vec<AppId>> {
         Ok(self.store.apps().await?.into_iter().map(|app| app.id).collect())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use stentor_core::ports::store::UpstreamAction;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -48,6 +49,7 @@ impl Devices {
             created_at: now,
             expires_at: now.plus(Duration::from_secs(600)),
             attempts: 0,
+            dead_reason: None,
         };
         let id = message.id;
         assert_eq!(self.store.keep_upstream(vec![message]).await, Ok(vec![true]));
@@ -145,7 +147,11 @@ async fn a_dead_letter_is_listed_with_its_reason_and_waits_again() {
     let devices = Devices::new().await;
     let id = devices.says(7).await;
     let app = devices.tenant.id.parse().expect("an id");
-    devices.store.bury_upstream(app, id, "nobody answered").await.expect("buried");
+    devices
+        .store
+        .change_upstream(app, &[id], UpstreamAction::Bury { reason: "nobody answered".to_owned() })
+        .await
+        .expect("buried");
     let dead = devices.server.get(&devices.tenant, "/v1/upstream/dead-letters").await;
     assert_eq!(dead["dead_letters"][0]["reason"], "nobody answered");
     let mut events = devices.events().await;

@@ -10,8 +10,8 @@ use stentor_core::group::{Group, Member};
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, TopicName};
 use stentor_core::ports::store::{
-    Change, Changed, Idempotent, IdempotentReply, MemberAction, Precondition, Registered, Removal, Store,
-    StoreError, SubscriptionAction, SubscriptionChange,
+    Change, Changed, Channel, ChannelChange, Idempotent, IdempotentReply, MemberAction, NewSchedule,
+    Precondition, PruneTask, Registered, Removal, Store, StoreError, SubscriptionAction, SubscriptionChange,
 };
 use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
@@ -68,8 +68,8 @@ pub trait PlainChanges: Store {
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
     ) -> Done<Idempotent<()>> {
-        let change = Change::CreateSchedule(Box::new(schedule.clone()), idempotency);
-        match self.change(change, None).await? {
+        let new = NewSchedule { schedule: schedule.clone(), idempotency, max_count: usize::MAX };
+        match self.change(Change::CreateSchedule(Box::new(new)), None).await? {
             Changed::Stored(stored) => Ok(stored),
             other => Err(unlike(&other)),
         }
@@ -183,6 +183,21 @@ pub trait PlainChanges: Store {
         members: &[Member],
     ) -> Done<SubscriptionChange> {
         self.change_members(app, group, members, MemberAction::Remove).await
+    }
+
+    async fn put_channel(&self, agent: &str, channel: &Channel) -> Done<()> {
+        self.change_channel(agent, ChannelChange::Put(channel.clone())).await.map(drop)
+    }
+
+    /// Deletes old campaigns and replies; returns the number of rows.
+    async fn prune_campaigns(
+        &self,
+        ended_before: Timestamp,
+        replies_before: Timestamp,
+        limit: usize,
+    ) -> Done<u64> {
+        let task = PruneTask::Campaigns { ended_before, replies_before };
+        self.prune(task, limit).await.map(|pruned| pruned.count)
     }
 }
 

@@ -13,8 +13,8 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Label, Tag, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    Awaited, Expansion, Idempotent, IdempotentReply, JoiningNode, LeaseReply, LeaseTerms, LeasedChunk,
-    NewMessage, Page, SettleReply, Store, StoreError, StoredReply,
+    AttemptFilter, Awaited, Expansion, Idempotent, IdempotentReply, JoiningNode, LeaseReply, LeaseTerms,
+    LeasedChunk, NewMessage, Page, SettleReply, Store, StoreError, StoredReply,
 };
 use stentor_core::settlement::{Child, Settlement};
 use stentor_core::target::Target;
@@ -458,7 +458,8 @@ impl<'a> Scene<'a> {
 
     /// Returns the last record of a delivery.
     pub async fn last_record(&self, id: MessageId, device: DeviceId) -> Option<Record> {
-        let attempts = self.store.delivery(self.app, id, device).await.expect("a delivery");
+        let attempts =
+            self.store.attempts(self.app, device, AttemptFilter::Message(id)).await.expect("a delivery");
         attempts.last().map(|attempt| attempt.record)
     }
 

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use stentor_core::ports::store::Listed;
+
 use super::connection::Connection;
 use super::error::{Done, SqlError, damaged};
 use super::query::limit;
@@ -50,6 +52,20 @@ pub(crate) fn readable<'v, T>(
         }
     }
     Ok((found, broken))
+}
+
+/// Reads up to `max` rows like [`readable`], for a caller; the first column is the number of an id.
+pub(crate) fn listed<'v, T, I>(
+    connection: &Connection,
+    table: &'static str,
+    statement: (&str, impl Params<'v>),
+    max: usize,
+    read: impl FnMut(&Row<'_>) -> Done<T>,
+    id: impl Fn(u64) -> I,
+) -> Done<Listed<T, I>> {
+    let (readable, broken) = readable(connection, table, statement, max, read)?;
+    let broken = broken.into_iter().filter_map(|number| u64::try_from(number).ok()).map(id).collect();
+    Ok(Listed { readable, broken })
 }
 
 /// Executes work as a whole or not at all. Returns the error of work that met damage, and fails if the engine fails.

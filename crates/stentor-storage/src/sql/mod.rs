@@ -17,7 +17,7 @@ pub(crate) mod store;
 mod value;
 
 pub(crate) use connection::{Connection, Sql};
-pub(crate) use damage::{attempt, force, note_damage, readable};
+pub(crate) use damage::{attempt, force, listed, note_damage, readable};
 pub(crate) use engine::SqlStore;
 pub(crate) use engine::{ReadKind, SqlEngine, WriteKind};
 pub(crate) use error::{

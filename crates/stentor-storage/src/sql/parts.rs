@@ -4,10 +4,9 @@ use stentor_core::campaign::{Campaign, CampaignAction};
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, DeviceId, UpstreamId};
 use stentor_core::message::Message;
-use stentor_core::ports::store::{Change, IdempotentReply, Page};
+use stentor_core::ports::store::{Change, IdempotentReply};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
 
 use super::error::Done;
 use super::portion::Portion;
@@ -85,23 +84,29 @@ pub(crate) trait EngineParts {
     /// Makes the other nodes end the session of a device of the gateway, which may be connected to any of them.
     fn cut_off(&self, _app: AppId, _device: DeviceId, _provider: ProviderKind) {}
 
-    /// Lists messages of devices that wait and that no other process has claimed.
-    fn free_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-        with_receipts: bool,
-        now: Timestamp,
-    ) -> Done<Vec<UpstreamMessage>>;
+    /// Returns the condition for messages of devices that no other process has claimed. SQLite has no other processes.
+    fn is_free_upstream(&self) -> String {
+        "TRUE".to_owned()
+    }
 
     /// Claims messages of devices, and counts an attempt; returns the claimed ones.
     fn claim_upstream(&self, _app: AppId, ids: &[UpstreamId]) -> Done<Vec<UpstreamId>> {
         Ok(ids.to_vec())
     }
 
-    /// Drops the claim of messages of devices.
-    fn let_go_of_upstream(&self, _app: AppId, _ids: &[UpstreamId]) -> Done<()> {
-        Ok(())
+    /// Drops this process's claims of messages of devices; returns their number.
+    fn release_upstream(&self, _app: AppId, _ids: &[UpstreamId]) -> Done<u64> {
+        Ok(0)
+    }
+
+    /// Deletes the oldest events between processes and the unused levels of quotas; returns the number of deleted rows.
+    fn prune_events(&self, _limit: usize) -> Done<u64> {
+        Ok(0)
+    }
+
+    /// Returns true if there is such a row.
+    fn has_old_events(&self) -> Done<bool> {
+        Ok(false)
     }
 
     /// Reports a change to the other processes. SQLite has no others.

@@ -53,7 +53,6 @@ use crate::seal::SealKeys;
 use crate::sql::store::{
     app_providers, books, campaigns, chunks, codes, collapse, devices, groups, message_rows, offered_tokens,
     owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags, targets, topics,
-    upstream,
 };
 use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt, damaged};
 use crate::vault::Vault;

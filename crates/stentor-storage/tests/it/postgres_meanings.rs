@@ -3,7 +3,9 @@
 use stentor_core::campaign::CampaignState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Expansion, Idempotent, PipelineStore, ProducerTask, StoreError};
+use stentor_core::ports::store::{
+    BrokenWork, Expansion, Idempotent, PipelineStore, ProducerTask, StoreError,
+};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::postgres::{PostgresSettings, PostgresStore};
@@ -51,7 +53,7 @@ async fn whatever_code_a_trouble_has_it_ends_no_campaign_and_fails_no_delivery()
         unavailable(store.expand(task, how).await, code);
         mend(&database);
         break_table(&database, "ledgers", code);
-        unavailable(store.give_up_producer(task, at(0)).await, code);
+        unavailable(store.quarantine(BrokenWork::Producer(task), at(0)).await, code);
         mend(&database);
         let tickets = store.expand(task, how).await.expect("expanded").tickets;
         let leased = scene.lease(tickets[0].chunk, at(1)).await;
@@ -96,7 +98,7 @@ async fn a_producer_given_up_beside_damaged_books_leaves_a_campaign_that_says_it
     let (id, _) = scene.send(Draft::to(Target::Everyone)).await;
     database.command("UPDATE ledgers SET queued = -1");
     let task = ProducerTask { message: id, app: scene.app, provider: ProviderKind::Fcm };
-    store.give_up_producer(task, at(1)).await.expect("given up");
+    store.quarantine(BrokenWork::Producer(task), at(1)).await.expect("given up");
     let campaign = scene.ledger(id).await.campaign;
     assert_eq!(campaign.state, CampaignState::Stopped);
     assert_eq!(campaign.stop.expect("it is no campaign without an audience").reason, Reason::Damaged);

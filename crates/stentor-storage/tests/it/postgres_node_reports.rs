@@ -5,7 +5,7 @@ use std::time::Duration;
 use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{NodeRecord, NodeStore, ParkedLane, QuotaClaim};
+use stentor_core::ports::store::{NodeNotice, NodeRecord, NodeStore, ParkedLane, QuotaClaim};
 use stentor_core::quota::{Bucket, Quota};
 use stentor_storage::conformance::scene::{Scene, at, joining};
 use stentor_storage::postgres::PostgresStore;
@@ -54,18 +54,26 @@ async fn lanes_that_rest_at_one_server_are_known_to_the_others_while_it_is_there
     };
     let refused = lane(ProviderKind::Fcm, None, Reason::CredentialRefused, "a key that is none");
     let resting = lane(ProviderKind::Apns, Some(at(9)), Reason::Unavailable, "later");
-    one.report_parked(first.instance, vec![refused.clone(), resting]).await.expect("reported");
+    one.publish(NodeNotice::Parked { instance: first.instance, lanes: vec![refused.clone(), resting] })
+        .await
+        .expect("reported");
     assert_eq!(nodes(&other).await[0].parked.len(), 2);
-    one.report_parked(first.instance, vec![refused.clone()]).await.expect("reported");
+    one.publish(NodeNotice::Parked { instance: first.instance, lanes: vec![refused.clone()] })
+        .await
+        .expect("reported");
     let found = nodes(&other).await;
     assert_eq!((&found[0].parked, &found[1].parked), (&vec![refused.clone()], &Vec::new()));
     // A newer program may report reasons unknown to this one.
     database.command("UPDATE parked_lanes SET reason = 250");
     assert!(nodes(&other).await[0].parked.is_empty());
-    one.report_parked(first.instance, vec![refused.clone()]).await.expect("reported");
+    one.publish(NodeNotice::Parked { instance: first.instance, lanes: vec![refused.clone()] })
+        .await
+        .expect("reported");
     one.leave(first.instance, at(2)).await.expect("left");
     assert_eq!(database.count("parked_lanes"), 0);
-    one.report_parked(first.instance, vec![refused]).await.expect("nobody asks any more");
+    one.publish(NodeNotice::Parked { instance: first.instance, lanes: vec![refused] })
+        .await
+        .expect("nobody asks any more");
     assert_eq!(database.count("parked_lanes"), 0);
 }
 

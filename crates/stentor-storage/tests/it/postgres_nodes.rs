@@ -11,8 +11,8 @@ use stentor_core::device::{DeviceKeys, PushToken};
 use stentor_core::id::{AppId, ChunkId, DeviceId, UpstreamId};
 use stentor_core::ports::store::{
     AppStore, AuditStore, Change, DeviceStore, Expansion, Heartbeat, JoiningNode, LeaseReply, Membership,
-    NodeEvent, NodeStore, Page, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore,
-    SettleReply, StoreError, UpstreamStore,
+    NodeEvent, NodeNotice, NodeStore, Page, PipelineStore, Precondition, ProducerTask, PruneTask, QuotaClaim,
+    ScheduleStore, SettleReply, StoreError, UpstreamAction, UpstreamFilter, UpstreamStore,
 };
 use stentor_core::quota::Quota;
 use stentor_core::target::Target;
@@ -90,7 +90,7 @@ async fn nodes_are_told_at_once_what_another_accepts_and_says_and_what_the_datab
     }
     let mut last = second.last_event;
     let came = NodeEvent::Connected(scene.app, DeviceId::from_raw(7), at(3), 255);
-    one.publish_event(came.clone()).await.expect("told");
+    one.publish(NodeNotice::Event(came.clone())).await.expect("told");
     while last == second.last_event {
         tokio::time::timeout(MINUTE, other.changed()).await.expect("nobody is told");
         let found = other.events_after(last).await.expect("read");
@@ -222,7 +222,7 @@ async fn what_one_changes_the_other_hears_in_order() {
         .await
         .expect_err("there is none");
     one.change(Change::DeleteApp(scene.app, Precondition::none()), None).await.expect("removed");
-    one.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");
+    one.publish(NodeNotice::Event(NodeEvent::CutOff(scene.app, None))).await.expect("told");
     let found = other.events_after(second.last_event).await.expect("read");
     let expected = [
         NodeEvent::Credential(scene.app, provider),
@@ -286,7 +286,7 @@ async fn what_a_lone_server_settles_is_told_to_nobody() {
     let mut leased = one.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
     let Some(LeaseReply::Leased(leased)) = leased.pop() else { panic!("nothing was leased") };
     one.settle(vec![accept_all(&leased, at(2))]).await.expect("settled");
-    one.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
+    one.publish(NodeNotice::Event(NodeEvent::Upstream(scene.app))).await.expect("told");
     assert_eq!(database.count("node_events"), 0);
 }
 
@@ -306,7 +306,7 @@ async fn who_is_behind_hears_everything_page_by_page_and_whether_some_is_forgott
     let scene = Scene::new(&one).await;
     let (_first, second) = (join(&one, 1).await, join(&other, 2).await);
     tell_many(&database, 2_500, scene.app);
-    one.publish_event(NodeEvent::Keys).await.expect("told");
+    one.publish(NodeNotice::Event(NodeEvent::Keys)).await.expect("told");
     let (mut last, mut heard, mut pages) = (second.last_event, Vec::new(), 0);
     loop {
         let found = other.events_after(last).await.expect("read");
@@ -321,7 +321,7 @@ async fn who_is_behind_hears_everything_page_by_page_and_whether_some_is_forgott
     tell_many(&database, 20_000, scene.app);
     assert!(!other.events_after(last).await.expect("read").is_gapped, "all of it is there");
     let mut gone = 0;
-    while let forgotten @ 1.. = one.prune_events(1_000).await.expect("pruned") {
+    while let forgotten @ 1.. = one.prune(PruneTask::Events, 1_000).await.expect("pruned").count {
         assert!(forgotten <= 1_000, "each time a bounded part");
         gone += forgotten;
     }
@@ -349,9 +349,9 @@ async fn levels_of_quotas_go_some_time_after_their_credentials() {
     database.command(&format!(
         "INSERT INTO quota_levels VALUES ({app}, {fcm}, 0, 0, 0, 0), ({app}, {apns}, 0, 0, 0, 0), ({app}, {null}, {now}, 0, 0, 0)"
     ));
-    assert_eq!(one.prune_events(100).await, Ok(1));
+    assert_eq!(one.prune(PruneTask::Events, 100).await.map(|pruned| pruned.count), Ok(1));
     assert_eq!(database.count(&format!("quota_levels WHERE provider IN ({fcm}, {null})")), 2);
-    assert_eq!(one.prune_events(100).await, Ok(0));
+    assert_eq!(one.prune(PruneTask::Events, 100).await.map(|pruned| pruned.count), Ok(0));
 }
 
 #[tokio::test]
@@ -414,12 +414,12 @@ async fn two_nodes_whose_jobs_come_in_opposite_order_do_not_wait_for_each_other(
                 tokio::join!(
                     one.draw(vec![claim]),
                     one.beat(first.instance, None, at(1)),
-                    one.publish_event(told())
+                    one.publish(NodeNotice::Event(told()))
                 )
             },
             async {
                 tokio::join!(
-                    other.publish_event(told()),
+                    other.publish(NodeNotice::Event(told())),
                     other.beat(second.instance, None, at(1)),
                     other.draw(vec![claim])
                 )
@@ -454,23 +454,27 @@ async fn a_message_of_a_device_is_with_one_node_until_that_lets_go_of_it_or_is_d
         created_at: at(0),
         expires_at: at(100),
         attempts: 0,
+        dead_reason: None,
     };
     one.keep_upstream(vec![message(1), message(2)]).await.expect("kept");
     let [a, b] = [1, 2].map(UpstreamId::from_raw);
     let page = Page { after: 0, limit: 10 };
     let free = async |store: &PostgresStore| {
-        let free = store.free_upstream(app, page, false, at(1)).await.expect("listed");
+        let free = store
+            .upstream(app, UpstreamFilter::Free { with_receipts: false }, page, at(1))
+            .await
+            .expect("listed");
         free.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     assert_eq!(one.claim_upstream(app, &[a, b]).await, Ok(vec![a, b]));
     assert_eq!((free(&one).await, free(&other).await), (vec![a, b], vec![]));
     assert_eq!(other.claim_upstream(app, &[a, b]).await, Ok(vec![]), "both are the first one's");
-    assert_eq!(one.waiting_upstream(app, page, at(1)).await.expect("listed")[1].attempts, 1);
-    one.let_go_of_upstream(app, &[b]).await.expect("let go");
+    assert_eq!(one.upstream(app, UpstreamFilter::Waiting, page, at(1)).await.expect("listed")[1].attempts, 1);
+    one.change_upstream(app, &[b], UpstreamAction::Release).await.expect("let go");
     let found = other.events_after(second.last_event).await.expect("read");
     assert_eq!(found.events, [NodeEvent::Upstream(app)]);
     assert_eq!(other.claim_upstream(app, &[a, b]).await, Ok(vec![b]));
-    other.let_go_of_upstream(app, &[a]).await.expect("it is not its own");
+    other.change_upstream(app, &[a], UpstreamAction::Release).await.expect("it is not its own");
     assert_eq!(free(&other).await, [b]);
     judge(&other, &second).await;
     assert_eq!(one.claim_upstream(app, &[a]).await, Ok(vec![]), "who is taken for dead claims nothing");

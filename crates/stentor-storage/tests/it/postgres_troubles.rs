@@ -11,7 +11,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::ports::store::{
     Channel, DeviceStore, Expansion, Idempotent, LeaseReply, MessageStore, Page, PipelineStore, ProducerTask,
-    StoreError, UpstreamStore,
+    StoreError, WriteProof,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
@@ -153,7 +153,7 @@ async fn of_a_commit_whose_answer_is_lost_it_is_asked_what_became_of_it() {
         let accepted = scene.accept(scene.new_message(Draft::to(Target::Everyone))).await;
         assert_eq!(accepted, Ok(Idempotent::Done(())), "it is kept, once, and said so");
         assert_eq!(middle.next.load(Ordering::SeqCst), GOES_ON, "the commit met it");
-        let all = store.campaigns(scene.app, Page { after: 0, limit: 10 }).await.expect("listed");
+        let all = store.campaigns(scene.app, Page { after: 0, limit: 10 }).await.expect("listed").readable;
         assert_eq!(all.len(), count + 1);
     }
 }
@@ -193,5 +193,5 @@ async fn a_store_goes_on_when_the_server_ends_its_connections() {
     let more = scene.fcm(1).await;
     assert_eq!(more[0].raw(), devices[1].raw() + 1);
     store.device(scene.app, more[0]).await.expect("read");
-    store.try_to_write().await.expect("written");
+    store.keeps(WriteProof::Now).await.expect("written");
 }

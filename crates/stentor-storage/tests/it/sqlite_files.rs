@@ -15,8 +15,8 @@ use stentor_core::name::{GroupName, Label};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{
-    AppStore, AuditStore, Change, DeviceStore, GroupStore, MessageStore, NewAuditEntry, PipelineStore,
-    ScheduleStore, StoreError, UserStore,
+    AppStore, AttemptFilter, AuditStore, BrokenWork, Change, DeviceStore, GroupStore, KeyFilter,
+    MessageStore, NewAuditEntry, PipelineStore, QueuedFilter, ScheduleStore, StoreError, UserStore,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
@@ -276,7 +276,7 @@ async fn a_chunk_that_cannot_be_read_is_refused_alone_and_put_in_quarantine() {
     let lease = lease_at(at(1));
     assert!(matches!(store.lease(&all, lease).await, Err(StoreError::Damaged(_))), "the group fails as one");
     assert!(matches!(store.lease(&all[1..2], lease).await, Err(StoreError::Damaged(_))));
-    assert_eq!(store.quarantine(all[1], None, at(2)).await, Ok(true));
+    assert_eq!(store.quarantine(BrokenWork::Chunk { chunk: all[1], epoch: None }, at(2)).await, Ok(true));
     for sound in [all[0], all[2]] {
         let leased = scene.lease(sound, at(3)).await;
         scene.settled(accept_all(&leased, at(3))).await;
@@ -284,7 +284,10 @@ async fn a_chunk_that_cannot_be_read_is_refused_alone_and_put_in_quarantine() {
     let ledger = scene.ledger(message).await;
     assert_eq!((ledger.total().accepted, ledger.total().failed), (8, 4));
     assert_eq!(ledger.campaign.state, CampaignState::Finished);
-    let history = store.delivery(scene.app, message, devices[5]).await.expect("no damage to who asks");
+    let history = store
+        .attempts(scene.app, devices[5], AttemptFilter::Message(message))
+        .await
+        .expect("no damage to who asks");
     assert!(history.is_empty(), "who was in it cannot be told");
     assert_eq!(store.figures().await.expect("counted").quarantined_chunks, 1);
 }
@@ -302,10 +305,10 @@ async fn a_chunk_whose_books_are_damaged_is_put_in_quarantine_without_them() {
     let chunk = tickets[0].chunk;
     let lease = lease_at(at(1));
     assert!(matches!(store.lease(&[chunk], lease).await, Err(StoreError::Damaged(_))));
-    assert_eq!(store.quarantine(chunk, None, at(2)).await, Ok(true));
+    assert_eq!(store.quarantine(BrokenWork::Chunk { chunk, epoch: None }, at(2)).await, Ok(true));
     let replies = store.lease(&[chunk], lease).await.expect("no damage any more");
     assert!(matches!(replies[0], stentor_core::ports::store::LeaseReply::Void), "{replies:?}");
-    assert!(store.queued(ChunkId::from_raw(0), 10).await.expect("listed").is_empty());
+    assert!(store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed").is_empty());
 }
 
 #[tokio::test]
@@ -319,21 +322,12 @@ async fn many_deliveries_cost_few_rows() {
     for task in store.producers().await.expect("listed") {
         while !store.expand(task, how).await.expect("expanded").done {}
     }
-    let queued = store.queued(ChunkId::from_raw(0), 100).await.expect("listed");
+    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 100)).await.expect("listed");
     scene.deliver(&queued, at(1)).await;
     assert_eq!(scene.tally(message).await.accepted, 20_000);
-    assert!(
-        store
-            .history(
-                scene.app,
-                stentor_core::id::DeviceId::from_raw(777),
-                stentor_core::ports::store::Page { after: 0, limit: 5 }
-            )
-            .await
-            .expect("told")
-            .len()
-            == 1
-    );
+    let newest = AttemptFilter::Page(stentor_core::ports::store::Page { after: 0, limit: 5 });
+    let device = stentor_core::id::DeviceId::from_raw(777);
+    assert_eq!(store.attempts(scene.app, device, newest).await.expect("told").len(), 1);
     drop(store);
     let connection = Connection::open(folder.path("stentor.db")).expect("opened");
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("counted");
@@ -459,7 +453,7 @@ async fn a_row_that_a_list_leaves_out_is_counted_once() {
     let store = folder.store().expect("opened");
     for _ in 0..2 {
         assert_eq!(store.apps().await.expect("listed").len(), 1);
-        assert_eq!(store.keys(own).await.expect("listed").len(), 1);
+        assert_eq!(store.keys(KeyFilter::App(own)).await.expect("listed").len(), 1);
         assert_eq!(store.groups(own, None, 9).await.expect("listed").len(), 1);
         assert_eq!(store.users(own, None, 9).await.expect("listed").len(), 1);
         assert_eq!(store.members(own, &first, None, 9).await, Ok(members[..1].to_vec()));

@@ -4,7 +4,8 @@ use stentor_core::chunk::encode_devices;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::ports::store::{
-    Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, StoreError,
+    BrokenWork, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, QueuedFilter,
+    StoreError, WriteProof,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, INSTANCE, Scene, accept_all, at, lease_at, lease_of};
@@ -44,9 +45,9 @@ async fn a_chunk_that_the_disk_does_not_give_is_left_alone_and_the_others_are_se
     let lease = lease_at(at(1));
     assert!(matches!(store.lease(&chunks, lease).await, Err(StoreError::Unreadable(_))), "together");
     assert!(matches!(store.lease(&chunks[1..2], lease).await, Err(StoreError::Unreadable(_))), "alone");
-    assert_eq!(store.try_to_write().await, Ok(()), "the disk takes the rest");
-    assert_eq!(store.quarantine(chunks[1], None, at(2)).await, Ok(true));
-    let published = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    assert_eq!(store.keeps(WriteProof::Now).await, Ok(()), "the disk takes the rest");
+    assert_eq!(store.quarantine(BrokenWork::Chunk { chunk: chunks[1], epoch: None }, at(2)).await, Ok(true));
+    let published = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     assert_eq!(published.iter().map(|ticket| ticket.chunk).collect::<Vec<_>>(), [chunks[0], chunks[2]]);
     for chunk in [chunks[0], chunks[2]] {
         let leased = scene.lease(chunk, at(3)).await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stentor_core::ports::queue::Queue;
-use stentor_core::ports::store::{PipelineStore, StoreError};
+use stentor_core::ports::store::{PipelineStore, StoreError, WriteProof};
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at, registration};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
@@ -41,10 +41,10 @@ async fn says_so_until_it_is_over(refusals: Refusals) {
     assert!(matches!(register("a").await, Err(StoreError::Unavailable(_))));
     let began = Instant::now();
     while began.elapsed() < LONGER {
-        assert!(store.keeps().await.is_err(), "nobody writes, and it is still so");
+        assert!(store.keeps(WriteProof::Recent).await.is_err(), "nobody writes, and it is still so");
     }
     unsynced_vfs::refuse(&path, Refusals::default());
-    until("a store that keeps", async || store.keeps().await.is_ok()).await;
+    until("a store that keeps", async || store.keeps(WriteProof::Recent).await.is_ok()).await;
     register("a").await.expect("kept");
 }
 
@@ -61,9 +61,9 @@ async fn a_store_that_cannot_sync_says_so_until_it_can() {
 #[tokio::test]
 async fn a_store_to_which_nobody_writes_notices_by_itself_that_it_cannot() {
     let (_folder, path, store) = store();
-    store.keeps().await.expect("it keeps");
+    store.keeps(WriteProof::Recent).await.expect("it keeps");
     unsynced_vfs::refuse(&path, Refusals { fails_to_sync: true, ..Refusals::default() });
-    until("a store that says no", async || store.keeps().await.is_err()).await;
+    until("a store that says no", async || store.keeps(WriteProof::Recent).await.is_err()).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use stentor_storage::conformance::PlainChanges;
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
 use stentor_core::name::{Locale, TimeZoneName};
-use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError, UpstreamStore};
+use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{
     Draft, Scene, accept_all, at, first, group, person, registration, tag, topic,
@@ -81,7 +81,7 @@ async fn go_on(store: &dyn Store) {
         .await
         .expect("found");
     assert_eq!(held[0].as_ref().map(|device| device.id), Some(found[0].id), "the token is found");
-    let campaigns = store.campaigns(scene.app, first(10)).await.expect("listed");
+    let campaigns = store.campaigns(scene.app, first(10)).await.expect("listed").readable;
     assert_eq!(campaigns.len(), 2);
     let last_state = store.retained(scene.app, &topic("news"), at(500)).await.expect("found");
     assert_eq!(last_state.map(Into::into), Some(campaigns[0].id), "the last state of the topic");

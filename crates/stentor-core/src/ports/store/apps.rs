@@ -8,6 +8,24 @@ use crate::app::{ApiKey, App, Credential};
 use crate::device::ProviderKind;
 use crate::id::{AppId, KeyId};
 
+/// The keys that a list contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFilter {
+    /// All keys of an app.
+    App(AppId),
+    /// The key, of any app or of none, whose secret has this hash.
+    Hash([u8; 32]),
+}
+
+/// The accounts that a list contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountFilter {
+    /// All accounts of an app.
+    App(AppId),
+    /// The account, of any app, with this id.
+    Id(KeyId),
+}
+
 /// Apps, keys and credentials.
 #[async_trait]
 pub trait AppStore: Send + Sync {
@@ -17,20 +35,14 @@ pub trait AppStore: Send + Sync {
     /// Returns all apps in order of id.
     async fn apps(&self) -> Result<Vec<App>, StoreError>;
 
-    /// Finds a key by the hash of its secret.
-    async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
-
     /// Returns the hashes of all keys, in no order, at most `limit`.
     async fn key_hashes(&self, limit: usize) -> Result<Vec<[u8; 32]>, StoreError>;
 
-    /// Returns an app's keys in order of id.
-    async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError>;
+    /// Returns keys in order of id.
+    async fn keys(&self, filter: KeyFilter) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// Finds an account of any app by its id.
-    async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError>;
-
-    /// Returns an app's accounts in order of id.
-    async fn accounts(&self, app: AppId) -> Result<Vec<IssuedAccount>, StoreError>;
+    /// Returns accounts in order of id.
+    async fn accounts(&self, filter: AccountFilter) -> Result<Vec<IssuedAccount>, StoreError>;
 
     /// Returns all credentials of all apps.
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError>;

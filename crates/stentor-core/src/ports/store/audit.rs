@@ -38,8 +38,8 @@ pub enum Change {
     PutUpstreamWebhook(UpstreamWebhook),
     /// Removes the app's webhook.
     DeleteUpstreamWebhook(AppId),
-    /// Stores a new schedule; a repeat changes nothing and leaves no entry.
-    CreateSchedule(Box<Schedule>, Option<IdempotentReply>),
+    /// Stores a new schedule; a repeat changes nothing and leaves no entry. LimitReached if the app would have too many.
+    CreateSchedule(Box<NewSchedule>),
     /// Sets state and next tick; Conflict when the schedule was canceled or finished before.
     SetSchedule(AppId, ScheduleId, ScheduleState, Option<Timestamp>),
     /// Cancels a schedule and deletes it, if the precondition holds.
@@ -49,6 +49,19 @@ pub enum Change {
     /// Performs an action of the owner on a campaign. Canceling ends queued chunks at once, many in several transactions; resuming returns
     /// the chunks to publish.
     Act(AppId, CampaignId, CampaignAction, Timestamp),
+    /// Changes nothing: the entry of a refused change is stored alone.
+    Refused,
+}
+
+/// A schedule to be stored.
+#[derive(Debug, Clone)]
+pub struct NewSchedule {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The idempotency data, if the caller gave a key.
+    pub idempotency: Option<IdempotentReply>,
+    /// The largest number of schedules that its app may have, active or paused.
+    pub max_count: usize,
 }
 
 /// The result of a change.
@@ -91,12 +104,6 @@ pub trait AuditStore: Send + Sync {
     /// author.
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError>;
 
-    /// Stores the entry of a refused change.
-    async fn note_refused(&self, entry: NewAuditEntry) -> Result<(), StoreError>;
-
     /// Lists entries below the page's cursor, newest first.
     async fn audit(&self, filter: AuditFilter, page: Page) -> Result<Vec<AuditEntry>, StoreError>;
-
-    /// Deletes up to `limit` entries from before an instant; returns their number.
-    async fn prune_audit(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
 }

@@ -21,6 +21,15 @@ pub struct Page {
     pub limit: usize,
 }
 
+/// A part of a list in which some rows cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T, I> {
+    /// The readable things, in order, as many as the page has room for.
+    pub readable: Vec<T>,
+    /// The ids of things before the last of these that cannot be read.
+    pub broken: Vec<I>,
+}
+
 /// The stored reply for a repeated request, independent of the face.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReply {
@@ -76,6 +85,16 @@ pub struct AttemptRecord {
     pub at: Timestamp,
     /// Its record; `Queued` with a later attempt in the list means that it was retried.
     pub record: Record,
+}
+
+/// The attempts at a device that a list contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptFilter {
+    /// Every attempt of one message, in order.
+    Message(MessageId),
+    /// The attempts over all messages below the page's cursor (a message), newest message first. The limit counts messages, so that a
+    /// message's attempts stay together.
+    Page(Page),
 }
 
 /// The records of the devices in one chunk of a message.
@@ -159,11 +178,8 @@ pub trait MessageStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<MessageId>, StoreError>;
 
-    /// Lists readable campaigns below the page's cursor, newest first.
-    async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError>;
-
-    /// Lists the unreadable campaigns, which [`campaigns`](MessageStore::campaigns) leaves out; they can be canceled.
-    async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError>;
+    /// Lists campaigns below the page's cursor, newest first; unreadable ones can be canceled.
+    async fn campaigns(&self, app: AppId, page: Page) -> Result<Listed<Campaign, CampaignId>, StoreError>;
 
     /// Returns the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
@@ -185,21 +201,12 @@ pub trait MessageStore: Send + Sync {
         max: usize,
     ) -> Result<Vec<ChunkRecords>, StoreError>;
 
-    /// Returns every attempt of one message at one device, in order.
-    async fn delivery(
-        &self,
-        app: AppId,
-        message: MessageId,
-        device: DeviceId,
-    ) -> Result<Vec<AttemptRecord>, StoreError>;
-
-    /// Returns a device's attempts over all messages below the page's cursor (a message), newest message first. The limit counts messages,
-    /// so that a message's attempts stay together.
-    async fn history(
+    /// Returns attempts at one device.
+    async fn attempts(
         &self,
         app: AppId,
         device: DeviceId,
-        page: Page,
+        filter: AttemptFilter,
     ) -> Result<Vec<AttemptRecord>, StoreError>;
 
     /// Counts the devices that a target would reach now, by provider; stores nothing.

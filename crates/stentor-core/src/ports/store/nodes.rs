@@ -121,6 +121,20 @@ pub enum NodeEvent {
     Parked(AppId, ProviderKind, Timestamp, Reason),
 }
 
+/// Something that a node passes on to the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeNotice {
+    /// An event.
+    Event(NodeEvent),
+    /// The lanes that are parked at a node, in place of earlier ones; they are kept as long as the node is present.
+    Parked {
+        /// The start of the node.
+        instance: u64,
+        /// The lanes.
+        lanes: Vec<ParkedLane>,
+    },
+}
+
 /// The events since a node's last query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEvents {
@@ -218,28 +232,15 @@ pub trait NodeStore: AppStore {
         Ok(Vec::new())
     }
 
-    /// Replaces the list of lanes that are parked at a node; it is kept as long as the node is present.
-    async fn report_parked(&self, instance: u64, lanes: Vec<ParkedLane>) -> Result<(), StoreError> {
-        let _nobody_asks = (instance, lanes);
-        Ok(())
-    }
-
     /// Reads those of the chunks settled by other nodes that still exist and for which devices of the gateway may be waiting.
     async fn settled_chunks(&self, chunks: &[ChunkId]) -> Result<Vec<SettledChunk>, StoreError> {
         let _nobody_else = chunks;
         Ok(Vec::new())
     }
 
-    /// Notifies the other nodes of an event.
-    async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
-        let _nobody_else = event;
+    /// Passes something on to the other nodes.
+    async fn publish(&self, notice: NodeNotice) -> Result<(), StoreError> {
+        let _nobody_else = notice;
         Ok(())
-    }
-
-    /// Deletes the oldest events beyond the limit, and quota levels without a credential; returns the number of deleted rows, at most
-    /// `limit`.
-    async fn prune_events(&self, limit: usize) -> Result<u64, StoreError> {
-        let _nobody_else = limit;
-        Ok(0)
     }
 }

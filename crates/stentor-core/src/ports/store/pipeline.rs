@@ -8,7 +8,7 @@ use super::StoreError;
 use crate::campaign::Tally;
 use crate::chunk::{Ticket, TokenList, TrafficClass};
 use crate::device::ProviderKind;
-use crate::id::{AppId, ChunkId, DeviceId, MessageId};
+use crate::id::{AppId, ChunkId, DeviceId, MessageId, ScheduleId};
 use crate::message::Message;
 use crate::settlement::Settlement;
 use crate::time::Timestamp;
@@ -170,6 +170,44 @@ pub struct Awaited {
     pub lease: Lease,
 }
 
+/// Work that cannot be done because its data is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokenWork {
+    /// A chunk that can neither be leased nor settled: a chunk leased under `epoch`, or a queued one. Its deliveries end failed for
+    /// [`Reason::Damaged`](crate::outcome::Reason); if the chunk is leased, they are ambiguous. If its row or books are damaged, only the
+    /// chunk is removed and the books stay unchanged. If it can neither be read nor written while other data can, it is skipped until the
+    /// next start.
+    Chunk {
+        /// The chunk.
+        chunk: ChunkId,
+        /// The epoch of its lease, if it is leased.
+        epoch: Option<u32>,
+    },
+    /// A producer with an unreadable audience: it ends, and its campaign stops at its provider for
+    /// [`Reason::Damaged`](crate::outcome::Reason).
+    Producer(ProducerTask),
+    /// A schedule that cannot be read, or cannot fire: it is disabled.
+    Schedule(ScheduleId),
+}
+
+/// The evidence that writes are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteProof {
+    /// A success within the last second, or else a small write.
+    Recent,
+    /// A write without meaning, now.
+    Now,
+}
+
+/// The queued chunks that a list contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueuedFilter<'a> {
+    /// The chunks after another, at most so many.
+    After(ChunkId, usize),
+    /// Some of the given chunks.
+    Among(&'a [ChunkId]),
+}
+
 /// Figures of a store for its operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreFigures {
@@ -197,6 +235,57 @@ pub struct Swept {
     pub expired: Vec<ChunkId>,
     /// Expired leases of live nodes, queued again.
     pub released: Vec<Ticket>,
+}
+
+/// A deletion of old rows, in steps of one transaction each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PruneTask {
+    /// Deletes campaigns that ended before one instant, and idempotency rows created before another.
+    Campaigns {
+        /// The time of the last campaigns to be kept.
+        ended_before: Timestamp,
+        /// The time of the last idempotency rows to be kept.
+        replies_before: Timestamp,
+    },
+    /// Deletes unlisted devices, known only from a message to their token, that were created before an instant and to which no stored
+    /// message was sent. A step checks some of them, however many it deletes.
+    Unlisted {
+        /// The time of the last devices to be kept.
+        before: Timestamp,
+        /// The cursor behind which the step begins; 0 at first.
+        after: u64,
+    },
+    /// Deletes upstream messages that were taken over or have expired, and dead letters.
+    Upstream {
+        /// The time of the last expiry to be kept.
+        expired_before: Timestamp,
+        /// The time of the last expiry of a dead letter to be kept.
+        dead_before: Timestamp,
+    },
+    /// Deletes entries of the audit trail from before an instant.
+    Audit {
+        /// The time of the last entries to be kept.
+        before: Timestamp,
+    },
+    /// Deletes the oldest events between nodes beyond their limit, and quota levels without a credential.
+    Events,
+}
+
+impl PruneTask {
+    /// Returns the result of a step of this task that deleted some rows.
+    #[must_use]
+    pub fn deleted(self, count: u64) -> Pruned {
+        Pruned { count, next: (count > 0).then_some(self) }
+    }
+}
+
+/// The result of a step of a [`PruneTask`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruned {
+    /// The number of deleted rows; for [`PruneTask::Unlisted`] of deleted devices.
+    pub count: u64,
+    /// The next step; `None` if nothing is left to do.
+    pub next: Option<PruneTask>,
 }
 
 /// The campaigns begun by [`PipelineStore::start_due`].
@@ -237,9 +326,6 @@ pub trait PipelineStore: Send + Sync {
     /// The last step ends the producer and sets `audience_complete`; a campaign without open deliveries finishes then.
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError>;
 
-    /// Ends a producer with an unreadable audience: its campaign stops at its provider for [`Reason::Damaged`](crate::outcome::Reason).
-    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError>;
-
     /// Leases chunks and reads the data needed to send them, all in one transaction; reply i belongs to chunk i.
     async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError>;
 
@@ -261,19 +347,8 @@ pub trait PipelineStore: Send + Sync {
     /// provider.
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError>;
 
-    /// Quarantines a chunk that can neither be leased nor settled, so that it delays nothing else: a chunk leased under `epoch`, or a
-    /// queued one. Its deliveries end failed for [`Reason::Damaged`](crate::outcome::Reason); if the chunk is leased, they are ambiguous.
-    /// If its row or books are damaged, only the chunk is removed and the books stay unchanged. If it can neither be read nor written while
-    /// other data can, it is skipped until the next start. Returns true if the chunk existed.
-    async fn quarantine(
-        &self,
-        chunk: ChunkId,
-        epoch: Option<u32>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Commits a meaningless write. Fails if nothing can be written.
-    async fn try_to_write(&self) -> Result<(), StoreError>;
+    /// Sets work aside for good, so that it delays nothing else. Returns true if it existed.
+    async fn quarantine(&self, work: BrokenWork, now: Timestamp) -> Result<bool, StoreError>;
 
     /// Returns the figures for the operator.
     async fn figures(&self) -> Result<StoreFigures, StoreError>;
@@ -287,33 +362,19 @@ pub trait PipelineStore: Send + Sync {
     /// Returns the released amount, and the tickets that may be published: a queue that outlives the process may consider them leased.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError>;
 
-    /// Fails if writes are not stored now. It relies on a success within the last second, or tries a small write.
-    async fn keeps(&self) -> Result<(), StoreError>;
+    /// Fails if writes are not stored now.
+    async fn keeps(&self, proof: WriteProof) -> Result<(), StoreError>;
 
     /// Waits until the engine has lost a part that it needs for storing and that only reopening restores; returns the cause.
     async fn broken(&self) -> String;
 
-    /// Lists queued chunks of running campaigns after a chunk id, in order of id, so that they can be published again.
-    async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
-
-    /// Returns the tickets of the given chunks that are queued and belong to a running campaign.
-    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError>;
+    /// Returns the tickets of queued chunks of running campaigns, in order of id, so that they can be published again.
+    async fn queued(&self, filter: QueuedFilter<'_>) -> Result<Vec<Ticket>, StoreError>;
 
     /// Ends queued chunks of campaigns past their ttl (including paused ones) as expired, releases expired leases of live nodes (counted
     /// like a crash), finishes campaigns.
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError>;
 
-    /// Deletes campaigns that ended before `ended_before`, and idempotency rows created before `replies_before`; returns the number of
-    /// deleted rows.
-    async fn prune(
-        &self,
-        ended_before: Timestamp,
-        replies_before: Timestamp,
-        limit: usize,
-    ) -> Result<u64, StoreError>;
-
-    /// Deletes unlisted devices, known only from a message to their token, that were created before `before` and to which no stored message
-    /// was sent. Checks some of them, beginning after the cursor of the previous call (0 at first). Returns the number of deleted devices
-    /// and the next cursor, `None` at the end.
-    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError>;
+    /// Deletes some old rows, at most `limit`.
+    async fn prune(&self, task: PruneTask, limit: usize) -> Result<Pruned, StoreError>;
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Page, StoreError};
+use super::{Listed, Page, StoreError};
 use crate::id::{AppId, ScheduleId};
 use crate::message::Message;
 use crate::schedule::Schedule;
@@ -27,17 +27,8 @@ pub trait ScheduleStore: Send + Sync {
     /// Returns one schedule.
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;
 
-    /// Lists readable schedules in order of id.
-    async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError>;
-
-    /// Lists the unreadable schedules, which [`schedules`](ScheduleStore::schedules) leaves out.
-    async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError>;
-
-    /// Disables a schedule that cannot be read, or cannot fire, so that it delays no other.
-    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError>;
-
-    /// Counts an app's schedules that are active or paused.
-    async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError>;
+    /// Lists schedules in order of id.
+    async fn schedules(&self, app: AppId, page: Page) -> Result<Listed<Schedule, ScheduleId>, StoreError>;
 
     /// Returns active schedules with a past tick: the earliest first, or all apps in turn if there are more than the limit. Unreadable
     /// schedules are quarantined.

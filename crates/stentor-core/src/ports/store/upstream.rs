@@ -19,6 +19,55 @@ pub struct Channel {
     pub device: DeviceId,
 }
 
+/// A change of a program's channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelChange {
+    /// Stores a channel, in place of one of the same name.
+    Put(Channel),
+    /// Deletes the channel of this name.
+    Remove(String),
+}
+
+/// The messages that a list contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpstreamFilter {
+    /// Waiting messages of devices.
+    Waiting,
+    /// Waiting messages of devices, and receipts.
+    WaitingAndReceipts,
+    /// Waiting messages that no other process holds.
+    Free {
+        /// True for receipts as well.
+        with_receipts: bool,
+    },
+    /// Dead letters.
+    Dead,
+}
+
+/// An action on upstream messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamAction {
+    /// Counts one more handover.
+    NoteAttempt,
+    /// Releases messages that this process has claimed, so that another one can claim them.
+    Release,
+    /// Marks messages as taken over by the upstream consumer. A message taken over before is unchanged.
+    Settle {
+        /// The current time.
+        now: Timestamp,
+    },
+    /// Turns waiting messages into dead letters; they no longer wait.
+    Bury {
+        /// The reason, which the dead letters show.
+        reason: String,
+    },
+    /// Returns dead letters to waiting. A message that waits already is unchanged.
+    Revive {
+        /// Time from which they are obsolete.
+        expires_at: Timestamp,
+    },
+}
+
 /// The result of a change of named upstream messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamChange {
@@ -48,88 +97,26 @@ pub trait UpstreamStore: Send + Sync {
     /// new. LimitReached if a device would exceed its limit of waiting messages; then nothing is stored. Receipts do not count.
     async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError>;
 
-    /// Lists waiting messages of an app's devices, in order, after the page's cursor.
-    async fn waiting_upstream(
+    /// Lists messages of an app's devices, in order, after the page's cursor.
+    async fn upstream(
         &self,
         app: AppId,
+        filter: UpstreamFilter,
         page: Page,
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError>;
-
-    /// Lists the same messages, including receipts.
-    async fn waiting_upstream_and_receipts(
-        &self,
-        app: AppId,
-        page: Page,
-        now: Timestamp,
-    ) -> Result<Vec<UpstreamMessage>, StoreError>;
-
-    /// Counts one more handover of these messages.
-    async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError>;
-
-    /// Lists waiting messages that no other process holds, in order, after the page's cursor; includes receipts if requested.
-    async fn free_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-        with_receipts: bool,
-        now: Timestamp,
-    ) -> Result<Vec<UpstreamMessage>, StoreError> {
-        match with_receipts {
-            true => self.waiting_upstream_and_receipts(app, page, now).await,
-            false => self.waiting_upstream(app, page, now).await,
-        }
-    }
 
     /// Claims messages for this process, until it releases them or dies, and counts one more handover. Returns the messages that it now
     /// holds; the others no longer wait, or another process holds them.
-    async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
-        self.note_upstream_attempt(app, ids).await?;
-        Ok(ids.to_vec())
-    }
+    async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError>;
 
-    /// Releases messages claimed by this process, so that another one can claim them.
-    async fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
-        let _nobody_else = (app, ids);
-        Ok(())
-    }
-
-    /// Marks messages as taken over by the upstream consumer. A message taken over before is unchanged; a missing message or a dead letter
-    /// is unknown.
-    async fn settle_upstream(
+    /// Performs an action on messages. A message that does not exist, or is in a state that forbids the action, is unknown.
+    async fn change_upstream(
         &self,
         app: AppId,
         ids: &[UpstreamId],
-        now: Timestamp,
+        action: UpstreamAction,
     ) -> Result<UpstreamChange, StoreError>;
-
-    /// Turns a message into a dead letter, with the reason; it no longer waits.
-    async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError>;
-
-    /// Lists dead letters with their reasons, in order, after the page's cursor.
-    async fn dead_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-    ) -> Result<Vec<(UpstreamMessage, String)>, StoreError>;
-
-    /// Returns dead letters to waiting, until `expires_at`. A message that waits already is unchanged; a missing one or one taken over is
-    /// unknown.
-    async fn revive_upstream(
-        &self,
-        app: AppId,
-        ids: &[UpstreamId],
-        expires_at: Timestamp,
-    ) -> Result<UpstreamChange, StoreError>;
-
-    /// Deletes messages that were taken over or have expired, and dead letters that expired before `dead_before`; at most `limit`. Returns
-    /// the number of deleted messages.
-    async fn prune_upstream(
-        &self,
-        now: Timestamp,
-        dead_before: Timestamp,
-        limit: usize,
-    ) -> Result<u64, StoreError>;
 
     /// Returns an app's webhook.
     async fn upstream_webhook(&self, app: AppId) -> Result<UpstreamWebhook, StoreError>;
@@ -137,14 +124,12 @@ pub trait UpstreamStore: Send + Sync {
     /// Returns the webhooks of all apps in order of app.
     async fn upstream_webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError>;
 
-    /// Stores a channel of a program and replaces one of the same name. LimitReached if the program would have too many.
-    async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError>;
-
     /// Lists the channels of a program, by name.
     async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError>;
 
-    /// Deletes a channel; returns true if it existed.
-    async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError>;
+    /// Stores or deletes a channel of a program; returns true if anything was stored or deleted. LimitReached if the program would have too
+    /// many.
+    async fn change_channel(&self, agent: &str, change: ChannelChange) -> Result<bool, StoreError>;
 
     /// Stores a token that a device may take in place of its current one; an earlier offer becomes void.
     async fn offer_token(

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::json;
 use stentor_core::id::AppId;
-use stentor_core::ports::store::{Channel, StoreError};
+use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
 
 use super::form::McsForm;
 use super::installations::{McsInstallation, allowed};
@@ -179,7 +179,7 @@ async fn note_owner(gateway: &Gateway, own: &McsInstallation, token: String) -> 
     match gateway.holder(&token).await {
         Ok(DeviceIdentity { app, device }) => {
             let channel = Channel { name: device.to_string(), app, device };
-            gateway.store().put_channel(&own.stored_name(), &channel).await?;
+            gateway.store().change_channel(&own.stored_name(), ChannelChange::Put(channel)).await?;
             Ok(token)
         }
         Err(LoginError::Store(error)) => Err(error),

@@ -6,6 +6,7 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
 use stentor_core::ports::store::{Channel, DeviceFilter, Page, StoreError};
 use stentor_gateway::mcs::{self, McsRegistrar, McsWebCaller};
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::Scene;
 
 use super::program::{KEY, OneKey, Program, heard, json_of, message, token_of, value};

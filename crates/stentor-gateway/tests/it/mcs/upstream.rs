@@ -1,4 +1,5 @@
 use std::time::Duration;
+use stentor_core::ports::store::UpstreamFilter;
 
 use stentor_gateway::client::{McsClientEvent, McsUpstream};
 use stentor_storage::conformance::scene::{at, first};
@@ -26,7 +27,8 @@ async fn a_message_of_a_device_is_on_disk_when_it_is_acknowledged_and_a_repeat_i
         client.send(upstream(&room, "m-1")).await.expect("sent");
         assert_eq!(event(&mut client).await, McsClientEvent::Kept(vec!["m-1".to_owned()]));
     }
-    let waiting = room.store.waiting_upstream(room.app, first(10), at(11)).await.expect("listed");
+    let waiting =
+        room.store.upstream(room.app, UpstreamFilter::Waiting, first(10), at(11)).await.expect("listed");
     assert_eq!((waiting.len(), waiting[0].body.as_str()), (1, r#"{"a":"b"}"#));
     assert_eq!(waiting[0].device, program.device(&token).await.device);
 }

@@ -1,6 +1,7 @@
 //! Upstream messages of devices.
 
 use stentor_core::limits::UPSTREAM_PER_DEVICE_MAX_COUNT;
+use stentor_core::ports::store::UpstreamFilter;
 use stentor_core::upstream::UpstreamMessage;
 use stentor_storage::conformance::scene::{at, first};
 
@@ -8,7 +9,7 @@ use super::client::{MqttClient, PUBACK, text};
 use crate::room::Room;
 
 pub(super) async fn waiting(room: &Room) -> Vec<UpstreamMessage> {
-    room.store.waiting_upstream(room.app, first(1_000), at(11)).await.expect("listed")
+    room.store.upstream(room.app, UpstreamFilter::Waiting, first(1_000), at(11)).await.expect("listed")
 }
 
 #[tokio::test]

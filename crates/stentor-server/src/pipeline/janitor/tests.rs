@@ -10,7 +10,9 @@ use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{AuditFilter, AuditStore, NewAuditEntry, Page, PipelineStore, Recovery};
+use stentor_core::ports::store::{
+    AuditFilter, AuditStore, Change, NewAuditEntry, Page, PipelineStore, QueuedFilter, Recovery,
+};
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
@@ -119,7 +121,7 @@ async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
     store.release(&[leased.lease()], at(3_710)).await.expect("given back");
     let back = Duration::from_secs(3_600);
     crate::pipeline::clock_step::bring_forward(&shared, back).await.expect("brought forward");
-    let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     assert_eq!(queued.iter().map(|ticket| ticket.due_at).collect::<Vec<_>>(), [at(110)]);
 }
 
@@ -140,7 +142,7 @@ async fn nothing_of_the_audit_trail_is_forgotten_for_a_day_by_a_clock_that_seems
         request_id: String::new(),
         refused: true,
     };
-    store.note_refused(NewAuditEntry { note, max_count: 10 }).await.expect("kept");
+    store.change(Change::Refused, Some(NewAuditEntry { note, max_count: 10 })).await.expect("kept");
     for (hours, left) in [(0, 1), (23, 1), (1, 0)] {
         tokio::time::advance(Duration::from_secs(hours * 3_600)).await;
         prune_audit(&shared).await.expect("pruned");

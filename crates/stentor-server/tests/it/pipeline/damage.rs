@@ -12,7 +12,8 @@ use stentor_core::id::{ChunkId, KeyId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    DeviceFilter, Expansion, IdempotentReply, LeaseReply, LeaseTerms, Page, StoreError, StoredReply,
+    AttemptFilter, DeviceFilter, Expansion, IdempotentReply, KeyFilter, LeaseReply, LeaseTerms, Page,
+    StoreError, StoredReply,
 };
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
@@ -420,13 +421,13 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
     store.credentials().await.map_err(say("credentials"))?;
     for tenant in [&site.first, &site.other] {
         let app = tenant.app;
-        store.keys(app).await.map_err(say("keys"))?;
+        store.keys(KeyFilter::App(app)).await.map_err(say("keys"))?;
         store.topics(app, None, 10).await.map_err(say("topics"))?;
         store.users(app, None, 10).await.map_err(say("users"))?;
         store.groups(app, None, 10).await.map_err(say("groups"))?;
         store.campaigns(app, ALL).await.map_err(say("campaigns"))?;
         store.schedules(app, ALL).await.map_err(say("schedules"))?;
-        store.history(app, tenant.device, ALL).await.map_err(say("history"))?;
+        store.attempts(app, tenant.device, AttemptFilter::Page(ALL)).await.map_err(say("history"))?;
         match store.count_audience(app, &Target::Everyone).await {
             // The app itself is no longer there.
             Err(StoreError::NotFound("app")) | Ok(_) => {}
@@ -437,10 +438,10 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
             Err(StoreError::NotFound("app")) | Ok(_) => {}
             Err(error) => return Err(format!("devices: {error}")),
         }
-        for id in store.broken_campaigns(app, ALL).await.map_err(say("broken campaigns"))? {
+        for id in store.campaigns(app, ALL).await.map_err(say("broken campaigns"))?.broken {
             store.act(app, id, CampaignAction::Cancel, now).await.map_err(say("canceling"))?;
         }
-        for id in store.broken_schedules(app, ALL).await.map_err(say("broken schedules"))? {
+        for id in store.schedules(app, ALL).await.map_err(say("broken schedules"))?.broken {
             store.delete_broken_schedule(app, id).await.map_err(say("canceling a schedule"))?;
         }
     }

@@ -39,7 +39,7 @@ async fn recurring_in(house: &House, app: AppId, recurrence: Recurrence) -> Sche
 
 async fn occurrences(house: &House) -> Vec<Timestamp> {
     let page = Page { after: 0, limit: 1_000 };
-    let campaigns = house.store.campaigns(APP, page).await.expect("there");
+    let campaigns = house.store.campaigns(APP, page).await.expect("there").readable;
     campaigns.into_iter().rev().map(|campaign| campaign.due_at).collect()
 }
 
@@ -115,7 +115,8 @@ fn every_minute() -> Recurrence {
 }
 
 async fn count_of(house: &House, app: AppId, begun: bool) -> usize {
-    let campaigns = house.store.campaigns(app, Page { after: 0, limit: 10_000 }).await.expect("there");
+    let campaigns =
+        house.store.campaigns(app, Page { after: 0, limit: 10_000 }).await.expect("there").readable;
     campaigns.iter().filter(|one| !begun || one.state != CampaignState::Scheduled).count()
 }
 

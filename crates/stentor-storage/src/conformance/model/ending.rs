@@ -7,7 +7,7 @@ use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
-use stentor_core::ports::store::{AttemptRecord, Expansion, SettleReply};
+use stentor_core::ports::store::{AttemptFilter, AttemptRecord, Expansion, SettleReply};
 
 use super::settling::answered;
 use super::world::{CHUNK_MAX_DEVICES, HeldLease, World};
@@ -70,7 +70,11 @@ impl World<'_> {
         for message in self.messages.clone() {
             let mut tallies: BTreeMap<ProviderKind, (Tally, u64)> = BTreeMap::new();
             for device in self.known.clone() {
-                let attempts = self.store().delivery(self.app, message, device).await.expect("a delivery");
+                let attempts = self
+                    .store()
+                    .attempts(self.app, device, AttemptFilter::Message(message))
+                    .await
+                    .expect("a delivery");
                 let Some(last) = last(message, &attempts) else { continue };
                 self.expected.check_end((message, device), last.record.state(), last.record.is_ambiguous());
                 let (tally, ambiguous) = tallies.entry(last.provider).or_default();

@@ -6,7 +6,7 @@ use stentor_core::campaign::{CampaignAction, Ledger};
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
-use stentor_core::ports::store::{Expansion, LeasedChunk, Store, StoreError};
+use stentor_core::ports::store::{Expansion, LeasedChunk, QueuedFilter, Store, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::ModelRun;
@@ -214,7 +214,8 @@ impl<'a> World<'a> {
             self.lose(chunk, how);
         }
         self.tickets.clear();
-        let queued = self.store().queued(ChunkId::from_raw(0), 100_000).await.expect("listed");
+        let queued =
+            self.store().queued(QueuedFilter::After(ChunkId::from_raw(0), 100_000)).await.expect("listed");
         self.publish(queued);
     }
 
@@ -243,7 +244,9 @@ impl<'a> World<'a> {
             self.expected.check_bound(&ledger);
             self.shown.push_str(&described(&ledger));
         }
-        for ticket in self.store().queued(ChunkId::from_raw(0), 100_000).await.expect("listed") {
+        for ticket in
+            self.store().queued(QueuedFilter::After(ChunkId::from_raw(0), 100_000)).await.expect("listed")
+        {
             let known = self.tickets.contains_key(&(ticket.lane, ticket.chunk));
             assert!(known, "{ticket:?} is queued and was not given to be published");
         }

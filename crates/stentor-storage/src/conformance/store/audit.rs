@@ -8,7 +8,8 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
 use stentor_core::ports::store::{
-    AuditFilter, Change, Changed, Idempotent, NewAuditEntry, Page, Precondition, Store, StoreError,
+    AuditFilter, Change, Changed, Idempotent, IdempotentReply, KeyFilter, NewAuditEntry, NewSchedule, Page,
+    Precondition, PruneTask, Store, StoreError,
 };
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
@@ -34,7 +35,7 @@ pub async fn every_change_is_made_and_leaves_its_entry(store: &dyn Store) {
         (Change::CreateAccount(account(own)), AuditAction::AccountCreate),
         (Change::DeleteAccount(own, KeyId::from_raw(72)), AuditAction::AccountDelete),
         (Change::PutCredential(credential), AuditAction::CredentialPut),
-        (Change::CreateSchedule(Box::new(schedule.clone()), None), AuditAction::ScheduleCreate),
+        (create(schedule.clone(), None), AuditAction::ScheduleCreate),
         (Change::SetSchedule(own, schedule.id, ScheduleState::Paused, None), AuditAction::SchedulePause),
         (Change::Act(own, message.into(), CampaignAction::Pause, at(1)), AuditAction::CampaignPause),
         (Change::DeleteCredential(own, ProviderKind::Apns), AuditAction::CredentialDelete),
@@ -72,7 +73,7 @@ pub async fn a_change_that_fails_leaves_no_entry(store: &dyn Store) {
         Change::CreateKey(key(scene.app, 70)),
         Change::DeleteKey(AppId::from_raw(99), KEY),
         Change::DeleteCredential(scene.app, ProviderKind::Fcm),
-        Change::CreateSchedule(Box::new(schedule(AppId::from_raw(99), 80)), None),
+        create(schedule(AppId::from_raw(99), 80), None),
         Change::SetSchedule(scene.app, ScheduleId::from_raw(5), ScheduleState::Paused, None),
         Change::Act(scene.app, nothing, CampaignAction::Cancel, at(1)),
     ];
@@ -84,15 +85,12 @@ pub async fn a_change_that_fails_leaves_no_entry(store: &dyn Store) {
         );
     }
     assert_eq!(all(store, AuditFilter::default()).await, Vec::new());
-    assert_eq!(store.keys(scene.app).await.expect("listed").len(), 1);
+    assert_eq!(store.keys(KeyFilter::App(scene.app)).await.expect("listed").len(), 1);
 }
 
 pub async fn a_repeated_schedule_leaves_one_entry(store: &dyn Store) {
     let scene = scene_with_key(store).await;
-    let change = || {
-        let schedule = Box::new(schedule(scene.app, 80));
-        Change::CreateSchedule(schedule, Some(reply("again", 1, "{}")))
-    };
+    let change = || create(schedule(scene.app, 80), Some(reply("again", 1, "{}")));
     let note = || by_key(scene.app, AuditAction::ScheduleCreate);
     let made = store.change(change(), Some(NewAuditEntry { note: note(), max_count: MANY })).await;
     assert_eq!(made, Ok(Changed::Stored(Idempotent::Done(()))));
@@ -109,7 +107,10 @@ pub async fn entries_are_bounded_and_nobody_crowds_out_what_others_did(store: &d
     let elsewhere = AuditNote { app: Some(other), ..by_root.clone() };
     let nowhere = AuditNote { app: None, ..by_root.clone() };
     for note in [&by_root, &elsewhere, &nowhere] {
-        store.note_refused(NewAuditEntry { note: note.clone(), max_count: 3 }).await.expect("kept");
+        store
+            .change(Change::Refused, Some(NewAuditEntry { note: note.clone(), max_count: 3 }))
+            .await
+            .expect("kept");
     }
     for round in 0..9 {
         let change = Change::PutCredential(Credential {
@@ -126,10 +127,10 @@ pub async fn entries_are_bounded_and_nobody_crowds_out_what_others_did(store: &d
             .await
             .expect("made");
         store
-            .note_refused(NewAuditEntry {
-                note: AuditNote { at: at(round), ..refused.clone() },
-                max_count: 3,
-            })
+            .change(
+                Change::Refused,
+                Some(NewAuditEntry { note: AuditNote { at: at(round), ..refused.clone() }, max_count: 3 }),
+            )
             .await
             .expect("kept");
     }
@@ -170,7 +171,7 @@ pub async fn entries_are_given_by_the_page_and_as_asked_for(store: &dyn Store) {
             _ => (AppId::from_raw(2), AuditAction::KeyCreate),
         };
         let note = AuditNote { at: at(number), thing: number.to_string(), ..by_key(app, action) };
-        store.note_refused(NewAuditEntry { note, max_count: MANY }).await.expect("kept");
+        store.change(Change::Refused, Some(NewAuditEntry { note, max_count: MANY })).await.expect("kept");
     }
     let things = |entries: Vec<_>| -> Vec<String> {
         entries.into_iter().map(|entry: stentor_core::audit::AuditEntry| entry.note.thing).collect()
@@ -190,14 +191,17 @@ pub async fn old_entries_are_forgotten_and_their_numbers_not_given_again(store: 
     let scene = scene_with_key(store).await;
     for number in 0..5 {
         let note = AuditNote { at: at(number), ..by_key(scene.app, AuditAction::KeyCreate) };
-        store.note_refused(NewAuditEntry { note, max_count: MANY }).await.expect("kept");
+        store.change(Change::Refused, Some(NewAuditEntry { note, max_count: MANY })).await.expect("kept");
     }
     let last = all(store, AuditFilter::default()).await[0].id;
-    assert_eq!(store.prune_audit(at(4), 3).await, Ok(3));
-    assert_eq!(store.prune_audit(at(9), 3).await, Ok(2));
-    assert_eq!(store.prune_audit(at(9), 3).await, Ok(0));
+    assert_eq!(store.prune(PruneTask::Audit { before: at(4) }, 3).await.map(|pruned| pruned.count), Ok(3));
+    assert_eq!(store.prune(PruneTask::Audit { before: at(9) }, 3).await.map(|pruned| pruned.count), Ok(2));
+    assert_eq!(store.prune(PruneTask::Audit { before: at(9) }, 3).await.map(|pruned| pruned.count), Ok(0));
     store
-        .note_refused(NewAuditEntry { note: by_key(scene.app, AuditAction::KeyCreate), max_count: MANY })
+        .change(
+            Change::Refused,
+            Some(NewAuditEntry { note: by_key(scene.app, AuditAction::KeyCreate), max_count: MANY }),
+        )
         .await
         .expect("kept");
     let entries = all(store, AuditFilter::default()).await;
@@ -239,6 +243,10 @@ fn key(app: AppId, id: u8) -> ApiKey {
         hash: [id; 32],
         created_at: at(0),
     }
+}
+
+fn create(schedule: Schedule, idempotency: Option<IdempotentReply>) -> Change {
+    Change::CreateSchedule(Box::new(NewSchedule { schedule, idempotency, max_count: 10 }))
 }
 
 /// Makes a schedule of an app.

@@ -5,7 +5,9 @@ use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Lease, LeaseReply, Recovery, SendDecision, SettleReply, Store};
+use stentor_core::ports::store::{
+    Lease, LeaseReply, QueuedFilter, Recovery, SendDecision, SettleReply, Store,
+};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
@@ -203,7 +205,10 @@ pub async fn what_is_awaited_goes_on_under_the_lease_of_its_parent(store: &dyn S
     let awaited = scene.settled_but(await_some(accept_all(&leased, at(2)), &[1, 3], &leased)).await;
     assert_eq!(awaited.parent, leased.id);
     assert_eq!(scene.tally(message).await, Tally { sending: 2, accepted: 2, ..Tally::default() });
-    assert!(store.queued(START, 10).await.expect("listed").is_empty(), "nobody else can have it");
+    assert!(
+        store.queued(QueuedFilter::After(START, 10)).await.expect("listed").is_empty(),
+        "nobody else can have it"
+    );
     let states = [DeliveryState::Accepted, DeliveryState::Sending];
     for (device, state) in devices.iter().zip([states[0], states[1], states[0], states[1]]) {
         assert_eq!(scene.last_record(message, *device).await.expect("a record").state(), state);
@@ -311,13 +316,13 @@ pub async fn queued_chunks_are_listed_in_order_to_be_published_again(store: &dyn
     let mut all = chunks(&tickets);
     all.sort_unstable();
     let held = scene.lease(all[1], at(1)).await;
-    let page = store.queued(START, 2).await.expect("listed");
+    let page = store.queued(QueuedFilter::After(START, 2)).await.expect("listed");
     assert_eq!(chunks(&page), [all[0], all[2]], "what is leased is not queued");
     assert_eq!(page[0].lane, tickets[0].lane);
-    let rest = store.queued(all[2], 10).await.expect("listed");
+    let rest = store.queued(QueuedFilter::After(all[2], 10)).await.expect("listed");
     assert_eq!(chunks(&rest), all[3..]);
     let children = scene.settled(retry(accept_all(&held, at(2)), &[2], &held, at(9))).await;
-    let again = store.queued(START, 10).await.expect("listed");
+    let again = store.queued(QueuedFilter::After(START, 10)).await.expect("listed");
     let child = again.iter().find(|ticket| ticket.chunk == children[0].chunk).expect("listed");
     assert_eq!(child.due_at, at(9));
 }

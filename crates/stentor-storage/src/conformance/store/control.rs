@@ -3,7 +3,7 @@
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Expansion, LeaseReply, Store, StoreError};
+use stentor_core::ports::store::{Expansion, LeaseReply, QueuedFilter, Store, StoreError};
 use stentor_core::target::Target;
 
 use crate::conformance::PlainChanges;
@@ -98,7 +98,10 @@ pub async fn a_paused_campaign_leases_nothing_until_resumed(store: &dyn Store) {
     assert_eq!(scene.state(message).await, CampaignState::Paused);
     let replies = scene.ask(&chunks(&tickets), at(2)).await;
     assert!(replies.iter().all(|reply| matches!(reply, LeaseReply::Paused)), "{replies:?}");
-    assert_eq!(store.queued(stentor_core::id::ChunkId::from_raw(0), 10).await, Ok(Vec::new()));
+    assert_eq!(
+        store.queued(QueuedFilter::After(stentor_core::id::ChunkId::from_raw(0), 10)).await,
+        Ok(Vec::new())
+    );
     let mut back = chunks(&scene.act(message, CampaignAction::Resume, at(3)).await);
     back.sort_unstable();
     assert_eq!(back, chunks(&tickets), "resuming gives back what is to be published");
@@ -216,11 +219,11 @@ pub async fn only_queued_chunks_of_running_campaigns_are_waiting(store: &dyn Sto
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let all = chunks(&tickets);
     scene.lease(all[0], at(1)).await;
-    assert_eq!(store.waiting(&all).await, Ok(tickets[1..].to_vec()));
+    assert_eq!(store.queued(QueuedFilter::Among(&all)).await, Ok(tickets[1..].to_vec()));
     scene.act(message, CampaignAction::Pause, at(2)).await;
-    assert_eq!(store.waiting(&all).await, Ok(Vec::new()));
+    assert_eq!(store.queued(QueuedFilter::Among(&all)).await, Ok(Vec::new()));
     let resumed = scene.act(message, CampaignAction::Resume, at(3)).await;
-    assert_eq!(store.waiting(&all).await, Ok(resumed));
+    assert_eq!(store.queued(QueuedFilter::Among(&all)).await, Ok(resumed));
     scene.act(message, CampaignAction::Cancel, at(4)).await;
-    assert_eq!(store.waiting(&all).await, Ok(Vec::new()));
+    assert_eq!(store.queued(QueuedFilter::Among(&all)).await, Ok(Vec::new()));
 }

@@ -3,7 +3,7 @@
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{AttemptRecord, ChunkRecords, Store, StoreError};
+use stentor_core::ports::store::{AttemptFilter, AttemptRecord, ChunkRecords, Store, StoreError};
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, after, at, first, record, retry};
@@ -13,7 +13,8 @@ pub async fn a_delivery_lists_every_attempt_in_order(store: &dyn Store) {
     let device = scene.fcm(3).await[1];
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let states = async || {
-        let attempts = store.delivery(scene.app, message, device).await.expect("a delivery");
+        let attempts =
+            store.attempts(scene.app, device, AttemptFilter::Message(message)).await.expect("a delivery");
         attempts.into_iter().map(|one| (one.attempt, one.record.state())).collect::<Vec<_>>()
     };
     assert_eq!(states().await, [(1, DeliveryState::Queued)]);
@@ -40,12 +41,18 @@ pub async fn an_attempt_names_its_chunk_times_and_reason(store: &dyn Store) {
     };
     let leased = scene.lease(tickets[0].chunk, at(7)).await;
     let sending = Record::new(DeliveryState::Sending, Reason::None, false);
-    assert_eq!(store.delivery(scene.app, message, device).await, Ok(vec![expected(at(7), sending)]));
+    assert_eq!(
+        store.attempts(scene.app, device, AttemptFilter::Message(message)).await,
+        Ok(vec![expected(at(7), sending)])
+    );
     let mut given = accept_all(&leased, at(9));
     given.records[1] = record(DeliveryState::Rejected, Reason::SenderMismatch);
     scene.settled(given).await;
     let ended = record(DeliveryState::Rejected, Reason::SenderMismatch);
-    assert_eq!(store.delivery(scene.app, message, device).await, Ok(vec![expected(at(9), ended)]));
+    assert_eq!(
+        store.attempts(scene.app, device, AttemptFilter::Message(message)).await,
+        Ok(vec![expected(at(9), ended)])
+    );
 }
 
 pub async fn the_chunks_of_a_message_show_each_device_once_and_where_it_is(store: &dyn Store) {
@@ -94,8 +101,11 @@ pub async fn a_device_outside_the_audience_has_no_delivery(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.fcm(3).await;
     let (message, _) = scene.send(Draft::to(Target::Devices(vec![devices[0], devices[2]]))).await;
-    assert_eq!(store.delivery(scene.app, message, devices[1]).await, Ok(Vec::new()));
-    assert_eq!(store.delivery(scene.app, message, devices[2]).await.expect("found").len(), 1);
+    assert_eq!(store.attempts(scene.app, devices[1], AttemptFilter::Message(message)).await, Ok(Vec::new()));
+    assert_eq!(
+        store.attempts(scene.app, devices[2], AttemptFilter::Message(message)).await.expect("found").len(),
+        1
+    );
 }
 
 pub async fn another_apps_delivery_is_not_found(store: &dyn Store) {
@@ -103,7 +113,7 @@ pub async fn another_apps_delivery_is_not_found(store: &dyn Store) {
     let other = Scene::in_app(store, 2).await;
     let device = scene.fcm(1).await[0];
     let (message, _) = scene.send(Draft::to(Target::Device(device))).await;
-    let foreign = store.delivery(other.app, message, device).await;
+    let foreign = store.attempts(other.app, device, AttemptFilter::Message(message)).await;
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
 }
 
@@ -124,7 +134,8 @@ pub async fn a_history_is_listed_newest_message_first_page_by_page(store: &dyn S
     }
     messages.reverse();
     let told = async |page| {
-        let attempts = store.history(scene.app, devices[0], page).await.expect("a history");
+        let attempts =
+            store.attempts(scene.app, devices[0], AttemptFilter::Page(page)).await.expect("a history");
         attempts.into_iter().map(|one| (one.message, one.attempt)).collect::<Vec<_>>()
     };
     let [newest, third, second, oldest] = messages[..] else { panic!("four messages") };

@@ -1,5 +1,6 @@
 //! Requests that are repeated.
 
+use crate::conformance::PlainChanges;
 use stentor_core::ports::store::{Idempotent, NewMessage, Page, Store, StoreError};
 use stentor_core::target::Target;
 
@@ -93,14 +94,14 @@ pub async fn old_keys_are_forgotten(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 1, "old")).await.expect("kept");
     let key = reply("key", 1, "").key;
-    store.prune(at(-100), at(0), 100).await.expect("pruned");
+    store.prune_campaigns(at(-100), at(0), 100).await.expect("pruned");
     assert!(store.replay(scene.app, &key, &[1; 32]).await.expect("looked up").is_some(), "not old enough");
-    assert_eq!(store.prune(at(-100), at(1), 100).await, Ok(1));
+    assert_eq!(store.prune_campaigns(at(-100), at(1), 100).await, Ok(1));
     assert_eq!(store.replay(scene.app, &key, &[1; 32]).await, Ok(None));
 }
 
 async fn campaigns(store: &dyn Store, scene: &Scene<'_>) -> usize {
-    store.campaigns(scene.app, Page { after: 0, limit: 100 }).await.expect("listed").len()
+    store.campaigns(scene.app, Page { after: 0, limit: 100 }).await.expect("listed").readable.len()
 }
 
 fn repeatable(scene: &Scene<'_>, draft: Draft, request: u8, body: &str) -> NewMessage {

@@ -1,12 +1,15 @@
 //! The sums.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignState, ReasonCount, Stop, Tally};
 use stentor_core::chunk::Ticket;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Expansion, LeaseReply, LeasedChunk, ProducerTask, SettleReply, Store};
+use stentor_core::ports::store::{
+    BrokenWork, Expansion, LeaseReply, LeasedChunk, ProducerTask, QueuedFilter, SettleReply, Store,
+};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -140,7 +143,7 @@ pub async fn a_stop_at_one_provider_leaves_the_others_alone(store: &dyn Store) {
     scene.settled(refused(&leased, "no", at(2))).await;
     assert!(store.expand(fcm, step(2)).await.expect("asked").done, "its producer has ended");
     assert!(matches!(scene.ask(&[first[1].chunk], at(2)).await[0], LeaseReply::Void));
-    let queued: Vec<_> = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let queued: Vec<_> = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     assert_eq!(chunks(&queued), chunks(&other), "the other provider's chunks wait as before");
     let rest = scene.expand(message, at(2)).await;
     assert_eq!(rest.iter().map(|ticket| ticket.lane.provider).collect::<Vec<_>>(), [ProviderKind::Apns]);
@@ -197,7 +200,10 @@ pub async fn a_chunk_given_back_to_a_stopped_provider_fails(store: &dyn Store) {
     let beside = scene.lease(tickets[1].chunk, at(1)).await;
     scene.settled(refused(&leased, "no", at(2))).await;
     let back = store.release(&[beside.lease()], at(3)).await.expect("given back");
-    assert!(store.queued(ChunkId::from_raw(0), 10).await.expect("listed").is_empty(), "{back:?}");
+    assert!(
+        store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed").is_empty(),
+        "{back:?}"
+    );
     assert_eq!(scene.tally(message).await, Tally { rejected: 4, failed: 4, ..Tally::default() });
     assert_eq!(scene.state(message).await, CampaignState::Stopped);
 }
@@ -218,11 +224,22 @@ pub async fn a_queued_chunk_in_quarantine_fails_as_damaged_and_the_rest_goes_on(
     let scene = Scene::new(store).await;
     let devices = scene.fcm(8).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    assert_eq!(store.quarantine(tickets[0].chunk, Some(1), at(1)).await, Ok(false), "it is not leased");
-    assert_eq!(store.quarantine(tickets[0].chunk, None, at(1)).await, Ok(true));
-    assert_eq!(store.quarantine(tickets[0].chunk, None, at(1)).await, Ok(false), "once is enough");
+    assert_eq!(
+        store.quarantine(BrokenWork::Chunk { chunk: tickets[0].chunk, epoch: Some(1) }, at(1)).await,
+        Ok(false),
+        "it is not leased"
+    );
+    assert_eq!(
+        store.quarantine(BrokenWork::Chunk { chunk: tickets[0].chunk, epoch: None }, at(1)).await,
+        Ok(true)
+    );
+    assert_eq!(
+        store.quarantine(BrokenWork::Chunk { chunk: tickets[0].chunk, epoch: None }, at(1)).await,
+        Ok(false),
+        "once is enough"
+    );
     assert!(matches!(scene.ask(&[tickets[0].chunk], at(2)).await[0], LeaseReply::Void));
-    let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     assert_eq!(chunks(&queued), [tickets[1].chunk]);
     let last = scene.last_record(message, devices[0]).await;
     assert_eq!(last, Some(record(DeliveryState::Failed, Reason::Damaged)));
@@ -237,9 +254,19 @@ pub async fn a_leased_chunk_in_quarantine_is_ambiguous_and_its_settlement_stale(
     let devices = scene.fcm(4).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
-    assert_eq!(store.quarantine(leased.id, None, at(2)).await, Ok(false), "it is not queued");
-    assert_eq!(store.quarantine(leased.id, Some(leased.epoch + 1), at(2)).await, Ok(false));
-    assert_eq!(store.quarantine(leased.id, Some(leased.epoch), at(2)).await, Ok(true));
+    assert_eq!(
+        store.quarantine(BrokenWork::Chunk { chunk: leased.id, epoch: None }, at(2)).await,
+        Ok(false),
+        "it is not queued"
+    );
+    assert_eq!(
+        store.quarantine(BrokenWork::Chunk { chunk: leased.id, epoch: Some(leased.epoch + 1) }, at(2)).await,
+        Ok(false)
+    );
+    assert_eq!(
+        store.quarantine(BrokenWork::Chunk { chunk: leased.id, epoch: Some(leased.epoch) }, at(2)).await,
+        Ok(true)
+    );
     let last = scene.last_record(message, devices[3]).await;
     assert_eq!(last, Some(Record::new(DeliveryState::Failed, Reason::Damaged, true)));
     assert_eq!(
@@ -254,8 +281,11 @@ pub async fn what_is_in_quarantine_is_pruned_with_its_campaign(store: &dyn Store
     let scene = Scene::new(store).await;
     scene.fcm(4).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    store.quarantine(tickets[0].chunk, None, at(1)).await.expect("set aside");
-    while store.prune(at(100), at(100), 10).await.expect("pruned") > 0 {}
+    store
+        .quarantine(BrokenWork::Chunk { chunk: tickets[0].chunk, epoch: None }, at(1))
+        .await
+        .expect("set aside");
+    while store.prune_campaigns(at(100), at(100), 10).await.expect("pruned") > 0 {}
     assert_eq!(store.figures().await.expect("counted").quarantined_chunks, 0);
 }
 

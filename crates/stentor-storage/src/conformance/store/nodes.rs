@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stentor_core::campaign::Tally;
-use stentor_core::ports::store::{NodeEvent, Store};
+use stentor_core::ports::store::{NodeEvent, NodeNotice, PruneTask, Store};
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, at, joining, lease_of};
@@ -40,7 +40,7 @@ pub async fn what_a_node_had_leased_is_released_when_it_starts_again(store: &dyn
 pub async fn a_node_hears_nothing_of_what_it_did_itself(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let own = store.join(joining(1), at(1)).await.expect("joined");
-    store.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
+    store.publish(NodeNotice::Event(NodeEvent::Upstream(scene.app))).await.expect("told");
     let found = store.events_after(own.last_event).await.expect("read");
     assert!(found.events.is_empty() && !found.is_gapped);
     assert!(found.last_event >= own.last_event);
@@ -50,8 +50,8 @@ pub async fn a_node_hears_nothing_of_what_it_did_itself(store: &dyn Store) {
 pub async fn what_nodes_published_lately_is_kept(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let own = store.join(joining(1), at(1)).await.expect("joined");
-    store.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");
-    assert_eq!(store.prune_events(100).await, Ok(0));
+    store.publish(NodeNotice::Event(NodeEvent::CutOff(scene.app, None))).await.expect("told");
+    assert_eq!(store.prune(PruneTask::Events, 100).await.map(|pruned| pruned.count), Ok(0));
     let found = store.events_after(own.last_event).await.expect("read");
     assert!(!found.is_gapped && !found.has_more);
 }

@@ -6,7 +6,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Expansion, ProducerTask, Store, StoreError};
+use stentor_core::ports::store::{BrokenWork, Expansion, ProducerTask, Store, StoreError, WriteProof};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -219,7 +219,7 @@ pub async fn a_producer_given_up_stops_its_campaign_at_its_provider_alone(store:
     let tickets = store.expand(task, how).await.expect("expanded").tickets;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     store.expand(task, how).await.expect("expanded");
-    store.give_up_producer(task, at(2)).await.expect("given up");
+    store.quarantine(BrokenWork::Producer(task), at(2)).await.expect("given up");
     assert!(store.producers().await.expect("listed").iter().all(|one| one.provider != ProviderKind::Fcm));
     let books = scene.books(message).await;
     assert_eq!(books.stop.expect("stopped").reason, Reason::Damaged);
@@ -227,6 +227,6 @@ pub async fn a_producer_given_up_stops_its_campaign_at_its_provider_alone(store:
     scene.settled(accept_all(&leased, at(3))).await;
     scene.expand(message, at(4)).await;
     assert_eq!(scene.ledger(message).await.campaign.state, CampaignState::Finished);
-    store.give_up_producer(task, at(5)).await.expect("once is enough");
-    assert_eq!(store.try_to_write().await, Ok(()));
+    store.quarantine(BrokenWork::Producer(task), at(5)).await.expect("once is enough");
+    assert_eq!(store.keeps(WriteProof::Now).await, Ok(()));
 }

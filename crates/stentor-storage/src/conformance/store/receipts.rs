@@ -1,11 +1,14 @@
 //! Pending deliveries of the gateway's devices, and their receipts.
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Change, PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
+use stentor_core::ports::store::{
+    Change, PendingDelivery, QueuedFilter, Receipt, ReceiptKind, Store, StoreError,
+};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
@@ -121,7 +124,7 @@ pub async fn what_expired_or_was_canceled_does_not_wait(store: &dyn Store) {
     let other = scene.devices(ProviderKind::Fcm, 1).await;
     let (canceled, _) = scene.send_wide(Draft::to(Target::Everyone).ttl(600)).await;
     let gateway: Vec<Ticket> =
-        store.queued(stentor_core::id::ChunkId::from_raw(0), 100).await.expect("listed");
+        store.queued(QueuedFilter::After(stentor_core::id::ChunkId::from_raw(0), 100)).await.expect("listed");
     let gateway: Vec<Ticket> =
         gateway.into_iter().filter(|ticket| ticket.lane.provider == ProviderKind::Gateway).collect();
     scene.deliver(&gateway, at(62)).await;
@@ -157,10 +160,10 @@ pub async fn what_waits_outlives_the_time_for_which_campaigns_are_kept(store: &d
     let scene = Scene::new(store).await;
     let device = scene.devices(ProviderKind::Gateway, 1).await[0];
     let (message, tickets) = sent(&scene, Draft::to(Target::Everyone).ttl(600)).await;
-    store.prune(at(100), at(0), 100).await.expect("pruned");
+    store.prune_campaigns(at(100), at(0), 100).await.expect("pruned");
     assert_eq!(messages(&scene, device, at(100)).await, [message]);
     receive(&scene, &[(&tickets[0], device, DELIVERED)]).await;
-    store.prune(at(100), at(0), 100).await.expect("pruned");
+    store.prune_campaigns(at(100), at(0), 100).await.expect("pruned");
     assert!(store.ledger(scene.app, message.into()).await.is_err(), "nothing waits any more");
 }
 

@@ -4,7 +4,7 @@ use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Recovery, SettleReply, Store};
+use stentor_core::ports::store::{QueuedFilter, Recovery, SettleReply, Store, WriteProof};
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, INSTANCE, Scene, accept_all, at, lease_of, settle_all};
@@ -24,7 +24,7 @@ pub async fn leases_of_a_dead_process_are_released_and_counted(store: &dyn Store
     let books = scene.books(message).await;
     assert_eq!(books.tally, Tally { accepted: 4, queued: 6, ..Tally::default() });
     assert_eq!((books.duplicate_bound, books.ambiguous), (4, 0), "nothing has ended yet");
-    let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     let again = queued.iter().find(|ticket| ticket.chunk == tickets[1].chunk).expect("queued again");
     assert!(again.due_at <= at(3));
 }
@@ -105,7 +105,7 @@ pub async fn a_crash_while_paused_leaves_chunks_waiting(store: &dyn Store) {
     scene.lease(tickets[0].chunk, at(1)).await;
     scene.act(message, CampaignAction::Pause, at(2)).await;
     store.recover(NEXT, at(3)).await.expect("recovered");
-    assert_eq!(store.queued(ChunkId::from_raw(0), 10).await, Ok(Vec::new()));
+    assert_eq!(store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await, Ok(Vec::new()));
     assert_eq!(scene.tally(message).await, Tally { queued: 2, ..Tally::default() });
     assert_eq!(scene.act(message, CampaignAction::Resume, at(4)).await.len(), 1);
 }
@@ -145,9 +145,9 @@ pub async fn the_number_of_an_instance_counts_as_given_out(store: &dyn Store) {
 
 pub async fn a_store_that_keeps_says_so_and_shows_nothing_of_the_trial(store: &dyn Store) {
     let before = store.last_id().await.expect("the last id");
-    store.keeps().await.expect("it keeps");
+    store.keeps(WriteProof::Recent).await.expect("it keeps");
     assert_eq!(store.last_id().await, Ok(before));
     let scene = Scene::new(store).await;
-    store.keeps().await.expect("it keeps");
+    store.keeps(WriteProof::Recent).await.expect("it keeps");
     assert_eq!(scene.fcm(1).await.len(), 1);
 }

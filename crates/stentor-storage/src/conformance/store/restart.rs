@@ -3,7 +3,7 @@
 use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::{Expansion, Idempotent, NewMessage, Recovery};
+use stentor_core::ports::store::{Expansion, Idempotent, NewMessage, QueuedFilter, Recovery};
 use stentor_core::target::Target;
 
 use crate::conformance::StoreHome;
@@ -42,7 +42,7 @@ pub async fn an_accepted_message_is_there_after_a_restart(home: &dyn StoreHome) 
     let again = store.replay(scene.app, &reply("key", 1, "").key, &[1; 32]).await;
     assert_eq!(again, Ok(Some(Idempotent::Replayed(reply("key", 1, "first").reply))));
     let begun = scene.start(at(1)).await;
-    let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     assert_eq!(chunks(&queued), chunks(&begun), "its chunk can be published again");
     scene.deliver(&queued, at(1)).await;
     assert_eq!(scene.state(message.id).await, CampaignState::Finished);
@@ -62,7 +62,7 @@ pub async fn a_producer_goes_on_after_a_restart(home: &dyn StoreHome) {
     let scene = Scene::again(&*store, 1);
     scene.expand(message, at(2)).await;
     let mut seen = Vec::new();
-    for ticket in store.queued(ChunkId::from_raw(0), 10).await.expect("listed") {
+    for ticket in store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed") {
         seen.extend(scene.lease(ticket.chunk, at(3)).await.devices);
     }
     assert_eq!(seen, devices, "each device once");
@@ -82,7 +82,7 @@ pub async fn a_crash_between_lease_and_settlement_loses_nothing(home: &dyn Store
     assert_eq!(scene.tally(message).await, Tally { accepted: 3, queued: 1, sending: 4, ..Tally::default() });
     let recovery = store.recover(INSTANCE + 1, at(4)).await.map(|(recovery, _)| recovery);
     assert_eq!(recovery, Ok(Recovery { chunks: 1, deliveries: 4 }));
-    let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     assert_eq!(queued.len(), 2);
     scene.deliver(&queued, at(5)).await;
     let ledger = scene.ledger(message).await;
@@ -100,6 +100,6 @@ pub async fn a_paused_campaign_is_paused_after_a_restart(home: &dyn StoreHome) {
     let store = home.open().await;
     let scene = Scene::again(&*store, 1);
     assert_eq!(scene.state(message).await, CampaignState::Paused);
-    assert_eq!(store.queued(ChunkId::from_raw(0), 10).await, Ok(Vec::new()));
+    assert_eq!(store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await, Ok(Vec::new()));
     assert_eq!(scene.act(message, CampaignAction::Resume, at(2)).await.len(), 1);
 }

@@ -4,7 +4,9 @@ use stentor_core::campaign::{CampaignState, Tally};
 use stentor_core::id::{ChunkId, ScheduleId};
 use stentor_core::message::Message;
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Idempotent, Occurrence, Store, StoreError};
+use stentor_core::ports::store::{
+    BrokenWork, Change, Changed, Idempotent, NewSchedule, Occurrence, QueuedFilter, Store, StoreError,
+};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -82,9 +84,12 @@ pub async fn a_schedule_is_given_as_it_was_kept(store: &dyn Store) {
     }
     assert_eq!(store.schedule(scene.app, one.id).await, Ok(one.clone()));
     assert!(matches!(store.schedule(other.app, one.id).await, Err(StoreError::NotFound(_))));
-    assert_eq!(store.schedules(scene.app, first(1)).await, Ok(vec![one.clone()]));
-    assert_eq!(store.schedules(scene.app, after(31, 5)).await, Ok(vec![two]));
-    assert_eq!(store.schedules(other.app, first(5)).await, Ok(Vec::new()));
+    assert_eq!(
+        store.schedules(scene.app, first(1)).await.map(|listed| listed.readable),
+        Ok(vec![one.clone()])
+    );
+    assert_eq!(store.schedules(scene.app, after(31, 5)).await.map(|listed| listed.readable), Ok(vec![two]));
+    assert_eq!(store.schedules(other.app, first(5)).await.map(|listed| listed.readable), Ok(Vec::new()));
     assert_eq!(store.next_due().await, Ok(Some(at(60))));
     let again = store.create_schedule(&one, None).await;
     assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
@@ -99,7 +104,7 @@ pub async fn a_schedule_made_twice_under_one_key_is_made_once(store: &dyn Store)
     assert_eq!(make(31, 1).await, Idempotent::Done(()));
     assert_eq!(make(32, 1).await, Idempotent::Replayed(reply("key", 1, "made").reply));
     assert_eq!(make(33, 2).await, Idempotent::KeyReused);
-    assert_eq!(store.schedules(scene.app, first(5)).await.expect("listed").len(), 1);
+    assert_eq!(store.schedules(scene.app, first(5)).await.expect("listed").readable.len(), 1);
 }
 
 pub async fn due_schedules_are_those_that_are_active_and_late(store: &dyn Store) {
@@ -126,8 +131,14 @@ pub async fn schedules_are_counted_by_app_while_they_may_fire(store: &dyn Store)
     {
         store.set_schedule(scene.app, ScheduleId::from_raw(id), state, None).await.expect("set");
     }
-    assert_eq!(store.count_schedules(scene.app).await, Ok(2));
-    assert_eq!(store.count_schedules(other.app).await, Ok(1));
+    let create = async |scene: &Scene<'_>, id, max_count| {
+        let new = NewSchedule { schedule: schedule(scene, id, Some(at(60))), idempotency: None, max_count };
+        store.change(Change::CreateSchedule(Box::new(new)), None).await
+    };
+    let refused = create(&scene, 35, 2).await;
+    assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
+    assert_eq!(create(&scene, 35, 3).await, Ok(Changed::Stored(Idempotent::Done(()))));
+    assert_eq!(create(&other, 42, 2).await, Ok(Changed::Stored(Idempotent::Done(()))));
 }
 
 pub async fn every_app_has_its_turn_when_more_schedules_are_due_than_asked_for(store: &dyn Store) {
@@ -170,11 +181,11 @@ pub async fn an_occurrence_fires_once(store: &dyn Store) {
     let advanced = store.schedule(scene.app, kept.id).await.expect("found");
     assert_eq!((advanced.next_due, advanced.last_fired), (Some(at(120)), Some(at(60))));
     assert_eq!(advanced.state, ScheduleState::Active);
-    assert_eq!(store.campaigns(scene.app, first(10)).await.expect("listed").len(), 1);
+    assert_eq!(store.campaigns(scene.app, first(10)).await.expect("listed").readable.len(), 1);
     let fired = occurrence.message.expect("a message");
     assert_eq!(store.message(scene.app, fired.id).await, Ok(fired.clone()));
     store.start_due(10, 4, at(61)).await.expect("started");
-    let tickets = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    let tickets = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
     scene.deliver(&tickets, at(62)).await;
     assert_eq!(scene.tally(fired.id).await, Tally { accepted: 1, ..Tally::default() });
 }
@@ -186,7 +197,7 @@ pub async fn a_tick_that_is_not_the_next_one_does_not_fire(store: &dyn Store) {
     assert_eq!(store.fire(&early).await, Ok(false));
     let unknown = Occurrence { schedule: ScheduleId::from_raw(404), ..early };
     assert_eq!(store.fire(&unknown).await, Ok(false));
-    assert_eq!(store.campaigns(scene.app, first(10)).await, Ok(Vec::new()));
+    assert_eq!(store.campaigns(scene.app, first(10)).await.map(|listed| listed.readable), Ok(Vec::new()));
 }
 
 pub async fn a_paused_or_canceled_schedule_does_not_fire(store: &dyn Store) {
@@ -201,9 +212,13 @@ pub async fn a_paused_or_canceled_schedule_does_not_fire(store: &dyn Store) {
     let late = store.set_schedule(scene.app, id, ScheduleState::Active, Some(at(60))).await;
     assert!(matches!(late, Err(StoreError::Conflict(_))), "what was canceled stays so: {late:?}");
     let page = stentor_core::ports::store::Page { after: 0, limit: 10 };
-    assert_eq!(store.schedules(scene.app, page).await.expect("read").len(), 1);
+    assert_eq!(store.schedules(scene.app, page).await.expect("read").readable.len(), 1);
     store.set_schedule(scene.app, id, ScheduleState::Deleted, None).await.expect("deleted");
-    assert_eq!(store.schedules(scene.app, page).await.expect("read"), [], "what was deleted is not listed");
+    assert_eq!(
+        store.schedules(scene.app, page).await.expect("read").readable,
+        [],
+        "what was deleted is not listed"
+    );
     let again = store.set_schedule(scene.app, id, ScheduleState::Canceled, None).await;
     assert!(matches!(again, Err(StoreError::Conflict(_))), "what was deleted stays so: {again:?}");
 }
@@ -216,7 +231,7 @@ pub async fn a_skipped_tick_advances_and_sends_nothing(store: &dyn Store) {
     assert_eq!(store.fire(&skipped).await, Ok(true));
     let advanced = store.schedule(scene.app, kept.id).await.expect("found");
     assert_eq!((advanced.next_due, advanced.last_fired), (Some(at(120)), None));
-    assert_eq!(store.campaigns(scene.app, first(10)).await, Ok(Vec::new()));
+    assert_eq!(store.campaigns(scene.app, first(10)).await.map(|listed| listed.readable), Ok(Vec::new()));
 }
 
 pub async fn a_schedule_without_a_further_tick_is_finished(store: &dyn Store) {
@@ -270,15 +285,20 @@ pub async fn a_schedule_in_quarantine_fires_no_more_and_can_be_canceled(store: &
     let scene = Scene::new(store).await;
     let one = schedule(&scene, 31, Some(at(60)));
     store.create_schedule(&one, None).await.expect("kept");
-    store.quarantine_schedule(one.id).await.expect("set aside");
+    store.quarantine(BrokenWork::Schedule(one.id), at(1)).await.expect("set aside");
     assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Damaged);
     assert_eq!(store.due_schedules(at(1_000), 10).await, Ok(Vec::new()));
     assert_eq!(store.next_due().await, Ok(None), "it is not waited for");
-    assert_eq!(store.broken_schedules(scene.app, first(5)).await, Ok(Vec::new()), "it can be read here");
+    let listed = store.schedules(scene.app, first(5)).await.expect("listed");
+    assert_eq!(listed.broken, Vec::new(), "it can be read here");
     let other = Scene::in_app(store, 2).await;
     let foreign = store.delete_broken_schedule(other.app, one.id).await;
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
     store.delete_broken_schedule(scene.app, one.id).await.expect("canceled");
     assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Deleted);
-    assert_eq!(store.schedules(scene.app, first(5)).await, Ok(Vec::new()), "no list names it");
+    assert_eq!(
+        store.schedules(scene.app, first(5)).await.map(|listed| listed.readable),
+        Ok(Vec::new()),
+        "no list names it"
+    );
 }

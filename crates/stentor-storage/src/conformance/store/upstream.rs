@@ -6,12 +6,27 @@ use stentor_core::limits::{
     CHANNELS_PER_AGENT_MAX_COUNT, FORMER_TOKENS_PER_DEVICE_MAX_COUNT, UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT,
     UPSTREAM_PER_DEVICE_MAX_COUNT,
 };
-use stentor_core::ports::store::{Channel, DeviceFilter, Page, Store, StoreError, UpstreamChange};
+use stentor_core::ports::store::{
+    Channel, ChannelChange, DeviceFilter, Page, PruneTask, Store, StoreError, UpstreamAction, UpstreamChange,
+    UpstreamFilter,
+};
 use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
 use stentor_core::upstream::{FormerSecret, UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, after, at, finish_work, first};
+
+const SETTLED: UpstreamAction = UpstreamAction::Settle { now: at(1) };
+const REVIVED: UpstreamAction = UpstreamAction::Revive { expires_at: at(500) };
+
+fn bury(reason: &str) -> UpstreamAction {
+    UpstreamAction::Bury { reason: reason.to_owned() }
+}
+
+async fn prune(store: &dyn Store, expired_before: Timestamp, dead_before: Timestamp) -> u64 {
+    store.prune(PruneTask::Upstream { expired_before, dead_before }, 10).await.expect("pruned").count
+}
 
 fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
     UpstreamMessage {
@@ -24,11 +39,12 @@ fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
         created_at: at(0),
         expires_at: at(100),
         attempts: 0,
+        dead_reason: None,
     }
 }
 
 async fn ids(store: &dyn Store, app: AppId, now: i64) -> Vec<u64> {
-    let waiting = store.waiting_upstream(app, first(100), at(now)).await.expect("listed");
+    let waiting = store.upstream(app, UpstreamFilter::Waiting, first(100), at(now)).await.expect("listed");
     waiting.iter().map(|one| one.id.raw()).collect()
 }
 
@@ -37,17 +53,23 @@ pub async fn what_a_device_sends_waits_until_it_is_taken_over(store: &dyn Store)
     let (app, stranger) = (scene.app, AppId::from_raw(99));
     let (one, two) = (message(app, 1, 5, "a"), message(app, 2, 6, "a"));
     assert_eq!(store.keep_upstream(vec![one.clone(), two]).await, Ok(vec![true, true]));
-    assert_eq!(store.waiting_upstream(app, first(1), at(1)).await, Ok(vec![one.clone()]));
-    assert_eq!(store.waiting_upstream(app, after(5, 9), at(1)).await.expect("listed").len(), 1);
+    assert_eq!(store.upstream(app, UpstreamFilter::Waiting, first(1), at(1)).await, Ok(vec![one.clone()]));
+    assert_eq!(
+        store.upstream(app, UpstreamFilter::Waiting, after(5, 9), at(1)).await.expect("listed").len(),
+        1
+    );
     assert_eq!(ids(store, stranger, 1).await, Vec::<u64>::new());
-    store.note_upstream_attempt(app, &[one.id]).await.expect("noted");
-    assert_eq!(store.waiting_upstream(app, first(1), at(1)).await.expect("listed")[0].attempts, 1);
+    store.change_upstream(app, &[one.id], UpstreamAction::NoteAttempt).await.expect("noted");
+    assert_eq!(
+        store.upstream(app, UpstreamFilter::Waiting, first(1), at(1)).await.expect("listed")[0].attempts,
+        1
+    );
     let nothing = UpstreamId::from_raw(999);
     let unknown = UpstreamChange { unknown: vec![one.id], ..UpstreamChange::default() };
-    assert_eq!(store.settle_upstream(stranger, &[one.id], at(1)).await, Ok(unknown));
-    let settled = store.settle_upstream(app, &[nothing, one.id, one.id], at(1)).await;
+    assert_eq!(store.change_upstream(stranger, &[one.id], SETTLED).await, Ok(unknown));
+    let settled = store.change_upstream(app, &[nothing, one.id, one.id], SETTLED).await;
     assert_eq!(settled, Ok(UpstreamChange { changed: 1, unchanged: 1, unknown: vec![nothing] }));
-    let again = store.settle_upstream(app, &[one.id], at(2)).await;
+    let again = store.change_upstream(app, &[one.id], UpstreamAction::Settle { now: at(2) }).await;
     assert_eq!(again, Ok(UpstreamChange { unchanged: 1, ..UpstreamChange::default() }));
     assert_eq!(ids(store, app, 1).await, [6]);
 }
@@ -56,7 +78,7 @@ pub async fn the_same_message_of_a_device_is_kept_once_even_after_it_was_taken_o
     let app = Scene::new(store).await.app;
     assert_eq!(store.keep_upstream(vec![message(app, 1, 5, "a")]).await, Ok(vec![true]));
     assert_eq!(store.keep_upstream(vec![message(app, 1, 6, "a")]).await, Ok(vec![false]));
-    store.settle_upstream(app, &[UpstreamId::from_raw(5)], at(1)).await.expect("settled");
+    store.change_upstream(app, &[UpstreamId::from_raw(5)], SETTLED).await.expect("settled");
     assert_eq!(store.keep_upstream(vec![message(app, 1, 7, "a")]).await, Ok(vec![false]));
     assert!(ids(store, app, 1).await.is_empty());
 }
@@ -68,9 +90,9 @@ pub async fn of_one_device_only_so_many_wait(store: &dyn Store) {
     store.keep_upstream(all).await.expect("kept");
     let more = vec![message(app, 2, many + 1, "x"), message(app, 1, many + 2, "x")];
     assert!(matches!(store.keep_upstream(more).await, Err(StoreError::LimitReached(_))));
-    let waiting = store.waiting_upstream(app, first(1_000), at(1)).await.expect("listed");
+    let waiting = store.upstream(app, UpstreamFilter::Waiting, first(1_000), at(1)).await.expect("listed");
     assert_eq!(waiting.len() as u64, many, "all or nothing");
-    store.settle_upstream(app, &[UpstreamId::from_raw(1)], at(1)).await.expect("settled");
+    store.change_upstream(app, &[UpstreamId::from_raw(1)], SETTLED).await.expect("settled");
     assert_eq!(store.keep_upstream(vec![message(app, 1, many + 2, "x")]).await, Ok(vec![true]));
 }
 
@@ -80,32 +102,42 @@ pub async fn what_is_claimed_counts_as_tried_and_stays_its_own(store: &dyn Store
     store.keep_upstream(vec![one.clone()]).await.expect("kept");
     for attempts in 1..=2 {
         assert_eq!(store.claim_upstream(app, &[one.id]).await, Ok(vec![one.id]));
-        let free = store.free_upstream(app, first(10), false, at(1)).await.expect("listed");
+        let free = store
+            .upstream(app, UpstreamFilter::Free { with_receipts: false }, first(10), at(1))
+            .await
+            .expect("listed");
         assert_eq!(free, [UpstreamMessage { attempts, ..one.clone() }]);
     }
-    store.let_go_of_upstream(app, &[one.id]).await.expect("let go");
-    assert_eq!(store.free_upstream(app, first(10), true, at(1)).await.expect("listed").len(), 1);
+    store.change_upstream(app, &[one.id], UpstreamAction::Release).await.expect("let go");
+    assert_eq!(
+        store
+            .upstream(app, UpstreamFilter::Free { with_receipts: true }, first(10), at(1))
+            .await
+            .expect("listed")
+            .len(),
+        1
+    );
 }
 
 pub async fn a_dead_letter_waits_no_more_and_can_be_revived(store: &dyn Store) {
     let app = Scene::new(store).await.app;
     let one = message(app, 1, 5, "a");
     store.keep_upstream(vec![one.clone()]).await.expect("kept");
-    store.bury_upstream(app, one.id, "refused ten times").await.expect("buried");
+    store.change_upstream(app, &[one.id], bury("refused ten times")).await.expect("buried");
     assert!(ids(store, app, 1).await.is_empty());
-    let dead = store.dead_upstream(app, first(10)).await.expect("listed");
-    assert_eq!(dead, [(one.clone(), "refused ten times".to_owned())]);
+    let dead = store.upstream(app, UpstreamFilter::Dead, first(10), at(1)).await.expect("listed");
+    assert_eq!(dead, [UpstreamMessage { dead_reason: Some("refused ten times".to_owned()), ..one.clone() }]);
     let unknown = |id| UpstreamChange { unknown: vec![id], ..UpstreamChange::default() };
-    assert_eq!(store.settle_upstream(app, &[one.id], at(1)).await, Ok(unknown(one.id)));
+    assert_eq!(store.change_upstream(app, &[one.id], SETTLED).await, Ok(unknown(one.id)));
     let stranger = AppId::from_raw(99);
-    assert_eq!(store.revive_upstream(stranger, &[one.id], at(500)).await, Ok(unknown(one.id)));
+    assert_eq!(store.change_upstream(stranger, &[one.id], REVIVED).await, Ok(unknown(one.id)));
     let nothing = UpstreamId::from_raw(999);
-    let revived = store.revive_upstream(app, &[one.id, nothing, one.id], at(500)).await;
+    let revived = store.change_upstream(app, &[one.id, nothing, one.id], REVIVED).await;
     assert_eq!(revived, Ok(UpstreamChange { changed: 1, unchanged: 1, unknown: vec![nothing] }));
     assert_eq!(ids(store, app, 400).await, [5]);
-    assert!(store.dead_upstream(app, first(10)).await.expect("listed").is_empty());
-    store.settle_upstream(app, &[one.id], at(1)).await.expect("taken over");
-    let late = store.revive_upstream(app, &[one.id], at(500)).await;
+    assert!(store.upstream(app, UpstreamFilter::Dead, first(10), at(1)).await.expect("listed").is_empty());
+    store.change_upstream(app, &[one.id], SETTLED).await.expect("taken over");
+    let late = store.change_upstream(app, &[one.id], REVIVED).await;
     assert_eq!(late, Ok(unknown(one.id)), "what was taken over is not tried again");
 }
 
@@ -113,11 +145,11 @@ pub async fn what_has_expired_is_forgotten(store: &dyn Store) {
     let app = Scene::new(store).await.app;
     let (one, two) = (message(app, 1, 5, "a"), message(app, 1, 6, "b"));
     store.keep_upstream(vec![one, two.clone()]).await.expect("kept");
-    store.bury_upstream(app, two.id, "why").await.expect("buried");
+    store.change_upstream(app, &[two.id], bury("why")).await.expect("buried");
     assert!(ids(store, app, 100).await.is_empty());
-    assert_eq!(store.prune_upstream(at(101), at(50), 10).await, Ok(1));
-    assert_eq!(store.dead_upstream(app, first(10)).await.expect("listed").len(), 1);
-    assert_eq!(store.prune_upstream(at(300), at(200), 10).await, Ok(1));
+    assert_eq!(prune(store, at(101), at(50)).await, 1);
+    assert_eq!(store.upstream(app, UpstreamFilter::Dead, first(10), at(1)).await.expect("listed").len(), 1);
+    assert_eq!(prune(store, at(300), at(200)).await, 1);
 }
 
 pub async fn a_program_has_its_channels_and_only_so_many(store: &dyn Store) {
@@ -134,8 +166,8 @@ pub async fn a_program_has_its_channels_and_only_so_many(store: &dyn Store) {
     assert!(matches!(more, Err(StoreError::LimitReached(_))));
     store.put_channel("agent", &channel(3)).await.expect("the same again");
     store.put_channel("other", &channel(9_999)).await.expect("another program's");
-    assert_eq!(store.remove_channel("agent", "c0003").await, Ok(true));
-    assert_eq!(store.remove_channel("agent", "c0003").await, Ok(false));
+    assert_eq!(store.change_channel("agent", ChannelChange::Remove("c0003".to_owned())).await, Ok(true));
+    assert_eq!(store.change_channel("agent", ChannelChange::Remove("c0003".to_owned())).await, Ok(false));
     let left = store.channels("agent").await.expect("listed");
     assert_eq!((left.len(), &left[0]), (CHANNELS_PER_AGENT_MAX_COUNT - 1, &channel(0)));
 }
@@ -185,13 +217,13 @@ pub async fn of_the_dead_letters_of_a_device_the_newest_are_kept(store: &dyn Sto
         let device = if number == 9_999 { 2 } else { 1 };
         let told = message(app, device, 500 + number, &format!("m{number}"));
         store.keep_upstream(vec![told.clone()]).await.expect("there is room: none waits");
-        store.bury_upstream(app, told.id, "refused").await.expect("buried");
+        store.change_upstream(app, &[told.id], bury("refused")).await.expect("buried");
     }
     let page = Page { after: 0, limit: 2 * most as usize };
-    let dead = store.dead_upstream(app, page).await.expect("listed");
-    let of = |device| dead.iter().filter(|(one, _)| one.device == DeviceId::from_raw(device)).count();
+    let dead = store.upstream(app, UpstreamFilter::Dead, page, at(1)).await.expect("listed");
+    let of = |device| dead.iter().filter(|one| one.device == DeviceId::from_raw(device)).count();
     assert_eq!((of(1), of(2)), (most as usize, 1));
-    assert_eq!(dead[0].0.key, "m2", "the oldest went");
+    assert_eq!(dead[0].key, "m2", "the oldest went");
 }
 
 pub async fn an_offered_token_is_the_devices_once_it_is_taken_and_not_before(store: &dyn Store) {
@@ -244,7 +276,7 @@ pub async fn what_the_gateway_keeps_of_a_device_goes_with_it(store: &dyn Store) 
     store.remove_device(scene.app, devices[0]).await.expect("removed");
     assert_eq!(store.channels("agent").await, Ok(vec![channel(devices[1])]));
     assert_eq!(store.replaced_tokens(scene.app, &former).await, Ok(vec![None, Some(devices[1])]));
-    let waiting = store.waiting_upstream(scene.app, first(10), at(3)).await;
+    let waiting = store.upstream(scene.app, UpstreamFilter::Waiting, first(10), at(3)).await;
     assert_eq!(waiting, Ok(vec![told]), "what it has sent is promised to the app");
 }
 
@@ -262,8 +294,11 @@ pub async fn what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app(store: 
     store.delete_app(gone.app).await.expect("deleted");
     finish_work(store).await;
     assert_eq!(store.channels("agent").await, Ok(vec![kept[1].0.clone()]));
-    assert_eq!(store.waiting_upstream(gone.app, first(10), at(1)).await, Ok(Vec::new()));
-    assert_eq!(store.waiting_upstream(stays.app, first(10), at(1)).await, Ok(vec![kept[1].1.clone()]));
+    assert_eq!(store.upstream(gone.app, UpstreamFilter::Waiting, first(10), at(1)).await, Ok(Vec::new()));
+    assert_eq!(
+        store.upstream(stays.app, UpstreamFilter::Waiting, first(10), at(1)).await,
+        Ok(vec![kept[1].1.clone()])
+    );
 }
 
 fn keys(p256dh: &str) -> DeviceKeys {
@@ -363,11 +398,14 @@ pub async fn a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_mes
     assert_eq!(store.keep_upstream(vec![receipt.clone()]).await, Ok(vec![true]), "however many wait");
     assert_eq!(store.keep_upstream(vec![again]).await, Ok(vec![false]));
     assert_eq!(ids(store, app, 1).await.len() as u64, many, "no message");
-    let both = store.waiting_upstream_and_receipts(app, after(many - 1, 9), at(1)).await.expect("listed");
+    let both = store
+        .upstream(app, UpstreamFilter::WaitingAndReceipts, after(many - 1, 9), at(1))
+        .await
+        .expect("listed");
     assert_eq!((both.len(), both.last()), (2, Some(&receipt)));
-    let settled = store.settle_upstream(app, &[receipt.id], at(1)).await.expect("settled");
+    let settled = store.change_upstream(app, &[receipt.id], SETTLED).await.expect("settled");
     assert_eq!(settled.changed, 1);
-    let left = store.waiting_upstream_and_receipts(app, after(many, 9), at(1)).await;
+    let left = store.upstream(app, UpstreamFilter::WaitingAndReceipts, after(many, 9), at(1)).await;
     assert_eq!(left, Ok(Vec::new()));
 }
 
@@ -393,10 +431,13 @@ pub async fn every_engine_keeps_the_same_texts_and_refuses_the_same(store: &dyn 
         assert_eq!(store.channels(text).await, Ok(vec![channel(text)]), "{text:?}");
         let sent = UpstreamMessage { body: text.to_owned(), ..message(scene.app, device.raw(), id, text) };
         assert_eq!(store.keep_upstream(vec![sent]).await, Ok(vec![true]));
-        store.bury_upstream(scene.app, UpstreamId::from_raw(id), text).await.expect("buried");
+        store.change_upstream(scene.app, &[UpstreamId::from_raw(id)], bury(text)).await.expect("buried");
     }
-    let dead = store.dead_upstream(scene.app, first(100)).await.expect("listed");
-    let dead: Vec<_> = dead.iter().map(|(sent, reason)| [&*sent.key, &*sent.body, reason]).collect();
+    let dead = store.upstream(scene.app, UpstreamFilter::Dead, first(100), at(1)).await.expect("listed");
+    let dead: Vec<_> = dead
+        .iter()
+        .map(|one| [&*one.key, &*one.body, one.dead_reason.as_deref().unwrap_or_default()])
+        .collect();
     assert_eq!(dead, KEPT_TEXTS.map(|text| [text; 3]));
     let waiting = message(scene.app, device.raw(), 2_000, "waiting");
     store.keep_upstream(vec![waiting.clone()]).await.expect("kept");
@@ -411,7 +452,7 @@ pub async fn every_engine_keeps_the_same_texts_and_refuses_the_same(store: &dyn 
             store.put_channel(text, &channel("name")).await,
             store.keep_upstream(vec![key]).await.map(drop),
             store.keep_upstream(vec![body]).await.map(drop),
-            store.bury_upstream(scene.app, waiting.id, text).await,
+            store.change_upstream(scene.app, &[waiting.id], bury(text)).await.map(drop),
         ];
         for refused in refused {
             assert!(matches!(refused, Err(StoreError::Conflict(_))), "{text:?}: {refused:?}");

@@ -12,7 +12,7 @@ use stentor_core::id::{AppId, ChunkId, MessageId, next_number};
 use stentor_core::ledger;
 use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{
-    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeRecord, NodeStore, ParkedLane, QuotaClaim,
+    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeNotice, NodeRecord, NodeStore, QuotaClaim,
     StoreError,
 };
 use stentor_core::quota::Level;
@@ -33,8 +33,6 @@ use crate::sql::{
 const PLACES_COUNT: u64 = 256;
 /// The sign of a heartbeat: a different number each time, however the database's clock behaves.
 const SIGN: &str = "(extract(epoch FROM seen_at) * 1000000)::bigint";
-/// The largest number of events and quota levels that one transaction deletes, because callers' messages wait for it.
-const PRUNED_MAX_COUNT: usize = 1_024;
 
 /// The instance that this process is among the nodes.
 #[derive(Debug, Default)]
@@ -146,41 +144,28 @@ impl NodeStore for PostgresStore {
         self.read(move |connection| node_reports::nodes(connection, own)).await
     }
 
-    async fn report_parked(&self, instance: u64, lanes: Vec<ParkedLane>) -> Result<(), StoreError> {
-        self.write_rows(move |connection| node_reports::replace_parked(connection, instance, &lanes)).await
-    }
-
     async fn settled_chunks(&self, chunks: &[ChunkId]) -> Result<Vec<SettledChunk>, StoreError> {
         let known = Arc::clone(&self.inner.messages);
         let chunks: Vec<i64> = chunks.iter().map(|chunk| int(chunk.raw())).collect();
         self.read(move |connection| settled(connection, &known, &chunks)).await
     }
 
-    async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
-        if matches!(event, NodeEvent::Upstream(_)) && self.inner.own.among_others().is_none() {
+    async fn publish(&self, notice: NodeNotice) -> Result<(), StoreError> {
+        if matches!(notice, NodeNotice::Event(NodeEvent::Upstream(_)))
+            && self.inner.own.among_others().is_none()
+        {
             // There is one such event for each message of a device; a node that has just joined reads the messages itself.
             return Ok(());
         }
         let own = self.inner.own.get().unwrap_or_default();
-        self.write_rows(move |connection| {
-            node_events::publish(connection, own, [event.clone()]);
-            Ok(())
-        })
-        .await
-    }
-
-    async fn prune_events(&self, count: usize) -> Result<u64, StoreError> {
-        // A read comes first, as mostly there is nothing to delete.
-        let is_much = |connection: &Connection| {
-            Ok(node_events::are_many(connection)? || quotas::are_unused(connection)?)
-        };
-        if !self.look_up(is_much).await? {
-            return Ok(0);
-        }
-        let count = count.min(PRUNED_MAX_COUNT);
-        self.write_rows(move |connection| {
-            let events = node_events::forget(connection, count)?;
-            Ok((events + quotas::forget(connection, count - events)?) as u64)
+        self.write_rows(move |connection| match &notice {
+            NodeNotice::Event(event) => {
+                node_events::publish(connection, own, [event.clone()]);
+                Ok(())
+            }
+            NodeNotice::Parked { instance, lanes } => {
+                node_reports::replace_parked(connection, *instance, lanes)
+            }
         })
         .await
     }

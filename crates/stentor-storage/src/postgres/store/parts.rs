@@ -6,16 +6,14 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, DeviceId, UpstreamId};
 use stentor_core::ledger;
 use stentor_core::message::Message;
-use stentor_core::ports::store::{Change, IdempotentReply, NodeEvent, Page};
+use stentor_core::ports::store::{Change, IdempotentReply, NodeEvent};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
 
 use super::app_providers::AppProvider;
 use super::leftovers::{self, Leftover};
 use super::rows::Rows;
-use super::upstream::OF_MESSAGES;
-use super::{accept, audience, node_events, nodes, sequences, tokens, upstream_claims};
+use super::{accept, audience, node_events, nodes, quotas, sequences, tokens, upstream_claims};
 use crate::postgres::transactor::STANDBY_NOTE;
 use crate::sql::{Done, EngineParts, Portion, RemovedKind, exists, int, params, run};
 
@@ -87,15 +85,9 @@ impl EngineParts for Connection {
         }
     }
 
-    fn free_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-        with_receipts: bool,
-        now: Timestamp,
-    ) -> Done<Vec<UpstreamMessage>> {
-        let kinds = if with_receipts { "TRUE" } else { OF_MESSAGES };
-        upstream_claims::free(self, (app, page, now), kinds, self.shared.own.get())
+    fn is_free_upstream(&self) -> String {
+        let own = self.shared.own.get().map_or("NULL".to_owned(), |own| own.to_string());
+        upstream_claims::is_free(&own)
     }
 
     fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Done<Vec<UpstreamId>> {
@@ -105,8 +97,17 @@ impl EngineParts for Connection {
         }
     }
 
-    fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Done<()> {
-        self.shared.own.get().map_or(Ok(()), |own| upstream_claims::let_go(self, app, ids, own))
+    fn release_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Done<u64> {
+        self.shared.own.get().map_or(Ok(0), |own| upstream_claims::release(self, app, ids, own))
+    }
+
+    fn prune_events(&self, limit: usize) -> Done<u64> {
+        let events = node_events::forget(self, limit)?;
+        Ok((events + quotas::forget(self, limit - events)?) as u64)
+    }
+
+    fn has_old_events(&self) -> Done<bool> {
+        Ok(node_events::are_many(self)? || quotas::are_unused(self)?)
     }
 
     fn insert_message(&self, message: &Message) -> Done<()> {

@@ -7,7 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::limits::KEYS_PER_APP_MAX_COUNT;
 use stentor_core::name::Label;
-use stentor_core::ports::store::{AppStore, StoreError};
+use stentor_core::ports::store::{AccountFilter, AppStore, KeyFilter, StoreError};
 
 use super::{accounts, app_providers, credentials, sequences};
 use crate::sql::{
@@ -26,32 +26,41 @@ impl<E: SqlEngine> AppStore for SqlStore<E> {
         self.read(|connection| Ok(readable(connection, "apps", (sql, ()), usize::MAX, app)?.0)).await
     }
 
-    async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
-        let hash = *hash;
-        // The key of a removed app is invalid, though its row may still exist.
-        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1
-            AND (app IS NULL OR app IN (SELECT id FROM apps))";
-        self.look_up(move |connection| one(connection, sql, [hash], key)).await
-    }
-
     async fn key_hashes(&self, count: usize) -> Result<Vec<[u8; 32]>, StoreError> {
         let sql = "SELECT id, hash FROM api_keys ORDER BY id";
         let read = |row: &Row<'_>| hash(row, 1);
         self.read(move |connection| Ok(readable(connection, "api_keys", (sql, ()), count, read)?.0)).await
     }
 
-    async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
-        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
-        let rows = (sql, [int(app.raw())]);
-        self.read_long(move |connection| Ok(readable(connection, "api_keys", rows, usize::MAX, key)?.0)).await
+    async fn keys(&self, filter: KeyFilter) -> Result<Vec<ApiKey>, StoreError> {
+        const COLUMNS: &str = "SELECT id, app, name, scopes, hash, created_at FROM api_keys";
+        match filter {
+            KeyFilter::App(app) => {
+                let sql = format!("{COLUMNS} WHERE app = ?1 ORDER BY id");
+                let id = [int(app.raw())];
+                self.read_long(move |connection| {
+                    Ok(readable(connection, "api_keys", (&sql, id), usize::MAX, key)?.0)
+                })
+                .await
+            }
+            KeyFilter::Hash(hash) => {
+                // The key of a removed app is invalid, though its row may still exist.
+                let sql =
+                    format!("{COLUMNS} WHERE hash = ?1 AND (app IS NULL OR app IN (SELECT id FROM apps))");
+                self.look_up(move |connection| Ok(Vec::from_iter(one(connection, &sql, [hash], key)?))).await
+            }
+        }
     }
 
-    async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError> {
-        self.look_up(move |connection| accounts::find(connection, id)).await
-    }
-
-    async fn accounts(&self, app: AppId) -> Result<Vec<IssuedAccount>, StoreError> {
-        self.read_long(move |connection| accounts::of_app(connection, app)).await
+    async fn accounts(&self, filter: AccountFilter) -> Result<Vec<IssuedAccount>, StoreError> {
+        match filter {
+            AccountFilter::App(app) => {
+                self.read_long(move |connection| accounts::of_app(connection, app)).await
+            }
+            AccountFilter::Id(id) => {
+                self.look_up(move |connection| Ok(Vec::from_iter(accounts::find(connection, id)?))).await
+            }
+        }
     }
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {

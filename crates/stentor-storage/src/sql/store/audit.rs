@@ -58,26 +58,15 @@ impl<E: SqlEngine> AuditStore for SqlStore<E> {
         }
     }
 
-    async fn note_refused(&self, entry: NewAuditEntry) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            let name = key_name(connection, entry.note.actor)?;
-            insert(connection, &entry, name.as_ref())
-        })
-        .await
-    }
-
     async fn audit(&self, filter: AuditFilter, page: Page) -> Result<Vec<AuditEntry>, StoreError> {
         self.read(move |connection| list(connection, filter, page)).await
     }
+}
 
-    async fn prune_audit(&self, before: Timestamp, count: usize) -> Result<u64, StoreError> {
-        self.write(move |connection| {
-            let sql =
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)";
-            Ok(run(connection, sql, params![before.as_millis(), limit(count)])? as u64)
-        })
-        .await
-    }
+/// Deletes entries from before an instant; returns their number.
+pub(crate) fn prune(connection: &Connection, before: Timestamp, count: usize) -> Done<u64> {
+    let sql = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)";
+    Ok(run(connection, sql, [before.as_millis(), limit(count)])? as u64)
 }
 
 fn apply(connection: &Connection, change: Change) -> Done<Changed> {
@@ -95,10 +84,7 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         Change::DeleteCredential(app, provider) => apps::delete_credential(connection, app, provider)?,
         Change::PutUpstreamWebhook(sealed) => webhooks::put(connection, &sealed)?,
         Change::DeleteUpstreamWebhook(app) => webhooks::delete(connection, app)?,
-        Change::CreateSchedule(schedule, idempotency) => {
-            let stored = schedules::create(connection, &schedule, idempotency.as_ref())?;
-            return Ok(Changed::Stored(stored));
-        }
+        Change::CreateSchedule(new) => return schedules::create(connection, &new).map(Changed::Stored),
         Change::SetSchedule(app, id, state, next_due) => {
             let schedule = schedules::change(connection, (app, id), state, next_due)?;
             return Ok(Changed::Schedule(Box::new(schedule)));
@@ -106,6 +92,7 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         Change::DeleteSchedule(app, id, precondition) => {
             schedules::delete(connection, (app, id), &precondition)?;
         }
+        Change::Refused => {}
         Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,
         Change::Act(app, id, action, now) => {
             let campaign = connection.act(app, id, action, now)?;

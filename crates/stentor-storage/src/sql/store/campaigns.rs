@@ -5,12 +5,13 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId};
 use stentor_core::ledger::Standing;
 use stentor_core::outcome::Reason;
+use stentor_core::ports::store::{Listed, Page};
 use stentor_core::time::Timestamp;
 
 use super::codes::{CANCELED, LEASED, PAUSED, QUEUED, RUNNING};
 use crate::sql::{
-    self, Connection, Done, Params, Row, all, code, int, limit, maybe_code, maybe_time, missing, number, one,
-    params, readable, run, some, time,
+    self, Connection, Done, Params, Row, all, code, int, limit, listed, maybe_code, maybe_time, missing,
+    number, one, params, readable, run, some, time,
 };
 
 const SELECT: &str =
@@ -40,20 +41,11 @@ pub(crate) fn of_app(connection: &Connection, app: AppId, ids: &[CampaignId]) ->
 }
 
 /// Lists an app's campaigns, newest first, those below the cursor.
-pub(crate) fn list(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<Campaign>> {
-    let below = if below == 0 { i64::MAX } else { int(below) };
+pub(crate) fn list(connection: &Connection, app: AppId, page: Page) -> Done<Listed<Campaign, CampaignId>> {
+    let below = if page.after == 0 { i64::MAX } else { int(page.after) };
     let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC");
-    let values = [int(app.raw()), below];
-    Ok(readable(connection, "campaigns", (&sql, values), count, read)?.0)
-}
-
-/// Lists those of an app's campaigns that cannot be read, newest first, those below the cursor.
-pub(crate) fn broken(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<CampaignId>> {
-    let below = if below == 0 { i64::MAX } else { int(below) };
-    let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC");
-    let values = [int(app.raw()), below];
-    let broken = readable(connection, "campaigns", (&sql, values), count, read)?.1;
-    Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(CampaignId::from_raw).collect())
+    let rows = (sql.as_str(), [int(app.raw()), below]);
+    listed(connection, "campaigns", rows, page.limit, read, CampaignId::from_raw)
 }
 
 const STANDING: &str =

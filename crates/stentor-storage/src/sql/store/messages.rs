@@ -9,8 +9,8 @@ use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
-    AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
-    StoreError,
+    AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
+    MessageStore, NewMessage, Page, StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -85,12 +85,8 @@ impl<E: SqlEngine> MessageStore for SqlStore<E> {
         self.read(move |connection| retained::newest(connection, app, &topic, now)).await
     }
 
-    async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
-        self.read(move |connection| campaigns::list(connection, app, page.after, page.limit)).await
-    }
-
-    async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError> {
-        self.read(move |connection| campaigns::broken(connection, app, page.after, page.limit)).await
+    async fn campaigns(&self, app: AppId, page: Page) -> Result<Listed<Campaign, CampaignId>, StoreError> {
+        self.read(move |connection| campaigns::list(connection, app, page)).await
     }
 
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
@@ -127,28 +123,26 @@ impl<E: SqlEngine> MessageStore for SqlStore<E> {
         .await
     }
 
-    async fn delivery(
-        &self,
-        app: AppId,
-        message: MessageId,
-        device: DeviceId,
-    ) -> Result<Vec<AttemptRecord>, StoreError> {
-        self.read(move |connection| {
-            // A campaign of another app is refused before anything of it is read.
-            campaigns::require(connection, app, message.into())?;
-            let fleets = app_providers::of_app(connection, app)?;
-            history::of_message(connection, &fleets, message, device)
-        })
-        .await
-    }
-
-    async fn history(
+    async fn attempts(
         &self,
         app: AppId,
         device: DeviceId,
-        page: Page,
+        filter: AttemptFilter,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
-        self.read_long(move |connection| history::of_device(connection, app, device, page)).await
+        match filter {
+            AttemptFilter::Message(message) => {
+                self.read(move |connection| {
+                    // A campaign of another app is refused before anything of it is read.
+                    campaigns::require(connection, app, message.into())?;
+                    let fleets = app_providers::of_app(connection, app)?;
+                    history::of_message(connection, &fleets, message, device)
+                })
+                .await
+            }
+            AttemptFilter::Page(page) => {
+                self.read_long(move |connection| history::of_device(connection, app, device, page)).await
+            }
+        }
     }
 
     async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError> {

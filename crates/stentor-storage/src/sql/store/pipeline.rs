@@ -7,14 +7,15 @@ use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::{AppId, ChunkId, DeviceId};
 use stentor_core::ledger;
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, PipelineStore, ProducerTask,
-    Receipt, ReceiptStore, Recovery, SettleReply, Started, StoreError, StoreFigures, Swept,
+    BrokenWork, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, PipelineStore,
+    ProducerTask, PruneTask, Pruned, QueuedFilter, Receipt, ReceiptStore, Recovery, SettleReply, Started,
+    StoreError, StoreFigures, Swept, WriteProof,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow};
-use super::{books, campaigns, producers, start, unlisted};
+use super::{audit, books, campaigns, producers, schedules, start, unlisted, upstream};
 use crate::sql::{Done, EngineParts as _, LedgerEngine, Portion, SqlStore, WriteKind, exists, int};
 
 /// Settlements of no more deliveries than this go first: they are single messages', or done at once.
@@ -27,6 +28,8 @@ const APART_MAX_COUNT: usize = 256;
 const EXTENDED_MAX_COUNT: usize = 2_000;
 /// Chunks that one transaction sweeps.
 const SWEPT_MAX_COUNT: usize = 256;
+/// Events and quota levels that one transaction deletes.
+const EVENTS_PRUNED_MAX_COUNT: usize = 1_024;
 
 #[async_trait]
 impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
@@ -104,28 +107,20 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
         Ok(replies)
     }
 
-    async fn quarantine(
-        &self,
-        chunk: ChunkId,
-        epoch: Option<u32>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let quarantine = move |connection: &E::Connection| {
-            // It may have been settled while it was unreadable.
-            let is_open = chunks::is_open(connection, chunk, epoch)?;
-            if is_open {
-                ledger::take_away(&mut E::rows(connection), chunk, now)?;
+    async fn quarantine(&self, work: BrokenWork, now: Timestamp) -> Result<bool, StoreError> {
+        match work {
+            BrokenWork::Chunk { chunk, epoch } => self.quarantine_chunk(chunk, epoch, now).await,
+            BrokenWork::Producer(task) => {
+                let id = task.message.into();
+                self.write(move |connection| {
+                    ledger::give_up_producer(&mut E::rows(connection), id, task.provider, now).map(|()| true)
+                })
+                .await
             }
-            Ok(is_open)
-        };
-        match self.write(quarantine).await {
-            Err(StoreError::Unreadable(problem)) => E::set_aside(self, chunk, problem).await,
-            done => done,
+            BrokenWork::Schedule(id) => {
+                self.write(move |connection| schedules::quarantine(connection, id)).await
+            }
         }
-    }
-
-    async fn try_to_write(&self) -> Result<(), StoreError> {
-        self.prove_writing().await
     }
 
     async fn figures(&self) -> Result<StoreFigures, StoreError> {
@@ -154,15 +149,84 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
         E::recover(self, instance, now).await
     }
 
-    async fn keeps(&self) -> Result<(), StoreError> {
-        E::keeps(self).await
+    async fn keeps(&self, proof: WriteProof) -> Result<(), StoreError> {
+        match proof {
+            WriteProof::Recent => E::keeps(self).await,
+            WriteProof::Now => self.prove_writing().await,
+        }
     }
 
     async fn broken(&self) -> String {
         self.inner.broken().await
     }
 
-    async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
+    async fn queued(&self, filter: QueuedFilter<'_>) -> Result<Vec<Ticket>, StoreError> {
+        match filter {
+            QueuedFilter::After(after, limit) => self.queued_after(after, limit).await,
+            QueuedFilter::Among(chunks) => {
+                let chunks = chunks.to_vec();
+                self.read_step(move |connection| chunks::waiting(connection, &chunks)).await
+            }
+        }
+    }
+
+    async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
+        E::sweep(self, limit.min(SWEPT_MAX_COUNT), now).await
+    }
+
+    async fn prune(&self, task: PruneTask, limit: usize) -> Result<Pruned, StoreError> {
+        let count = match task {
+            PruneTask::Campaigns { ended_before, replies_before } => {
+                let limit = limit.min(E::PRUNED_MAX_COUNT);
+                self.write(move |connection| E::prune(connection, ended_before, replies_before, limit)).await
+            }
+            PruneTask::Unlisted { before, after } => return self.prune_unlisted(before, after).await,
+            PruneTask::Upstream { expired_before, dead_before } => {
+                let work = move |connection: &E::Connection| {
+                    upstream::prune(connection, expired_before, dead_before, limit)
+                };
+                self.write_registry(work).await
+            }
+            PruneTask::Audit { before } => {
+                self.write(move |connection| audit::prune(connection, before, limit)).await
+            }
+            PruneTask::Events => {
+                // A read comes first, as mostly there is nothing to delete.
+                if !self.look_up(|connection| connection.has_old_events()).await? {
+                    return Ok(task.deleted(0));
+                }
+                // Callers' messages wait for the transaction.
+                let limit = limit.min(EVENTS_PRUNED_MAX_COUNT);
+                self.write_rows(move |connection| connection.prune_events(limit)).await
+            }
+        };
+        Ok(task.deleted(count?))
+    }
+}
+
+#[expect(private_bounds, reason = "other crates name stores, and never the parts of an engine")]
+impl<E: LedgerEngine> SqlStore<E> {
+    async fn quarantine_chunk(
+        &self,
+        chunk: ChunkId,
+        epoch: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let quarantine = move |connection: &E::Connection| {
+            // It may have been settled while it was unreadable.
+            let is_open = chunks::is_open(connection, chunk, epoch)?;
+            if is_open {
+                ledger::take_away(&mut E::rows(connection), chunk, now)?;
+            }
+            Ok(is_open)
+        };
+        match self.write(quarantine).await {
+            Err(StoreError::Unreadable(problem)) => E::set_aside(self, chunk, problem).await,
+            done => done,
+        }
+    }
+
+    async fn queued_after(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
         let found = self.read_walk(move |connection| chunks::queued_after(connection, after, limit));
         let (queued, broken) = found.await?;
         if !broken.is_empty() {
@@ -181,42 +245,15 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
         Ok(readable.map(ChunkRow::ticket).collect())
     }
 
-    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
-        let id = task.message.into();
-        self.write(move |connection| {
-            ledger::give_up_producer(&mut E::rows(connection), id, task.provider, now)
-        })
-        .await
-    }
-
-    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
-        let chunks = chunks.to_vec();
-        self.read_step(move |connection| chunks::waiting(connection, &chunks)).await
-    }
-
-    async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
-        E::sweep(self, limit.min(SWEPT_MAX_COUNT), now).await
-    }
-
-    async fn prune(
-        &self,
-        ended_before: Timestamp,
-        replies_before: Timestamp,
-        limit: usize,
-    ) -> Result<u64, StoreError> {
-        let limit = limit.min(E::PRUNED_MAX_COUNT);
-        self.write(move |connection| E::prune(connection, ended_before, replies_before, limit)).await
-    }
-
-    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
+    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<Pruned, StoreError> {
         let look = move |connection: &E::Connection| unlisted::old(connection, before, int(after));
         let (old, next) = self.read_walk(look).await?;
-        let next = next.map(i64::unsigned_abs);
+        let next = next.map(|after| PruneTask::Unlisted { before, after: after.unsigned_abs() });
         if old.is_empty() {
-            return Ok((0, next));
+            return Ok(Pruned { count: 0, next });
         }
-        let gone = self.write(move |connection| unlisted::forget(connection, &old)).await?;
-        Ok((gone, next))
+        let count = self.write(move |connection| unlisted::forget(connection, &old)).await?;
+        Ok(Pruned { count, next })
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
 use stentor_core::ports::store::{
-    Idempotent, IdempotentReply, Occurrence, Page, Precondition, ScheduleStore, StoreError,
+    Idempotent, Listed, NewSchedule, Occurrence, Page, Precondition, ScheduleStore, StoreError,
 };
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
@@ -12,7 +12,7 @@ use stentor_core::time::Timestamp;
 use super::codes::{ACTIVE, SCHEDULED};
 use super::{app_providers, message_rows, replies, turns};
 use crate::sql::{
-    Connection, Done, EngineParts, Params, Row, SqlEngine, SqlStore, code, conflict, damaged, int,
+    Connection, Done, EngineParts, Params, Row, SqlEngine, SqlStore, code, conflict, damaged, int, listed,
     maybe_text, maybe_time, missing, number, one, params, run, time, unless_repeat,
 };
 
@@ -28,27 +28,12 @@ impl<E: SqlEngine> ScheduleStore for SqlStore<E> {
         self.read(move |connection| find(connection, app, id)).await
     }
 
-    async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError> {
-        self.read(move |connection| Ok(list(connection, app, page)?.0)).await
-    }
-
-    async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError> {
+    async fn schedules(&self, app: AppId, page: Page) -> Result<Listed<Schedule, ScheduleId>, StoreError> {
         self.read(move |connection| {
-            let broken = list(connection, app, page)?.1;
-            Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(ScheduleId::from_raw).collect())
-        })
-        .await
-    }
-
-    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError> {
-        self.write(move |connection| quarantine(connection, id)).await
-    }
-
-    async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
-        self.read(move |connection| {
-            let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (?2, ?3)";
-            let values = params![int(app.raw()), ScheduleState::Active.code(), ScheduleState::Paused.code()];
-            Ok(one(connection, sql, values, |row| number(row, 0))?.unwrap_or_default())
+            let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 AND state <> ?3 ORDER BY id");
+            let deleted = i64::from(ScheduleState::Deleted.code());
+            let rows = (sql.as_str(), [int(app.raw()), int(page.after), deleted]);
+            listed(connection, "schedules", rows, page.limit, read, ScheduleId::from_raw)
         })
         .await
     }
@@ -61,8 +46,10 @@ impl<E: SqlEngine> ScheduleStore for SqlStore<E> {
             })
             .await?;
         if !broken.is_empty() {
-            self.write(move |connection| broken.iter().try_for_each(|id| quarantine(connection, *id)))
-                .await?;
+            self.write(move |connection| {
+                broken.iter().try_for_each(|id| quarantine(connection, *id).map(drop))
+            })
+            .await?;
         }
         Ok(due)
     }
@@ -103,13 +90,6 @@ fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Sched
     Ok((due, broken))
 }
 
-fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>, Vec<i64>)> {
-    let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 AND state <> ?3 ORDER BY id");
-    let deleted = i64::from(ScheduleState::Deleted.code());
-    let rows = (sql.as_str(), [int(app.raw()), int(page.after), deleted]);
-    crate::sql::readable(connection, "schedules", rows, page.limit, read)
-}
-
 /// Marks a schedule as deleted even if its row is damaged, so that no list contains it.
 pub(crate) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
@@ -118,11 +98,11 @@ pub(crate) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId)
     if done == 0 { Err(missing("schedule")) } else { Ok(()) }
 }
 
-/// Stops a schedule that cannot be read from firing.
-fn quarantine(connection: &Connection, id: ScheduleId) -> Done<()> {
+/// Stops a schedule that cannot be read from firing; returns true if it exists.
+pub(crate) fn quarantine(connection: &Connection, id: ScheduleId) -> Done<bool> {
     let sql = "UPDATE schedules SET state = ?2, next_due = NULL WHERE id = ?1";
     let damaged = i64::from(ScheduleState::Damaged.code());
-    force(connection, id, sql, [int(id.raw()), damaged]).map(drop)
+    Ok(force(connection, id, sql, [int(id.raw()), damaged])? > 0)
 }
 
 fn force<'v>(connection: &Connection, id: ScheduleId, sql: &str, params: impl Params<'v>) -> Done<usize> {
@@ -130,12 +110,9 @@ fn force<'v>(connection: &Connection, id: ScheduleId, sql: &str, params: impl Pa
     crate::sql::force(connection, ("schedules", &condition), sql, params)
 }
 
-/// Stores a schedule.
-pub(crate) fn create(
-    connection: &Connection,
-    schedule: &Schedule,
-    idempotency: Option<&IdempotentReply>,
-) -> Done<Idempotent<()>> {
+/// Stores a schedule, if its app has room for it.
+pub(crate) fn create(connection: &Connection, new: &NewSchedule) -> Done<Idempotent<()>> {
+    let NewSchedule { schedule, idempotency, max_count } = new;
     app_providers::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = replies::replay(connection, schedule.app, &given.key, &given.request_hash)? {
@@ -146,6 +123,7 @@ pub(crate) fn create(
         // In the schedule's transaction: otherwise a stored reply could name a schedule that does not exist.
         connection.keep_reply(schedule.app, given, schedule.created_at)?;
     }
+    check_count(connection, schedule.app, *max_count)?;
     let sql =
         "INSERT INTO schedules (id, app, name, state, created_at, next_due, last_fired, recurrence, spec)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
@@ -165,6 +143,18 @@ pub(crate) fn create(
     ];
     run(connection, sql, values).and_then(|kept| unless_repeat(kept, "the schedule id is in use"))?;
     Ok(Idempotent::Done(()))
+}
+
+/// Refuses one schedule more than an app may have.
+fn check_count(connection: &Connection, app: AppId, max_count: usize) -> Done<()> {
+    let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (?2, ?3)";
+    let values = params![int(app.raw()), ScheduleState::Active.code(), ScheduleState::Paused.code()];
+    let known = one(connection, sql, values, |row| number(row, 0))?.unwrap_or_default();
+    if known < max_count as u64 {
+        return Ok(());
+    }
+    let why = format!("an app has at most {max_count} schedules that are active or paused");
+    Err(StoreError::LimitReached(why).into())
 }
 
 /// Sets state and next tick of a schedule that has not ended.

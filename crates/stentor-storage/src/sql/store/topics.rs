@@ -14,8 +14,8 @@ use stentor_core::topic::TopicSummary;
 
 use super::{app_providers, retained};
 use crate::sql::{
-    Connection, Done, Portion, RemovedKind, Row, SqlEngine, SqlError, SqlStore, all, damaged,
-    exists, int, limit, missing, number, one, params, readable, run, text,
+    Connection, Done, Portion, RemovedKind, Row, SqlEngine, SqlError, SqlStore, all, damaged, exists, int,
+    limit, missing, number, one, params, readable, run, text,
 };
 
 /// The largest number of devices that are subscribed without a check of their room beforehand.

@@ -8,22 +8,26 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{
     CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT,
 };
-use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamChange, UpstreamStore};
+use stentor_core::ports::store::{
+    Channel, ChannelChange, Page, StoreError, UpstreamAction, UpstreamChange, UpstreamFilter, UpstreamStore,
+};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::{app_providers, offered_tokens, sequences, webhooks};
 use crate::sql::{
-    Connection, Done, EngineParts as _, Row, Sql as _, SqlEngine, SqlStore, all, code, exists, int, limit,
-    number, one, params, readable, run, text, time,
+    Connection, Done, EngineParts as _, Row, SqlEngine, SqlStore, Value, all, code, exists, int, limit,
+    maybe_text, number, one, params, readable, run, text, time,
 };
 use crate::texts::check_texts;
 
-pub(crate) const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
+const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind, dead_reason";
 /// The condition for waiting rows; the partial indexes have the same text.
 pub(crate) const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
+const IS_SETTLED: &str = "settled_at IS NOT NULL";
+const IS_DEAD: &str = "dead_reason IS NOT NULL";
 /// The condition for messages sent by devices themselves.
-pub(crate) const OF_MESSAGES: &str = "kind = 0";
+const OF_MESSAGES: &str = "kind = 0";
 
 #[async_trait]
 impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
@@ -38,137 +42,43 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
         .await
     }
 
-    async fn waiting_upstream(
+    async fn upstream(
         &self,
         app: AppId,
+        filter: UpstreamFilter,
         page: Page,
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError> {
-        self.read(move |connection| waiting(connection, app, page, false, now)).await
-    }
-
-    async fn waiting_upstream_and_receipts(
-        &self,
-        app: AppId,
-        page: Page,
-        now: Timestamp,
-    ) -> Result<Vec<UpstreamMessage>, StoreError> {
-        self.read(move |connection| waiting(connection, app, page, true, now)).await
-    }
-
-    async fn free_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-        with_receipts: bool,
-        now: Timestamp,
-    ) -> Result<Vec<UpstreamMessage>, StoreError> {
-        self.read(move |connection| connection.free_upstream(app, page, with_receipts, now)).await
+        self.read(move |connection| list(connection, app, filter, page, now)).await
     }
 
     async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
-        let asked = ids.to_vec();
+        let ids = ids.to_vec();
         if self.inner.own_node().is_some() {
-            return self.write_registry(move |connection| connection.claim_upstream(app, &asked)).await;
+            return self.write_registry(move |connection| connection.claim_upstream(app, &ids)).await;
         }
         // A single server has no rival for the claim: only the attempt is counted.
-        self.note_upstream_attempt(app, ids).await?;
-        Ok(asked)
+        self.change_upstream(app, &ids, UpstreamAction::NoteAttempt).await?;
+        Ok(ids)
     }
 
-    async fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
-        if self.inner.own_node().is_none() {
-            return Ok(());
+    async fn change_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        action: UpstreamAction,
+    ) -> Result<UpstreamChange, StoreError> {
+        match &action {
+            // A single server has claimed nothing.
+            UpstreamAction::Release if self.inner.own_node().is_none() => {
+                return Ok(UpstreamChange::default());
+            }
+            UpstreamAction::Bury { reason } => check_texts(&[reason])?,
+            _ => {}
         }
-        let ids = ids.to_vec();
-        self.write_registry(move |connection| connection.let_go_of_upstream(app, &ids)).await
-    }
-
-    async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
-        let ids = ids.to_vec();
-        let sql = "UPDATE upstream SET attempts = attempts + 1 WHERE app = ?1 AND id = ?2";
-        self.write_registry(move |connection| {
-            ids.iter().try_for_each(|id| run(connection, sql, [int(app.raw()), int(id.raw())]).map(drop))
-        })
-        .await
-    }
-
-    async fn settle_upstream(
-        &self,
-        app: AppId,
-        ids: &[UpstreamId],
-        now: Timestamp,
-    ) -> Result<UpstreamChange, StoreError> {
-        let ids = ids.to_vec();
-        self.write_registry_first(move |connection| {
-            let is_named = connection.dialect().is_in("id", 2);
-            let sql = format!(
-                "UPDATE upstream SET settled_at = ?3 WHERE {WAITS} AND app = ?1 AND {is_named} RETURNING id"
-            );
-            change_all(connection, app, &ids, (&sql, now), "settled_at IS NOT NULL")
-        })
-        .await
-    }
-
-    async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
-        check_texts(&[reason])?;
-        let reason = reason.to_owned();
-        self.write_registry(move |connection| {
-            let sql = format!("UPDATE upstream SET dead_reason = ?3 WHERE {WAITS} AND app = ?1 AND id = ?2");
-            run(connection, &sql, params![int(app.raw()), int(id.raw()), reason.as_str()])?;
-            forget_older_dead(connection, id)
-        })
-        .await
-    }
-
-    async fn dead_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-    ) -> Result<Vec<(UpstreamMessage, String)>, StoreError> {
-        self.read(move |connection| {
-            let sql = format!(
-                "SELECT {COLUMNS}, dead_reason FROM upstream WHERE dead_reason IS NOT NULL AND app = ?1 AND id > ?2
-                ORDER BY id"
-            );
-            let read = |row: &Row<'_>| Ok((read(row)?, text(row, 9, Ok)?));
-            let values = [int(app.raw()), int(page.after)];
-            Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
-        })
-        .await
-    }
-
-    async fn revive_upstream(
-        &self,
-        app: AppId,
-        ids: &[UpstreamId],
-        expires_at: Timestamp,
-    ) -> Result<UpstreamChange, StoreError> {
-        let ids = ids.to_vec();
-        self.write_registry(move |connection| {
-            let (is_named, unclaim) = (connection.dialect().is_in("id", 2), connection.dialect().unclaim);
-            let sql = format!(
-                "UPDATE upstream SET dead_reason = NULL, {unclaim} expires_at = ?3
-                WHERE dead_reason IS NOT NULL AND app = ?1 AND {is_named} RETURNING id"
-            );
-            change_all(connection, app, &ids, (&sql, expires_at), WAITS)
-        })
-        .await
-    }
-
-    async fn prune_upstream(
-        &self,
-        now: Timestamp,
-        dead_before: Timestamp,
-        count: usize,
-    ) -> Result<u64, StoreError> {
-        let sql = "DELETE FROM upstream WHERE id IN (SELECT id FROM upstream WHERE expires_at < ?1
-            AND (dead_reason IS NULL OR expires_at < ?2) ORDER BY expires_at LIMIT ?3)";
-        self.write_registry(move |connection| {
-            let gone = run(connection, sql, [now.as_millis(), dead_before.as_millis(), limit(count)])?;
-            Ok(gone as u64)
-        })
-        .await
+        let (ids, is_urgent) = (ids.to_vec(), matches!(action, UpstreamAction::Settle { .. }));
+        let work = move |connection: &E::Connection| change(connection, app, &ids, &action);
+        if is_urgent { self.write_registry_first(work).await } else { self.write_registry(work).await }
     }
 
     async fn upstream_webhook(&self, app: AppId) -> Result<UpstreamWebhook, StoreError> {
@@ -181,10 +91,18 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
         self.read(move |connection| webhooks::all(connection, &vault)).await
     }
 
-    async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {
-        check_texts(&[agent, &channel.name])?;
-        let (agent, channel) = (agent.to_owned(), channel.clone());
-        self.write_registry_first(move |connection| put_channel(connection, &agent, &channel)).await
+    async fn change_channel(&self, agent: &str, change: ChannelChange) -> Result<bool, StoreError> {
+        let agent = agent.to_owned();
+        match change {
+            ChannelChange::Put(channel) => {
+                check_texts(&[&agent, &channel.name])?;
+                self.write_registry_first(move |connection| put_channel(connection, &agent, &channel)).await
+            }
+            ChannelChange::Remove(name) => {
+                let sql = "DELETE FROM channels WHERE agent = ?1 AND name = ?2";
+                self.write_registry(move |connection| Ok(run(connection, sql, [&agent, &name])? > 0)).await
+            }
+        }
     }
 
     async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError> {
@@ -199,12 +117,6 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
                 .0)
         })
         .await
-    }
-
-    async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError> {
-        let (agent, name) = (agent.to_owned(), name.to_owned());
-        let sql = "DELETE FROM channels WHERE agent = ?1 AND name = ?2";
-        self.write_registry(move |connection| Ok(run(connection, sql, [&agent, &name])? > 0)).await
     }
 
     async fn offer_token(
@@ -259,20 +171,80 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
     }
 }
 
-/// Lists the waiting messages of an app, with or without receipts.
-pub(crate) fn waiting(
+fn list(
     connection: &Connection,
     app: AppId,
+    filter: UpstreamFilter,
     page: Page,
-    with_receipts: bool,
     now: Timestamp,
 ) -> Done<Vec<UpstreamMessage>> {
-    let kinds = if with_receipts { "TRUE" } else { OF_MESSAGES };
-    let sql = format!(
-        "SELECT {COLUMNS} FROM upstream WHERE {WAITS} AND app = ?1 AND id > ?2 AND expires_at > ?3 AND {kinds} ORDER BY id"
-    );
-    let values = params![int(app.raw()), int(page.after), now.as_millis()];
+    let is_waiting = format!("{WAITS} AND expires_at > ?3");
+    let mut values: Vec<Value<'_>> = vec![int(app.raw()).into(), int(page.after).into()];
+    let condition = match filter {
+        UpstreamFilter::Waiting => format!("{is_waiting} AND {OF_MESSAGES}"),
+        UpstreamFilter::WaitingAndReceipts => is_waiting,
+        UpstreamFilter::Free { with_receipts } => {
+            let kinds = if with_receipts { "TRUE" } else { OF_MESSAGES };
+            format!("{is_waiting} AND {kinds} AND {}", connection.is_free_upstream())
+        }
+        UpstreamFilter::Dead => IS_DEAD.to_owned(),
+    };
+    if filter != UpstreamFilter::Dead {
+        values.push(now.as_millis().into());
+    }
+    let sql =
+        format!("SELECT {COLUMNS} FROM upstream WHERE {condition} AND app = ?1 AND id > ?2 ORDER BY id");
     Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
+}
+
+fn change(
+    connection: &Connection,
+    app: AppId,
+    ids: &[UpstreamId],
+    action: &UpstreamAction,
+) -> Done<UpstreamChange> {
+    let revived = format!("dead_reason = NULL, {} expires_at = ?3", connection.dialect().unclaim);
+    let action = match action {
+        UpstreamAction::NoteAttempt => {
+            RowAction { set: "attempts = attempts + ?3", value: 1_i64.into(), of: "TRUE", done: "FALSE" }
+        }
+        UpstreamAction::Release => {
+            let changed = connection.release_upstream(app, ids)?;
+            return Ok(UpstreamChange { changed, ..UpstreamChange::default() });
+        }
+        UpstreamAction::Settle { now } => {
+            RowAction { set: "settled_at = ?3", value: now.as_millis().into(), of: WAITS, done: IS_SETTLED }
+        }
+        UpstreamAction::Bury { reason } => {
+            RowAction { set: "dead_reason = ?3", value: reason.into(), of: WAITS, done: IS_DEAD }
+        }
+        UpstreamAction::Revive { expires_at } => {
+            RowAction { set: &revived, value: expires_at.as_millis().into(), of: IS_DEAD, done: WAITS }
+        }
+    };
+    let change = change_all(connection, app, ids, &action)?;
+    if action.done == IS_DEAD {
+        ids.iter().try_for_each(|id| forget_older_dead(connection, *id))?;
+    }
+    Ok(change)
+}
+
+/// An action on rows of messages.
+struct RowAction<'a> {
+    /// The assignment of a value.
+    set: &'a str,
+    value: Value<'a>,
+    /// The condition for rows that are changed.
+    of: &'a str,
+    /// The condition for rows that were changed before.
+    done: &'a str,
+}
+
+/// Deletes expired messages, and dead letters that expired before another instant; returns their number.
+pub(crate) fn prune(connection: &Connection, expired: Timestamp, dead: Timestamp, count: usize) -> Done<u64> {
+    let sql = "DELETE FROM upstream WHERE id IN (SELECT id FROM upstream WHERE expires_at < ?1
+        AND (dead_reason IS NULL OR expires_at < ?2) ORDER BY expires_at LIMIT ?3)";
+    Ok(run(connection, sql, [expired.as_millis(), dead.as_millis(), limit(count)])? as u64)
 }
 
 /// Keeps the newest dead letters of the device that sent a message.
@@ -326,7 +298,7 @@ fn check_room(connection: &Connection, device: i64) -> Done<()> {
     Err(StoreError::LimitReached(why).into())
 }
 
-fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<()> {
+fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<bool> {
     let others = "SELECT count(*) FROM channels WHERE agent = ?1 AND name <> ?2";
     let others = one(connection, others, params![agent, &channel.name], |row| number(row, 0))?;
     if others.unwrap_or_default() >= CHANNELS_PER_AGENT_MAX_COUNT as u64 {
@@ -336,23 +308,22 @@ fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<
     let sql = "INSERT INTO channels (agent, name, app, device) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (agent, name) DO UPDATE SET app = excluded.app, device = excluded.device";
     let values = params![agent, &channel.name, int(channel.app.raw()), int(channel.device.raw())];
-    run(connection, sql, values).map(drop)
+    Ok(run(connection, sql, values)? > 0)
 }
 
-/// Changes the rows that were named by a statement with a time that returns their ids; those for which `done` holds were changed
-/// before. Two statements however many there are: each costs the way to the database and back.
+/// Performs an action on the named rows, by two statements however many rows there are: each costs the way to the database and back.
 fn change_all(
     connection: &Connection,
     app: AppId,
     ids: &[UpstreamId],
-    (sql, at): (&str, Timestamp),
-    done: &str,
+    RowAction { set, value, of, done }: &RowAction<'_>,
 ) -> Done<UpstreamChange> {
     let raw: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
     let (id, app) = (|row: &Row<'_>| Ok(UpstreamId::from_raw(number(row, 0)?)), int(app.raw()));
-    let changed = all(connection, sql, params![app, raw.clone(), at.as_millis()], id)?;
-    let is_named = connection.dialect().is_in("id", 2);
-    let sql = format!("SELECT id FROM upstream WHERE {done} AND app = ?1 AND {is_named}");
+    let are_named = format!("app = ?1 AND {}", connection.dialect().is_in("id", 2));
+    let sql = format!("UPDATE upstream SET {set} WHERE {of} AND {are_named} RETURNING id");
+    let changed = all(connection, &sql, params![app, raw.clone(), value.clone()], id)?;
+    let sql = format!("SELECT id FROM upstream WHERE {done} AND {are_named}");
     let done: BTreeSet<_> = all(connection, &sql, params![app, raw], id)?.into_iter().collect();
     let mut news: BTreeSet<_> = changed.into_iter().collect();
     let mut change = UpstreamChange::default();
@@ -364,8 +335,7 @@ fn change_all(
     Ok(change)
 }
 
-/// Reads a message.
-pub(crate) fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
+fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
     Ok(UpstreamMessage {
         id: UpstreamId::from_raw(number(row, 0)?),
         app: AppId::from_raw(number(row, 1)?),
@@ -376,5 +346,6 @@ pub(crate) fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
         expires_at: time(row, 6)?,
         attempts: u32::try_from(number(row, 7)?).unwrap_or(u32::MAX),
         kind: code(row, 8, UpstreamKind::from_code)?,
+        dead_reason: maybe_text(row, 9, Ok)?,
     })
 }

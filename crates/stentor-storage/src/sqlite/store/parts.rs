@@ -6,15 +6,14 @@ use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, CampaignId, DeviceId};
 use stentor_core::ledger;
 use stentor_core::message::Message;
-use stentor_core::ports::store::{IdempotentReply, Page};
+use stentor_core::ports::store::IdempotentReply;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
 
 use super::app_providers::AppProvider;
 use super::leftovers::{self, Leftover, LeftoverKind};
 use super::rows::Rows;
-use super::{accept, audience, sequences, tokens, upstream};
+use super::{accept, audience, sequences, tokens};
 use crate::sql::{Done, EngineParts, Portion, RemovedKind, damaged, params, run};
 use crate::sqlite::damage;
 
@@ -57,16 +56,6 @@ impl EngineParts for Connection {
         }
         let sql = "UPDATE devices SET token = ?2 WHERE key = ?1";
         run(self, sql, params![key, token.expose()]).map(drop)
-    }
-
-    fn free_upstream(
-        &self,
-        app: AppId,
-        page: Page,
-        with_receipts: bool,
-        now: Timestamp,
-    ) -> Done<Vec<UpstreamMessage>> {
-        upstream::waiting(self, app, page, with_receipts, now)
     }
 
     fn probe(&self) -> Done<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stentor_core::campaign::CampaignAction;
 use stentor_core::id::MessageId;
-use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore};
+use stentor_core::ports::store::{AttemptFilter, DeviceStore, MessageStore, PipelineStore, QueuedFilter};
 use stentor_core::target::Target;
 
 use super::*;
@@ -59,9 +59,13 @@ async fn callers_read_while_all_that_moves_audiences_waits_for_its_reads() {
     in_time(async {
         assert!(scene.ledger(message).await.is_balanced());
         assert_eq!(store.message(app, message).await.expect("there").id, message);
-        assert_eq!(store.campaigns(app, first(9)).await.expect("listed").len(), 1);
-        assert!(store.delivery(app, message, device).await.expect("looked up").is_empty());
-        assert!(store.history(app, device, first(9)).await.expect("looked up").is_empty());
+        assert_eq!(store.campaigns(app, first(9)).await.expect("listed").readable.len(), 1);
+        assert!(
+            store.attempts(app, device, AttemptFilter::Message(message)).await.expect("looked up").is_empty()
+        );
+        assert!(
+            store.attempts(app, device, AttemptFilter::Page(first(9))).await.expect("looked up").is_empty()
+        );
         assert_eq!(store.device(app, device).await.expect("there").id, device);
         assert_eq!(store.count_audience(app, &Target::Everyone).await.expect("counted")[0].1, 3);
         scene.act(message, CampaignAction::Pause, at(1)).await;
@@ -88,8 +92,8 @@ async fn audiences_move_while_every_caller_waits_for_its_reads() {
         assert_eq!(store.producers().await.expect("listed"), [task]);
         let tickets = store.expand(task, how).await.expect("expanded").tickets;
         assert_eq!(store.queued_deliveries(task).await, Ok(2));
-        assert_eq!(store.queued(ChunkId::from_raw(0), 9).await.as_ref(), Ok(&tickets));
-        assert_eq!(store.waiting(&[tickets[0].chunk]).await.as_ref(), Ok(&tickets));
+        assert_eq!(store.queued(QueuedFilter::After(ChunkId::from_raw(0), 9)).await.as_ref(), Ok(&tickets));
+        assert_eq!(store.queued(QueuedFilter::Among(&[tickets[0].chunk])).await.as_ref(), Ok(&tickets));
         assert_eq!(store.continue_work(at(1)).await, Ok(false));
     })
     .await;
