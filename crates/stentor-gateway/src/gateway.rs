@@ -10,7 +10,9 @@ use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
-use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore, Store, StoreError};
+use stentor_core::ports::store::{
+    GatewayStore, PendingDelivery, Receipt, ReceiptKind, ReceiptStore, StoreError,
+};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -52,7 +54,7 @@ pub enum LoginError {
 
 /// State shared by the sessions.
 pub(crate) struct GatewayState {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn GatewayStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registry: Arc<SessionRegistry>,
     pub(crate) receipts: Receipts,
@@ -93,7 +95,12 @@ pub struct Gateway {
 impl Gateway {
     /// Starts it over a ledger, with the numbers for messages of devices and the key of their secrets; the runtime must be running.
     #[must_use]
-    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, key: GatewayKey) -> Self {
+    pub fn start(
+        store: Arc<dyn GatewayStore>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<IdSource>,
+        key: GatewayKey,
+    ) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         let held = Arc::new(HeldMessages::default());
@@ -110,7 +117,7 @@ impl Gateway {
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let waits = Arc::new(ReceiptWaits::default());
         let (receipts, writer) = Receipts::start(ReceiptWriter {
-            store: Arc::clone(&store),
+            store: store.clone(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             arrivals: arrivals.clone(),
@@ -168,7 +175,7 @@ impl Gateway {
 
     /// Returns the store.
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<dyn GatewayStore> {
         &self.state.store
     }
 

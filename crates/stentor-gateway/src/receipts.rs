@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stentor_core::id::{AppId, DeviceId, IdSource};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Store, StoreError, WriteProof};
+use stentor_core::ports::store::{ReceiptWriterStore, StoreError, WriteProof};
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -80,7 +80,7 @@ impl Receipts {
 
 /// The services of the writer.
 pub(crate) struct ReceiptWriter {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ReceiptWriterStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,
     /// Announces apps with new messages for their senders.

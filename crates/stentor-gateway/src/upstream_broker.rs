@@ -7,7 +7,9 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use stentor_core::id::{AppId, UpstreamId};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Page, Store, StoreError, UpstreamAction, UpstreamChange, UpstreamFilter};
+use stentor_core::ports::store::{
+    Page, StoreError, UpstreamAction, UpstreamChange, UpstreamFilter, UpstreamStore,
+};
 use stentor_core::upstream::UpstreamMessage;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -35,7 +37,7 @@ struct AppConsumers {
 /// Hands messages of devices to consumers. Connections of app servers, streams, webhooks and commands share one broker, so that a message
 /// is with one of them at a time.
 pub struct UpstreamBroker {
-    store: Arc<dyn Store>,
+    store: Arc<dyn UpstreamStore>,
     clock: Arc<dyn Clock>,
     apps: Mutex<HashMap<AppId, AppConsumers>>,
     /// Notified when messages are given back.
@@ -45,7 +47,7 @@ pub struct UpstreamBroker {
 impl UpstreamBroker {
     /// Opens a broker over the store that keeps the messages.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn UpstreamStore>, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { store, clock, apps: Mutex::default(), given_back: Notify::new() })
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue};
-use stentor_core::ports::store::{Store, StoreFigures, WriteProof};
+use stentor_core::ports::store::{StatusStore, StoreFigures, WriteProof};
 use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
 use stentor_gateway::Gateway;
@@ -36,7 +36,7 @@ type LastDepths = Mutex<Option<(Instant, Option<Vec<LaneDepth>>)>>;
 /// The status of the server and the parts that it queries.
 pub struct ServerStatus {
     /// The store.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn StatusStore>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
     /// The time.

@@ -6,6 +6,7 @@
 mod apps;
 mod audit;
 mod devices;
+mod health;
 mod messages;
 mod nodes;
 mod pipeline;
@@ -21,6 +22,7 @@ pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, MemberAction, Registered, Removal, RemovalStore,
     SubscriptionAction, SubscriptionChange, TopicStore, UserStore,
 };
+pub use health::{HealthStore, StoreFigures, WriteProof};
 pub use messages::{
     AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
     MessageStore, NewMessage, Page, StoredReply,
@@ -31,8 +33,7 @@ pub use nodes::{
 };
 pub use pipeline::{
     Awaited, BrokenWork, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore,
-    ProducerTask, PruneTask, Pruned, QueuedFilter, Recovery, SendDecision, SettleReply, Started,
-    StoreFigures, Swept, WriteProof,
+    ProducerTask, PruneTask, Pruned, QueuedFilter, Recovery, SendDecision, SettleReply, Started, Swept,
 };
 pub use precondition::Precondition;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
@@ -75,40 +76,42 @@ impl StoreError {
     }
 }
 
-/// All operations of a store.
-pub trait Store:
-    AppStore
-    + AuditStore
-    + DeviceStore
-    + TopicStore
-    + UserStore
-    + GroupStore
-    + RemovalStore
-    + RegistryStore
-    + MessageStore
-    + ScheduleStore
-    + PipelineStore
-    + ReceiptStore
-    + UpstreamStore
-    + NodeStore
-{
+/// Declares a trait of the parts of a store that a caller needs. A store that has the parts has the trait.
+macro_rules! parts {
+    ($(#[$doc:meta])* pub trait $name:ident: $($parts:tt)+) => {
+        $(#[$doc])*
+        pub trait $name: $($parts)+ {}
+
+        impl<T: $($parts)+> $name for T {}
+    };
 }
 
-impl<T> Store for T where
-    T: AppStore
-        + AuditStore
-        + DeviceStore
-        + TopicStore
-        + UserStore
-        + GroupStore
-        + RemovalStore
-        + RemovalStore
-        + RegistryStore
-        + MessageStore
-        + ScheduleStore
-        + PipelineStore
-        + ReceiptStore
-        + UpstreamStore
-        + NodeStore
-{
+parts! {
+    /// The store of a gateway.
+    pub trait GatewayStore: AppStore + AuditStore + DeviceStore + MessageStore + ReceiptWriterStore + RemovalStore + TopicStore
+}
+
+parts! {
+    /// The store of the writer of receipts.
+    pub trait ReceiptWriterStore: HealthStore + ReceiptStore + UpstreamStore
+}
+
+parts! {
+    /// The store of a pipeline, which moves messages.
+    pub trait WorkStore: AppStore + HealthStore + NodeStore + PipelineStore + ScheduleStore
+}
+
+parts! {
+    /// The store of a server that shares it with others.
+    pub trait SharedStore: MessageStore + NodeStore
+}
+
+parts! {
+    /// The store of a server's status.
+    pub trait StatusStore: HealthStore + NodeStore
+}
+
+parts! {
+    /// All operations of a store.
+    pub trait Store: GatewayStore + GroupStore + RegistryStore + SharedStore + StatusStore + UserStore + WorkStore
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
-use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::ports::store::{AppStore, StoreError};
 use stentor_core::time::Timestamp;
 
 use crate::web_push::VapidKey;
@@ -22,14 +22,14 @@ type AppKeys = (Timestamp, HashMap<[u8; 65], AppId>);
 
 /// The registration settings in the gateway credentials of apps: `open_registration`, and `vapid_key` for devices that name no app.
 pub struct OpenApps {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AppStore>,
     keys: Mutex<Option<AppKeys>>,
 }
 
 impl OpenApps {
     /// Creates a reader of a store.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn AppStore>) -> Self {
         Self { store, keys: Mutex::default() }
     }
 

@@ -12,7 +12,7 @@ use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{
-    JoiningNode, Membership, NodeEvent, NodeEvents, NodeNotice, Store, StoreError,
+    JoiningNode, Membership, NodeEvent, NodeEvents, NodeNotice, NodeStore, SharedStore, StoreError,
 };
 use stentor_core::time::Timestamp;
 use stentor_gateway::{DeviceIdentity, Gateway, SessionClaim};
@@ -62,7 +62,7 @@ pub(super) struct JoinedNode {
 impl NodeIdentity {
     /// Joins the nodes of a store, and begins to give out numbers that are no other's.
     pub(super) async fn join(
-        store: &dyn Store,
+        store: &dyn NodeStore,
         clock: &dyn Clock,
         joining: JoiningNode,
         config: NodeConfig,
@@ -87,7 +87,7 @@ impl NodeIdentity {
 /// The link between a server and the other nodes.
 pub(super) struct NodeTie {
     identity: NodeIdentity,
-    store: Arc<dyn Store>,
+    store: Arc<dyn SharedStore>,
     clock: Arc<dyn Clock>,
     ids: Arc<IdSource>,
     pipeline: Arc<Pipeline>,

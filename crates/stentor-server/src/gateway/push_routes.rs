@@ -102,7 +102,7 @@ impl std::ops::Deref for PushRoutes {
 
 impl PushRoutes {
     pub(super) fn new(parts: PushParts) -> Self {
-        let apps = Arc::new(OpenApps::new(Arc::clone(parts.gateway.store())));
+        let apps = Arc::new(OpenApps::new(parts.gateway.store().clone()));
         let registrations = Arc::new(PushRates::new(REGISTRATION_RATE));
         let receipt_waits = Shares::new(RECEIPT_WAITS_MAX_COUNT, RECEIPT_WAITS_APP_PERCENT, 1);
         let rates = PushRates::new(PushRate::DEFAULT);

@@ -22,7 +22,7 @@ pub(super) struct KeyRegistrar {
 
 impl KeyRegistrar {
     pub(super) fn new(api: Api, gateway: &Gateway) -> Self {
-        let open_apps = OpenApps::new(Arc::clone(gateway.store()));
+        let open_apps = OpenApps::new(Arc::clone(gateway.store()) as _);
         Self { api, gateway: gateway.clone(), open_apps }
     }
 

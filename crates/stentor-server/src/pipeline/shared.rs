@@ -13,7 +13,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{
-    BrokenWork, LeaseTerms, NodeEvent, QueuedFilter, Recovery, Store, StoreError,
+    BrokenWork, LeaseTerms, NodeEvent, QueuedFilter, Recovery, StoreError, WorkStore,
 };
 use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
@@ -43,7 +43,7 @@ const REFUSED_MAX_COUNT: usize = 10_000;
 
 /// State shared by the tasks of one pipeline.
 pub(crate) struct PipelineContext {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn WorkStore>,
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::ApiKey;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::ports::store::{AccountFilter, KeyFilter, Store};
+use stentor_core::ports::store::{AccountFilter, AppStore, KeyFilter};
 
 use super::{ErrorCode, Identity, Problem, ServiceResult};
 use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
@@ -50,7 +50,7 @@ impl Keyring {
     }
 
     /// Loads the hashes of all keys, so that an unknown key costs no look-up.
-    pub(super) async fn learn(&self, store: &dyn Store) -> ServiceResult<()> {
+    pub(super) async fn learn(&self, store: &dyn AppStore) -> ServiceResult<()> {
         let hashes = store.key_hashes(marks::MAX_COUNT + 1).await?;
         self.marks.learn(&hashes);
         Ok(())
@@ -68,7 +68,7 @@ impl Keyring {
     }
 
     /// Resolves a key to its identity, from the cache or the store.
-    pub async fn identify(&self, store: &dyn Store, secret: &str) -> ServiceResult<Identity> {
+    pub async fn identify(&self, store: &dyn AppStore, secret: &str) -> ServiceResult<Identity> {
         if !looks_like_key(secret) {
             return Err(unknown_key());
         }
@@ -142,7 +142,11 @@ impl Keyring {
     }
 
     /// Reads an account from the store.
-    pub(super) async fn account(&self, store: &dyn Store, id: KeyId) -> ServiceResult<Option<IssuedAccount>> {
+    pub(super) async fn account(
+        &self,
+        store: &dyn AppStore,
+        id: KeyId,
+    ) -> ServiceResult<Option<IssuedAccount>> {
         let removals = self.read().removals;
         let found = async { Ok(store.accounts(AccountFilter::Id(id)).await?.pop()) };
         self.accounts.once((id, removals), found).await
@@ -151,7 +155,7 @@ impl Keyring {
     /// Resolves an account to its identity, from the cache or the store.
     pub(super) async fn account_identity(
         &self,
-        store: &dyn Store,
+        store: &dyn AppStore,
         id: KeyId,
     ) -> ServiceResult<Option<Identity>> {
         let (found, removals) = {
@@ -173,11 +177,11 @@ impl Keyring {
         Ok(Some(identity))
     }
 
-    async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
+    async fn look_up(&self, store: &dyn AppStore, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
         self.keys.once((hash, removals), self.find(store, hash, removals)).await
     }
 
-    async fn find(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
+    async fn find(&self, store: &dyn AppStore, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
         // The index holds hashes; they are compared once more in constant time.
         let found =
             store.keys(KeyFilter::Hash(hash)).await?.into_iter().find(|key| same_hash(&key.hash, &hash));

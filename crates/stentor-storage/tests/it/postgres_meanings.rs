@@ -4,7 +4,7 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    BrokenWork, Expansion, Idempotent, PipelineStore, ProducerTask, StoreError,
+    BrokenWork, Expansion, HealthStore, Idempotent, PipelineStore, ProducerTask, StoreError,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};

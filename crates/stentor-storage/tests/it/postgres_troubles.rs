@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::ports::store::{
-    Channel, DeviceStore, Expansion, Idempotent, LeaseReply, MessageStore, Page, PipelineStore, ProducerTask,
-    StoreError, WriteProof,
+    Channel, DeviceStore, Expansion, HealthStore, Idempotent, LeaseReply, MessageStore, Page, PipelineStore,
+    ProducerTask, StoreError, WriteProof,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;

@@ -15,7 +15,7 @@ use stentor_core::name::{GroupName, Label};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{
-    AppStore, AttemptFilter, AuditStore, BrokenWork, Change, DeviceStore, GroupStore, KeyFilter,
+    AppStore, AttemptFilter, AuditStore, BrokenWork, Change, DeviceStore, GroupStore, HealthStore, KeyFilter,
     MessageStore, NewAuditEntry, PipelineStore, QueuedFilter, ScheduleStore, StoreError, UserStore,
 };
 use stentor_core::target::Target;

@@ -4,8 +4,8 @@ use stentor_core::chunk::encode_devices;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::ports::store::{
-    BrokenWork, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, QueuedFilter,
-    StoreError, WriteProof,
+    BrokenWork, Expansion, HealthStore, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask,
+    QueuedFilter, StoreError, WriteProof,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, INSTANCE, Scene, accept_all, at, lease_at, lease_of};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stentor_core::ports::queue::Queue;
-use stentor_core::ports::store::{PipelineStore, StoreError, WriteProof};
+use stentor_core::ports::store::{HealthStore, StoreError, WriteProof};
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at, registration};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};

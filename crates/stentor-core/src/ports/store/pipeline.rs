@@ -190,15 +190,6 @@ pub enum BrokenWork {
     Schedule(ScheduleId),
 }
 
-/// The evidence that writes are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteProof {
-    /// A success within the last second, or else a small write.
-    Recent,
-    /// A write without meaning, now.
-    Now,
-}
-
 /// The queued chunks that a list contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuedFilter<'a> {
@@ -206,17 +197,6 @@ pub enum QueuedFilter<'a> {
     After(ChunkId, usize),
     /// Some of the given chunks.
     Among(&'a [ChunkId]),
-}
-
-/// Figures of a store for its operator.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoreFigures {
-    /// Chunks that are quarantined and not yet pruned.
-    pub quarantined_chunks: u64,
-    /// Unreadable rows of any kind since the process began, each counted once: lists leave them out.
-    pub damaged_rows: u64,
-    /// Size of the engine's write-ahead log; 0 for an engine without one.
-    pub log_bytes: u64,
 }
 
 /// The result of the recovery at start.
@@ -350,9 +330,6 @@ pub trait PipelineStore: Send + Sync {
     /// Sets work aside for good, so that it delays nothing else. Returns true if it existed.
     async fn quarantine(&self, work: BrokenWork, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Returns the figures for the operator.
-    async fn figures(&self) -> Result<StoreFigures, StoreError>;
-
     /// Continues work that is too large for one transaction: rows of removed topics, groups, users and apps, which are already invisible,
     /// and queued chunks of canceled or stopped campaigns. Returns true if more is left.
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError>;
@@ -361,12 +338,6 @@ pub trait PipelineStore: Send + Sync {
     /// an engine that serves one process; called once at start. The instance's id counts as used from then on: `last_id` is never below it.
     /// Returns the released amount, and the tickets that may be published: a queue that outlives the process may consider them leased.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError>;
-
-    /// Fails if writes are not stored now.
-    async fn keeps(&self, proof: WriteProof) -> Result<(), StoreError>;
-
-    /// Waits until the engine has lost a part that it needs for storing and that only reopening restores; returns the cause.
-    async fn broken(&self) -> String;
 
     /// Returns the tickets of queued chunks of running campaigns, in order of id, so that they can be published again.
     async fn queued(&self, filter: QueuedFilter<'_>) -> Result<Vec<Ticket>, StoreError>;

@@ -11,7 +11,7 @@ use stentor_core::chunk::TrafficClass;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::Provider;
-use stentor_core::ports::store::{NodeEvent, QuotaClaim, Store, StoreError};
+use stentor_core::ports::store::{AppStore, NodeEvent, QuotaClaim, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -32,7 +32,7 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// All providers and their breakers.
 pub(crate) struct ProviderTable {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AppStore>,
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
     pub(super) limiter_rules: RateLimiterRules,
@@ -62,7 +62,7 @@ impl ProviderEntry {
 
 impl ProviderTable {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn AppStore>,
         factory: Arc<dyn ProviderFactory>,
         rules: BreakerRules,
         limiter_rules: RateLimiterRules,

@@ -7,9 +7,9 @@ use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::{AppId, ChunkId, DeviceId};
 use stentor_core::ledger;
 use stentor_core::ports::store::{
-    BrokenWork, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, PipelineStore,
-    ProducerTask, PruneTask, Pruned, QueuedFilter, Receipt, ReceiptStore, Recovery, SettleReply, Started,
-    StoreError, StoreFigures, Swept, WriteProof,
+    BrokenWork, Expanded, Expansion, HealthStore, Lease, LeaseReply, LeaseTerms, PendingDelivery,
+    PipelineStore, ProducerTask, PruneTask, Pruned, QueuedFilter, Receipt, ReceiptStore, Recovery,
+    SettleReply, Started, StoreError, StoreFigures, Swept, WriteProof,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -123,15 +123,6 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
         }
     }
 
-    async fn figures(&self) -> Result<StoreFigures, StoreError> {
-        let log_bytes = self.inner.log_bytes();
-        self.read(move |connection| {
-            let quarantined_chunks = chunks::count_quarantined(connection)?;
-            Ok(StoreFigures { quarantined_chunks, damaged_rows: connection.damaged_rows(), log_bytes })
-        })
-        .await
-    }
-
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
         // A reader checks first, so that the writer thread gets no job in vain.
         let waits = |connection: &E::Connection| {
@@ -147,17 +138,6 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
         E::recover(self, instance, now).await
-    }
-
-    async fn keeps(&self, proof: WriteProof) -> Result<(), StoreError> {
-        match proof {
-            WriteProof::Recent => E::keeps(self).await,
-            WriteProof::Now => self.prove_writing().await,
-        }
-    }
-
-    async fn broken(&self) -> String {
-        self.inner.broken().await
     }
 
     async fn queued(&self, filter: QueuedFilter<'_>) -> Result<Vec<Ticket>, StoreError> {
@@ -254,6 +234,29 @@ impl<E: LedgerEngine> SqlStore<E> {
         }
         let count = self.write(move |connection| unlisted::forget(connection, &old)).await?;
         Ok(Pruned { count, next })
+    }
+}
+
+#[async_trait]
+impl<E: LedgerEngine> HealthStore for SqlStore<E> {
+    async fn keeps(&self, proof: WriteProof) -> Result<(), StoreError> {
+        match proof {
+            WriteProof::Recent => E::keeps(self).await,
+            WriteProof::Now => self.prove_writing().await,
+        }
+    }
+
+    async fn figures(&self) -> Result<StoreFigures, StoreError> {
+        let log_bytes = self.inner.log_bytes();
+        self.read(move |connection| {
+            let quarantined_chunks = chunks::count_quarantined(connection)?;
+            Ok(StoreFigures { quarantined_chunks, damaged_rows: connection.damaged_rows(), log_bytes })
+        })
+        .await
+    }
+
+    async fn broken(&self) -> String {
+        self.inner.broken().await
     }
 }
 
