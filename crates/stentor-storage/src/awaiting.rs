@@ -6,10 +6,10 @@ use stentor_core::id::DeviceId;
 use stentor_core::ports::store::PendingDelivery;
 
 /// Returns the positions in `asked` of the devices that await a receipt in a chunk. Both `asked` and `devices` are in order of id.
-pub(crate) fn awaiting(asked: &[DeviceId], devices: &[DeviceId], records: &[Record]) -> Vec<usize> {
+pub(crate) fn awaiting(wanted: &[DeviceId], devices: &[DeviceId], records: &[Record]) -> Vec<usize> {
     let (Some(first), Some(last)) = (devices.first(), devices.last()) else { return Vec::new() };
-    let begin = asked.partition_point(|device| device < first);
-    let within = asked.iter().enumerate().skip(begin).take_while(|(_, device)| *device <= last);
+    let begin = wanted.partition_point(|device| device < first);
+    let within = wanted.iter().enumerate().skip(begin).take_while(|(_, device)| *device <= last);
     let awaits = |device: &DeviceId| {
         let record = devices.binary_search(device).ok().and_then(|position| records.get(position));
         record.is_some_and(|record| record.awaits_receipt())
@@ -50,7 +50,7 @@ mod tests {
     proptest! {
         #[test]
         fn whoever_is_found_would_be_found_alone(
-            asked in prop::collection::btree_set(0..60_u64, 0..40),
+            wanted in prop::collection::btree_set(0..60_u64, 0..40),
             chunk in prop::collection::btree_map(0..60_u64, 0..3_u8, 0..40),
         ) {
             let accepted = Record::new(DeliveryState::Accepted, Reason::None, false);
@@ -60,10 +60,10 @@ mod tests {
                 _ => Record::new(DeliveryState::Expired, Reason::None, false),
             };
             let records: Vec<Record> = chunk.values().map(|kind| of(*kind)).collect();
-            let (asked, devices) = (ids(asked), ids(chunk.keys().copied()));
-            let alone = |place: &usize| chunk.get(&asked[*place].raw()) == Some(&0);
-            let expected: Vec<usize> = (0..asked.len()).filter(alone).collect();
-            prop_assert_eq!(awaiting(&asked, &devices, &records), expected);
+            let (wanted, devices) = (ids(wanted), ids(chunk.keys().copied()));
+            let alone = |place: &usize| chunk.get(&wanted[*place].raw()) == Some(&0);
+            let expected: Vec<usize> = (0..wanted.len()).filter(alone).collect();
+            prop_assert_eq!(awaiting(&wanted, &devices, &records), expected);
         }
     }
 }

@@ -34,11 +34,11 @@ impl Vault {
     }
 
     /// Opens the secret of a credential as it was kept.
-    pub(crate) fn open(&self, kept: Credential) -> Result<Credential, StoreError> {
-        let Some(keys) = &self.0 else { return Ok(kept) };
-        let Credential { app, provider, .. } = kept;
-        match keys.open(SealedPlace::Credential(app, provider), &kept.secret) {
-            Some(secret) => Ok(Credential { secret, ..kept }),
+    pub(crate) fn open(&self, stored: Credential) -> Result<Credential, StoreError> {
+        let Some(keys) = &self.0 else { return Ok(stored) };
+        let Credential { app, provider, .. } = stored;
+        match keys.open(SealedPlace::Credential(app, provider), &stored.secret) {
+            Some(secret) => Ok(Credential { secret, ..stored }),
             None => {
                 Err(StoreError::Damaged(format!("the credential of {app} for {provider} cannot be opened")))
             }
@@ -56,17 +56,17 @@ impl Vault {
     }
 
     /// Opens the stored form of a webhook.
-    pub(crate) fn open_webhook(&self, kept: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
+    pub(crate) fn open_webhook(&self, stored: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
         let opened = match &self.0 {
-            None => Some(kept.secret.clone()),
-            Some(keys) => keys.open(SealedPlace::Webhook(kept.app), &kept.secret),
+            None => Some(stored.secret.clone()),
+            Some(keys) => keys.open(SealedPlace::Webhook(stored.app), &stored.secret),
         };
         let content: Option<Value> = opened.and_then(|text| serde_json::from_str(&text).ok());
         let part = |name: &str| Some(content.as_ref()?[name].as_str()?.to_owned());
-        let cannot = || StoreError::Damaged(format!("the webhook of {} cannot be opened", kept.app));
+        let cannot = || StoreError::Damaged(format!("the webhook of {} cannot be opened", stored.app));
         let (url, secret) = part("url").zip(part("secret")).ok_or_else(cannot)?;
         let former = content.as_ref().and_then(|content| former_of(&content["former"]));
-        Ok(UpstreamWebhook { url, secret, former, ..kept })
+        Ok(UpstreamWebhook { url, secret, former, ..stored })
     }
 
     fn sealed(&self, place: SealedPlace, secret: String) -> Result<String, StoreError> {
@@ -97,9 +97,9 @@ pub(crate) fn credential_place((app, provider): (i64, i64)) -> Option<SealedPlac
     Some(SealedPlace::Credential(app, ProviderKind::from_code(u8::try_from(provider).ok()?)?))
 }
 
-fn former_of(kept: &Value) -> Option<FormerSecret> {
-    let secret = kept["secret"].as_str()?.to_owned();
-    Some(FormerSecret { secret, until: Timestamp::from_millis(kept["until"].as_i64()?) })
+fn former_of(stored: &Value) -> Option<FormerSecret> {
+    let secret = stored["secret"].as_str()?.to_owned();
+    Some(FormerSecret { secret, until: Timestamp::from_millis(stored["until"].as_i64()?) })
 }
 
 /// Returns the place of a webhook by its app as a number.

@@ -79,10 +79,10 @@ impl TicketStream {
         let context = ContextBuilder::new().timeout(settings.reply_timeout).build(client.clone());
         let subjects = Subjects::new(settings.stream.clone());
         // Before the stream is used, so that no announcement after the first pull is missed.
-        let mut told = client.subscribe(subjects.wake()).await.map_err(|error| unavailable(&error))?;
+        let mut wakes = client.subscribe(subjects.wake()).await.map_err(|error| unavailable(&error))?;
         let woken = signals.clone();
         let listening = tokio::spawn(async move {
-            while told.next().await.is_some() {
+            while wakes.next().await.is_some() {
                 woken.wake();
             }
         });
@@ -183,8 +183,8 @@ impl TicketStream {
         for (one, reply) in publications.iter().zip(replies) {
             match reply {
                 // A ticket that the server already had may have been delivered before.
-                Ok(kept) if kept.duplicate => {}
-                Ok(kept) => _ = last.insert(one.lane, kept.sequence),
+                Ok(published) if published.duplicate => {}
+                Ok(published) => _ = last.insert(one.lane, published.sequence),
                 Err(error) => failed.extend(refusal(&error).map(|why| (one.again(), why))),
             }
         }
@@ -199,8 +199,8 @@ impl TicketStream {
     /// Writes something of no meaning, and removes it.
     pub(super) async fn try_to_write(&self) -> Result<(), QueueError> {
         let trial = || async { self.context.publish(self.subjects.trial(), Vec::new().into()).await?.await };
-        let kept = trial().await.err().and_then(|error| refusal(&error));
-        if let Some(why) = kept {
+        let refused = trial().await.err().and_then(|error| refusal(&error));
+        if let Some(why) = refused {
             self.make_again().await?;
             trial().await.map_err(|_| described(&why))?;
         }
@@ -236,10 +236,10 @@ impl TicketStream {
         let began = Instant::now();
         loop {
             // Counted before: tickets published in between may be known to consumers, but need not be.
-            let kept = self.with(|stream| async move { stream.get_info().await }).await?.state.messages;
+            let count = self.with(|stream| async move { stream.get_info().await }).await?.state.messages;
             let infos = self.infos().await?;
             let known: u64 = infos.iter().map(|info| info.num_pending + info.num_ack_pending as u64).sum();
-            if known >= kept || began.elapsed() > FRESH {
+            if known >= count || began.elapsed() > FRESH {
                 let lanes = infos.into_iter().filter_map(|info| Some((lane_of(&info.name)?, info)));
                 let lanes: Vec<_> = lanes.collect();
                 self.consumers().retain(|lane, _| lanes.iter().any(|(known, _)| known == lane));

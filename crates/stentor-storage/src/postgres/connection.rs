@@ -159,11 +159,11 @@ impl PostgresConnection {
 
     /// Waits up to `wait` for a notification on a channel that the session listens to; returns its payload if one came.
     pub(super) fn next_notice(&self, wait: Duration) -> Done<Option<String>> {
-        let told = self.session.borrow_mut().next_word(wait);
-        match told {
+        let notification = self.session.borrow_mut().next_word(wait);
+        match notification {
             // Silence does not count as a receipt.
             Ok(None) => Ok(None),
-            told => self.noted(told),
+            notification => self.noted(notification),
         }
     }
 

@@ -44,12 +44,12 @@ pub(super) fn refused_file(path: &std::path::Path, why: &impl std::fmt::Display)
 /// Returns the meaning of an engine's failure. Damage needs proof by the row: a value that does not fit, or a constraint with the server's
 /// name of the table. An error raised by a foreign trigger or function proves nothing about our rows, with any code.
 pub(super) fn failure(error: &Error) -> FailureMeaning {
-    let Some(told) = error.as_db_error() else { return failure_on_the_way(error) };
-    let ends_session = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
-    match sqlstate::meaning(told.code().code()) {
+    let Some(db_error) = error.as_db_error() else { return failure_on_the_way(error) };
+    let ends_session = matches!(db_error.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+    match sqlstate::meaning(db_error.code().code()) {
         FailureMeaning::Damaged if ends_session => FailureMeaning::Lost,
-        FailureMeaning::Damaged if is_foreign(told) => FailureMeaning::Retry,
-        FailureMeaning::Damaged if told.code().code().starts_with("23") && told.table().is_none() => {
+        FailureMeaning::Damaged if is_foreign(db_error) => FailureMeaning::Retry,
+        FailureMeaning::Damaged if db_error.code().code().starts_with("23") && db_error.table().is_none() => {
             FailureMeaning::Retry
         }
         FailureMeaning::Retry | FailureMeaning::Conflict | FailureMeaning::Misused if ends_session => {
@@ -60,9 +60,9 @@ pub(super) fn failure(error: &Error) -> FailureMeaning {
 }
 
 /// Returns true if the error was raised inside a procedural language: none of our statements uses one.
-fn is_foreign(told: &DbError) -> bool {
-    told.where_().is_some_and(|place| place.contains("PL/"))
-        || told.routine().is_some_and(|routine| routine.starts_with("exec_stmt"))
+fn is_foreign(db_error: &DbError) -> bool {
+    db_error.where_().is_some_and(|place| place.contains("PL/"))
+        || db_error.routine().is_some_and(|routine| routine.starts_with("exec_stmt"))
 }
 
 fn failure_on_the_way(error: &Error) -> FailureMeaning {
@@ -105,7 +105,7 @@ pub(crate) fn meaning(error: &Error) -> StoreError {
 /// Returns the server's error message without its details, which contain values of rows.
 pub(crate) fn words(error: &Error) -> String {
     match error.as_db_error() {
-        Some(told) => format!("PostgreSQL says {}: {}", told.code().code(), told.message()),
+        Some(db_error) => format!("PostgreSQL says {}: {}", db_error.code().code(), db_error.message()),
         None => {
             let mut words = error.to_string();
             let mut source = std::error::Error::source(error);

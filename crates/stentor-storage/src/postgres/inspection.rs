@@ -84,9 +84,9 @@ const SETTINGS: &str = "SELECT current_setting('server_version'), pg_is_in_recov
 fn round_trip_us(connection: &Connection) -> Done<u64> {
     let mut shortest = u64::MAX;
     for _ in 0..ROUND_TRIPS_COUNT {
-        let asked = Instant::now();
+        let began = Instant::now();
         connection.ask_now("SELECT 1")?;
-        shortest = shortest.min(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
+        shortest = shortest.min(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
     Ok(shortest)
 }

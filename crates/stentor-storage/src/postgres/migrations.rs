@@ -156,10 +156,10 @@ fn note_usable(connection: &Connection, version: usize) -> Done<()> {
 /// Fails if this program cannot work with the database's schema. Within a transaction, the schema then stays as it is until the transaction
 /// ends.
 pub(super) fn check_usable(connection: &Connection) -> Done<()> {
-    let told = one(connection, "SELECT version, usable_by FROM schema_version FOR SHARE", (), |row| {
+    let row = one(connection, "SELECT version, usable_by FROM schema_version FOR SHARE", (), |row| {
         Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
     });
-    let (version, usable_by) = told?.ok_or_else(|| damaged("no schema version"))?;
+    let (version, usable_by) = row?.ok_or_else(|| damaged("no schema version"))?;
     if usize::try_from(usable_by).is_ok_and(|usable_by| usable_by <= newest()) {
         return Ok(());
     }
@@ -190,8 +190,8 @@ fn refuse_older(connection: &Connection, usable_by: usize) -> Done<()> {
 
 fn check_server(connection: &Connection) -> Done<()> {
     let sql = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')";
-    let told = one(connection, sql, (), |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
-    let (version, encoding) = told.ok_or_else(|| damaged("a server without a version"))?;
+    let row = one(connection, sql, (), |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
+    let (version, encoding) = row.ok_or_else(|| damaged("a server without a version"))?;
     if version < SERVER_MIN_VERSION {
         let major = version / 10_000;
         return Err(conflict(format!("the server is PostgreSQL {major}: 15 or newer is needed")));

@@ -155,11 +155,11 @@ impl Queue for PostgresQueue {
         lease_for: Duration,
         now: Timestamp,
     ) -> Result<Vec<bool>, QueueError> {
-        let (asked, until) = (names(leases), now.plus(lease_for));
-        let names = asked.clone();
+        let (lease_names, until) = (names(leases), now.plus(lease_for));
+        let names = lease_names.clone();
         let held = self.work(move |connection| statements::extend(connection, &names, until, now)).await?;
         let held: HashSet<_> = held.into_iter().collect();
-        Ok(asked.iter().map(|lease| held.contains(lease)).collect())
+        Ok(lease_names.iter().map(|lease| held.contains(lease)).collect())
     }
 
     async fn ack(&self, leases: Vec<QueueLease>) -> Result<(), QueueError> {

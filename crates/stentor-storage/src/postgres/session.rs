@@ -122,8 +122,8 @@ impl DatabaseSession {
 
     /// Waits up to `wait` for a notification of another session.
     pub(super) fn next_word(&mut self, wait: Duration) -> Done<Option<String>> {
-        let told = self.line.wait(wait, poll_fn(|_| Poll::Pending::<Result<(), Error>>), true);
-        match told {
+        let arrival = self.line.wait(wait, poll_fn(|_| Poll::Pending::<Result<(), Error>>), true);
+        match arrival {
             Some(Err(error)) => Err(SqlError::Postgres(error)),
             // The driver reports the end of the connection only once.
             _ if self.is_closed() => Err(unavailable(CLOSED)),
@@ -194,8 +194,8 @@ impl ReceivedWords {
     fn listen(&mut self, incoming: &mut Incoming, context: &mut Context<'_>) -> Result<(), Error> {
         while let Poll::Ready(Some(message)) = incoming.poll_next_unpin(context) {
             match message? {
-                AsyncMessage::Notification(told) if self.words.len() < WORDS_MAX_COUNT => {
-                    self.words.push_back(told.payload().to_owned());
+                AsyncMessage::Notification(notification) if self.words.len() < WORDS_MAX_COUNT => {
+                    self.words.push_back(notification.payload().to_owned());
                 }
                 AsyncMessage::Notice(notice) => self.note(&notice),
                 _ => {}

@@ -32,7 +32,9 @@ fn failure(error: &Error) -> FailureMeaning {
         | Error::Utf8Error(..)
         | Error::IntegralValueOutOfRange(..)
         | Error::FromSqlConversionFailure(..) => FailureMeaning::Damaged,
-        _ => error.sqlite_error().map_or(FailureMeaning::Retry, |told| codes::meaning(told.extended_code)),
+        _ => error
+            .sqlite_error()
+            .map_or(FailureMeaning::Retry, |sqlite_error| codes::meaning(sqlite_error.extended_code)),
     }
 }
 

@@ -201,12 +201,12 @@ impl Queue for SqliteQueue {
     }
 
     async fn keeps(&self) -> Result<(), QueueError> {
-        let kept = self.writer.keeps(|connection| {
+        let proof = self.writer.keeps(|connection| {
             mend::around(connection, |connection| {
                 run(connection, "UPDATE leases SET last = last + 1", ()).map(drop)
             })
         });
-        kept.await.map_err(|error| QueueError::Unavailable(error.to_string()))
+        proof.await.map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
     async fn broken(&self) -> String {

@@ -273,10 +273,10 @@ impl GroupCommitter {
         group.push(first);
         // Takes the write lock at once: a transaction that upgrades later can fail half way if another process writes.
         self.execute("BEGIN IMMEDIATE")?;
-        let mut kept = 0;
+        let mut kept_count = 0;
         let mut at = 0;
         loop {
-            kept += u32::from(self.work(group[at].as_mut(), kept > 0)?);
+            kept_count += u32::from(self.work(group[at].as_mut(), kept_count > 0)?);
             at += 1;
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;

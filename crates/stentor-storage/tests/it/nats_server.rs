@@ -59,10 +59,10 @@ impl NatsServer {
         command.args(["--port", &address.port().to_string(), "--jetstream", "--store_dir"]).arg(&folder);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // The server is killed when the thread that started it ends: this thread lives as long as the process.
-        let (told, process) = std::sync::mpsc::channel();
+        let (sender, process) = std::sync::mpsc::channel();
         let life = move || {
             let mut child = command.spawn().expect("it starts");
-            let _ = told.send(Pid::from_child(&child));
+            let _ = sender.send(Pid::from_child(&child));
             let _ = child.wait();
         };
         std::thread::Builder::new().name("nats".to_owned()).spawn(life).expect("a thread");

@@ -52,8 +52,8 @@ async fn tls_is_required_and_verified_and_a_password_comes_from_its_file() {
     };
     assert_eq!(use_queue(&url(&trusted, &right)).await, Ok(()));
     for refused in [url(&foreign, &right), url(&trusted, &wrong)] {
-        let told = use_queue(&refused).await.expect_err("refused").to_string();
-        assert!(!told.contains("secret") && !told.contains("guess"), "{told}");
+        let message = use_queue(&refused).await.expect_err("refused").to_string();
+        assert!(!message.contains("secret") && !message.contains("guess"), "{message}");
     }
     let by_address = url(&trusted, &right).replace("localhost", "127.0.0.1");
     assert!(use_queue(&by_address).await.is_err(), "a name that the certificate does not have");

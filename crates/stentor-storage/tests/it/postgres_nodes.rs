@@ -155,12 +155,12 @@ async fn a_dead_node_leases_nothing_until_it_joins_again() {
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let (first, second) = (join(&one, 1).await, join(&other, 2).await);
     judge(&other, &second).await;
-    let asked = [tickets[0].chunk];
-    let refused = one.lease(&asked, lease_of(first.instance, at(1))).await;
+    let wanted = [tickets[0].chunk];
+    let refused = one.lease(&wanted, lease_of(first.instance, at(1))).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("join them again")));
     assert_eq!(scene.tally(message).await, Tally { queued: 3, ..Tally::default() });
     let again = join(&one, 1).await;
-    let leased = one.lease(&asked, lease_of(again.instance, at(4))).await.expect("asked");
+    let leased = one.lease(&wanted, lease_of(again.instance, at(4))).await.expect("asked");
     assert!(matches!(leased[..], [LeaseReply::Leased(_)]), "it is among them again");
 }
 
@@ -407,19 +407,19 @@ async fn two_nodes_whose_jobs_come_in_opposite_order_do_not_wait_for_each_other(
     let claim = QuotaClaim { app, provider, quota, class, least: 1, most: 1 };
     one.draw(vec![claim]).await.expect("drawn");
     let signs = database.hold("SELECT 1 FROM nodes FOR UPDATE");
-    let told = || NodeEvent::CutOff(scene.app, None);
+    let event = || NodeEvent::CutOff(scene.app, None);
     let both = async {
         tokio::join!(
             async {
                 tokio::join!(
                     one.draw(vec![claim]),
                     one.beat(first.instance, None, at(1)),
-                    one.publish(NodeNotice::Event(told()))
+                    one.publish(NodeNotice::Event(event()))
                 )
             },
             async {
                 tokio::join!(
-                    other.publish(NodeNotice::Event(told())),
+                    other.publish(NodeNotice::Event(event())),
                     other.beat(second.instance, None, at(1)),
                     other.draw(vec![claim])
                 )

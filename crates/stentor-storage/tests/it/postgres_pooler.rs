@@ -115,8 +115,8 @@ async fn a_store_whose_pooler_has_no_connection_free_says_so_instead_of_waiting_
     let Some(pooler) = Pooler::start(server, "session", 2) else { return };
     let settings =
         PostgresSettings { patience_ms: 500, start_patience_ms: 1_500, ..PostgresSettings::default() };
-    let hold = |address: PostgresAddress| PostgresStore::open(&address, &PostgresSettings::default());
-    let first = hold(pooler.address(&database)).expect("the first has both connections");
+    let open = |address: PostgresAddress| PostgresStore::open(&address, &PostgresSettings::default());
+    let first = open(pooler.address(&database)).expect("the first has both connections");
     let scene = Scene::new(&first).await;
     scene.fcm(1).await;
     let begun = Instant::now();

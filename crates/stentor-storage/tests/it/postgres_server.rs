@@ -90,8 +90,8 @@ impl PostgresServer {
         std::fs::create_dir_all(&folder).expect("a folder");
         if rustix::process::geteuid().is_root() {
             let id = |flag| {
-                let told = Command::new("id").args([flag, USER]).output().expect("id runs").stdout;
-                String::from_utf8_lossy(&told).trim().parse().ok()
+                let output = Command::new("id").args([flag, USER]).output().expect("id runs").stdout;
+                String::from_utf8_lossy(&output).trim().parse().ok()
             };
             chown(&folder, id("-u"), id("-g")).expect("the folder is the server's");
         }

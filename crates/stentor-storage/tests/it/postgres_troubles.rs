@@ -79,8 +79,8 @@ async fn a_text_with_a_nul_is_refused_and_harms_nothing() {
     let scene = Scene::new(&store).await;
     let device = scene.fcm(1).await[0];
     let channel = |name: &str| Channel { name: name.to_owned(), app: scene.app, device };
-    let kept = store.put_channel("program", &channel("a\0b")).await;
-    assert!(matches!(kept, Err(StoreError::Conflict(why)) if why.contains("U+0000")));
+    let refused = store.put_channel("program", &channel("a\0b")).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("U+0000")));
     assert_eq!(store.figures().await.expect("read").damaged_rows, 0);
     store.put_channel("program", &channel("ab")).await.expect("kept");
 }

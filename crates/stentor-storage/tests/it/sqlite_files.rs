@@ -221,8 +221,8 @@ async fn rows_that_make_no_sense_are_damage_and_never_a_panic() {
         drop(store);
         folder.meddle(sql);
         let store = folder.store().expect("opened");
-        let asked = store.lease(&[tickets[0].chunk], lease_at(at(1))).await;
-        assert!(matches!(asked, Err(StoreError::Damaged(_))), "{sql}: {asked:?}");
+        let leased = store.lease(&[tickets[0].chunk], lease_at(at(1))).await;
+        assert!(matches!(leased, Err(StoreError::Damaged(_))), "{sql}: {leased:?}");
     }
 }
 

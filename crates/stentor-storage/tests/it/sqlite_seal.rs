@@ -84,9 +84,9 @@ async fn fill(store: &SqliteStore, apps: u64) {
 }
 
 async fn assert_whole(store: &SqliteStore, apps: u64) {
-    let kept = store.credentials().await.expect("listed");
-    assert_eq!(kept.len() as u64, 2 * apps - 1);
-    assert!(kept.iter().all(|one| one.secret == secret(one.app, one.provider)), "each opens as it was put");
+    let listed = store.credentials().await.expect("listed");
+    assert_eq!(listed.len() as u64, 2 * apps - 1);
+    assert!(listed.iter().all(|one| one.secret == secret(one.app, one.provider)), "each opens as it was put");
     let one = store.credential(AppId::from_raw(1), ProviderKind::Apns).await.expect("found");
     assert_eq!(one.secret, secret(one.app, one.provider));
 }

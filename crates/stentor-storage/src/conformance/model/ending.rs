@@ -56,8 +56,8 @@ impl World<'_> {
     async fn is_over(&self) -> bool {
         for message in &self.messages {
             let ledger = self.ledger(*message).await;
-            let over = ledger.campaign.state.is_ended() && ledger.campaign.ended_at.is_some();
-            if !over {
+            let has_ended = ledger.campaign.state.is_ended() && ledger.campaign.ended_at.is_some();
+            if !has_ended {
                 return false;
             }
             assert_eq!(ledger.total().open(), 0, "an ended campaign has open deliveries");

@@ -70,9 +70,9 @@ impl ExpectedDeliveries {
 
     /// Checks that the duplicate bound in the books equals the number of lost deliveries.
     pub(super) fn check_bound(&self, ledger: &Ledger) {
-        let told: u64 = ledger.providers.iter().map(|books| books.duplicate_bound).sum();
+        let bound: u64 = ledger.providers.iter().map(|books| books.duplicate_bound).sum();
         let lost = self.bound.get(&ledger.campaign.id.into()).copied().unwrap_or(0);
-        assert_eq!(told, lost, "the bound of {}", ledger.campaign.id);
+        assert_eq!(bound, lost, "the bound of {}", ledger.campaign.id);
     }
 
     /// Checks that a delivery accepted twice is marked, that one that ended as accepted was accepted, and that the store did not change

@@ -35,7 +35,7 @@ impl World<'_> {
 
     fn target(&self, which: usize) -> Option<Target> {
         let parsed = |text| Condition::parse(text).expect("a condition");
-        let topics_exist = self.devices.iter().any(|(_, told)| !told.topics.is_empty());
+        let topics_exist = self.devices.iter().any(|(_, device)| !device.topics.is_empty());
         let id = pick(&self.devices, which / 8).map(|(id, _)| *id);
         match which % 8 {
             0 | 1 => Some(Target::Everyone),

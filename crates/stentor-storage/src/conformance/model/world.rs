@@ -191,10 +191,10 @@ impl<'a> World<'a> {
             self.reach("chunks expired");
         }
         self.tickets.retain(|(_, chunk), _| !swept.expired.contains(chunk));
-        let (over, held) =
+        let (ended, held) =
             std::mem::take(&mut self.held).into_iter().partition(|held: &HeldLease| held.until <= now);
         self.held = held;
-        for HeldLease { chunk, .. } in over {
+        for HeldLease { chunk, .. } in ended {
             self.reach("a lease ran out");
             self.lose(chunk, how);
         }

@@ -27,8 +27,8 @@ pub async fn each_lane_that_holds_anything_is_listed(queue: &dyn Queue) {
     publish(queue, &[urgent, other, ticket(3, 0)]).await;
     let mut depths = queue.depths(at(0)).await.expect("told");
     depths.sort_by_key(|depth| depth.lane);
-    let told: Vec<_> = depths.iter().map(|depth| (depth.lane, depth.ready, depth.delayed)).collect();
-    assert_eq!(told, [(urgent.lane, 1, 0), (bulk(), 1, 0), (other.lane, 0, 1)]);
+    let counts: Vec<_> = depths.iter().map(|depth| (depth.lane, depth.ready, depth.delayed)).collect();
+    assert_eq!(counts, [(urgent.lane, 1, 0), (bulk(), 1, 0), (other.lane, 0, 1)]);
     queue.ack(take(queue, 1, 0).await).await.expect("acked");
     let depths = queue.depths(at(0)).await.expect("told");
     assert!(depths.iter().all(|depth| depth.lane != bulk()), "an empty lane is not told");

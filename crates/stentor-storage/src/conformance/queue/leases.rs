@@ -71,8 +71,8 @@ pub async fn a_lost_lease_cannot_be_prolonged(queue: &dyn Queue) {
     let held = take(queue, 1, 30).await;
     let taken = take(queue, 1, 60).await;
     assert_eq!((numbers(&lost), numbers(&held), numbers(&taken)), (vec![1], vec![2], vec![1]));
-    let asked: Vec<QueueLease> = lost.into_iter().chain(held).collect();
-    assert_eq!(queue.extend(&asked, MINUTE, at(61)).await, Ok(vec![false, true]));
+    let leases: Vec<QueueLease> = lost.into_iter().chain(held).collect();
+    assert_eq!(queue.extend(&leases, MINUTE, at(61)).await, Ok(vec![false, true]));
     assert!(take(queue, 1, 119).await.is_empty(), "the second is held until 121 s, the first until 120 s");
 }
 

@@ -11,9 +11,9 @@ pub async fn tickets_outlive_the_queue_if_the_engine_says_so(home: &dyn QueueHom
     publish(&*queue, &[ticket(2, 0), ticket(1, 0), ticket(3, 90)]).await;
     drop(queue);
     let queue = home.open().await;
-    let kept = numbers(&take(&*queue, 10, 0).await);
+    let found = numbers(&take(&*queue, 10, 0).await);
     let expected: &[u64] = if home.persists() { &[1, 2] } else { &[] };
-    assert_eq!(kept, expected);
+    assert_eq!(found, expected);
     assert_eq!(queue.depths(at(0)).await.expect("told").is_empty(), !home.persists());
 }
 

@@ -72,31 +72,31 @@ pub async fn deleting_an_app_leaves_the_others_alone(store: &dyn Store) {
 
 pub async fn a_key_is_found_by_its_hash_and_gone_when_deleted(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let kept = key(10, Some(scene.app), 1);
-    store.create_key(&kept).await.expect("kept");
-    assert_eq!(store.keys(KeyFilter::Hash([1; 32])).await, Ok(vec![kept.clone()]));
+    let stored = key(10, Some(scene.app), 1);
+    store.create_key(&stored).await.expect("kept");
+    assert_eq!(store.keys(KeyFilter::Hash([1; 32])).await, Ok(vec![stored.clone()]));
     assert_eq!(store.keys(KeyFilter::Hash([2; 32])).await, Ok(Vec::new()));
-    assert_eq!(store.keys(KeyFilter::App(scene.app)).await, Ok(vec![kept.clone()]));
+    assert_eq!(store.keys(KeyFilter::App(scene.app)).await, Ok(vec![stored.clone()]));
     let other = Scene::in_app(store, 2).await;
-    let foreign = store.delete_key(other.app, kept.id).await;
+    let foreign = store.delete_key(other.app, stored.id).await;
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "another app's key is not visible");
-    store.delete_key(scene.app, kept.id).await.expect("deleted");
+    store.delete_key(scene.app, stored.id).await.expect("deleted");
     assert_eq!(store.keys(KeyFilter::Hash([1; 32])).await, Ok(Vec::new()));
 }
 
 pub async fn an_account_is_found_by_its_id_and_gone_when_deleted(store: &dyn Store) {
     let (scene, other) = (Scene::new(store).await, Scene::in_app(store, 2).await);
-    let kept = account(60, scene.app);
-    store.create_account(&kept).await.expect("kept");
-    let again = store.create_account(&kept).await;
+    let stored = account(60, scene.app);
+    store.create_account(&stored).await.expect("kept");
+    let again = store.create_account(&stored).await;
     assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
     assert!(matches!(store.create_account(&account(61, NO_APP)).await, Err(StoreError::NotFound(_))));
-    assert_eq!(store.accounts(AccountFilter::Id(kept.id)).await, Ok(vec![kept.clone()]));
-    assert_eq!(store.accounts(AccountFilter::App(scene.app)).await, Ok(vec![kept.clone()]));
+    assert_eq!(store.accounts(AccountFilter::Id(stored.id)).await, Ok(vec![stored.clone()]));
+    assert_eq!(store.accounts(AccountFilter::App(scene.app)).await, Ok(vec![stored.clone()]));
     assert_eq!(store.accounts(AccountFilter::App(other.app)).await, Ok(Vec::new()));
-    assert!(matches!(store.delete_account(other.app, kept.id).await, Err(StoreError::NotFound(_))));
-    store.delete_account(scene.app, kept.id).await.expect("deleted");
-    assert_eq!(store.accounts(AccountFilter::Id(kept.id)).await, Ok(Vec::new()));
+    assert!(matches!(store.delete_account(other.app, stored.id).await, Err(StoreError::NotFound(_))));
+    store.delete_account(scene.app, stored.id).await.expect("deleted");
+    assert_eq!(store.accounts(AccountFilter::Id(stored.id)).await, Ok(Vec::new()));
 }
 
 pub async fn an_app_has_so_many_accounts_and_no_more(store: &dyn Store) {
@@ -155,8 +155,8 @@ pub async fn a_credential_is_replaced_and_removed(store: &dyn Store) {
     let scene = Scene::new(store).await;
     store.put_credential(&credential(scene.app, "old")).await.expect("kept");
     store.put_credential(&credential(scene.app, "new")).await.expect("replaced");
-    let kept = store.credential(scene.app, ProviderKind::Fcm).await.expect("found");
-    assert_eq!(kept.secret, "new");
+    let stored = store.credential(scene.app, ProviderKind::Fcm).await.expect("found");
+    assert_eq!(stored.secret, "new");
     assert_eq!(store.credentials().await.expect("listed").len(), 1);
     store.delete_credential(scene.app, ProviderKind::Fcm).await.expect("removed");
     let gone = store.credential(scene.app, ProviderKind::Fcm).await;

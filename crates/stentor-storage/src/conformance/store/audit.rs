@@ -78,10 +78,10 @@ pub async fn a_change_that_fails_leaves_no_entry(store: &dyn Store) {
         Change::Act(scene.app, nothing, CampaignAction::Cancel, at(1)),
     ];
     for change in changes {
-        let told = format!("{change:?}");
+        let text = format!("{change:?}");
         assert!(
             store.change(change, Some(NewAuditEntry { note: note(), max_count: MANY })).await.is_err(),
-            "{told}"
+            "{text}"
         );
     }
     assert_eq!(all(store, AuditFilter::default()).await, Vec::new());
@@ -158,9 +158,9 @@ pub async fn an_apps_entries_stay_when_it_goes(store: &dyn Store) {
         )
         .await
         .expect("made");
-    let kept = all(store, AuditFilter { app: Some(scene.app), ..AuditFilter::default() }).await;
-    assert_eq!(kept.len(), 2);
-    assert_eq!(kept[1].key_name, Label::new("a key").ok(), "with the name of a key that is gone");
+    let entries = all(store, AuditFilter { app: Some(scene.app), ..AuditFilter::default() }).await;
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[1].key_name, Label::new("a key").ok(), "with the name of a key that is gone");
 }
 
 pub async fn entries_are_given_by_the_page_and_as_asked_for(store: &dyn Store) {

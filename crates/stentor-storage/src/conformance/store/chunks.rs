@@ -47,8 +47,8 @@ pub async fn a_chunk_asked_for_at_the_same_time_is_leased_once(store: &dyn Store
     let scene = Scene::new(store).await;
     scene.fcm(1).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    let asked = chunks(&tickets);
-    let ask = |instance| store.lease(&asked, lease_of(instance, at(1)));
+    let wanted = chunks(&tickets);
+    let ask = |instance| store.lease(&wanted, lease_of(instance, at(1)));
     let (a, b, c, d) = tokio::join!(ask(1), ask(2), ask(3), ask(4));
     let replies = [a, b, c, d].map(|reply| reply.expect("asked").remove(0));
     let leased = replies.iter().filter(|reply| matches!(reply, LeaseReply::Leased(_))).count();
@@ -69,14 +69,14 @@ pub async fn replies_belong_to_chunks_in_order(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(12).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    let mut asked = chunks(&tickets);
-    asked.reverse();
-    let replies = scene.ask(&asked, at(1)).await;
+    let mut wanted = chunks(&tickets);
+    wanted.reverse();
+    let replies = scene.ask(&wanted, at(1)).await;
     let given = replies.iter().filter_map(|reply| match reply {
         LeaseReply::Leased(leased) => Some(leased.id),
         LeaseReply::Paused | LeaseReply::Void => None,
     });
-    assert_eq!(given.collect::<Vec<_>>(), asked);
+    assert_eq!(given.collect::<Vec<_>>(), wanted);
 }
 
 pub async fn a_device_that_is_gone_at_sending_time_has_no_token(store: &dyn Store) {

@@ -17,13 +17,13 @@ use crate::conformance::scene::{
 
 pub async fn a_device_is_given_as_it_was_registered(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let told = full("one");
-    let device = scene.register(told.clone()).await;
-    let kept = store.device(scene.app, device).await.expect("found");
-    assert_eq!(kept.registration, DeviceFacts::from(told));
-    assert_eq!((kept.id, kept.app), (device, scene.app));
-    assert_eq!((kept.registered_at, kept.token_since), (at(0), at(0)));
-    assert!(kept.listed && kept.retired.is_none());
+    let given = full("one");
+    let device = scene.register(given.clone()).await;
+    let stored = store.device(scene.app, device).await.expect("found");
+    assert_eq!(stored.registration, DeviceFacts::from(given));
+    assert_eq!((stored.id, stored.app), (device, scene.app));
+    assert_eq!((stored.registered_at, stored.token_since), (at(0), at(0)));
+    assert!(stored.listed && stored.retired.is_none());
     assert_eq!(store.topics_of(scene.app, device).await, Ok(vec![topic("news")]));
 }
 
@@ -34,8 +34,8 @@ pub async fn registering_the_same_again_changes_nothing_but_the_time(store: &dyn
     assert_eq!(registered[0].device, registered[1].device);
     let again = store.register(scene.app, &[full("one")], at(9)).await.expect("registered");
     assert!(!again[0].created);
-    let kept = store.device(scene.app, again[0].device).await.expect("found");
-    assert_eq!((kept.registered_at, kept.token_since), (at(0), at(9)));
+    let stored = store.device(scene.app, again[0].device).await.expect("found");
+    assert_eq!((stored.registered_at, stored.token_since), (at(0), at(9)));
     assert_eq!(store.count_audience(scene.app, &Target::Everyone).await, Ok(vec![(ProviderKind::Fcm, 1)]));
 }
 
@@ -46,10 +46,10 @@ pub async fn a_repeated_registration_replaces_what_it_names_and_keeps_the_rest(s
     bare.user = Some(person("bob"));
     bare.topics = vec![topic("sport")];
     assert_eq!(scene.register(bare).await, device);
-    let kept = store.device(scene.app, device).await.expect("found").registration;
-    assert_eq!(kept.user, Some(person("bob")));
-    assert_eq!((kept.locale, kept.time_zone), (full("one").locale, full("one").time_zone));
-    assert_eq!(kept.tags, full("one").tags);
+    let stored = store.device(scene.app, device).await.expect("found").registration;
+    assert_eq!(stored.user, Some(person("bob")));
+    assert_eq!((stored.locale, stored.time_zone), (full("one").locale, full("one").time_zone));
+    assert_eq!(stored.tags, full("one").tags);
     assert_eq!(store.topics_of(scene.app, device).await, Ok(vec![topic("news"), topic("sport")]));
     assert!(store.user(scene.app, &person("ada")).await.expect("known").devices.is_empty());
     assert_eq!(store.user(scene.app, &person("bob")).await.expect("known").devices, vec![device]);
@@ -90,8 +90,8 @@ pub async fn a_rehearsal_refuses_what_would_be_refused_and_keeps_nothing(store: 
     more.topics = (0..501).map(|number| topic(&format!("more-{number}"))).collect();
     let refused = store.validate_some_registrations(scene.app, &[more], at(1)).await;
     assert!(matches!(refused, Err(StoreError::LimitReached(_))), "with what it has already: {refused:?}");
-    let kept = store.device(scene.app, device).await.expect("there");
-    assert_eq!(kept.token_since, at(0), "nothing was renewed");
+    let stored = store.device(scene.app, device).await.expect("there");
+    assert_eq!(stored.token_since, at(0), "nothing was renewed");
 }
 
 /// Validates all of them: a store may stop after some, when they have taken their time.
@@ -220,8 +220,8 @@ pub async fn a_token_that_another_device_holds_is_a_conflict(store: &dyn Store) 
         DevicePatch { token: Some(token("two")), tags: Some(vec![tag("x")]), ..DevicePatch::default() };
     let refused = store.patch_device(scene.app, one, &patch, at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
-    let kept = store.device(scene.app, one).await.expect("found").registration;
-    assert_eq!(kept, registration(ProviderKind::Fcm, "one").into(), "nothing else was changed");
+    let stored = store.device(scene.app, one).await.expect("found").registration;
+    assert_eq!(stored, registration(ProviderKind::Fcm, "one").into(), "nothing else was changed");
 }
 
 pub async fn a_removed_device_is_gone_from_topics_groups_and_its_user(store: &dyn Store) {

@@ -60,22 +60,22 @@ pub async fn the_chunks_of_a_message_show_each_device_once_and_where_it_is(store
     let other = Scene::in_app(store, 2).await;
     let devices = scene.fcm(6).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    let told = async || {
+    let listed = async || {
         let from = ChunkId::from_raw(0);
         let chunks = store.chunk_records(scene.app, message, from, 10).await.expect("chunks");
-        let mut told: Vec<_> = chunks.iter().flat_map(ChunkRecords::last_attempts).collect();
-        told.sort_by_key(|(_, device, _)| *device);
-        assert!(told.iter().map(|(_, device, _)| device).eq(&devices), "each device once");
-        told.into_iter().map(|(_, _, record)| record.state()).collect::<Vec<_>>()
+        let mut listed: Vec<_> = chunks.iter().flat_map(ChunkRecords::last_attempts).collect();
+        listed.sort_by_key(|(_, device, _)| *device);
+        assert!(listed.iter().map(|(_, device, _)| device).eq(&devices), "each device once");
+        listed.into_iter().map(|(_, _, record)| record.state()).collect::<Vec<_>>()
     };
     use DeliveryState::{Accepted, Queued, Rejected, Sending};
-    assert_eq!(told().await, [Queued; 6]);
+    assert_eq!(listed().await, [Queued; 6]);
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
-    assert_eq!(told().await, [Sending, Sending, Sending, Sending, Queued, Queued]);
+    assert_eq!(listed().await, [Sending, Sending, Sending, Sending, Queued, Queued]);
     let mut given = retry(accept_all(&leased, at(2)), &[1], &leased, at(5));
     given.records[2] = record(Rejected, Reason::Unregistered);
     scene.settled(given).await;
-    assert_eq!(told().await, [Accepted, Queued, Rejected, Accepted, Queued, Queued]);
+    assert_eq!(listed().await, [Accepted, Queued, Rejected, Accepted, Queued, Queued]);
     let second = store.chunk_records(scene.app, message, tickets[1].chunk, 1).await.expect("chunks");
     assert_eq!((second.len(), second[0].chunk, second[0].attempt), (1, tickets[1].chunk, 1));
     let foreign = store.chunk_records(other.app, message, tickets[0].chunk, 10).await;
@@ -133,16 +133,16 @@ pub async fn a_history_is_listed_newest_message_first_page_by_page(store: &dyn S
         }
     }
     messages.reverse();
-    let told = async |page| {
+    let listed = async |page| {
         let attempts =
             store.attempts(scene.app, devices[0], AttemptFilter::Page(page)).await.expect("a history");
         attempts.into_iter().map(|one| (one.message, one.attempt)).collect::<Vec<_>>()
     };
     let [newest, third, second, oldest] = messages[..] else { panic!("four messages") };
-    assert_eq!(told(first(2)).await, [(newest, 1), (third, 1)]);
-    let rest = told(after(third.raw(), 2)).await;
+    assert_eq!(listed(first(2)).await, [(newest, 1), (third, 1)]);
+    let rest = listed(after(third.raw(), 2)).await;
     assert_eq!(rest, [(second, 1), (second, 2), (oldest, 1)], "a message's attempts stay together");
-    assert!(told(after(oldest.raw(), 2)).await.is_empty());
+    assert!(listed(after(oldest.raw(), 2)).await.is_empty());
 }
 
 pub async fn every_device_of_a_long_audience_is_found(store: &dyn Store) {

@@ -76,8 +76,8 @@ pub async fn each_app_has_its_own_keys(store: &dyn Store) {
     let one = Scene::in_app(store, 1).await;
     let two = Scene::in_app(store, 2).await;
     one.accept(repeatable(&one, Draft::to(Target::Everyone), 1, "one")).await.expect("kept");
-    let kept = two.accept(repeatable(&two, Draft::to(Target::Everyone), 2, "two")).await;
-    assert!(matches!(kept, Ok(Idempotent::Done(_))), "{kept:?}");
+    let accepted = two.accept(repeatable(&two, Draft::to(Target::Everyone), 2, "two")).await;
+    assert!(matches!(accepted, Ok(Idempotent::Done(_))), "{accepted:?}");
 }
 
 pub async fn a_refused_message_leaves_its_key_free(store: &dyn Store) {
@@ -86,8 +86,8 @@ pub async fn a_refused_message_leaves_its_key_free(store: &dyn Store) {
     let refused = scene.accept(repeatable(&scene, Draft::to(missing), 1, "no")).await;
     assert!(matches!(refused, Err(StoreError::NotFound(_))));
     assert_eq!(store.replay(scene.app, &reply("key", 1, "").key, &[1; 32]).await, Ok(None));
-    let kept = scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 2, "yes")).await;
-    assert!(matches!(kept, Ok(Idempotent::Done(_))), "{kept:?}");
+    let accepted = scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 2, "yes")).await;
+    assert!(matches!(accepted, Ok(Idempotent::Done(_))), "{accepted:?}");
 }
 
 pub async fn old_keys_are_forgotten(store: &dyn Store) {

@@ -34,19 +34,19 @@ pub async fn a_message_is_given_as_it_was_accepted(store: &dyn Store) {
 pub async fn several_messages_are_given_at_once_and_only_those_of_the_app(store: &dyn Store) {
     let scene = Scene::in_app(store, 1).await;
     let other = Scene::in_app(store, 2).await;
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     for draft in [Draft::to(Target::Everyone), Draft::to(Target::Everyone).collapsing("score").ttl(60)] {
         let new = scene.new_message(draft);
-        kept.push(new.message.clone());
+        stored.push(new.message.clone());
         scene.accept(new).await.expect("accepted");
     }
     let foreign = other.new_message(Draft::to(Target::Everyone));
     let foreign_id = foreign.message.id;
     other.accept(foreign).await.expect("accepted");
-    let ids = vec![kept[1].id, foreign_id, MessageId::from_raw(404), kept[0].id];
+    let ids = vec![stored[1].id, foreign_id, MessageId::from_raw(404), stored[0].id];
     let mut given = store.messages(scene.app, ids).await.expect("read");
     given.sort_unstable_by_key(|message| message.id);
-    assert_eq!(given, kept);
+    assert_eq!(given, stored);
     assert_eq!(store.messages(scene.app, Vec::new()).await, Ok(Vec::new()));
 }
 
@@ -70,8 +70,8 @@ pub async fn the_last_state_of_a_topic_is_found_behind_any_number_of_messages(st
     let (newest, _) = scene.send(state_of("door")).await;
     let (window, _) = scene.send(state_of("window")).await;
     let plain = || scene.new_message(Draft::to(Target::Topic(topic("door"))));
-    for kept in store.accept((0..300).map(|_| plain()).collect()).await {
-        kept.expect("accepted");
+    for stored in store.accept((0..300).map(|_| plain()).collect()).await {
+        stored.expect("accepted");
     }
     let last = async |scene: &Scene<'_>, name| store.retained(scene.app, &topic(name), at(1)).await;
     assert_eq!(last(&scene, "door").await, Ok(Some(newest)));
@@ -100,20 +100,20 @@ pub async fn a_last_state_that_is_over_or_held_back_leaves_the_one_before(store:
 pub async fn what_is_due_later_becomes_the_last_state_when_it_is_due(store: &dyn Store) {
     let scene = with_topics(store, 1, &["door"]).await;
     // Numbers that say when they were given out, as those of a server do.
-    let kept = async |number: u64, draft: Draft| {
+    let accepted = async |number: u64, draft: Draft| {
         let id = first_number_at(draft.created_at) + number;
         let message = draft.message(scene.app, id);
         scene.accept(NewMessage { message, idempotency: None }).await.expect("accepted");
         MessageId::from_raw(id)
     };
-    let later = kept(1, state_of("door").due(at(50))).await;
-    let at_once = kept(2, state_of("door").sent_at(at(10))).await;
-    let at_the_same_time = kept(3, state_of("door").due(at(50))).await;
+    let later = accepted(1, state_of("door").due(at(50))).await;
+    let at_once = accepted(2, state_of("door").sent_at(at(10))).await;
+    let at_the_same_time = accepted(3, state_of("door").due(at(50))).await;
     let last = async |now| store.retained(scene.app, &topic("door"), at(now)).await.expect("read");
     assert_eq!((last(9).await, last(10).await, last(49).await), (None, Some(at_once), Some(at_once)));
     assert!(later < at_the_same_time);
     assert_eq!(last(50).await, Some(at_the_same_time));
-    let newer = kept(4, state_of("door").sent_at(at(51))).await;
+    let newer = accepted(4, state_of("door").sent_at(at(51))).await;
     assert_eq!(last(51).await, Some(newer));
 }
 

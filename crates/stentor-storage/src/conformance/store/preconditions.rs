@@ -38,9 +38,9 @@ pub async fn of_changes_of_one_state_at_the_same_time_one_is_made(store: &dyn St
     let patch = in_locale("de");
     let change = |now| store.update_device(scene.app, device, &patch, now, &as_seen);
     let (a, b, c, d) = tokio::join!(change(at(1)), change(at(2)), change(at(3)), change(at(4)));
-    let told = [a, b, c, d];
-    assert_eq!(told.iter().filter(|one| one.is_ok()).count(), 1);
-    assert_eq!(told.iter().filter(|one| **one == refused()).count(), 3);
+    let results = [a, b, c, d];
+    assert_eq!(results.iter().filter(|one| one.is_ok()).count(), 1);
+    assert_eq!(results.iter().filter(|one| **one == refused()).count(), 3);
 }
 
 pub async fn people_and_groups_are_made_only_where_there_is_none_when_they_must_be_new(store: &dyn Store) {

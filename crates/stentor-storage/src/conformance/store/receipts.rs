@@ -77,16 +77,16 @@ pub async fn what_waits_for_many_devices_is_listed_at_once_as_for_each_of_them(s
         tickets[1].iter().flat_map(|ticket| [5, 40, 41].map(|at| (ticket, devices[at], DELIVERED)));
     receive(&scene, &confirmed.collect::<Vec<_>>()).await;
     let stranger = DeviceId::from_raw(9_999);
-    let mut asked: Vec<_> = devices.iter().rev().map(|device| (scene.app, *device)).collect();
-    asked.extend([
+    let mut wanted: Vec<_> = devices.iter().rev().map(|device| (scene.app, *device)).collect();
+    wanted.extend([
         (other.app, foreign[0]),
         (other.app, devices[0]),
         (scene.app, stranger),
         (scene.app, devices[5]),
     ]);
-    asked.push((AppId::from_raw(77), devices[5]));
-    let found = store.pending(&asked, 1_000, at(2)).await.expect("listed");
-    for ((app, device), waits) in asked.iter().zip(&found) {
+    wanted.push((AppId::from_raw(77), devices[5]));
+    let found = store.pending(&wanted, 1_000, at(2)).await.expect("listed");
+    for ((app, device), waits) in wanted.iter().zip(&found) {
         let alone = store.pending(&[(*app, *device)], 1_000, at(2)).await.expect("listed");
         assert_eq!(std::slice::from_ref(waits), alone, "{device}");
     }
@@ -94,7 +94,7 @@ pub async fn what_waits_for_many_devices_is_listed_at_once_as_for_each_of_them(s
     let of = |at: usize| counts[69 - at];
     assert_eq!((of(0), of(1), of(5), of(40), of(41), of(69), of(2)), (5, 6, 4, 5, 2, 5, 3));
     assert_eq!(counts[70..], [1, 0, 0, 4, 0]);
-    let limited = store.pending(&asked, 2, at(2)).await.expect("listed");
+    let limited = store.pending(&wanted, 2, at(2)).await.expect("listed");
     assert!(limited.iter().zip(&found).all(|(some, all)| some[..] == all[..all.len().min(2)]));
     assert!(store.pending(&[], 1_000, at(2)).await.expect("listed").is_empty());
 }

@@ -50,9 +50,9 @@ pub async fn a_service_published_again_keeps_its_first_time_and_lives_on(store: 
     store.put_service(&published(app, "printer", "ipp", 5), at(0)).await.expect("kept");
     let mut again = published(app, "printer", "http", 20);
     (again.published_at, again.description) = (at(4), None);
-    let kept = store.put_service(&again, at(4)).await.expect("kept");
+    let stored = store.put_service(&again, at(4)).await.expect("kept");
     again.published_at = at(0);
-    assert_eq!(kept, again);
+    assert_eq!(stored, again);
     assert_eq!(store.service(app, &name("printer"), at(19)).await, Ok(again));
 }
 

@@ -16,11 +16,11 @@ pub async fn devices_and_topics_are_there_after_a_restart(home: &dyn StoreHome) 
     let scene = Scene::new(&*store).await;
     let devices = scene.fcm(3).await;
     store.subscribe(scene.app, &topic("news"), &devices).await.expect("subscribed");
-    let kept = store.device(scene.app, devices[0]).await;
+    let before = store.device(scene.app, devices[0]).await;
     drop(store);
     let store = home.open().await;
     let scene = Scene::again(&*store, 1);
-    assert_eq!(store.device(scene.app, devices[0]).await, kept);
+    assert_eq!(store.device(scene.app, devices[0]).await, before);
     assert_eq!(store.topic(scene.app, &topic("news")).await.expect("there").device_count, 3);
     let given = registration(stentor_core::device::ProviderKind::Fcm, "later");
     let later = store.register(scene.app, &[given], at(1)).await.expect("registered");

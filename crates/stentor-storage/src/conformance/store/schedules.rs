@@ -79,8 +79,8 @@ pub async fn a_schedule_is_given_as_it_was_kept(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let other = Scene::in_app(store, 2).await;
     let (one, two) = (schedule(&scene, 31, Some(at(60))), schedule(&scene, 32, None));
-    for kept in [&two, &one] {
-        assert_eq!(store.create_schedule(kept, None).await, Ok(Idempotent::Done(())));
+    for stored in [&two, &one] {
+        assert_eq!(store.create_schedule(stored, None).await, Ok(Idempotent::Done(())));
     }
     assert_eq!(store.schedule(scene.app, one.id).await, Ok(one.clone()));
     assert!(matches!(store.schedule(other.app, one.id).await, Err(StoreError::NotFound(_))));
@@ -172,13 +172,13 @@ pub async fn every_app_has_its_turn_when_more_messages_are_due_than_begin_at_onc
 pub async fn an_occurrence_fires_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];
-    let kept = schedule(&scene, 31, Some(at(60)));
-    store.create_schedule(&kept, None).await.expect("kept");
+    let stored = schedule(&scene, 31, Some(at(60)));
+    store.create_schedule(&stored, None).await.expect("kept");
     let occurrence = occurrence(&scene, Target::Device(device), at(60), Some(at(120)));
     assert_eq!(store.fire(&occurrence).await, Ok(true));
     let again = Occurrence { message: Some(message(&scene, Target::Everyone, at(60))), ..occurrence.clone() };
     assert_eq!(store.fire(&again).await, Ok(false), "(schedule, instant) fires once");
-    let advanced = store.schedule(scene.app, kept.id).await.expect("found");
+    let advanced = store.schedule(scene.app, stored.id).await.expect("found");
     assert_eq!((advanced.next_due, advanced.last_fired), (Some(at(120)), Some(at(60))));
     assert_eq!(advanced.state, ScheduleState::Active);
     assert_eq!(store.campaigns(scene.app, first(10)).await.expect("listed").readable.len(), 1);
@@ -225,21 +225,21 @@ pub async fn a_paused_or_canceled_schedule_does_not_fire(store: &dyn Store) {
 
 pub async fn a_skipped_tick_advances_and_sends_nothing(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let kept = schedule(&scene, 31, Some(at(60)));
-    store.create_schedule(&kept, None).await.expect("kept");
-    let skipped = Occurrence { schedule: kept.id, instant: at(60), message: None, next_due: Some(at(120)) };
+    let stored = schedule(&scene, 31, Some(at(60)));
+    store.create_schedule(&stored, None).await.expect("kept");
+    let skipped = Occurrence { schedule: stored.id, instant: at(60), message: None, next_due: Some(at(120)) };
     assert_eq!(store.fire(&skipped).await, Ok(true));
-    let advanced = store.schedule(scene.app, kept.id).await.expect("found");
+    let advanced = store.schedule(scene.app, stored.id).await.expect("found");
     assert_eq!((advanced.next_due, advanced.last_fired), (Some(at(120)), None));
     assert_eq!(store.campaigns(scene.app, first(10)).await.map(|listed| listed.readable), Ok(Vec::new()));
 }
 
 pub async fn a_schedule_without_a_further_tick_is_finished(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let kept = schedule(&scene, 31, Some(at(60)));
-    store.create_schedule(&kept, None).await.expect("kept");
+    let stored = schedule(&scene, 31, Some(at(60)));
+    store.create_schedule(&stored, None).await.expect("kept");
     assert_eq!(store.fire(&occurrence(&scene, Target::Everyone, at(60), None)).await, Ok(true));
-    let ended = store.schedule(scene.app, kept.id).await.expect("found");
+    let ended = store.schedule(scene.app, stored.id).await.expect("found");
     assert_eq!((ended.state, ended.next_due), (ScheduleState::Finished, None));
     assert_eq!(store.due_schedules(at(1_000), 10).await, Ok(Vec::new()));
 }

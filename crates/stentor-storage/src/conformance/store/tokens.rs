@@ -123,18 +123,18 @@ pub async fn a_replaced_token_is_used_from_then_on(store: &dyn Store) {
 
 pub async fn a_token_that_changes_after_the_expansion_is_read_anew(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let (mut devices, mut asked) = (Vec::new(), Vec::new());
+    let (mut devices, mut chunk_ids) = (Vec::new(), Vec::new());
     for name in ["first", "second", "third"] {
         devices.push(scene.register(registration(ProviderKind::Fcm, name)).await);
     }
     for _ in 0..2 {
         let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-        asked.extend(chunks(&tickets));
+        chunk_ids.extend(chunks(&tickets));
     }
-    let before = scene.lease(asked[0], at(1)).await;
+    let before = scene.lease(chunk_ids[0], at(1)).await;
     let patch = DevicePatch { token: Some(token("changed")), ..DevicePatch::default() };
     store.patch_device(scene.app, devices[1], &patch, at(2)).await.expect("changed");
-    let after = scene.lease(asked[1], at(3)).await;
+    let after = scene.lease(chunk_ids[1], at(3)).await;
     assert_eq!(before.tokens.iter().collect::<Vec<_>>(), ["first", "second", "third"]);
     assert_eq!(after.tokens.iter().collect::<Vec<_>>(), ["first", "changed", "third"]);
 }

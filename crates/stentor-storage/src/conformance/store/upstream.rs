@@ -180,10 +180,10 @@ pub async fn a_token_that_was_replaced_leads_to_its_device(store: &dyn Store) {
     assert_eq!(store.take_offered_token(scene.app, &push_token("new"), at(2)).await, Ok(Some(device)));
     let (_, tickets) = scene.send(Draft::to(Target::Token(to(former.clone())))).await;
     assert_eq!(scene.lease(tickets[0].chunk, at(3)).await.devices, [device]);
-    let asked = [former.expose().to_owned(), "unknown".to_owned()];
-    assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![Some(device), None]));
+    let tokens = [former.expose().to_owned(), "unknown".to_owned()];
+    assert_eq!(store.replaced_tokens(scene.app, &tokens).await, Ok(vec![Some(device), None]));
     store.remove_device(scene.app, device).await.expect("removed");
-    assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![None, None]));
+    assert_eq!(store.replaced_tokens(scene.app, &tokens).await, Ok(vec![None, None]));
 }
 
 pub async fn a_device_has_a_few_former_tokens_the_newest(store: &dyn Store) {
@@ -215,9 +215,9 @@ pub async fn of_the_dead_letters_of_a_device_the_newest_are_kept(store: &dyn Sto
     let most = UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT as u64;
     for number in (0..most + 2).chain([9_999]) {
         let device = if number == 9_999 { 2 } else { 1 };
-        let told = message(app, device, 500 + number, &format!("m{number}"));
-        store.keep_upstream(vec![told.clone()]).await.expect("there is room: none waits");
-        store.change_upstream(app, &[told.id], bury("refused")).await.expect("buried");
+        let sent = message(app, device, 500 + number, &format!("m{number}"));
+        store.keep_upstream(vec![sent.clone()]).await.expect("there is room: none waits");
+        store.change_upstream(app, &[sent.id], bury("refused")).await.expect("buried");
     }
     let page = Page { after: 0, limit: 2 * most as usize };
     let dead = store.upstream(app, UpstreamFilter::Dead, page, at(1)).await.expect("listed");
@@ -271,33 +271,33 @@ pub async fn what_the_gateway_keeps_of_a_device_goes_with_it(store: &dyn Store) 
         store.offer_token(scene.app, *device, &push_token(text), at(1)).await.expect("offered");
         store.take_offered_token(scene.app, &push_token(text), at(2)).await.expect("taken");
     }
-    let told = message(scene.app, devices[0].raw(), 500, "m");
-    store.keep_upstream(vec![told.clone()]).await.expect("kept");
+    let sent = message(scene.app, devices[0].raw(), 500, "m");
+    store.keep_upstream(vec![sent.clone()]).await.expect("kept");
     store.remove_device(scene.app, devices[0]).await.expect("removed");
     assert_eq!(store.channels("agent").await, Ok(vec![channel(devices[1])]));
     assert_eq!(store.replaced_tokens(scene.app, &former).await, Ok(vec![None, Some(devices[1])]));
     let waiting = store.upstream(scene.app, UpstreamFilter::Waiting, first(10), at(3)).await;
-    assert_eq!(waiting, Ok(vec![told]), "what it has sent is promised to the app");
+    assert_eq!(waiting, Ok(vec![sent]), "what it has sent is promised to the app");
 }
 
 pub async fn what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app(store: &dyn Store) {
     let (gone, stays) = (Scene::in_app(store, 1).await, Scene::in_app(store, 2).await);
-    let mut kept = Vec::new();
+    let mut pairs = Vec::new();
     for scene in [&gone, &stays] {
         let device = scene.devices(ProviderKind::Gateway, 1).await[0];
         let channel = Channel { name: format!("of {device}"), app: scene.app, device };
         store.put_channel("agent", &channel).await.expect("kept");
-        let told = message(scene.app, device.raw(), 500 + scene.app.raw(), "m");
-        store.keep_upstream(vec![told.clone()]).await.expect("kept");
-        kept.push((channel, told));
+        let sent = message(scene.app, device.raw(), 500 + scene.app.raw(), "m");
+        store.keep_upstream(vec![sent.clone()]).await.expect("kept");
+        pairs.push((channel, sent));
     }
     store.delete_app(gone.app).await.expect("deleted");
     finish_work(store).await;
-    assert_eq!(store.channels("agent").await, Ok(vec![kept[1].0.clone()]));
+    assert_eq!(store.channels("agent").await, Ok(vec![pairs[1].0.clone()]));
     assert_eq!(store.upstream(gone.app, UpstreamFilter::Waiting, first(10), at(1)).await, Ok(Vec::new()));
     assert_eq!(
         store.upstream(stays.app, UpstreamFilter::Waiting, first(10), at(1)).await,
-        Ok(vec![kept[1].1.clone()])
+        Ok(vec![pairs[1].1.clone()])
     );
 }
 
@@ -311,11 +311,11 @@ pub async fn a_device_has_the_keys_that_it_registered_last_until_it_takes_them_b
     // A program's channel of the same device is none of its keys.
     let channel = Channel { name: "a b".to_owned(), app: scene.app, device: devices[0] };
     store.put_channel("agent", &channel).await.expect("kept");
-    let kept = async || store.device(scene.app, devices[0]).await.expect("there").keys;
-    assert_eq!(kept().await, None);
+    let stored_keys = async || store.device(scene.app, devices[0]).await.expect("there").keys;
+    assert_eq!(stored_keys().await, None);
     for point in ["one", "two", "two", "again"] {
         store.put_device_keys(scene.app, devices[0], Some(&keys(point))).await.expect("kept");
-        assert_eq!(kept().await, Some(keys(point)));
+        assert_eq!(stored_keys().await, Some(keys(point)));
     }
     let token = token_of(&scene, devices[0]).await;
     let held = store.holders(scene.app, ProviderKind::Gateway, &[token]).await.expect("found");
@@ -327,7 +327,7 @@ pub async fn a_device_has_the_keys_that_it_registered_last_until_it_takes_them_b
     let changed = store.patch_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
     assert_eq!(changed.keys, Some(keys("again")));
     store.put_device_keys(scene.app, devices[0], None).await.expect("gone");
-    assert_eq!(kept().await, None);
+    assert_eq!(stored_keys().await, None);
     assert_eq!(store.channels("agent").await, Ok(vec![channel]), "it is another's");
 }
 

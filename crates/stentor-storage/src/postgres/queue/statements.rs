@@ -135,7 +135,7 @@ pub(super) fn take(
     until: Timestamp,
     now: Timestamp,
 ) -> Done<Vec<QueueLease>> {
-    let asked = params![
+    let values = params![
         lane.provider.code(),
         int(lane.app.raw()),
         lane.class.code(),
@@ -147,7 +147,7 @@ pub(super) fn take(
         let ticket = Ticket { chunk: ChunkId::from_raw(number(row, 0)?), lane, due_at: time(row, 1)? };
         Ok(QueueLease { ticket, token: number(row, 2)? })
     };
-    let mut leases = all(connection, TAKE, asked, lease)?;
+    let mut leases = all(connection, TAKE, values, lease)?;
     leases.sort_unstable_by_key(|lease| (lease.ticket.due_at, lease.ticket.chunk));
     Ok(leases)
 }
@@ -160,8 +160,8 @@ pub(super) fn extend(
     now: Timestamp,
 ) -> Done<Vec<(i64, i64)>> {
     let [chunks, numbers] = columns(leases);
-    let asked = params![chunks, numbers, until.as_millis(), now.as_millis()];
-    all(connection, EXTEND, asked, |row| Ok((row.get(0)?, row.get(1)?)))
+    let values = params![chunks, numbers, until.as_millis(), now.as_millis()];
+    all(connection, EXTEND, values, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 pub(super) fn remove_leased(connection: &Connection, leases: &[(i64, i64)]) -> Done<()> {
@@ -170,8 +170,8 @@ pub(super) fn remove_leased(connection: &Connection, leases: &[(i64, i64)]) -> D
 
 pub(super) fn give_back(connection: &Connection, leases: &[(i64, i64)], due_at: Timestamp) -> Done<()> {
     let [chunks, numbers] = columns(leases);
-    let asked = params![chunks, numbers, due_at.as_millis()];
-    exists(connection, GIVE_BACK, asked).map(drop)
+    let values = params![chunks, numbers, due_at.as_millis()];
+    exists(connection, GIVE_BACK, values).map(drop)
 }
 
 pub(super) fn remove(connection: &Connection, chunks: &[i64]) -> Done<()> {

@@ -29,11 +29,11 @@ struct KnownBefore {
 pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec<AcceptedResult>> {
     let mut known = KnownBefore::read(connection, given)?;
     let mut replies = Vec::with_capacity(given.len());
-    let mut kept = Vec::with_capacity(given.len());
+    let mut results = Vec::with_capacity(given.len());
     for new in given {
         let reply = known.check(connection, new);
         if matches!(reply, Ok(Idempotent::Done(()))) {
-            kept.push(*new);
+            results.push(*new);
         }
         replies.push(reply.map_err(StoreError::from));
     }
@@ -42,10 +42,10 @@ pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec
         // standby.
         connection.defer(STANDBY_NOTE);
     }
-    let idempotent = kept.iter().filter_map(|new| Some((&new.message, new.idempotency.as_ref()?)));
+    let idempotent = results.iter().filter_map(|new| Some((&new.message, new.idempotency.as_ref()?)));
     let idempotent = idempotent.map(|(message, given)| (message.app, given, message.created_at));
     keep_replies(connection, &idempotent.collect::<Vec<_>>())?;
-    let messages: Vec<&Message> = kept.iter().map(|new| &new.message).collect();
+    let messages: Vec<&Message> = results.iter().map(|new| &new.message).collect();
     let inserted = insert_all(connection, &messages)?;
     for (new, reply) in given.iter().zip(&mut replies) {
         if matches!(reply, Ok(Idempotent::Done(()))) && !inserted.contains(&new.message.id) {

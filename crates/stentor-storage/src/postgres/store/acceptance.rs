@@ -25,7 +25,7 @@ pub(super) struct AcceptanceList {
 struct GivenMessages {
     messages: Vec<NewMessage>,
     reply: oneshot::Sender<Vec<AcceptedResult>>,
-    kept: Option<Result<Vec<AcceptedResult>, StoreError>>,
+    outcome: Option<Result<Vec<AcceptedResult>, StoreError>>,
     /// Given back once the caller has a reply.
     _place: OwnedSemaphorePermit,
 }
@@ -48,7 +48,7 @@ impl AcceptanceList {
             return refused(count, &closed());
         };
         let (reply, answer) = oneshot::channel();
-        let is_first = self.add(GivenMessages { messages: given, reply, kept: None, _place: place });
+        let is_first = self.add(GivenMessages { messages: given, reply, outcome: None, _place: place });
         // The job of the first caller takes all messages that wait when it runs.
         if is_first {
             thread.hand_over(Box::new(AcceptanceJob { list: self, taken: None }));
@@ -89,22 +89,22 @@ impl CommitJob for AcceptanceJob {
         };
         let fault = StoreError::from(fault);
         for given in taken {
-            given.kept = Some(Err(fault.clone()));
+            given.outcome = Some(Err(fault.clone()));
         }
         false
     }
 
     fn answer(mut self: Box<Self>, committed: Result<(), StoreError>) {
         let taken = self.taken.replace(Vec::new());
-        for GivenMessages { messages, reply, kept, .. } in taken.unwrap_or_else(|| self.list.take()) {
+        for GivenMessages { messages, reply, outcome, .. } in taken.unwrap_or_else(|| self.list.take()) {
             // An uncommitted result is no answer; a refusal stands, whether or not the commit succeeded.
-            let kept = match (kept, &committed) {
+            let outcome = match (outcome, &committed) {
                 (Some(Ok(_)) | None, Err(error)) => Err(error.clone()),
                 (None, Ok(())) => Err(closed()),
-                (Some(kept), _) => kept,
+                (Some(outcome), _) => outcome,
             };
             // A caller that went away does not need an answer.
-            let _ = reply.send(kept.unwrap_or_else(|error| refused(messages.len(), &error)));
+            let _ = reply.send(outcome.unwrap_or_else(|error| refused(messages.len(), &error)));
         }
     }
 }
@@ -124,14 +124,14 @@ fn keep(connection: &Connection, taken: &mut [GivenMessages]) -> Done<()> {
     if let Ok(replies) = attempt(connection, || accept::accept(connection, &all))? {
         let mut replies = replies.into_iter();
         for given in taken {
-            given.kept = Some(Ok(replies.by_ref().take(given.messages.len()).collect()));
+            given.outcome = Some(Ok(replies.by_ref().take(given.messages.len()).collect()));
         }
         return Ok(());
     }
     for given in taken {
         let own: Vec<&NewMessage> = given.messages.iter().collect();
-        let kept = attempt(connection, || accept::accept(connection, &own))?;
-        given.kept = Some(kept.map_err(StoreError::from));
+        let outcome = attempt(connection, || accept::accept(connection, &own))?;
+        given.outcome = Some(outcome.map_err(StoreError::from));
     }
     Ok(())
 }

@@ -43,15 +43,15 @@ impl PostgresStore {
                 FoundAudience::Found(at, devices) => (at, devices),
             };
             let teller = self.inner.own.among_others();
-            let kept = self.write(move |connection| {
-                let kept = keep(connection, task, at, &devices, how)?;
+            let expanded = self.write(move |connection| {
+                let expanded = keep(connection, task, at, &devices, how)?;
                 // In the same commit as the chunks: the nodes that it wakes find them.
-                if let Some(own) = teller.filter(|_| kept.is_some()) {
+                if let Some(own) = teller.filter(|_| expanded.is_some()) {
                     node_events::wake(connection, own);
                 }
-                Ok(kept)
+                Ok(expanded)
             });
-            if let Some(expanded) = kept.await? {
+            if let Some(expanded) = expanded.await? {
                 return Ok(expanded);
             }
         }

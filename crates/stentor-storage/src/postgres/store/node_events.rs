@@ -171,10 +171,10 @@ pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) ->
     let sql = "SELECT kind, app, subject, until, detail, reason, no FROM node_events
         WHERE no > $1 AND no <= $2 AND origin <> $3 ORDER BY no LIMIT $4";
     let values = params![int(after), int(last), int(own), limit(LOOK_MAX_COUNT)];
-    let told = all(connection, sql, values, |row| Ok((read(row)?, number(row, 6)?)))?;
+    let rows = all(connection, sql, values, |row| Ok((read(row)?, number(row, 6)?)))?;
     // A full read ends with its last row; a shorter one also passes the node's own events behind it.
-    let last = told.last().filter(|_| told.len() == LOOK_MAX_COUNT).map_or(last, |(_, no)| *no);
-    Ok(PublishedEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
+    let last = rows.last().filter(|_| rows.len() == LOOK_MAX_COUNT).map_or(last, |(_, no)| *no);
+    Ok(PublishedEvents { events: rows.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
 }
 
 /// Returns true if there are events beyond the limit.

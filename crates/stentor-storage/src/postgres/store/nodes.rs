@@ -310,11 +310,11 @@ fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvent
         (SELECT value FROM sequences WHERE name = 'chunk'), EXISTS (SELECT 1 FROM producers)";
     let read = one(connection, sql, (), |row| Ok((number(row, 0)?, number(row, 1)?, row.get::<bool>(2)?)))?;
     let (last_event, last_chunk, has_producers) = read.ok_or_else(|| damaged("a sequence is missing"))?;
-    let told = match last_event == after {
+    let found = match last_event == after {
         true => PublishedEvents { events: Vec::new(), last: last_event, is_gapped: false },
         false => node_events::after(connection, own, after, last_event)?,
     };
-    let PublishedEvents { events, last, is_gapped } = told;
+    let PublishedEvents { events, last, is_gapped } = found;
     let (last_chunk, has_more) = (ChunkId::from_raw(last_chunk), last < last_event);
     Ok(NodeEvents { last_event: last, events, has_more, is_gapped, last_chunk, has_producers })
 }

@@ -20,21 +20,21 @@ const CHUNKS_AT_ONCE_MAX_COUNT: usize = 1_024;
 /// Lists the pending deliveries of devices.
 pub(super) fn of_all(
     connection: &Connection,
-    asked: &[(AppId, DeviceId)],
+    wanted: &[(AppId, DeviceId)],
     limit: usize,
     now: Timestamp,
 ) -> Done<Vec<Vec<PendingDelivery>>> {
-    let mut apps: Vec<AppId> = asked.iter().map(|(app, _)| *app).collect();
+    let mut apps: Vec<AppId> = wanted.iter().map(|(app, _)| *app).collect();
     apps.sort_unstable();
     apps.dedup();
-    let mut found = vec![Vec::new(); asked.len()];
+    let mut found = vec![Vec::new(); wanted.len()];
     for app in apps {
-        let of_app = asked.iter().filter(|(of, _)| *of == app);
+        let of_app = wanted.iter().filter(|(of, _)| *of == app);
         let mut devices: Vec<DeviceId> = of_app.map(|(_, device)| *device).collect();
         devices.sort_unstable();
         devices.dedup();
         let waiting = of_app_devices(connection, app, &devices, now)?;
-        for ((of, device), reply) in asked.iter().zip(&mut found) {
+        for ((of, device), reply) in wanted.iter().zip(&mut found) {
             if let Ok(place) = devices.binary_search(device)
                 && *of == app
             {
@@ -84,18 +84,18 @@ fn chunks_of(
             UNION ALL
             SELECT ({next} AND chunks.level > levels.level ORDER BY level LIMIT 1) FROM levels WHERE level IS NOT NULL
         )
-        SELECT DISTINCT c.id AS key FROM levels l CROSS JOIN unnest($2::bigint[]) asked (device) CROSS JOIN LATERAL (
+        SELECT DISTINCT c.id AS key FROM levels l CROSS JOIN unnest($2::bigint[]) wanted (device) CROSS JOIN LATERAL (
             SELECT id FROM chunks WHERE receipts_until IS NOT NULL AND fleet = $1 AND level = l.level
-            AND last BETWEEN asked.device AND asked.device + (1::bigint << l.level::int) - 1 AND first <= asked.device
+            AND last BETWEEN wanted.device AND wanted.device + (1::bigint << l.level::int) - 1 AND first <= wanted.device
             AND receipts_until > $3
         ) c WHERE l.level < {LEVELS}"
     );
-    let asked: Vec<i64> = devices.iter().map(|device| int(device.raw())).collect();
-    keys(connection, &sql, params![int(fleet.no), asked, now.as_millis()])
+    let wanted: Vec<i64> = devices.iter().map(|device| int(device.raw())).collect();
+    keys(connection, &sql, params![int(fleet.no), wanted, now.as_millis()])
 }
 
 /// Reads a chunk; returns its pending deliveries, each with the position of its device.
-fn waiting(row: &Row<'_>, asked: &[DeviceId]) -> Done<Vec<(usize, PendingDelivery)>> {
+fn waiting(row: &Row<'_>, wanted: &[DeviceId]) -> Done<Vec<(usize, PendingDelivery)>> {
     let devices = chunks::decode(row, 3)?;
     let records = receipt_rows::decode(row, 4, devices.len())?;
     let one = PendingDelivery {
@@ -104,5 +104,5 @@ fn waiting(row: &Row<'_>, asked: &[DeviceId]) -> Done<Vec<(usize, PendingDeliver
         expires_at: time(row, 2)?,
         is_paused: row.get(5)?,
     };
-    Ok(awaiting(asked, &devices, &records).into_iter().map(|place| (place, one)).collect())
+    Ok(awaiting(wanted, &devices, &records).into_iter().map(|place| (place, one)).collect())
 }

@@ -119,8 +119,8 @@ impl PrefetchedRows {
     /// Returns books, also if a campaign has none yet at the provider.
     pub(super) fn books(&self, campaign: CampaignId, provider: ProviderKind) -> Option<Books> {
         let all = self.sums.get(&campaign)?;
-        let kept = all.iter().find(|sums| sums.provider == provider);
-        Some(kept.map_or_else(|| Books::new(provider), |sums| Books::open(sums.clone())))
+        let stored = all.iter().find(|sums| sums.provider == provider);
+        Some(stored.map_or_else(|| Books::new(provider), |sums| Books::open(sums.clone())))
     }
 
     /// Returns the sums of a campaign at all providers.

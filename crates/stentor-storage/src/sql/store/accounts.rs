@@ -21,7 +21,7 @@ pub(crate) fn create(connection: &Connection, account: &IssuedAccount) -> Done<(
     let (id, app) = (int(account.id.raw()), int(account.app.raw()));
     let (name, scopes, key) = (account.name.as_str(), account.scopes.bits(), &account.public_key);
     let values = params![id, app, name, scopes, key, &account.token_uri, account.created_at.as_millis()];
-    run(connection, sql, values).and_then(|kept| unless_repeat(kept, "the account is in use"))
+    run(connection, sql, values).and_then(|inserted| unless_repeat(inserted, "the account is in use"))
 }
 
 /// Refuses one account more than an app may have.

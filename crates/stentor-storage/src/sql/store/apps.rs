@@ -88,7 +88,7 @@ pub(crate) fn find(connection: &Connection, id: AppId) -> Done<App> {
 pub(crate) fn create_app(connection: &Connection, app: &App) -> Done<()> {
     let sql = "INSERT INTO apps (id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     let values = params![int(app.id.raw()), app.name.as_str(), app.created_at.as_millis()];
-    run(connection, sql, values).and_then(|kept| unless_repeat(kept, "the app id is in use"))
+    run(connection, sql, values).and_then(|inserted| unless_repeat(inserted, "the app id is in use"))
 }
 
 /// Stores a key.
@@ -102,7 +102,7 @@ pub(crate) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     let app = key.app.map(|app| int(app.raw()));
     let (id, name, scopes) = (int(key.id.raw()), key.name.as_str(), key.scopes.bits());
     let done = run(connection, sql, params![id, app, name, scopes, key.hash, key.created_at.as_millis()]);
-    done.and_then(|kept| unless_repeat(kept, "the key is in use"))
+    done.and_then(|inserted| unless_repeat(inserted, "the key is in use"))
 }
 
 /// Refuses one key more than an app may have.

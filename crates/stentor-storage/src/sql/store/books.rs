@@ -22,8 +22,8 @@ const COLUMNS: &str =
 /// Reads the books of a campaign at a provider; they are empty if it has none yet.
 pub(crate) fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
     let sql = format!("SELECT {COLUMNS} FROM ledgers WHERE campaign = ?1 AND provider = ?2");
-    let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
-    Ok(kept.map_or_else(|| Books::new(provider), Books::open))
+    let stored = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
+    Ok(stored.map_or_else(|| Books::new(provider), Books::open))
 }
 
 /// Reads the sums of some campaigns at all providers, in their order. Campaigns without sums, or with unreadable ones, are left out.

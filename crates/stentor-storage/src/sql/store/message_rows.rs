@@ -35,14 +35,14 @@ impl MessageCache {
     }
 
     fn find(&self, id: MessageId) -> Option<Arc<Message>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|message| message.id == id).map(Arc::clone)
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.iter().find(|message| message.id == id).map(Arc::clone)
     }
 
     fn put(&self, message: Arc<Message>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.truncate(CACHED_MAX_COUNT - 1);
-        kept.push_front(message);
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.truncate(CACHED_MAX_COUNT - 1);
+        cached.push_front(message);
     }
 }
 

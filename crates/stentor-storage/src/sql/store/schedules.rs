@@ -141,7 +141,7 @@ pub(crate) fn create(connection: &Connection, new: &NewSchedule) -> Done<Idempot
         recurrence,
         spec,
     ];
-    run(connection, sql, values).and_then(|kept| unless_repeat(kept, "the schedule id is in use"))?;
+    run(connection, sql, values).and_then(|inserted| unless_repeat(inserted, "the schedule id is in use"))?;
     Ok(Idempotent::Done(()))
 }
 

@@ -14,13 +14,13 @@ pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books)
     let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
         rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-    let kept = books.ledger();
-    let tally = &kept.tally;
+    let ledger = books.ledger();
+    let tally = &ledger.tally;
     let values = params![
         int(campaign.raw()),
-        kept.provider.code(),
-        int(kept.audience),
-        kept.audience_complete,
+        ledger.provider.code(),
+        int(ledger.audience),
+        ledger.audience_complete,
         int(tally.queued),
         int(tally.sending),
         int(tally.accepted),
@@ -29,15 +29,15 @@ pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books)
         int(tally.collapsed),
         int(tally.canceled),
         int(tally.failed),
-        int(kept.delivered),
-        int(kept.attempts),
-        int(kept.ambiguous),
-        int(kept.duplicate_bound),
-        kept.stop.as_ref().map(|stop| stop.reason.code()),
-        kept.stop.as_ref().map(|stop| &stop.detail),
+        int(ledger.delivered),
+        int(ledger.attempts),
+        int(ledger.ambiguous),
+        int(ledger.duplicate_bound),
+        ledger.stop.as_ref().map(|stop| stop.reason.code()),
+        ledger.stop.as_ref().map(|stop| &stop.detail),
     ];
     run(connection, sql, values)?;
-    books.ends().try_for_each(|(end, count)| save_end(connection, (campaign, kept.provider), end, count))
+    books.ends().try_for_each(|(end, count)| save_end(connection, (campaign, ledger.provider), end, count))
 }
 
 fn save_end(

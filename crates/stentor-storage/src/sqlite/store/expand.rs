@@ -49,11 +49,11 @@ impl SqliteStore {
                 AudienceLook::Found(at, found) => (at, found),
             };
             let AudiencePart { devices, tokens, .. } = found;
-            let kept = self.inner.writer.run(CommitPriority::Usual, move |connection| {
+            let expanded = self.inner.writer.run(CommitPriority::Usual, move |connection| {
                 let expanded = keep(connection, task, at, &devices, how)?;
                 Ok(expanded.map(|expanded| (expanded, devices)))
             });
-            if let Some((expanded, devices)) = kept.await? {
+            if let Some((expanded, devices)) = expanded.await? {
                 let seen = slices(&devices, how.chunk_max_devices).zip(tokens);
                 for (ticket, (devices, tokens)) in expanded.tickets.iter().zip(seen) {
                     let seen = Prefetched { devices: devices.to_vec(), tokens };

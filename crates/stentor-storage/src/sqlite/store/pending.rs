@@ -54,11 +54,11 @@ pub(super) fn of_some(
 }
 
 impl AskedFleet {
-    fn of(connection: &Connection, app: AppId, asked: &[(AppId, DeviceId)]) -> Done<Option<Self>> {
+    fn of(connection: &Connection, app: AppId, wanted: &[(AppId, DeviceId)]) -> Done<Option<Self>> {
         let Some(fleet) = app_providers::find(connection, app, ProviderKind::Gateway)? else {
             return Ok(None);
         };
-        let of_app = asked.iter().filter(|(of, _)| *of == app);
+        let of_app = wanted.iter().filter(|(of, _)| *of == app);
         let mut devices: Vec<DeviceId> = of_app.map(|(_, device)| *device).collect();
         devices.sort_unstable();
         devices.dedup();

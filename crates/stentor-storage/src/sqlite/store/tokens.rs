@@ -77,8 +77,8 @@ fn holds(connection: &Connection, key: i64, token: &PushToken) -> Done<bool> {
     let mut statement = connection.prepare_cached("SELECT token FROM devices WHERE key = ?1")?;
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else { return Ok(false) };
-    let kept = row.get_ref(0)?.as_str().map_err(|_| damaged("a token that is no text"))?;
-    Ok(kept == token.expose())
+    let stored = row.get_ref(0)?.as_str().map_err(|_| damaged("a token that is no text"))?;
+    Ok(stored == token.expose())
 }
 
 /// Reads the devices behind many hashes in order, each of a fleet: `columns` of `devices d`, the hash last.

@@ -64,11 +64,11 @@ impl Bench {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_log_stays_within_its_bound_while_reads_overlap() {
     let bench = Arc::new(Bench::new(BOUND_BYTES));
-    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::new(AtomicBool::new(false));
     let reader = |_| {
-        let (bench, over) = (Arc::clone(&bench), Arc::clone(&over));
+        let (bench, is_over) = (Arc::clone(&bench), Arc::clone(&is_over));
         tokio::spawn(async move {
-            while !over.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 let _counted_or_interrupted = bench.read(20_000).await;
             }
         })
@@ -85,7 +85,7 @@ async fn the_log_stays_within_its_bound_while_reads_overlap() {
         before = bytes;
         assert!(began.elapsed() < LIMIT, "the log was cut {cuts} times, and has {bytes} bytes");
     }
-    over.store(true, Ordering::Relaxed);
+    is_over.store(true, Ordering::Relaxed);
     for reader in readers {
         reader.await.expect("read");
     }

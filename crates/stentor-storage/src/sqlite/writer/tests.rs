@@ -30,11 +30,11 @@ async fn sum(writer: &WriterThread) -> Option<i64> {
 async fn hold_up(writer: &WriterThread) -> (mpsc::Sender<()>, Pending<()>) {
     let (go, wait) = mpsc::channel::<()>();
     let (begins, begun) = oneshot::channel();
-    let hold = move |_: &Connection| {
+    let block = move |_: &Connection| {
         let _ = begins.send(());
         wait.recv().map_err(|_| damaged("nobody said go"))
     };
-    let held = writer.submit(CommitPriority::Usual, hold).await;
+    let held = writer.submit(CommitPriority::Usual, block).await;
     begun.await.expect("it has begun");
     (go, held)
 }

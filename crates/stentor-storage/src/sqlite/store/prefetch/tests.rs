@@ -122,6 +122,9 @@ fn memory_that_a_list_has_and_does_not_need_is_counted_or_given_back() {
     wide.devices.iter().for_each(|device| wide.tokens.push(&format!("token {device}")));
     wide.devices.reserve_exact(990);
     cache.keep(cache.snapshot(), chunk(1), FLEET, wide);
-    let kept = bytes(&cache);
-    assert!((8_000..8_400).contains(&kept), "{kept}: ids of a thousand devices, tokens of ten");
+    let cached_bytes = bytes(&cache);
+    assert!(
+        (8_000..8_400).contains(&cached_bytes),
+        "{cached_bytes}: ids of a thousand devices, tokens of ten"
+    );
 }

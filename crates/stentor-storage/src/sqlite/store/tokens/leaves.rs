@@ -63,9 +63,9 @@ impl Leaves<'_> {
             return Ok(false);
         }
         loop {
-            let kept = self.sound(next);
-            let is_sound = matches!(kept, Ok(Some(_)));
-            let leaf = self.or_gap(kept, next)?;
+            let found = self.sound(next);
+            let is_sound = matches!(found, Ok(Some(_)));
+            let leaf = self.or_gap(found, next)?;
             if !is_sound {
                 self.put(&leaf)?;
                 mended = true;
@@ -135,8 +135,8 @@ impl Leaves<'_> {
     }
 
     /// Returns the leaf read, or an empty one in its place.
-    fn or_gap(&self, kept: Done<Option<Leaf>>, hash: i64) -> Done<Leaf> {
-        match kept {
+    fn or_gap(&self, found: Done<Option<Leaf>>, hash: i64) -> Done<Leaf> {
+        match found {
             Ok(Some(leaf)) => Ok(leaf),
             Ok(None) => self.gap(hash),
             Err(fault) => self.gap_for(fault, hash),
@@ -285,11 +285,11 @@ fn read(bytes: &[u8; PAIR_BYTES]) -> HashPair {
 }
 
 /// Merges two lists in order into one in order without repeats.
-fn merge(kept: &[HashPair], new: &[HashPair]) -> Vec<HashPair> {
-    let mut merged = Vec::with_capacity(kept.len() + new.len());
-    let mut rest = kept;
+fn merge(old: &[HashPair], new: &[HashPair]) -> Vec<HashPair> {
+    let mut merged = Vec::with_capacity(old.len() + new.len());
+    let mut rest = old;
     for pair in new {
-        let (before, after) = rest.split_at(rest.partition_point(|kept| kept < pair));
+        let (before, after) = rest.split_at(rest.partition_point(|old| old < pair));
         merged.extend_from_slice(before);
         if after.first() != Some(pair) && merged.last() != Some(pair) {
             merged.push(*pair);

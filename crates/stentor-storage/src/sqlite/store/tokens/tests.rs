@@ -15,8 +15,8 @@ fn file() -> Connection {
 fn pairs(leaves: &Leaves<'_>, expected: &BTreeSet<HashPair>) -> BTreeSet<HashPair> {
     let hashes: BTreeSet<i64> = expected.iter().map(|(hash, _)| *hash).collect();
     let mut held = BTreeSet::new();
-    let hold = |pair| assert!(held.insert(pair), "{pair:?} is there twice");
-    leaves.find(&hashes.into_iter().collect::<Vec<_>>(), hold).expect("found");
+    let insert = |pair| assert!(held.insert(pair), "{pair:?} is there twice");
+    leaves.find(&hashes.into_iter().collect::<Vec<_>>(), insert).expect("found");
     held
 }
 
