@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger::{Cutting, LedgerRows};
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, ProducerTask, Receipt, Recovery,
@@ -75,13 +75,8 @@ pub(crate) trait LedgerEngine: SqlEngine + Sized {
     /// Ends expired chunks and leases, at most `limit` of each.
     fn sweep(store: &SqlStore<Self>, limit: usize, now: Timestamp) -> Step<'_, Swept>;
 
-    /// Deletes old campaigns and replies, at most `count` rows; returns the number of rows.
-    fn prune(
-        connection: &Self::Connection,
-        ended_before: Timestamp,
-        replies_before: Timestamp,
-        count: usize,
-    ) -> Done<u64>;
+    /// Deletes chunks of ended campaigns, and the rest of each campaign of which no chunk is left; returns the number of rows, at most `count`.
+    fn forget(connection: &Self::Connection, campaigns: &[CampaignId], count: usize) -> Done<usize>;
 
     /// Fails if the store cannot durably store writes now.
     fn keeps(store: &SqlStore<Self>) -> Step<'_, ()>;

@@ -9,6 +9,7 @@ pub(crate) mod dialect;
 mod engine;
 mod error;
 mod ledger_engine;
+mod ledger_rows;
 mod parts;
 mod portion;
 mod query;
@@ -24,6 +25,7 @@ pub(crate) use error::{
     Done, SqlError, conflict, damaged, found, missing, unavailable, unless_missing, unless_repeat,
 };
 pub(crate) use ledger_engine::{LedgerEngine, Step};
+pub(crate) use ledger_rows::shared_ledger_rows;
 pub(crate) use parts::{EngineParts, RemovedKind};
 #[cfg(test)]
 pub(crate) use portion::PORTION_MAX_ROWS;

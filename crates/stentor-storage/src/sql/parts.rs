@@ -1,8 +1,7 @@
 //! Parts of the store that each engine has of its own, and the shared parts call.
 
-use stentor_core::campaign::{Campaign, CampaignAction};
 use stentor_core::device::{ProviderKind, PushToken};
-use stentor_core::id::{AppId, CampaignId, DeviceId, UpstreamId};
+use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::message::Message;
 use stentor_core::ports::store::{Change, IdempotentReply};
 use stentor_core::target::Target;
@@ -66,12 +65,6 @@ pub(crate) trait EngineParts {
         fleet: AppProvider,
         after: DeviceId,
     ) -> Done<(u64, Option<DeviceId>)>;
-
-    /// Applies the action of an app server to a campaign.
-    fn act(&self, app: AppId, id: CampaignId, action: CampaignAction, now: Timestamp) -> Done<Campaign>;
-
-    /// Ends a portion of a canceled campaign's queued deliveries; returns true if more are left.
-    fn wind_up(&self, id: CampaignId, now: Timestamp) -> Done<bool>;
 
     /// Writes another token into the row of a device, and where the device is found by it.
     fn set_token(&self, fleet: AppProvider, key: i64, former: &PushToken, token: &PushToken) -> Done<()>;

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use stentor_core::chunk::TokenList;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::ledger::Contents;
 use stentor_core::message::Message;
-use stentor_core::ports::store::SendDecision;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::device_of;
@@ -16,9 +14,6 @@ use super::message_rows::{self, MessageCache};
 use super::prefetched_rows::PrefetchedRows;
 use crate::postgres::engine::Connection;
 use crate::sql::{Done, Row, missing, one, params};
-
-/// Ids that lie closer than this are read as one range, others one by one.
-const SPREAD_MAX_RATIO: u64 = 8;
 
 /// Reads the data needed to send a chunk.
 pub(super) fn contents(
@@ -39,12 +34,14 @@ pub(super) fn contents(
             let token = |device: &DeviceId| {
                 tokens.get(&chunk.fleet.bound(*device)).map(|token| (*device, token.as_str()))
             };
-            decide(&devices, &collapsed, |each| {
+            collapse::decide(&devices, &collapsed, |each| {
                 devices.iter().filter_map(token).for_each(|(device, token)| each(device, token));
                 Ok(())
             })?
         }
-        None => decide(&devices, &collapsed, |each| read_tokens(connection, chunk, &devices, each))?,
+        None => {
+            collapse::decide(&devices, &collapsed, |each| read_tokens(connection, chunk, &devices, each))?
+        }
     };
     let message = message(connection, (known, read), chunk.campaign.into())?;
     Ok(Contents { message, devices, decisions, tokens })
@@ -65,33 +62,6 @@ fn message(
     message.ok_or(missing("message"))
 }
 
-/// Finds out about each device: gone, collapsed, or its token. `tokens` calls back with those of unretired devices in order of id.
-fn decide(
-    devices: &[DeviceId],
-    collapsed: &[bool],
-    tokens: impl FnOnce(&mut dyn FnMut(DeviceId, &str)) -> Done<()>,
-) -> Done<(Vec<SendDecision>, TokenList)> {
-    // A device not found among the unretired ones is gone.
-    let mut decisions = vec![SendDecision::Gone; devices.len()];
-    let mut list = TokenList::with_capacity(devices.len());
-    let mut at = 0;
-    tokens(&mut |device, token| {
-        while devices.get(at).is_some_and(|one| *one < device) {
-            at += 1;
-        }
-        if devices.get(at) != Some(&device) {
-            return;
-        }
-        if collapsed.get(at) == Some(&true) {
-            decisions[at] = SendDecision::Collapsed;
-        } else {
-            decisions[at] = SendDecision::Send;
-            list.push(token);
-        }
-    })?;
-    Ok((decisions, list))
-}
-
 /// Reads the tokens of unretired devices in order of id.
 fn read_tokens(
     connection: &Connection,
@@ -105,9 +75,7 @@ fn read_tokens(
         keys.into_iter().zip(tokens).for_each(|(key, token)| each(device_of(key), token));
         Ok(())
     };
-    // One range is one search, but its walk passes devices of others: worth it while these are few.
-    let span = chunk.last.raw().saturating_sub(chunk.first.raw());
-    if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
+    if chunk.is_dense(devices.len()) {
         let sql =
             "SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(token), '{}') FROM (SELECT key, token
             FROM devices WHERE key BETWEEN $1 AND $2 AND retired_at IS NULL ORDER BY key) found";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger::{self, Cutting};
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, ProducerTask, Receipt, Recovery,
@@ -20,7 +20,7 @@ use super::{
     start,
 };
 use crate::postgres::engine::Connection;
-use crate::sql::{Done, LedgerEngine, Portion, SqlEngine as _, Step, WriteKind};
+use crate::sql::{Done, LedgerEngine, Portion, SqlEngine as _, Step, WriteKind, int};
 
 impl LedgerEngine for PostgresParts {
     type Rows<'a> = Rows<'a>;
@@ -93,13 +93,9 @@ impl LedgerEngine for PostgresParts {
         })
     }
 
-    fn prune(
-        connection: &Connection,
-        ended_before: Timestamp,
-        replies_before: Timestamp,
-        count: usize,
-    ) -> Done<u64> {
-        maintenance::prune(connection, ended_before, replies_before, count)
+    fn forget(connection: &Connection, campaigns: &[CampaignId], count: usize) -> Done<usize> {
+        let campaigns: Vec<i64> = campaigns.iter().map(|id| int(id.raw())).collect();
+        maintenance::forget(connection, &campaigns, count)
     }
 
     fn keeps(store: &PostgresStore) -> Step<'_, ()> {

@@ -1,33 +1,9 @@
 //! Deletion of old rows, a few at a time.
 
 use crate::postgres::engine::Connection;
-use stentor_core::device::ProviderKind;
-use stentor_core::time::Timestamp;
 
 use super::sequences;
-use crate::sql::{Done, all, limit, params, run};
-
-/// Deletes old campaigns and replies, at most `count` rows.
-pub(super) fn prune(
-    connection: &Connection,
-    ended_before: Timestamp,
-    replies_before: Timestamp,
-    count: usize,
-) -> Done<u64> {
-    let mut left = count;
-    // Messages that devices may still fetch are kept: accepted, unconfirmed and unexpired ones, and those that may be the last state of a
-    // topic.
-    let sql = "SELECT id FROM campaigns k WHERE ended_at < $1 AND (expires_at < $1 OR retained_topic IS NULL AND NOT EXISTS
-        (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = $3 AND accepted > delivered))
-        ORDER BY ended_at LIMIT $2";
-    let values = params![ended_before.as_millis(), limit(count), ProviderKind::Gateway.code()];
-    let old = all(connection, sql, values, |row| row.get(0))?;
-    left -= forget(connection, &old, left)?;
-    let sql = "DELETE FROM replies WHERE (app, key) IN
-        (SELECT app, key FROM replies WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
-    left -= run(connection, sql, [replies_before.as_millis(), limit(left)])?;
-    Ok((count - left) as u64)
-}
+use crate::sql::{Done, limit, params, run};
 
 /// Deletes chunks of campaigns, and the rest of the campaigns when no chunk is left. Returns the number of rows, at most `count`.
 ///

@@ -1,10 +1,8 @@
 //! The parts of the store that this engine has of its own.
 
 use crate::postgres::engine::Connection;
-use stentor_core::campaign::{Campaign, CampaignAction};
 use stentor_core::device::{ProviderKind, PushToken};
-use stentor_core::id::{AppId, CampaignId, DeviceId, UpstreamId};
-use stentor_core::ledger;
+use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::message::Message;
 use stentor_core::ports::store::{Change, IdempotentReply, NodeEvent};
 use stentor_core::target::Target;
@@ -12,7 +10,6 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::AppProvider;
 use super::leftovers::{self, Leftover};
-use super::rows::Rows;
 use super::{accept, audience, node_events, nodes, quotas, sequences, tokens, upstream_claims};
 use crate::postgres::transactor::STANDBY_NOTE;
 use crate::sql::{Done, EngineParts, Portion, RemovedKind, exists, int, params, run};
@@ -29,14 +26,6 @@ impl EngineParts for Connection {
         after: DeviceId,
     ) -> Done<(u64, Option<DeviceId>)> {
         audience::count_some(self, target, (fleet, after))
-    }
-
-    fn act(&self, app: AppId, id: CampaignId, action: CampaignAction, now: Timestamp) -> Done<Campaign> {
-        ledger::act(&mut Rows::new(self), (app, id), action, now)
-    }
-
-    fn wind_up(&self, id: CampaignId, now: Timestamp) -> Done<bool> {
-        ledger::wind_up(&mut Rows::new(self), id, now)
     }
 
     fn report_change(&self, change: &Change) {

@@ -24,7 +24,8 @@ use super::prefetched_rows::PrefetchedRows;
 use super::receipt_rows::{self, RewrittenRecords};
 use super::{books, campaigns, devices, producers, sequences};
 use crate::postgres::transactor::{LockScope, hold};
-use crate::sql::{Done, Portion, SqlError, damaged, int, one, time};
+use crate::sql::store::start::StartRows;
+use crate::sql::{self, Done, Portion, SqlError, damaged, int, one, shared_ledger_rows, time};
 
 /// The rows of one transaction, with a cache of those read repeatedly.
 pub(crate) struct Rows<'a> {
@@ -99,6 +100,10 @@ impl<'a> Rows<'a> {
         if self.is_batch { Ok(()) } else { self.flush() }
     }
 
+    fn lock_registry(&self) {
+        hold(self.connection, LockScope::Registry);
+    }
+
     fn flush(&self) -> Done<()> {
         self.pending.take().write(self.connection, self.own)
     }
@@ -133,22 +138,20 @@ impl<'a> Rows<'a> {
     pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
         self.fleets.of(self.connection, app, provider)
     }
+}
 
-    /// Returns the fleet of a number.
-    pub(super) fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
+impl StartRows for Rows<'_> {
+    fn connection(&self) -> &sql::Connection {
+        self.connection
+    }
+
+    fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
         self.fleets.by_no(self.connection, no)
     }
 }
 
 impl LedgerRows for Rows<'_> {
-    type Error = SqlError;
-    type Chunk = ChunkRow;
-
-    const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
-
-    fn is_unreadable(fault: &SqlError) -> bool {
-        fault.is_damage()
-    }
+    shared_ledger_rows!();
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<Done<T>> {
         let connection = self.changing()?;
@@ -163,15 +166,6 @@ impl LedgerRows for Rows<'_> {
             self.read.take();
         }
         Ok(done)
-    }
-
-    fn note_damage(&self, row: Damaged, fault: &SqlError) {
-        match row {
-            Damaged::Chunk(id) => crate::sql::note_damage(self.connection, "chunks", int(id.raw()), fault),
-            Damaged::Campaign(id) => {
-                crate::sql::note_damage(self.connection, "campaigns", int(id.raw()), fault)
-            }
-        }
     }
 
     fn is_portion_over(&self) -> bool {
@@ -201,18 +195,6 @@ impl LedgerRows for Rows<'_> {
         contents::contents(self.connection, (self.known, &self.read.borrow()), chunk, now)
     }
 
-    fn queued(&self, campaign: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {
-        chunks::queued(self.up_to_date()?, campaign, only, max)
-    }
-
-    fn leased(&self) -> Done<Vec<ChunkId>> {
-        chunks::leased(self.up_to_date()?)
-    }
-
-    fn is_leased_by(&self, chunk: ChunkId, instance: u64) -> Done<bool> {
-        chunks::is_leased_by(self.up_to_date()?, chunk, instance)
-    }
-
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {
         chunks::leases_over(self.up_to_date()?, now, self.own, max)
     }
@@ -233,10 +215,6 @@ impl LedgerRows for Rows<'_> {
                 pending.start(chunk.campaign, terms.now);
             }
         })
-    }
-
-    fn copy_lease(&mut self, chunk: ChunkId, epoch: u32, other: ChunkId) -> Done<()> {
-        chunks::copy_lease(self.up_to_date()?, chunk, epoch, other)
     }
 
     fn write_queued(&mut self, chunk: ChunkId, due_at: Timestamp, ambiguous: bool) -> Done<()> {
@@ -270,10 +248,6 @@ impl LedgerRows for Rows<'_> {
         }
     }
 
-    fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Done<()> {
-        chunks::write_quarantined(self.changing()?, chunk, now)
-    }
-
     fn books(&self, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
         let read = self.read.borrow().books(campaign, provider);
         match read {
@@ -295,25 +269,8 @@ impl LedgerRows for Rows<'_> {
         self.write(|pending| pending.save(campaign, books))
     }
 
-    fn complete_books(&mut self, campaign: CampaignId) -> Done<()> {
-        books::complete(self.changing()?, campaign)
-    }
-
-    fn orphaned_books(&self, of: OrphanedBooks) -> Done<Vec<(CampaignId, Books)>> {
-        match of {
-            OrphanedBooks::OfCampaign(campaign, provider) => {
-                books::orphaned(self.up_to_date()?, int(campaign.raw()), provider)
-            }
-            OrphanedBooks::OfChunk(chunk) => books::orphaned_of_chunk(self.up_to_date()?, chunk),
-        }
-    }
-
     fn orphaned_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
         campaigns::orphaned(self.up_to_date()?, expired_by, max)
-    }
-
-    fn campaign(&self, app: AppId, id: CampaignId) -> Done<Option<(Campaign, bool)>> {
-        campaigns::find(self.up_to_date()?, app, id)
     }
 
     fn standing(&self, id: CampaignId) -> Done<Option<Standing>> {
@@ -324,70 +281,11 @@ impl LedgerRows for Rows<'_> {
         }
     }
 
-    fn expired_campaigns(
-        &self,
-        now: Timestamp,
-        is_late: impl Fn(Timestamp, Timestamp) -> bool,
-        max: usize,
-    ) -> Done<Vec<CampaignId>> {
-        campaigns::expired(self.up_to_date()?, now, is_late, max)
-    }
-
-    fn write_state(&mut self, id: CampaignId, state: CampaignState) -> Done<()> {
-        campaigns::write_state(self.changing()?, id, state)
-    }
-
-    fn force_state(&mut self, id: CampaignId, state: CampaignState) -> Done<()> {
-        campaigns::force_state(self.changing()?, id, state)
-    }
-
     fn write_begun(&mut self, id: CampaignId, state: CampaignState, as_of: DeviceId) -> Done<()> {
         self.write(|pending| pending.begin(id, state, as_of))
     }
 
     fn write_end(&mut self, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
         self.write(|pending| pending.end(id, end.clone(), now))
-    }
-
-    fn add_producer(&mut self, app: AppId, campaign: CampaignId, provider: ProviderKind) -> Done<()> {
-        producers::add(self.changing()?, campaign, self.fleet(app, provider)?)
-    }
-
-    fn advance_producer(&mut self, campaign: CampaignId, lane: Lane, cursor: DeviceId) -> Done<()> {
-        producers::advance(self.changing()?, campaign, self.fleet(lane.app, lane.provider)?, cursor)
-    }
-
-    fn end_producers(&mut self, campaign: CampaignId, only: Option<ProviderKind>) -> Done<()> {
-        producers::end(self.changing()?, campaign, only)
-    }
-
-    fn token_since(&self, chunk: &ChunkRow, device: DeviceId) -> Done<Option<Timestamp>> {
-        let Some(key) = chunk.fleet.key(device) else { return Ok(None) };
-        one(self.connection, "SELECT token_since FROM devices WHERE key = $1", [key], |row| time(row, 0))
-    }
-
-    fn retire(
-        &mut self,
-        chunk: &ChunkRow,
-        device: DeviceId,
-        reason: Reason,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> Done<()> {
-        let Some(key) = chunk.fleet.key(device) else { return Ok(()) };
-        hold(self.connection, LockScope::Registry);
-        devices::retire(self.connection, chunk.fleet, key, reason, (since, now))
-    }
-
-    fn move_token(
-        &mut self,
-        chunk: &ChunkRow,
-        device: DeviceId,
-        token: &PushToken,
-        now: Timestamp,
-    ) -> Done<bool> {
-        let Some(key) = chunk.fleet.key(device) else { return Ok(true) };
-        hold(self.connection, LockScope::Registry);
-        devices::move_token(self.connection, chunk.fleet, key, token, now)
     }
 }

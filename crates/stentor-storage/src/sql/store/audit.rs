@@ -2,6 +2,7 @@
 
 use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
+use stentor_core::ledger;
 use stentor_core::name::Label;
 use stentor_core::ports::store::{
     AuditFilter, AuditStore, Change, Changed, Idempotent, NewAuditEntry, Page, StoreError,
@@ -10,7 +11,7 @@ use stentor_core::time::Timestamp;
 
 use super::{accounts, apps, removal, schedules, webhooks};
 use crate::sql::{
-    Connection, Done, EngineParts as _, Row, SqlEngine, SqlStore, code, damaged, int, limit, maybe_number,
+    Connection, Done, EngineParts as _, LedgerEngine, Row, SqlStore, code, damaged, int, limit, maybe_number,
     maybe_text, number, one, params, readable, run, time,
 };
 
@@ -20,7 +21,7 @@ const NO_APP: i64 = -1;
 const REFUSED: u8 = 2;
 
 #[async_trait::async_trait]
-impl<E: SqlEngine> AuditStore for SqlStore<E> {
+impl<E: LedgerEngine> AuditStore for SqlStore<E> {
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
         // Sealed here, on the thread of the caller: no statement contains a secret in clear, and the writer thread does not spend time on
         // it.
@@ -38,7 +39,7 @@ impl<E: SqlEngine> AuditStore for SqlStore<E> {
         let changed = self.write(move |connection| {
             // Before the change, which may delete the key of its author.
             let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
-            let changed = apply(connection, change.clone())?;
+            let changed = apply::<E>(connection, change.clone())?;
             let is_made =
                 // A repeat changes nothing, and its first request has an entry.
                 !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
@@ -69,7 +70,7 @@ pub(crate) fn prune(connection: &Connection, before: Timestamp, count: usize) ->
     Ok(run(connection, sql, [before.as_millis(), limit(count)])? as u64)
 }
 
-fn apply(connection: &Connection, change: Change) -> Done<Changed> {
+fn apply<E: LedgerEngine>(connection: &E::Connection, change: Change) -> Done<Changed> {
     match change {
         Change::CreateApp(app) => apps::create_app(connection, &app)?,
         Change::DeleteApp(app, precondition) => {
@@ -95,7 +96,7 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         Change::Refused => {}
         Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,
         Change::Act(app, id, action, now) => {
-            let campaign = connection.act(app, id, action, now)?;
+            let campaign = ledger::act(&mut E::rows(connection), (app, id), action, now)?;
             return Ok(Changed::Campaign(Box::new(campaign), Vec::new()));
         }
     }

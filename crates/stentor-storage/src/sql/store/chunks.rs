@@ -20,6 +20,8 @@ use crate::sql::{
     one, params, run, time,
 };
 
+/// Devices whose ids lie closer than this are read as one range, others one by one.
+const SPREAD_MAX_RATIO: u64 = 8;
 /// Most levels a span can have: a device id has 40 bits.
 pub(crate) const LEVELS: u32 = 41;
 
@@ -55,6 +57,12 @@ impl ChunkRow {
     /// Returns the ticket for the queue.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket { chunk: self.id, lane: self.lane, due_at: self.due_at }
+    }
+
+    /// Returns true if its devices lie so close that they are read as one range. A range is one search, but its walk passes devices of
+    /// others.
+    pub(crate) const fn is_dense(&self, devices: usize) -> bool {
+        self.last.raw().saturating_sub(self.first.raw()) / SPREAD_MAX_RATIO <= devices as u64
     }
 }
 

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::ChunkState;
+use stentor_core::chunk::{ChunkState, TokenList};
 use stentor_core::delivery::{Record, decode_records};
 use stentor_core::id::{DeviceId, MessageId, instant_of};
 use stentor_core::ledger::{Precedence, is_too_late, may_replace};
 use stentor_core::message::place;
 use stentor_core::outcome::Reason;
+use stentor_core::ports::store::SendDecision;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow, LEVELS};
@@ -204,4 +205,31 @@ fn mark(marks: &mut [bool], devices: &[DeviceId], newer: &[DeviceId]) {
         rest = &rest[skipped..];
         *mark |= rest.first() == Some(device);
     }
+}
+
+/// Finds out about each device: gone, collapsed, or its token. `tokens` calls back with those of unretired devices in order of id.
+pub(crate) fn decide(
+    devices: &[DeviceId],
+    collapsed: &[bool],
+    tokens: impl FnOnce(&mut dyn FnMut(DeviceId, &str)) -> Done<()>,
+) -> Done<(Vec<SendDecision>, TokenList)> {
+    // A device not found among the unretired ones is gone.
+    let mut decisions = vec![SendDecision::Gone; devices.len()];
+    let mut list = TokenList::with_capacity(devices.len());
+    let mut at = 0;
+    tokens(&mut |device, token| {
+        while devices.get(at).is_some_and(|one| *one < device) {
+            at += 1;
+        }
+        if devices.get(at) != Some(&device) {
+            return;
+        }
+        if collapsed.get(at) == Some(&true) {
+            decisions[at] = SendDecision::Collapsed;
+        } else {
+            decisions[at] = SendDecision::Send;
+            list.push(token);
+        }
+    })?;
+    Ok((decisions, list))
 }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
+use stentor_core::ledger;
 use stentor_core::message::Message;
 use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
@@ -19,13 +20,13 @@ use super::app_providers::AppProvider;
 use super::{
     app_providers, audience_counts, books, campaigns, chunks, history, message_rows, replies, retained,
 };
-use crate::sql::{EngineParts as _, SqlEngine, SqlStore};
+use crate::sql::{EngineParts as _, LedgerEngine, SqlStore};
 
 /// Tickets that are read at once.
 const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
-impl<E: SqlEngine> MessageStore for SqlStore<E> {
+impl<E: LedgerEngine> MessageStore for SqlStore<E> {
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
         self.inner.accept(messages).await
     }
@@ -161,7 +162,8 @@ impl<E: SqlEngine> MessageStore for SqlStore<E> {
     }
 }
 
-impl<E: SqlEngine> SqlStore<E> {
+#[expect(private_bounds, reason = "other crates name stores, and never the parts of an engine")]
+impl<E: LedgerEngine> SqlStore<E> {
     /// Completes an action on a campaign after its transaction. Returns the campaign as it is then, and the tickets of the chunks that may
     /// be sent again.
     pub(crate) async fn after_act(
@@ -188,7 +190,9 @@ impl<E: SqlEngine> SqlStore<E> {
             return Ok(campaign);
         }
         // Others write between the portions; the rest after a failure is done by `continue_work`.
-        while let Ok(true) = self.write(move |connection| connection.wind_up(id, now)).await {}
+        while let Ok(true) =
+            self.write(move |connection| ledger::wind_up(&mut E::rows(connection), id, now)).await
+        {}
         self.read(move |connection| campaigns::require(connection, app, id)).await
     }
 

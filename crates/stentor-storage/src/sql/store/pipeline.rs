@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stentor_core::chunk::{Ticket, TrafficClass};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId};
 use stentor_core::ledger;
 use stentor_core::ports::store::{
@@ -16,7 +17,9 @@ use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow};
 use super::{audit, books, campaigns, producers, schedules, start, unlisted, upstream};
-use crate::sql::{Done, EngineParts as _, LedgerEngine, Portion, SqlStore, WriteKind, exists, int};
+use crate::sql::{
+    Done, EngineParts as _, LedgerEngine, Portion, SqlStore, WriteKind, all, exists, int, limit, params, run,
+};
 
 /// Settlements of no more deliveries than this go first: they are single messages', or done at once.
 const SMALL_MAX_DELIVERIES: usize = 64;
@@ -158,7 +161,8 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
         let count = match task {
             PruneTask::Campaigns { ended_before, replies_before } => {
                 let limit = limit.min(E::PRUNED_MAX_COUNT);
-                self.write(move |connection| E::prune(connection, ended_before, replies_before, limit)).await
+                self.write(move |connection| prune::<E>(connection, ended_before, replies_before, limit))
+                    .await
             }
             PruneTask::Unlisted { before, after } => return self.prune_unlisted(before, after).await,
             PruneTask::Upstream { expired_before, dead_before } => {
@@ -295,6 +299,27 @@ async fn receive_apart<E: LedgerEngine>(
         replies.extend(store.write(work).await?);
     }
     Ok(replies)
+}
+
+/// Deletes old campaigns and replies, at most `count` rows; returns the number of rows.
+fn prune<E: LedgerEngine>(
+    connection: &E::Connection,
+    ended_before: Timestamp,
+    replies_before: Timestamp,
+    count: usize,
+) -> Done<u64> {
+    // Messages that devices may still fetch are kept: accepted, unconfirmed and unexpired ones, and those that may be the last state of a
+    // topic.
+    let sql = "SELECT id FROM campaigns k WHERE ended_at < ?1 AND (expires_at < ?1 OR retained_topic IS NULL AND NOT EXISTS
+        (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = ?3 AND accepted > delivered))
+        ORDER BY ended_at LIMIT ?2";
+    let values = params![ended_before.as_millis(), limit(count), ProviderKind::Gateway.code()];
+    let old = all(connection, sql, values, campaigns::raw_id)?;
+    let campaigns = E::forget(connection, &old, count)?;
+    let sql = "DELETE FROM replies WHERE (app, key) IN
+        (SELECT app, key FROM replies WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)";
+    let replies = run(connection, sql, [replies_before.as_millis(), limit(count - campaigns)])?;
+    Ok((campaigns + replies) as u64)
 }
 
 /// Does a portion of unfinished work that is too much for one transaction; returns true if more is left.

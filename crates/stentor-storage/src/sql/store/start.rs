@@ -1,14 +1,20 @@
-//! Starting due campaigns.
+//! Starting due campaigns: fixes the bound of the audience, and creates producers or chunks.
+
+use std::collections::BTreeMap;
 
 use stentor_core::campaign::{CampaignState, Stop};
-use stentor_core::id::{CampaignId, MessageId};
-use stentor_core::ledger::{Cutting, Finish, LedgerRows as _};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache, LedgerRows};
+use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Started;
+use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use super::turns;
-use crate::sql::{Done, LedgerEngine, attempt};
+use super::app_providers::{self, AppProvider, device_of, fleet_of};
+use super::{sequences, targets, turns};
+use crate::sql::{Connection, Done, LedgerEngine, SqlError, attempt};
 
 /// Starts due campaigns, with the apps in turn if not all can start. A campaign with an unreadable message is stopped, so that it does not
 /// delay the others.
@@ -51,4 +57,89 @@ fn refuse<E: LedgerEngine>(connection: &E::Connection, id: CampaignId, now: Time
     tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
     let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
     E::rows(connection).write_end(id, &Finish { state: CampaignState::Stopped, stop: Some(stop) }, now)
+}
+
+/// Rows with which campaigns are started.
+pub(crate) trait StartRows: LedgerRows<Error = SqlError> {
+    /// Returns the connection.
+    fn connection(&self) -> &Connection;
+
+    /// Returns the fleet of a number.
+    fn fleet_by_no(&self, no: u64) -> Done<AppProvider>;
+}
+
+/// Starts campaigns in one transaction: shared data is read once, and books are written once.
+pub(crate) struct Starter<'r, R: LedgerRows> {
+    pub(crate) ledger: LedgerCache<'r, R>,
+    pub(crate) cutting: Cutting,
+    pub(crate) started: Started,
+    /// The last device number, once it was read or assigned.
+    pub(crate) last_device: Option<u64>,
+}
+
+impl<'r, R: StartRows> Starter<'r, R> {
+    pub(crate) fn new(rows: &'r mut R, cutting: Cutting) -> Self {
+        Self { ledger: LedgerCache::new(rows), cutting, started: Started::default(), last_device: None }
+    }
+
+    /// Starts the campaign of a message. `find` returns the keys of the devices that its target names.
+    pub(crate) fn begin(
+        &mut self,
+        message: &Message,
+        find: impl FnOnce(&mut Self, AppId, &Target) -> Done<Vec<i64>>,
+    ) -> Done<()> {
+        let (app, target) = (message.app, &message.spec.target);
+        let is_direct = target.is_direct() && !targets::has_many(self.connection(), app, target)?;
+        let audience = match is_direct {
+            true => {
+                let keys = find(self, app, target)?;
+                Audience::Named(self.by_provider(keys)?)
+            }
+            false => Audience::Wide(self.providers(app)?),
+        };
+        self.started.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
+        // Read after the devices, of which one may have been created for a token.
+        let as_of = DeviceId::from_raw(self.last_device()?);
+        let tickets = ledger::begin(&mut self.ledger, message, (audience, as_of), self.cutting)?;
+        self.started.tickets.extend(tickets);
+        self.started.begun.push(app);
+        Ok(())
+    }
+
+    /// Executes the pending writes. If the portion ended early, the campaigns begun so far are written and kept.
+    pub(crate) fn close(self) -> Done<Started> {
+        self.ledger.close(self.cutting.now)?;
+        Ok(self.started)
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        self.ledger.rows.connection()
+    }
+
+    pub(crate) fn last_device(&mut self) -> Done<u64> {
+        if let Some(last) = self.last_device {
+            return Ok(last);
+        }
+        let last = sequences::last_device(self.connection())?.raw();
+        self.last_device = Some(last);
+        Ok(last)
+    }
+
+    /// Lists the providers that the app's devices use or used.
+    fn providers(&self, app: AppId) -> Done<Vec<ProviderKind>> {
+        let registries = app_providers::of_app(self.connection(), app)?;
+        Ok(registries.into_iter().map(|one| one.provider).collect())
+    }
+
+    /// Puts devices by provider, ascending. A device that is named twice gets the message once.
+    fn by_provider(&self, mut keys: Vec<i64>) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
+        keys.sort_unstable();
+        keys.dedup();
+        let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
+        for key in keys {
+            fleets.entry(fleet_of(key)).or_default().push(device_of(key));
+        }
+        let rows = &self.ledger.rows;
+        fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?.provider, devices))).collect()
+    }
 }

@@ -16,9 +16,6 @@ use super::message_rows::{self, MessageCache};
 use super::prefetch::{PrefetchCache, Prefetched};
 use crate::sql::{Done, damaged, missing};
 
-/// Ids that lie closer than this are read as one range, others one by one.
-const SPREAD_MAX_RATIO: u64 = 8;
-
 /// Caches of data that need not be read from the file again.
 pub(super) struct LeaseCaches {
     pub(super) messages: Arc<MessageCache>,
@@ -62,36 +59,9 @@ fn look_up(
     if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
         return Ok((devices, vec![SendDecision::Send; chunk.count], tokens));
     }
-    let (decisions, tokens) = decisions(connection, chunk, &devices, &collapsed)?;
+    let read = |each: &mut dyn FnMut(DeviceId, &str)| read_tokens(connection, chunk, &devices, each);
+    let (decisions, tokens) = collapse::decide(&devices, &collapsed, read)?;
     Ok((devices, decisions, tokens))
-}
-
-/// Finds out about each device: gone, collapsed, or its token.
-fn decisions(
-    connection: &Connection,
-    chunk: &ChunkRow,
-    devices: &[DeviceId],
-    collapsed: &[bool],
-) -> Done<(Vec<SendDecision>, TokenList)> {
-    // A device not found among the unretired ones is gone.
-    let mut decisions = vec![SendDecision::Gone; devices.len()];
-    let mut tokens = TokenList::with_capacity(devices.len());
-    let mut at = 0;
-    read_tokens(connection, chunk, devices, |device, token| {
-        while devices.get(at).is_some_and(|one| *one < device) {
-            at += 1;
-        }
-        if devices.get(at) != Some(&device) {
-            return;
-        }
-        if collapsed.get(at) == Some(&true) {
-            decisions[at] = SendDecision::Collapsed;
-        } else {
-            decisions[at] = SendDecision::Send;
-            tokens.push(token);
-        }
-    })?;
-    Ok((decisions, tokens))
 }
 
 /// Reads the tokens of unretired devices in order of id.
@@ -99,7 +69,7 @@ fn read_tokens(
     connection: &Connection,
     chunk: &ChunkRow,
     devices: &[DeviceId],
-    mut each: impl FnMut(DeviceId, &str),
+    each: &mut dyn FnMut(DeviceId, &str),
 ) -> Done<()> {
     let sql =
         "SELECT key, token FROM devices WHERE key BETWEEN ?1 AND ?2 AND retired_at IS NULL ORDER BY key";
@@ -118,9 +88,7 @@ fn read_tokens(
         }
         Ok(())
     };
-    // One range is one search, but its walk passes devices of others: worth it while these are few.
-    let span = chunk.last.raw().saturating_sub(chunk.first.raw());
-    if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
+    if chunk.is_dense(devices.len()) {
         return read(chunk.first, chunk.last);
     }
     devices.iter().try_for_each(|device| read(*device, *device))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger::{self, Cutting};
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PendingDelivery, ProducerTask, Receipt, Recovery,
@@ -102,13 +102,8 @@ impl LedgerEngine for SqliteParts {
         }))
     }
 
-    fn prune(
-        connection: &Connection,
-        ended_before: Timestamp,
-        replies_before: Timestamp,
-        count: usize,
-    ) -> Done<u64> {
-        maintenance::prune(connection, ended_before, replies_before, count)
+    fn forget(connection: &Connection, campaigns: &[CampaignId], count: usize) -> Done<usize> {
+        maintenance::forget_all(connection, campaigns, count)
     }
 
     fn keeps(store: &SqliteStore) -> Step<'_, ()> {

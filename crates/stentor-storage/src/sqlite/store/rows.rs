@@ -19,7 +19,8 @@ use super::chunks::{self, ChunkRow};
 use super::contents::{self, LeaseCaches};
 use super::lost::Lost;
 use super::{books, campaigns, devices, producers, receipt_rows};
-use crate::sql::{Done, Portion, SqlError, int, one, time};
+use crate::sql::store::start::StartRows;
+use crate::sql::{self, Done, Portion, SqlError, int, one, shared_ledger_rows, time};
 
 /// The rows of one transaction, with a cache of those read repeatedly.
 pub(crate) struct Rows<'a> {
@@ -46,6 +47,18 @@ impl<'a> Rows<'a> {
         Self { lost: Some(lost), ..Self::new(connection) }
     }
 
+    /// Nothing is pending: each write is made at once.
+    const fn up_to_date(&self) -> Done<&'a Connection> {
+        Ok(self.connection)
+    }
+
+    const fn changing(&self) -> Done<&'a Connection> {
+        Ok(self.connection)
+    }
+
+    /// SQLite has a single writer.
+    const fn lock_registry(&self) {}
+
     /// Remembers a fleet.
     pub(super) fn note(&self, fleet: AppProvider) {
         self.fleets.note(fleet);
@@ -55,35 +68,24 @@ impl<'a> Rows<'a> {
     pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
         self.fleets.of(self.connection, app, provider)
     }
+}
 
-    /// Returns the fleet of a number.
-    pub(super) fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
+impl StartRows for Rows<'_> {
+    fn connection(&self) -> &sql::Connection {
+        self.connection
+    }
+
+    fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
         self.fleets.by_no(self.connection, no)
     }
 }
 
 impl LedgerRows for Rows<'_> {
-    type Error = SqlError;
-    type Chunk = ChunkRow;
-
-    const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
-
-    fn is_unreadable(fault: &SqlError) -> bool {
-        fault.is_damage()
-    }
+    shared_ledger_rows!();
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<Done<T>> {
         let connection = self.connection;
         crate::sql::attempt(connection, || work(self))
-    }
-
-    fn note_damage(&self, row: Damaged, fault: &SqlError) {
-        match row {
-            Damaged::Chunk(id) => crate::sql::note_damage(self.connection, "chunks", int(id.raw()), fault),
-            Damaged::Campaign(id) => {
-                crate::sql::note_damage(self.connection, "campaigns", int(id.raw()), fault)
-            }
-        }
     }
 
     fn is_portion_over(&self) -> bool {
@@ -120,18 +122,6 @@ impl LedgerRows for Rows<'_> {
         contents::contents(self.connection, self.known, chunk, now)
     }
 
-    fn queued(&self, campaign: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {
-        chunks::queued(self.connection, campaign, only, max)
-    }
-
-    fn leased(&self) -> Done<Vec<ChunkId>> {
-        chunks::leased(self.connection)
-    }
-
-    fn is_leased_by(&self, chunk: ChunkId, instance: u64) -> Done<bool> {
-        chunks::is_leased_by(self.connection, chunk, instance)
-    }
-
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {
         chunks::leases_over(self.connection, now, None, max)
     }
@@ -147,10 +137,6 @@ impl LedgerRows for Rows<'_> {
             true => Ok(()),
             false => campaign_writes::write_started(self.connection, chunk.campaign, terms.now),
         }
-    }
-
-    fn copy_lease(&mut self, chunk: ChunkId, epoch: u32, other: ChunkId) -> Done<()> {
-        chunks::copy_lease(self.connection, chunk, epoch, other)
     }
 
     fn write_queued(&mut self, chunk: ChunkId, due_at: Timestamp, ambiguous: bool) -> Done<()> {
@@ -173,10 +159,6 @@ impl LedgerRows for Rows<'_> {
         receipt_rows::write_awaits(self.connection, chunk, awaits)
     }
 
-    fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Done<()> {
-        chunks::write_quarantined(self.connection, chunk, now)
-    }
-
     fn books(&self, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
         books::open(self.connection, campaign, provider)
     }
@@ -189,19 +171,6 @@ impl LedgerRows for Rows<'_> {
         book_writes::save(self.connection, campaign, books)
     }
 
-    fn complete_books(&mut self, campaign: CampaignId) -> Done<()> {
-        books::complete(self.connection, campaign)
-    }
-
-    fn orphaned_books(&self, of: OrphanedBooks) -> Done<Vec<(CampaignId, Books)>> {
-        match of {
-            OrphanedBooks::OfCampaign(campaign, provider) => {
-                books::orphaned(self.connection, int(campaign.raw()), provider)
-            }
-            OrphanedBooks::OfChunk(chunk) => books::orphaned_of_chunk(self.connection, chunk),
-        }
-    }
-
     fn orphaned_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
         // It looks at chunks' own rows.
         match self.lost.is_some_and(Lost::has_any) {
@@ -210,29 +179,8 @@ impl LedgerRows for Rows<'_> {
         }
     }
 
-    fn campaign(&self, app: AppId, id: CampaignId) -> Done<Option<(Campaign, bool)>> {
-        campaigns::find(self.connection, app, id)
-    }
-
     fn standing(&self, id: CampaignId) -> Done<Option<Standing>> {
         campaigns::standing(self.connection, id)
-    }
-
-    fn expired_campaigns(
-        &self,
-        now: Timestamp,
-        is_late: impl Fn(Timestamp, Timestamp) -> bool,
-        max: usize,
-    ) -> Done<Vec<CampaignId>> {
-        campaigns::expired(self.connection, now, is_late, max)
-    }
-
-    fn write_state(&mut self, id: CampaignId, state: CampaignState) -> Done<()> {
-        campaigns::write_state(self.connection, id, state)
-    }
-
-    fn force_state(&mut self, id: CampaignId, state: CampaignState) -> Done<()> {
-        campaigns::force_state(self.connection, id, state)
     }
 
     fn write_begun(&mut self, id: CampaignId, state: CampaignState, as_of: DeviceId) -> Done<()> {
@@ -241,45 +189,5 @@ impl LedgerRows for Rows<'_> {
 
     fn write_end(&mut self, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
         campaign_writes::write_end(self.connection, id, end, now)
-    }
-
-    fn add_producer(&mut self, app: AppId, campaign: CampaignId, provider: ProviderKind) -> Done<()> {
-        producers::add(self.connection, campaign, self.fleet(app, provider)?)
-    }
-
-    fn advance_producer(&mut self, campaign: CampaignId, lane: Lane, cursor: DeviceId) -> Done<()> {
-        producers::advance(self.connection, campaign, self.fleet(lane.app, lane.provider)?, cursor)
-    }
-
-    fn end_producers(&mut self, campaign: CampaignId, only: Option<ProviderKind>) -> Done<()> {
-        producers::end(self.connection, campaign, only)
-    }
-
-    fn token_since(&self, chunk: &ChunkRow, device: DeviceId) -> Done<Option<Timestamp>> {
-        let Some(key) = chunk.fleet.key(device) else { return Ok(None) };
-        one(self.connection, "SELECT token_since FROM devices WHERE key = ?1", [key], |row| time(row, 0))
-    }
-
-    fn retire(
-        &mut self,
-        chunk: &ChunkRow,
-        device: DeviceId,
-        reason: Reason,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> Done<()> {
-        let Some(key) = chunk.fleet.key(device) else { return Ok(()) };
-        devices::retire(self.connection, chunk.fleet, key, reason, (since, now))
-    }
-
-    fn move_token(
-        &mut self,
-        chunk: &ChunkRow,
-        device: DeviceId,
-        token: &PushToken,
-        now: Timestamp,
-    ) -> Done<bool> {
-        let Some(key) = chunk.fleet.key(device) else { return Ok(true) };
-        devices::move_token(self.connection, chunk.fleet, key, token, now)
     }
 }
