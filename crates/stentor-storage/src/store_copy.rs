@@ -94,13 +94,13 @@ pub fn copy_store(
     let mut rows = 0;
     for table in TABLES {
         let done = progress.as_ref().and_then(|progress| progress.get(table.name)).cloned();
-        let copied = copy_table((&mut *source, &mut *target), table, unkeepable, done, |more| {
+        let copied = copy_table(&mut *source, &mut *target, table, unkeepable, done, |more| {
             report(CopyStep::Copied { rows: rows + more, of });
         })?;
         rows += copied;
     }
     let mut copied = StoreCopy { tables: Vec::new(), left_out: Vec::new(), left_out_count: 0, resumed };
-    compare((&mut *source, &mut *target), &mut copied, |rows| {
+    compare(&mut *source, &mut *target, &mut copied, |rows| {
         report(CopyStep::Verified { rows, of: 2 * of });
     })?;
     target.finish(&source.counters()?)?;
@@ -130,7 +130,8 @@ fn check_empty(target: &mut dyn TransferSide) -> Result<(), StoreError> {
 
 /// Copies the remaining rows of a table; returns its row count then.
 fn copy_table(
-    (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
+    source: &mut dyn TransferSide,
+    target: &mut dyn TransferSide,
     table: &TransferTable,
     unkeepable: UnkeepableRows,
     done: Option<TableProgress>,
@@ -169,7 +170,8 @@ fn can_be_kept(row: &TransferRow) -> bool {
 
 /// Sums both sides up; fails (Conflict) when they differ.
 fn compare(
-    (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
+    source: &mut dyn TransferSide,
+    target: &mut dyn TransferSide,
     copied: &mut StoreCopy,
     mut report: impl FnMut(u64),
 ) -> Result<(), StoreError> {

@@ -131,7 +131,7 @@ impl PostgresStore {
         let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
         // Before any other thread starts: none may meet the schema or the secrets of an older version.
         let start_patience = Duration::from_millis(settings.start_patience_ms.into());
-        let ledger = prepared((access.clone(), start_patience), vault.clone())?;
+        let ledger = prepared(access.clone(), start_patience, vault.clone())?;
         let inner = PostgresParts {
             acceptance: WriteThread::start("stentor-accept", LockScope::Rows, transactor(), settings)?,
             accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs, Arc::clone(&own))),
@@ -250,7 +250,7 @@ pub fn sealed_under(address: &PostgresAddress) -> Result<BTreeMap<SealKeyId, u64
 }
 
 /// Opens a connection and brings schema and secrets up to date.
-fn prepared((access, patience): (DatabaseAccess, Duration), vault: Vault) -> Result<Transactor, StoreError> {
+fn prepared(access: DatabaseAccess, patience: Duration, vault: Vault) -> Result<Transactor, StoreError> {
     let mut transactor = Transactor::new(access.clone());
     let prepare = move || -> Result<Transactor, StoreError> {
         insist_on_start(patience, || refuse_shared_sessions(transactor.connect()?, &access))?;

@@ -92,7 +92,8 @@ pub(crate) fn note_damage(connection: &Connection, table: &'static str, key: i64
 /// Updates the rows of a table for which `condition` holds, even if these rows are damaged.
 pub(crate) fn force<'v>(
     connection: &Connection,
-    (table, condition): (&str, &str),
+    table: &str,
+    condition: &str,
     sql: &str,
     params: impl Params<'v>,
 ) -> Done<usize> {

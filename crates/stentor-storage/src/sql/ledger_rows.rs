@@ -105,7 +105,7 @@ macro_rules! shared_ledger_rows {
         ) -> Done<()> {
             let Some(key) = chunk.fleet.key(device) else { return Ok(()) };
             self.lock_registry();
-            devices::retire(self.connection, chunk.fleet, key, reason, (since, now))
+            devices::retire(self.connection, chunk.fleet, key, reason, since, now)
         }
 
         fn move_token(

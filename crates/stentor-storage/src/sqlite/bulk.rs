@@ -36,7 +36,8 @@ pub(super) fn places(columns: usize, rows: usize) -> String {
 /// whole, and without a statement's own way back SQLite need not copy each page before it writes to it.
 pub(super) fn insert<T>(
     connection: &Connection,
-    (head, columns): (&str, usize),
+    head: &str,
+    columns: usize,
     rows: &[T],
     put: impl Fn(&mut Places<'_, '_>, &T) -> rusqlite::Result<()>,
 ) -> Done<()> {
@@ -66,7 +67,7 @@ mod tests {
         let mut expected = Vec::new();
         for count in [0, 1, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 3] {
             let rows: Vec<i64> = (0..count).map(|n| (expected.len() + n) as i64).collect();
-            insert(&connection, ("INSERT INTO t (at, word) VALUES ", 2), &rows, |places, row| {
+            insert(&connection, "INSERT INTO t (at, word) VALUES ", 2, &rows, |places, row| {
                 places.put(row)?;
                 places.put((row % 3 == 0).then_some("third"))
             })

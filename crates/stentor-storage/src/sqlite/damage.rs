@@ -75,7 +75,7 @@ mod tests {
         connection.execute_batch(sql).expect("made");
         let change = "UPDATE t SET n = 7 WHERE id = 1";
         assert!(run(&connection, change, ()).expect_err("refused").is_damage());
-        assert_eq!(force(&connection, ("t", "id = 1"), change, ()).expect("changed"), 1);
+        assert_eq!(force(&connection, "t", "id = 1", change, ()).expect("changed"), 1);
         let rows = all(&connection, "SELECT n, m, name FROM t ORDER BY id", (), |row| {
             Ok((row.get::<i64>(0)?, row.get::<Option<i64>>(1)?, row.get::<String>(2)?))
         });

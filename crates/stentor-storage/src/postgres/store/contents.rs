@@ -18,7 +18,8 @@ use crate::sql::{Done, Row, missing, one, params};
 /// Reads the data needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
-    (known, read): (Option<&MessageCache>, &PrefetchedRows),
+    known: Option<&MessageCache>,
+    read: &PrefetchedRows,
     chunk: &ChunkRow,
     now: Timestamp,
 ) -> Done<Contents> {
@@ -43,13 +44,14 @@ pub(super) fn contents(
             collapse::decide(&devices, &collapsed, |each| read_tokens(connection, chunk, &devices, each))?
         }
     };
-    let message = message(connection, (known, read), chunk.campaign.into())?;
+    let message = message(connection, known, read, chunk.campaign.into())?;
     Ok(Contents { message, devices, decisions, tokens })
 }
 
 fn message(
     connection: &Connection,
-    (known, read): (Option<&MessageCache>, &PrefetchedRows),
+    known: Option<&MessageCache>,
+    read: &PrefetchedRows,
     id: MessageId,
 ) -> Done<Arc<Message>> {
     if let Some(message) = read.message(id) {

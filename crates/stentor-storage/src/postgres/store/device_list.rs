@@ -28,7 +28,7 @@ pub(super) fn list(
     let mut found = Vec::new();
     for fleet in app_providers::of_app(connection, app)? {
         if filter.provider.is_none_or(|provider| provider == fleet.provider) {
-            let (sql, values) = query(fleet, (user, filter), page);
+            let (sql, values) = query(fleet, user, filter, page);
             let read = |row: &Row<'_>| device(row, fleet);
             found.extend(readable(connection, "devices", (&sql, values), page.limit, read)?.0);
         }
@@ -41,7 +41,8 @@ pub(super) fn list(
 /// Returns a statement over the shortest list that holds all that are meant, with its values.
 fn query(
     fleet: AppProvider,
-    (user, filter): (Option<i64>, &DeviceFilter),
+    user: Option<i64>,
+    filter: &DeviceFilter,
     page: Page,
 ) -> (String, Vec<Value<'_>>) {
     let bound = |id| fleet.bound(DeviceId::from_raw(id));

@@ -37,7 +37,7 @@ impl PostgresStore {
         loop {
             let target = Arc::clone(&message);
             let look =
-                self.read_walk(move |connection| look(connection, (task, own), &target.spec.target, how));
+                self.read_walk(move |connection| look(connection, task, own, &target.spec.target, how));
             let (at, devices) = match look.await? {
                 FoundAudience::Nothing(step) => return Ok(Expanded::nothing(step)),
                 FoundAudience::Found(at, devices) => (at, devices),
@@ -61,7 +61,8 @@ impl PostgresStore {
 /// Reads the next devices of a producer.
 fn look(
     connection: &Connection,
-    (task, own): (ProducerTask, Option<u64>),
+    task: ProducerTask,
+    own: Option<u64>,
     target: &Target,
     how: Expansion,
 ) -> Done<FoundAudience> {

@@ -16,7 +16,8 @@ use crate::sql::Done;
 /// Leases chunks; refuses one of the nodes that is not among them any more.
 pub(super) fn lease(
     connection: &Connection,
-    (known, own): (&MessageCache, Option<u64>),
+    known: &MessageCache,
+    own: Option<u64>,
     ids: &[ChunkId],
     terms: LeaseTerms,
 ) -> Done<Vec<LeaseReply>> {

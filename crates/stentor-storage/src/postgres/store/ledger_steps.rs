@@ -51,7 +51,7 @@ impl LedgerEngine for PostgresParts {
         terms: LeaseTerms,
     ) -> Step<'_, Vec<LeaseReply>> {
         let (known, own) = (Arc::clone(&store.inner.messages), store.inner.own.get());
-        store.inner.write(kind, move |connection| lease::lease(connection, (&known, own), &chunks, terms))
+        store.inner.write(kind, move |connection| lease::lease(connection, &known, own, &chunks, terms))
     }
 
     fn extend(store: &PostgresStore, leases: Vec<Lease>, terms: LeaseTerms) -> Step<'_, ()> {

@@ -25,7 +25,7 @@ impl EngineParts for Connection {
         fleet: AppProvider,
         after: DeviceId,
     ) -> Done<(u64, Option<DeviceId>)> {
-        audience::count_some(self, target, (fleet, after))
+        audience::count_some(self, target, fleet, after)
     }
 
     fn report_change(&self, change: &Change) {

@@ -192,7 +192,7 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn contents(&self, chunk: &ChunkRow, now: Timestamp) -> Done<Contents> {
-        contents::contents(self.connection, (self.known, &self.read.borrow()), chunk, now)
+        contents::contents(self.connection, self.known, &self.read.borrow(), chunk, now)
     }
 
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {

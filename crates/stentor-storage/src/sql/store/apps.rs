@@ -70,7 +70,7 @@ impl<E: SqlEngine> AppStore for SqlStore<E> {
 
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
         let vault = self.vault();
-        self.read(move |connection| credentials::find(connection, &vault, (app, provider))).await
+        self.read(move |connection| credentials::find(connection, &vault, app, provider)).await
     }
 
     async fn last_id(&self) -> Result<u64, StoreError> {

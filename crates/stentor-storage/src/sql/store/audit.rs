@@ -87,11 +87,11 @@ fn apply<E: LedgerEngine>(connection: &E::Connection, change: Change) -> Done<Ch
         Change::DeleteUpstreamWebhook(app) => webhooks::delete(connection, app)?,
         Change::CreateSchedule(new) => return schedules::create(connection, &new).map(Changed::Stored),
         Change::SetSchedule(app, id, state, next_due) => {
-            let schedule = schedules::change(connection, (app, id), state, next_due)?;
+            let schedule = schedules::change(connection, app, id, state, next_due)?;
             return Ok(Changed::Schedule(Box::new(schedule)));
         }
         Change::DeleteSchedule(app, id, precondition) => {
-            schedules::delete(connection, (app, id), &precondition)?;
+            schedules::delete(connection, app, id, &precondition)?;
         }
         Change::Refused => {}
         Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,

@@ -134,7 +134,7 @@ fn read(row: &Row<'_>) -> Done<ProviderLedger> {
     let stop = maybe_code(row, 15, Reason::from_code)?;
     let detail: Option<String> = row.get(16)?;
     let stop = stop.map(|reason| Stop { reason, detail: detail.unwrap_or_default() });
-    read_with(row, (row.get(2)?, stop), |at| number(row, at))
+    read_with(row, row.get(2)?, stop, |at| number(row, at))
 }
 
 /// Reads books of which some sums may make no sense: these count for nothing.
@@ -143,12 +143,13 @@ fn read_leniently(row: &Row<'_>) -> Option<ProviderLedger> {
     let detail = || row.get::<Option<String>>(16).ok().flatten().unwrap_or_default();
     let stop = reason.map(|reason| Stop { reason, detail: detail() });
     let sane = |at| Ok(number(row, at).ok().filter(|count| *count <= COUNT_MAX).unwrap_or_default());
-    read_with(row, (row.get(2).unwrap_or(true), stop), sane).ok()
+    read_with(row, row.get(2).unwrap_or(true), stop, sane).ok()
 }
 
 fn read_with(
     row: &Row<'_>,
-    (audience_complete, stop): (bool, Option<Stop>),
+    audience_complete: bool,
+    stop: Option<Stop>,
     count: impl Fn(usize) -> Done<u64>,
 ) -> Done<ProviderLedger> {
     let tally = Tally {

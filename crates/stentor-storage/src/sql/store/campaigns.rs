@@ -168,7 +168,7 @@ pub(crate) fn force<'v>(
     params: impl Params<'v>,
 ) -> Done<()> {
     let condition = format!("id = {}", int(id.raw()));
-    sql::force(connection, ("campaigns", &condition), sql, params).map(drop)
+    sql::force(connection, "campaigns", &condition, sql, params).map(drop)
 }
 
 fn read(row: &Row<'_>) -> Done<Campaign> {

@@ -269,7 +269,7 @@ pub(crate) fn write_quarantined(connection: &Connection, id: ChunkId, now: Times
         "UPDATE chunks SET state = ?3, changed_at = ?2, instance = NULL, lease_until = NULL WHERE id = ?1";
     let condition = format!("id = {}", int(id.raw()));
     let values = [int(id.raw()), now.as_millis(), i64::from(ChunkState::Quarantined.code())];
-    force(connection, ("chunks", &condition), sql, values).map(drop)
+    force(connection, "chunks", &condition, sql, values).map(drop)
 }
 
 /// Returns true if a chunk is leased under the given epoch, or is queued if none is given, even if its row is damaged otherwise.

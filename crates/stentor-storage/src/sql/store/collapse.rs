@@ -36,7 +36,7 @@ pub(crate) fn collapsed(
     }
     let mut marks = vec![false; devices.len()];
     for level in 0..LEVELS {
-        for newer in overlapping(connection, chunk, (key, overtaken), level, now)? {
+        for newer in overlapping(connection, chunk, key, overtaken, level, now)? {
             mark(&mut marks, devices, &newer.replaced(connection, chunk, now)?);
         }
     }
@@ -88,7 +88,8 @@ fn select(connection: &Connection) -> String {
 fn overlapping(
     connection: &Connection,
     chunk: &ChunkRow,
-    (key, overtaken): (&str, bool),
+    key: &str,
+    overtaken: bool,
     level: u32,
     now: Timestamp,
 ) -> Done<Vec<OtherChunk>> {
@@ -131,7 +132,7 @@ impl OtherChunk {
             let mut latest: BTreeMap<_, _> =
                 going_on.iter().map(|device| (*device, Precedence::Over)).collect();
             // In order of creation, so that the latest record about a device counts.
-            for child in self.children(connection, chunk, (*first, *last), now)? {
+            for child in self.children(connection, chunk, *first, *last, now)? {
                 for (device, precedence) in child.precedences() {
                     latest.entry(device).and_modify(|latest| *latest = precedence);
                 }
@@ -148,7 +149,8 @@ impl OtherChunk {
         &self,
         connection: &Connection,
         chunk: &ChunkRow,
-        (first, last): (DeviceId, DeviceId),
+        first: DeviceId,
+        last: DeviceId,
         now: Timestamp,
     ) -> Done<Vec<Self>> {
         let select = select(connection);

@@ -11,7 +11,8 @@ use crate::vault::Vault;
 pub(crate) fn find(
     connection: &Connection,
     vault: &Vault,
-    (app, provider): (AppId, ProviderKind),
+    app: AppId,
+    provider: ProviderKind,
 ) -> Done<Credential> {
     let sql = "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
     let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;

@@ -123,7 +123,7 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
     ) -> Result<(), StoreError> {
         let name = keys.map(device_keys::name_of);
         self.write_registry_first(move |connection| {
-            put_keys(connection, (app, id), name.as_deref())?;
+            put_keys(connection, app, id, name.as_deref())?;
             // Otherwise a present session would continue in clear.
             connection.cut_off(app, id, ProviderKind::Gateway);
             Ok(())
@@ -183,7 +183,8 @@ pub(crate) fn retire(
     fleet: AppProvider,
     key: i64,
     reason: Reason,
-    (since, now): (Timestamp, Timestamp),
+    since: Timestamp,
+    now: Timestamp,
 ) -> Done<()> {
     // The push service's answer applies to the token used: a token registered since stays.
     let sql = "UPDATE devices SET retired_at = ?2, retired_reason = ?3
@@ -272,7 +273,7 @@ pub(crate) fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
     })
 }
 
-fn put_keys(connection: &Connection, (app, id): (AppId, DeviceId), name: Option<&str>) -> Done<()> {
+fn put_keys(connection: &Connection, app: AppId, id: DeviceId, name: Option<&str>) -> Done<()> {
     let (fleet, key) = app_providers::require(connection, app, id)?;
     // If two servers write keys of the device at once, one waits for the other.
     connection.lock_device(key)?;

@@ -80,7 +80,7 @@ impl<E: SqlEngine> GroupStore for SqlStore<E> {
         let (group, members) = (group.clone(), members.to_vec());
         let change = self.write_registry(move |connection| {
             let no = find(connection, app, &group)?;
-            let change = members::change_all(connection, (app, no), &members, action)?;
+            let change = members::change_all(connection, app, no, &members, action)?;
             Ok((change, connection.is_following(no)?.then_some(no)))
         });
         let (change, followed) = change.await?;

@@ -31,7 +31,8 @@ pub(crate) fn list(
 /// Adds or removes members, and counts them in the group.
 pub(crate) fn change_all(
     connection: &Connection,
-    (app, group): (AppId, i64),
+    app: AppId,
+    group: i64,
     members: &[Member],
     action: MemberAction,
 ) -> Done<SubscriptionChange> {
@@ -40,7 +41,7 @@ pub(crate) fn change_all(
     for member in members {
         let changed = match (action, member) {
             (MemberAction::Add { now, .. }, Member::User(user)) => {
-                Some(add_user(connection, app, group, (user, now), &portion)?)
+                Some(add_user(connection, app, group, user, now, &portion)?)
             }
             (MemberAction::Add { .. }, Member::Device(device)) => {
                 add_device(connection, app, group, *device)?
@@ -109,7 +110,8 @@ fn add_user(
     connection: &Connection,
     app: AppId,
     group: i64,
-    (user, now): (&ExternalId, Timestamp),
+    user: &ExternalId,
+    now: Timestamp,
     portion: &Portion<'_>,
 ) -> Done<bool> {
     let no = owners::ensure(connection, app, user, now)?;

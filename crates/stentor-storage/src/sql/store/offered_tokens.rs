@@ -12,7 +12,8 @@ use crate::sql::{Connection, Done, Row, exists, int, limit, missing, number, one
 /// Stores the token offered to a device; a device has only one offer.
 pub(crate) fn offer(
     connection: &Connection,
-    (app, device): (AppId, DeviceId),
+    app: AppId,
+    device: DeviceId,
     token: &PushToken,
     now: Timestamp,
 ) -> Done<()> {
@@ -50,12 +51,12 @@ pub(crate) fn take(
     let sql = "INSERT INTO replaced_tokens (app, token, device, replaced_at) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (app, token) DO UPDATE SET device = excluded.device, replaced_at = excluded.replaced_at";
     run(connection, sql, params![int(app.raw()), former.as_str(), int(device.raw()), now.as_millis()])?;
-    forget_older(connection, (app, device), &former)?;
+    forget_older(connection, app, device, &former)?;
     Ok(Some(device))
 }
 
 /// Keeps the newest few former tokens of a device, including `last`.
-fn forget_older(connection: &Connection, (app, device): (AppId, DeviceId), last: &str) -> Done<()> {
+fn forget_older(connection: &Connection, app: AppId, device: DeviceId, last: &str) -> Done<()> {
     let others = FORMER_TOKENS_PER_DEVICE_MAX_COUNT - 1;
     let sql = format!(
         "DELETE FROM replaced_tokens WHERE app = ?1 AND token IN (SELECT token FROM replaced_tokens

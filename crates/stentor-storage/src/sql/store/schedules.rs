@@ -107,7 +107,7 @@ pub(crate) fn quarantine(connection: &Connection, id: ScheduleId) -> Done<bool> 
 
 fn force<'v>(connection: &Connection, id: ScheduleId, sql: &str, params: impl Params<'v>) -> Done<usize> {
     let condition = format!("id = {}", int(id.raw()));
-    crate::sql::force(connection, ("schedules", &condition), sql, params)
+    crate::sql::force(connection, "schedules", &condition, sql, params)
 }
 
 /// Stores a schedule, if its app has room for it.
@@ -160,7 +160,8 @@ fn check_count(connection: &Connection, app: AppId, max_count: usize) -> Done<()
 /// Sets state and next tick of a schedule that has not ended.
 pub(crate) fn change(
     connection: &Connection,
-    (app, id): (AppId, ScheduleId),
+    app: AppId,
+    id: ScheduleId,
     state: ScheduleState,
     next_due: Option<Timestamp>,
 ) -> Done<Schedule> {
@@ -175,7 +176,8 @@ pub(crate) fn change(
 /// Cancels a schedule of which a precondition holds, and deletes it.
 pub(crate) fn delete(
     connection: &Connection,
-    (app, id): (AppId, ScheduleId),
+    app: AppId,
+    id: ScheduleId,
     precondition: &Precondition<Schedule>,
 ) -> Done<()> {
     let schedule = find(connection, app, id)?;

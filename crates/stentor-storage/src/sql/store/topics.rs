@@ -51,7 +51,7 @@ impl<E: SqlEngine> TopicStore for SqlStore<E> {
                         find(connection, app, &topic)?.ok_or(missing("topic"))?
                     }
                 };
-                work.go_on(connection, (app, no), &devices, action)?;
+                work.go_on(connection, app, no, &devices, action)?;
                 let is_over = work.upto >= devices.len();
                 Ok((work, is_over))
             });
@@ -198,7 +198,8 @@ impl SubscriptionWork {
     fn go_on(
         &mut self,
         connection: &Connection,
-        (app, topic): (AppId, i64),
+        app: AppId,
+        topic: i64,
         devices: &[DeviceId],
         action: SubscriptionAction,
     ) -> Done<()> {

@@ -68,14 +68,14 @@ fn is_counted(connection: &Connection, key: i64) -> Done<bool> {
         return Ok(true);
     }
     for level in 1..LEVELS {
-        if is_among(connection, (fleet, level), device)? {
+        if is_among(connection, fleet, level, device)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn is_among(connection: &Connection, (fleet, level): (i64, u32), device: DeviceId) -> Done<bool> {
+fn is_among(connection: &Connection, fleet: i64, level: u32, device: DeviceId) -> Done<bool> {
     let join = connection.dialect().join_in_order;
     let sql = format!(
         "SELECT c.devices FROM chunks c {join} campaigns k ON k.id = c.message WHERE c.parent IS NULL

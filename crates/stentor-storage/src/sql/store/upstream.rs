@@ -128,7 +128,7 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
     ) -> Result<(), StoreError> {
         let token = token.clone();
         self.write_registry_first(move |connection| {
-            offered_tokens::offer(connection, (app, device), &token, now)
+            offered_tokens::offer(connection, app, device, &token, now)
         })
         .await
     }

@@ -89,7 +89,8 @@ pub(super) fn wide(
 pub(super) fn count_some(
     connection: &Connection,
     target: &Target,
-    (fleet, after): (AppProvider, DeviceId),
+    fleet: AppProvider,
+    after: DeviceId,
 ) -> Done<(u64, Option<DeviceId>)> {
     let stretch = Stretch { fleet, after, as_of: DeviceId::from_raw(u64::MAX), max: WALKED_MAX_COUNT };
     let mut found = AudiencePart::default();

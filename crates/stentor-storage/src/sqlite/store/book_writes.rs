@@ -37,13 +37,17 @@ pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books)
         ledger.stop.as_ref().map(|stop| &stop.detail),
     ];
     run(connection, sql, values)?;
-    books.ends().try_for_each(|(end, count)| save_end(connection, (campaign, ledger.provider), end, count))
+    books.ends().try_for_each(|((state, reason), count)| {
+        save_end(connection, campaign, ledger.provider, state, reason, count)
+    })
 }
 
 fn save_end(
     connection: &Connection,
-    (campaign, provider): (CampaignId, ProviderKind),
-    (state, reason): (DeliveryState, Reason),
+    campaign: CampaignId,
+    provider: ProviderKind,
+    state: DeliveryState,
+    reason: Reason,
     count: u64,
 ) -> Done<()> {
     let sql = "INSERT INTO reasons (campaign, provider, state, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -28,7 +28,7 @@ pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
                 "a row has a number that was never given out: it gets another one"
             );
             let sql = format!("UPDATE {table} SET {key} = {largest} + 1 WHERE {key} = ?2");
-            force(connection, (table, &format!("{key} = {number}")), &sql, [int(ID_MAX), number])?;
+            force(connection, table, &format!("{key} = {number}"), &sql, [int(ID_MAX), number])?;
         }
         // SQLite takes the next number from here: an invalid one would be the last that it assigns.
         let sql = format!(

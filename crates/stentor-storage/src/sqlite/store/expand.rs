@@ -79,7 +79,7 @@ impl SqliteStore {
             let before = state.take();
             let step = self.inner.readers.run(Reading::Walk, move |connection| {
                 let at = producers::find(connection, task)?;
-                look_on(connection, &target, (at, before), how)
+                look_on(connection, &target, at, before, how)
             });
             match step.await? {
                 LookStep::Over(look) => return Ok(look),
@@ -97,7 +97,8 @@ impl SqliteStore {
 fn look_on(
     connection: &Connection,
     target: &Target,
-    (now, before): (Option<Position>, Option<(Position, AudiencePart, DeviceId)>),
+    now: Option<Position>,
+    before: Option<(Position, AudiencePart, DeviceId)>,
     how: Expansion,
 ) -> Done<LookStep> {
     let step = next_step(now.map(|at| at.state));

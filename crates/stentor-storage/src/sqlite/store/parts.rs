@@ -33,7 +33,7 @@ impl EngineParts for Connection {
         fleet: AppProvider,
         after: DeviceId,
     ) -> Done<(u64, Option<DeviceId>)> {
-        audience::count_some(self, target, (fleet, after))
+        audience::count_some(self, target, fleet, after)
     }
 
     fn set_token(&self, fleet: AppProvider, key: i64, former: &PushToken, token: &PushToken) -> Done<()> {

@@ -42,7 +42,7 @@ pub(super) fn of_some(
             None => fleets.entry(*app).or_insert(AskedFleet::of(connection, *app, devices)?),
         };
         let waiting = match fleet {
-            Some(fleet) => fleet.pending(connection, *device, (&mut walked, now))?,
+            Some(fleet) => fleet.pending(connection, *device, &mut walked, now)?,
             None => Vec::new(),
         };
         found.push(in_order(waiting, limit));
@@ -69,7 +69,8 @@ impl AskedFleet {
         &mut self,
         connection: &Connection,
         device: DeviceId,
-        (walked, now): (&mut usize, Timestamp),
+        walked: &mut usize,
+        now: Timestamp,
     ) -> Done<Vec<PendingDelivery>> {
         let sql = format!(
             "SELECT c.id, c.message, c.receipts_until, c.devices, c.records, k.state = {PAUSED} FROM chunks c

@@ -30,7 +30,7 @@ pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -
     let sql = "UPDATE chunks SET receipts_until =
         CASE WHEN ?2 THEN (SELECT expires_at FROM campaigns WHERE id = chunks.message) END WHERE id = ?1";
     let row = format!("id = {}", int(id.raw()));
-    force(connection, ("chunks", &row), sql, [int(id.raw()), awaits.into()]).map(drop)
+    force(connection, "chunks", &row, sql, [int(id.raw()), awaits.into()]).map(drop)
 }
 
 /// Clears the awaited receipts of chunks with expired messages, of at most `count` chunks.

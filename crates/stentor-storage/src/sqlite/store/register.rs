@@ -85,7 +85,7 @@ pub(super) struct NewRow<'a> {
 
 /// Writes rows of new devices, best in order of key.
 pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
-    bulk::insert(connection, (INSERT, COLUMNS), rows, |places, row| {
+    bulk::insert(connection, INSERT, COLUMNS, rows, |places, row| {
         let (given, since) = (row.given, row.now.as_millis());
         places.put(row.key)?;
         places.put(since)?;

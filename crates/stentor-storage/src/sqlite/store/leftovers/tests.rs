@@ -86,7 +86,7 @@ fn ada() -> Member {
 }
 
 fn join(connection: &Connection) {
-    once(connection, || members::change_all(connection, (APP, 1), &[ada()], ADD));
+    once(connection, || members::change_all(connection, APP, 1, &[ada()], ADD));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_person_with_many_devices_joins_and_leaves_a_group_in_portions() {
     while once(&connection, || follow_group(&connection, 1)) {}
     assert_eq!(count(&connection, "group_user_devices"), DEVICES);
     assert_eq!(reached(&connection), DEVICES as usize);
-    once(&connection, || members::change_all(&connection, (APP, 1), &[ada()], MemberAction::Remove));
+    once(&connection, || members::change_all(&connection, APP, 1, &[ada()], MemberAction::Remove));
     assert!(count(&connection, "group_user_devices") > 0, "too much for one transaction");
     assert_eq!(reached(&connection), DEVICES as usize / 2, "those that are in it by themselves");
     connection.execute("DELETE FROM user_devices WHERE key = 1 << 40 | ?1", [DEVICES]).expect("left her");
@@ -125,7 +125,7 @@ fn a_person_who_returns_to_a_group_before_all_devices_left_it_is_in_it_with_all(
     let connection = registry();
     join(&connection);
     finish(&connection);
-    once(&connection, || members::change_all(&connection, (APP, 1), &[ada()], MemberAction::Remove));
+    once(&connection, || members::change_all(&connection, APP, 1, &[ada()], MemberAction::Remove));
     join(&connection);
     finish(&connection);
     assert_eq!(count(&connection, "group_user_devices"), DEVICES);
