@@ -42,7 +42,7 @@ pub(super) const CORE_STORE_PORT: Floors = Floors {
     folder: "crates/stentor-core/src/ports/store/",
     module: &["ports", "store"],
     floors: &[
-        &["apps", "messages", "pipeline", "precondition", "receipts", "registry"],
+        &["apps", "health", "messages", "pipeline", "precondition", "receipts", "registry"],
         &["audit", "devices", "nodes", "schedules", "upstream"],
     ],
     back: &[],
