@@ -10,7 +10,7 @@ use stentor_core::id::{AppId, IdSource, KeyId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
-use stentor_gateway::mcs::{self, McsAgent, McsRegistrar, McsReply};
+use stentor_gateway::mcs::{self, McsAgent, McsRegistrar, McsReply, McsWebCaller};
 use stentor_gateway::{Gateway, GatewayKey};
 use stentor_storage::conformance::scene::{Scene, at};
 use stentor_storage::sqlite::SqliteStore;
@@ -96,13 +96,14 @@ impl Program {
         let [project, header, body] = [(); 3].map(|()| lines.next().unwrap_or_default());
         let header = (!header.is_empty()).then_some(header);
         let (gateway, registrar, bytes) = (&self.gateway, &self.registrar, body.as_bytes());
+        let caller = McsWebCaller { key: Some(KEY), installation: header };
         let reply = match kind {
             1 => mcs::register(gateway, registrar, header, bytes).await,
             2 => mcs::subscribe(gateway, registrar, bytes).await,
             3 => mcs::install(gateway, registrar, project, header, bytes).await,
             4 => mcs::renew_installation(gateway, registrar, project, header).await,
-            5 => mcs::register_web(gateway, registrar, project, (Some(KEY), header), bytes).await,
-            _ => mcs::unregister_web(gateway, registrar, project, (Some(KEY), header), body).await,
+            5 => mcs::register_web(gateway, registrar, project, caller, bytes).await,
+            _ => mcs::unregister_web(gateway, registrar, project, caller, body).await,
         };
         if kind == 6 && reply.status == 200 {
             assert!(gateway.holder(body).await.is_err(), "{body} was ended");
