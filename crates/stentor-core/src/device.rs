@@ -6,7 +6,7 @@ use crate::codes::codes;
 use crate::error::Invalid;
 use crate::id::{AppId, DeviceId};
 use crate::limits;
-use crate::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use crate::name::{Alphabet, ExternalId, Locale, Tag, TextRule, TimeZoneName, TopicName};
 pub use crate::provider::ProviderKind;
 use crate::reason::Reason;
 use crate::time::Timestamp;
@@ -44,15 +44,23 @@ codes! {
 pub struct PushToken(String);
 
 impl PushToken {
+    /// Its rule, for every push service; the rules of a single one are with its adapter.
+    pub const RULE: TextRule = TextRule {
+        name: "PushToken",
+        about: "A device's address at its push service: visible ASCII.",
+        max_chars: limits::PUSH_TOKEN_MAX_BYTES,
+        alphabet: Alphabet::Visible,
+        example: "cJ4vGd1wRk2:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx",
+    };
+
     /// Checks length and alphabet (visible ASCII), nothing else: only the push service knows more. Bytes as Apple's systems print them
     /// (`<ab01cd23 45ef6789>`) are reduced to their digits.
     pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = digits_of_printed(text.into());
-        let fits = (1..=limits::PUSH_TOKEN_MAX_BYTES).contains(&text.len());
-        if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if Self::RULE.allows(&text) {
             return Ok(Self(text));
         }
-        let problem = format!("must be 1 to {} bytes of visible ASCII", limits::PUSH_TOKEN_MAX_BYTES);
+        let problem = format!("must be 1 to {} bytes of visible ASCII", Self::RULE.max_chars);
         Err(Invalid::new("token", problem))
     }
 

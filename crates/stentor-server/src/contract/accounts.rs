@@ -17,7 +17,6 @@ pub struct ServiceAccountRequest {
     #[schema(value_type = String)]
     pub(crate) name: Label,
     /// Base URL of this server as app servers reach it, without a path: `https://push.example.org`.
-    #[schema(max_length = 1024)]
     pub(crate) url: String,
     /// Scopes to grant: `send`, `register`; both when absent.
     #[serde(default)]

@@ -28,27 +28,21 @@ pub struct DeviceRequest {
     #[serde(default)]
     pub provider: Option<ProviderKind>,
     /// Address of the device at the push service: 1 to 4,096 bytes of visible ASCII.
-    #[schema(min_length = 1, max_length = 4096)]
     pub token: String,
     /// The app's own id of the user that the device belongs to.
     #[serde(default)]
-    #[schema(max_length = 256)]
     pub user: Option<String>,
     /// BCP 47 language tag.
     #[serde(default)]
-    #[schema(example = "de-CH", max_length = 35)]
     pub locale: Option<String>,
     /// IANA time zone name.
     #[serde(default)]
-    #[schema(example = "Europe/Rome", max_length = 64)]
     pub time_zone: Option<String>,
     /// Tags, which replace the stored ones.
     #[serde(default)]
-    #[schema(max_items = 32)]
     pub tags: Vec<String>,
     /// Topics to subscribe to; existing subscriptions stay.
     #[serde(default)]
-    #[schema(max_items = 2000)]
     pub topics: Vec<String>,
 }
 

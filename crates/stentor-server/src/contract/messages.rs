@@ -102,7 +102,6 @@ pub struct MessageRequest {
     pub ttl_seconds: Option<u64>,
     /// Key under which a newer message replaces an older one that still waits, per device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
     pub collapse_key: Option<String>,
     /// Check the message and count its audience, store nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use stentor_core::audit::AuditAction;
 use stentor_core::device::Platform;
 use stentor_core::limits;
+use stentor_core::name::GroupName;
 use stentor_core::word::Word;
 use stentor_providers::Descriptor;
 
@@ -321,7 +322,7 @@ fn describe_parameters(path: &str, operation: &mut Value) {
         let schema = match (known, name) {
             // In a path, a percent sign before two hex digits is an escape, so that a name with such a sequence would denote another group.
             (Some((_, "GroupName")), _) if parameter["in"] == "path" => {
-                json!({"type": "string", "minLength": 1, "maxLength": 256,
+                json!({"type": "string", "minLength": 1, "maxLength": GroupName::RULE.max_chars,
                     "pattern": "^([A-Za-z0-9_.~:-]|%(?![0-9A-Fa-f]{2}))+$"})
             }
             (Some((_, schema)), _) => reference(schema),

@@ -1,14 +1,15 @@
 //! Patterns of the two small languages of the API: conditions over topics, and cron.
 
-/// Maximum number of topics in a condition.
-const TOPICS: usize = 16;
+use stentor_core::limits::CONDITION_TOPICS_MAX_COUNT;
+use stentor_core::name::TopicName;
 
 /// Returns the pattern of conditions, with one level of parentheses.
 pub(super) fn condition() -> String {
-    let topic = "!{0,3}'[A-Za-z0-9_.~%-]{1,200}' in topics";
+    // 16 longer names would make a longer condition than the server accepts.
+    let topic = format!("!{{0,3}}'{}{{1,200}}' in topics", TopicName::RULE.alphabet.class());
     let operator = " (&&|\\|\\|) ";
     let per_level = 4;
-    let (more, inside) = (TOPICS - 1, per_level - 1);
+    let (more, inside) = (CONDITION_TOPICS_MAX_COUNT - 1, per_level - 1);
     let term = format!("({topic}|!?\\({topic}({operator}{topic}){{0,{inside}}}\\))");
     format!("^({topic}({operator}{topic}){{0,{more}}}|{term}({operator}{term}){{0,{inside}}})$")
 }
@@ -60,6 +61,7 @@ mod tests {
     use stentor_core::app::Credential;
     use stentor_core::device::ProviderKind;
     use stentor_core::id::AppId;
+    use stentor_core::limits::CONDITION_MAX_BYTES;
     use stentor_core::name::TimeZoneName;
     use stentor_core::ports::provider::CredentialError;
     use stentor_core::schedule::{CatchUp, Recurrence};
@@ -93,7 +95,15 @@ mod tests {
     proptest! {
         #[test]
         fn every_condition_of_the_pattern_is_taken(text in texts(condition())) {
-            prop_assert!(text.len() > 4_096 || Condition::parse(&text).is_ok(), "{text}");
+            prop_assert!(text.len() > CONDITION_MAX_BYTES || Condition::parse(&text).is_ok(), "{text}");
+        }
+
+        #[test]
+        fn every_text_of_the_pattern_of_a_rule_has_its_alphabet(
+            (rule, text) in prop::sample::select(super::super::words::RULES.to_vec())
+                .prop_flat_map(|rule| (Just(rule), texts(rule.pattern()))),
+        ) {
+            prop_assert!(rule.alphabet.spells(&text), "{}: {text}", rule.name);
         }
 
         #[test]

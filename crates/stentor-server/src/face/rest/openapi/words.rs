@@ -3,8 +3,13 @@
 //! Patterns are limited to the syntax that ECMA 262, Python, Java, Go and Rust share.
 
 use serde_json::{Map, Value, json};
+use stentor_core::device::PushToken;
 use stentor_core::limits;
 use stentor_core::message::Priority;
+use stentor_core::name::{
+    CollapseKey, ExternalId, GroupName, Label, Locale, ServiceAddress, ServiceKind, ServiceName, ServiceText,
+    Tag, TextRule, TopicName,
+};
 use stentor_core::schedule::CatchUp;
 use stentor_core::word::Word;
 use stentor_core::{
@@ -13,16 +18,14 @@ use stentor_core::{
 
 /// Pattern of an id after its prefix: 63 bits, five per character.
 const ID_DIGITS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
-/// Printable text.
-const PRINTABLE: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]+$";
-/// Printable text without a space at either end.
+/// Pattern of collapse keys: printable text without a space at either end, because APNs carries a key in a header.
 const TRIMMED: &str = "^[^\\x00-\\x20\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x20\\x7f-\\x9f])?$";
 /// Example of an id after its prefix.
 const EXAMPLE_ID: &str = "01kb2d3v00000";
 
 /// Returns the schemas of all texts under their names.
 pub(super) fn schemas() -> Map<String, Value> {
-    let mut all = Map::new();
+    let (mut all, user) = (Map::new(), ExternalId::RULE);
     let ids = [
         ("AuditId", "aud"),
         ("UpstreamId", "ups"),
@@ -39,7 +42,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         "description": "A campaign, by its own id or by that of its message.",
     }));
     all.insert("MemberCursor".into(), json!({
-        "type": "string", "pattern": format!("^(user:[^\\x00-\\x1f\\x7f-\\x9f]{{1,256}}|device:dev_{ID_DIGITS})$"),
+        "type": "string", "pattern": format!("^(user:{}{{1,{}}}|device:dev_{ID_DIGITS})$", user.alphabet.class(), user.max_chars),
         "description": "A member, as `next` gives it.",
     }));
     all.insert(
@@ -97,70 +100,32 @@ fn id(prefix: &str) -> Value {
     })
 }
 
-fn names() -> [(String, Value); 12] {
-    let name = |name: &str, pattern: &str, longest: usize, description: &str| {
+/// The texts that have a rule in the core.
+pub(super) const RULES: [TextRule; 12] = [
+    ExternalId::RULE,
+    Label::RULE,
+    GroupName::RULE,
+    TopicName::RULE,
+    Tag::RULE,
+    Locale::RULE,
+    CollapseKey::RULE,
+    ServiceName::RULE,
+    ServiceKind::RULE,
+    ServiceAddress::RULE,
+    ServiceText::RULE,
+    PushToken::RULE,
+];
+
+fn names() -> impl Iterator<Item = (String, Value)> {
+    RULES.iter().map(|rule| {
+        let TextRule { name, about, max_chars, example, .. } = *rule;
+        let pattern = if name == CollapseKey::RULE.name { TRIMMED.to_owned() } else { rule.pattern() };
         let schema = json!({
-            "type": "string", "pattern": pattern, "minLength": 1, "maxLength": longest, "description": description,
-            "example": name_example(name),
+            "type": "string", "pattern": pattern, "minLength": 1, "maxLength": max_chars, "description": about,
+            "example": example,
         });
         (name.to_owned(), schema)
-    };
-    [
-        name(
-            "ExternalId",
-            PRINTABLE,
-            limits::NAME_MAX_CHARS,
-            "The app's own id of a person: printable text.",
-        ),
-        name("Label", PRINTABLE, limits::NAME_MAX_CHARS, "Name for people: printable text."),
-        name("GroupName", "^[A-Za-z0-9_.~%:-]+$", limits::NAME_MAX_CHARS, "The app's name of a group."),
-        name("TopicName", "^[A-Za-z0-9_.~%-]+$", limits::TOPIC_NAME_MAX_BYTES, "A topic."),
-        name("Tag", "^[A-Za-z0-9_.:=-]+$", limits::TAG_MAX_BYTES, "A mark."),
-        name(
-            "Locale",
-            "^[A-Za-z0-9_-]+$",
-            limits::LOCALE_MAX_BYTES,
-            "A BCP 47 language tag such as `de-CH`.",
-        ),
-        name(
-            "CollapseKey",
-            TRIMMED,
-            limits::COLLAPSE_KEY_MAX_CHARS,
-            "A newer message replaces an older one with the same key.",
-        ),
-        name("ServiceName", "^[A-Za-z0-9_-]+$", limits::SERVICE_NAME_MAX_CHARS, "Name of a service."),
-        name("ServiceKind", "^[A-Za-z0-9_.+-]+$", limits::SERVICE_KIND_MAX_CHARS, "Protocol of a service."),
-        name(
-            "ServiceAddress",
-            "^[!-~]+$",
-            limits::SERVICE_ADDRESS_MAX_BYTES,
-            "Address of a service: visible ASCII.",
-        ),
-        name("ServiceText", PRINTABLE, limits::SERVICE_DESCRIPTION_MAX_CHARS, "Description of a service."),
-        name(
-            "PushToken",
-            "^[!-~]+$",
-            limits::PUSH_TOKEN_MAX_BYTES,
-            "A device's address at its push service: visible ASCII.",
-        ),
-    ]
-}
-
-fn name_example(name: &str) -> &'static str {
-    match name {
-        "ExternalId" => "maria",
-        "Label" => "Shop",
-        "GroupName" => "family",
-        "TopicName" => "news",
-        "Tag" => "beta",
-        "Locale" => "de-CH",
-        "CollapseKey" => "order-1234",
-        "ServiceName" => "hall-sensors",
-        "ServiceKind" => "mqtt",
-        "ServiceAddress" => "mqtt.example.org:1883",
-        "ServiceText" => "Sensors of the hall",
-        _ => "cJ4vGd1wRk2:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx",
-    }
+    })
 }
 
 /// Returns the texts of credentials.
