@@ -1,15 +1,18 @@
 //! Devices and the addresses by which push services know them.
 
+mod facts;
+
 use std::fmt;
 
 use crate::codes::codes;
 use crate::error::Invalid;
 use crate::id::{AppId, DeviceId};
 use crate::limits;
-use crate::name::{Alphabet, ExternalId, Locale, Tag, TextRule, TimeZoneName, TopicName};
+use crate::name::{Alphabet, TextRule, TopicName};
 pub use crate::provider::ProviderKind;
 use crate::reason::Reason;
 use crate::time::Timestamp;
+pub use facts::{DEVICE_TEXTS, DEVICE_TEXTS_COUNT, DeviceFacts, DevicePatch, DeviceText, with_device_texts};
 
 codes! {
     /// OS family of a device.
@@ -109,14 +112,8 @@ pub struct Registration {
     pub provider: ProviderKind,
     /// Its address there; one device per (app, provider, token).
     pub token: PushToken,
-    /// The owner.
-    pub user: Option<ExternalId>,
-    /// Language of its user.
-    pub locale: Option<Locale>,
-    /// Time zone of its user.
-    pub time_zone: Option<TimeZoneName>,
-    /// Marks; sorted, without repeats.
-    pub tags: Vec<Tag>,
+    /// The other facts that its app states.
+    pub facts: DeviceFacts,
     /// Topics to subscribe to; existing subscriptions to other topics are kept.
     pub topics: Vec<TopicName>,
 }
@@ -125,48 +122,21 @@ impl Registration {
     /// Creates a registration without optional fields.
     #[must_use]
     pub fn new(platform: Platform, provider: ProviderKind, token: PushToken) -> Self {
-        let (user, locale, time_zone) = (None, None, None);
-        Self { platform, provider, token, user, locale, time_zone, tags: Vec::new(), topics: Vec::new() }
+        Self { platform, provider, token, facts: DeviceFacts::default(), topics: Vec::new() }
     }
 
     /// Checks the number of tags and topics, and sorts the tags.
     pub fn checked(mut self) -> Result<Self, Invalid> {
-        self.tags.sort();
-        self.tags.dedup();
-        if self.tags.len() > limits::TAGS_PER_DEVICE_MAX_COUNT {
+        let tags = &mut self.facts.tags;
+        tags.sort();
+        tags.dedup();
+        if tags.len() > limits::TAGS_PER_DEVICE_MAX_COUNT {
             return Err(Invalid::new("tags", format!("at most {}", limits::TAGS_PER_DEVICE_MAX_COUNT)));
         }
         if self.topics.len() > limits::TOPICS_PER_DEVICE_MAX_COUNT {
             return Err(Invalid::new("topics", format!("at most {}", limits::TOPICS_PER_DEVICE_MAX_COUNT)));
         }
         Ok(self)
-    }
-}
-
-/// The stored part of a registration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceFacts {
-    /// OS family.
-    pub platform: Platform,
-    /// Adapter that reaches it.
-    pub provider: ProviderKind,
-    /// Its address there.
-    pub token: PushToken,
-    /// The owner.
-    pub user: Option<ExternalId>,
-    /// Language of its user.
-    pub locale: Option<Locale>,
-    /// Time zone of its user.
-    pub time_zone: Option<TimeZoneName>,
-    /// Marks; sorted, without repeats.
-    pub tags: Vec<Tag>,
-}
-
-impl From<Registration> for DeviceFacts {
-    fn from(registration: Registration) -> Self {
-        let Registration { platform, provider, token, user, locale, time_zone, tags, topics: _ } =
-            registration;
-        Self { platform, provider, token, user, locale, time_zone, tags }
     }
 }
 
@@ -201,8 +171,14 @@ pub struct Device {
     pub id: DeviceId,
     /// The owning app.
     pub app: AppId,
-    /// The latest registration; subscriptions are queried separately.
-    pub registration: DeviceFacts,
+    /// OS family.
+    pub platform: Platform,
+    /// Adapter that reaches it.
+    pub provider: ProviderKind,
+    /// Its address there.
+    pub token: PushToken,
+    /// The latest facts; subscriptions are queried separately.
+    pub facts: DeviceFacts,
     /// Time of the first registration.
     pub registered_at: Timestamp,
     /// Time of the last registration of the current token: an older "unregistered" of the push service does not retire the device.
@@ -225,21 +201,6 @@ impl Device {
             (false, false) => DeviceState::Unlisted,
         }
     }
-}
-
-/// A change of a device; `None` leaves a field unchanged.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DevicePatch {
-    /// New address; also revives a retired device.
-    pub token: Option<PushToken>,
-    /// New owner; `Some(None)` takes the user away.
-    pub user: Option<Option<ExternalId>>,
-    /// New language.
-    pub locale: Option<Option<Locale>>,
-    /// New time zone.
-    pub time_zone: Option<Option<TimeZoneName>>,
-    /// New marks, all of them.
-    pub tags: Option<Vec<Tag>>,
 }
 
 #[cfg(test)]

@@ -54,7 +54,6 @@ pub use device_keys::{SealedBy, SealedMessage};
 pub use gateway::{Gateway, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};
 pub use receipt_waits::ReceiptWait;
-pub use registration::DeviceDetails;
 pub use sender_receipts::SENDER_RECEIPT_FIELD;
 pub use session::{DeviceSession, SessionEvent};
 pub use session_claims::SessionClaim;

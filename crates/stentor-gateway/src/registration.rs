@@ -1,9 +1,9 @@
 //! Registration of devices by themselves, and the rotation of their tokens.
 
 use stentor_core::campaign::CampaignAction;
-use stentor_core::device::{Platform, ProviderKind, Registration};
+use stentor_core::device::{DeviceFacts, Platform, ProviderKind, Registration};
 use stentor_core::id::{AppId, MessageId};
-use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use stentor_core::name::TopicName;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
     Change, Precondition, Receipt, ReceiptKind, Removal, StoreError, SubscriptionChange,
@@ -12,43 +12,18 @@ use stentor_core::ports::store::{
 use crate::gateway::Gateway;
 use crate::identity::{DeviceCredentials, DeviceIdentity};
 
-/// The properties of a device at its registration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceDetails {
-    /// OS family.
-    pub platform: Platform,
-    /// The device's user.
-    pub user: Option<ExternalId>,
-    /// Language of its user.
-    pub locale: Option<Locale>,
-    /// Time zone of its user.
-    pub time_zone: Option<TimeZoneName>,
-    /// The device's tags.
-    pub tags: Vec<Tag>,
-    /// Topics to subscribe to.
-    pub topics: Vec<TopicName>,
-}
-
-impl DeviceDetails {
-    /// Creates details without optional fields.
-    #[must_use]
-    pub const fn new(platform: Platform) -> Self {
-        let (user, locale, time_zone) = (None, None, None);
-        Self { platform, user, locale, time_zone, tags: Vec::new(), topics: Vec::new() }
-    }
-}
-
 impl Gateway {
     /// Registers a new device of an app; returns its identity and credentials. The caller must have authorized the registration.
     pub async fn register_device(
         &self,
         app: AppId,
-        details: DeviceDetails,
+        platform: Platform,
+        facts: DeviceFacts,
+        topics: Vec<TopicName>,
     ) -> Result<(DeviceIdentity, DeviceCredentials), StoreError> {
         let credentials = self.key().issue(app);
-        let DeviceDetails { platform, user, locale, time_zone, tags, topics } = details;
-        let base = Registration::new(platform, ProviderKind::Gateway, credentials.token.clone());
-        let registration = Registration { user, locale, time_zone, tags, topics, ..base };
+        let (provider, token) = (ProviderKind::Gateway, credentials.token.clone());
+        let registration = Registration { platform, provider, token, facts, topics };
         let registration =
             registration.checked().map_err(|invalid| StoreError::Conflict(invalid.to_string()))?;
         let registered = self.store().register_some(app, &[registration], self.clock().now()).await?;

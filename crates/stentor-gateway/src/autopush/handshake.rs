@@ -1,14 +1,13 @@
 //! The identity of a connection: its agent, and the agent's channels in the store.
 
 use rand::Rng;
-use stentor_core::device::Platform;
+use stentor_core::device::{DeviceFacts, Platform};
 use stentor_core::id::AppId;
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
 use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::registration::DeviceDetails;
 use crate::web_push::{VapidKey, VapidKeyHash};
 
 /// Random bytes of an agent's name. Knowledge of the name is the agent's only proof of identity.
@@ -72,7 +71,8 @@ pub(super) async fn add_channel(
     if channels_of(gateway, agent).await?.len() >= CHANNELS_PER_AGENT_MAX_COUNT {
         return Err(StoreError::LimitReached(format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} channels")));
     }
-    let (identity, _) = gateway.register_device(app, DeviceDetails::new(Platform::Web)).await?;
+    let (identity, _) =
+        gateway.register_device(app, Platform::Web, DeviceFacts::default(), Vec::new()).await?;
     let key = key.map(|key| VapidKeyHash::of(key).text());
     let channel = AgentChannel { name: name.to_owned(), key, identity };
     let stored = Channel { name: channel.stored_name(), app, device: identity.device };

@@ -228,10 +228,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         for message in messages {
             let found = self.server.gateway.store().device(message.app, message.device).await;
             // A deleted device has no token any more, but its message is still valid.
-            let token = found.map_or_else(
-                |_| message.device.to_string(),
-                |device| device.registration.token.expose().to_owned(),
-            );
+            let token =
+                found.map_or_else(|_| message.device.to_string(), |device| device.token.expose().to_owned());
             let (payload, name) = match message.kind {
                 UpstreamKind::Message => (payload::upstream(&message, &token), (token, message.key)),
                 UpstreamKind::Receipt => {

@@ -1,6 +1,6 @@
 //! Registrations of programs.
 
-use stentor_core::device::{Device, Platform};
+use stentor_core::device::{Device, DeviceFacts, Platform};
 use stentor_core::id::AppId;
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
 use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
@@ -9,7 +9,6 @@ use super::agent::McsAgent;
 use super::channel::{McsChannel, McsChannelName};
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::registration::DeviceDetails;
 
 impl Gateway {
     /// Lists a program's active registrations, each device once.
@@ -61,7 +60,7 @@ impl Gateway {
         };
         let is_new = before.is_none();
         let (device, token) = match before {
-            Some(device) => (device.id, device.registration.token),
+            Some(device) => (device.id, device.token),
             // Checked before a device is created that no program could ever reach.
             None if is_full => {
                 let why = format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} registrations of one program");
@@ -69,7 +68,8 @@ impl Gateway {
             }
             None => {
                 let platform = if name.subtype.is_some() { Platform::Web } else { Platform::Android };
-                let (identity, credentials) = self.register_device(app, DeviceDetails::new(platform)).await?;
+                let (identity, credentials) =
+                    self.register_device(app, platform, DeviceFacts::default(), Vec::new()).await?;
                 (identity.device, credentials.token)
             }
         };

@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use stentor_core::delivery::ShownState;
-use stentor_core::device::{Device, DeviceKeys, DeviceState, Platform, ProviderKind};
+use stentor_core::device::{
+    DEVICE_TEXTS_COUNT, Device, DeviceKeys, DevicePatch, DeviceState, Platform, ProviderKind,
+    with_device_texts,
+};
+use stentor_core::device_texts;
+use stentor_core::error::Invalid;
 use stentor_core::id::{ChunkId, DeviceId, MessageId};
 use stentor_core::name::{ExternalId, Tag};
 use stentor_core::ports::store::AttemptRecord;
@@ -15,60 +20,139 @@ const TOKEN_HINT_LETTERS: usize = 4;
 /// Minimum length of a token of which a part may be shown.
 const TOKEN_HINT_MIN_BYTES: usize = 16;
 
-/// A device to register.
-#[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = DeviceRegistration)]
-pub struct DeviceRequest {
-    /// Operating system family.
-    #[schema(value_type = String)]
-    pub platform: Platform,
-    /// Adapter for the device; the platform's usual one when absent.
-    #[schema(value_type = Option<String>)]
-    #[serde(default)]
-    pub provider: Option<ProviderKind>,
-    /// Address of the device at the push service: 1 to 4,096 bytes of visible ASCII.
-    pub token: String,
-    /// The app's own id of the user that the device belongs to.
-    #[serde(default)]
-    pub user: Option<String>,
-    /// BCP 47 language tag.
-    #[serde(default)]
-    pub locale: Option<String>,
-    /// IANA time zone name.
-    #[serde(default)]
-    pub time_zone: Option<String>,
-    /// Tags, which replace the stored ones.
-    #[serde(default)]
-    pub tags: Vec<String>,
-    /// Topics to subscribe to; existing subscriptions stay.
-    #[serde(default)]
-    pub topics: Vec<String>,
-}
+/// Declares the records with the facts of a device.
+macro_rules! declare_records {
+    ($(#[doc = $about:literal] $name:ident: $type:ty, $new:literal, $help:literal;)*) => {
+        /// A device to register.
+        #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        #[schema(as = DeviceRegistration)]
+        pub struct DeviceRequest {
+            /// Operating system family.
+            #[schema(value_type = String)]
+            pub platform: Platform,
+            /// Adapter for the device; the platform's usual one when absent.
+            #[schema(value_type = Option<String>)]
+            #[serde(default)]
+            pub provider: Option<ProviderKind>,
+            /// Address of the device at the push service: 1 to 4,096 bytes of visible ASCII.
+            pub token: String,
+            /// The app's own id of the user that the device belongs to.
+            #[serde(default)]
+            pub user: Option<String>,
+            $(#[doc = $about] #[serde(default)] pub $name: Option<String>,)*
+            /// Tags, which replace the stored ones.
+            #[serde(default)]
+            pub tags: Vec<String>,
+            /// Topics to subscribe to; existing subscriptions stay.
+            #[serde(default)]
+            pub topics: Vec<String>,
+        }
 
-/// Changes to a device: an absent field stays as it is, `null` clears it.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeviceChange {
-    /// New push token; also reactivates a retired device.
-    #[serde(default)]
-    pub token: Option<String>,
-    /// New user.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub user: Option<Option<String>>,
-    /// New language.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub locale: Option<Option<String>>,
-    /// New time zone.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub time_zone: Option<Option<String>>,
-    /// Complete new list of tags.
-    #[serde(default)]
-    pub tags: Option<Vec<String>>,
+        /// Changes to a device: an absent field stays as it is, `null` clears it.
+        #[derive(Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct DeviceChange {
+            /// New push token; also reactivates a retired device.
+            #[serde(default)]
+            pub token: Option<String>,
+            /// New user.
+            #[serde(default, deserialize_with = "given")]
+            #[schema(value_type = Option<String>)]
+            pub user: Option<Option<String>>,
+            $(
+                #[doc = $new]
+                #[serde(default, deserialize_with = "given")]
+                #[schema(value_type = Option<String>)]
+                pub $name: Option<Option<String>>,
+            )*
+            /// Complete new list of tags.
+            #[serde(default)]
+            pub tags: Option<Vec<String>>,
+        }
+
+        /// A device; only a hint of its token is shown.
+        #[derive(Serialize, ToSchema)]
+        #[schema(as = Device)]
+        pub struct DeviceView {
+            #[schema(value_type = String)]
+            pub(crate) id: DeviceId,
+            #[schema(value_type = String)]
+            pub(crate) platform: Platform,
+            #[schema(value_type = String)]
+            pub(crate) provider: ProviderKind,
+            /// Last characters of the push token.
+            pub(crate) token_hint: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub(crate) user: Option<String>,
+            $(#[serde(skip_serializing_if = "Option::is_none")] pub(crate) $name: Option<String>,)*
+            pub(crate) tags: Vec<String>,
+            pub(crate) registered_at: Instant,
+            /// Last registration of the current token.
+            pub(crate) token_since: Instant,
+            /// `active`, `retired` (its token is dead) or `unlisted` (known only because a message named its token).
+            pub(crate) state: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub(crate) retired: Option<Retired>,
+            /// Keys that a device of the gateway has registered, with which messages for it are encrypted.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub(crate) keys: Option<DeviceKeysView>,
+        }
+
+        impl DeviceRequest {
+            /// Creates a request without optional fields.
+            #[must_use]
+            pub fn new(platform: Platform, token: String) -> Self {
+                let (provider, user, tags, topics) = (None, None, Vec::new(), Vec::new());
+                Self { platform, provider, token, user, $($name: None,)* tags, topics }
+            }
+
+            /// Sets the optional texts.
+            pub(crate) fn set_texts(&mut self, texts: [Option<String>; DEVICE_TEXTS_COUNT]) {
+                [$(self.$name),*] = texts;
+            }
+
+            /// Takes the optional texts out.
+            pub(crate) fn take_texts(&mut self) -> [Option<String>; DEVICE_TEXTS_COUNT] {
+                [$(self.$name.take()),*]
+            }
+        }
+
+        impl DeviceChange {
+            /// Checks the optional texts.
+            pub(crate) fn texts(&mut self) -> Result<DevicePatch, Invalid> {
+                let none = DevicePatch::default();
+                $(let $name = self.$name.take().map(|new| new.map(<$type>::new).transpose()).transpose()?;)*
+                Ok(DevicePatch { $($name,)* ..none })
+            }
+        }
+
+        impl From<Device> for DeviceView {
+            fn from(device: Device) -> Self {
+                let (state, facts) = (device.state().as_str(), device.facts);
+                let retired = device.retired.map(|end| Retired { at: end.at.into(), reason: end.reason.as_str() });
+                Self {
+                    id: device.id,
+                    platform: device.platform,
+                    provider: device.provider,
+                    token_hint: token_hint(device.token.expose()),
+                    user: facts.user.map(String::from),
+                    $($name: facts.$name.map(String::from),)*
+                    tags: facts.tags.into_iter().map(String::from).collect(),
+                    registered_at: device.registered_at.into(),
+                    token_since: device.token_since.into(),
+                    state,
+                    retired,
+                    keys: device.keys.map(DeviceKeysView::from),
+                }
+            }
+        }
+    };
 }
+device_texts!(declare_records);
+
+/// The fields of a change that can be cleared.
+pub(crate) const CLEARABLE: [&str; 2 + DEVICE_TEXTS_COUNT] = with_device_texts(&["user"], &["tags"]);
 
 /// Result of a registration.
 #[derive(Serialize, ToSchema)]
@@ -96,37 +180,6 @@ pub struct DeviceKeysView {
     pub(crate) p256dh: String,
     /// Secret shared between the device and its senders.
     pub(crate) auth: String,
-}
-
-/// A device; only a hint of its token is shown.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Device)]
-pub struct DeviceView {
-    #[schema(value_type = String)]
-    pub(crate) id: DeviceId,
-    #[schema(value_type = String)]
-    pub(crate) platform: Platform,
-    #[schema(value_type = String)]
-    pub(crate) provider: ProviderKind,
-    /// Last characters of the push token.
-    pub(crate) token_hint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) locale: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) time_zone: Option<String>,
-    pub(crate) tags: Vec<String>,
-    pub(crate) registered_at: Instant,
-    /// Last registration of the current token.
-    pub(crate) token_since: Instant,
-    /// `active`, `retired` (its token is dead) or `unlisted` (known only because a message named its token).
-    pub(crate) state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) retired: Option<Retired>,
-    /// Keys that a device of the gateway has registered, with which messages for it are encrypted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) keys: Option<DeviceKeysView>,
 }
 
 /// A page of the devices.
@@ -252,29 +305,6 @@ pub struct DeliveryList {
     /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
-}
-
-impl From<Device> for DeviceView {
-    fn from(device: Device) -> Self {
-        let state = device.state().as_str();
-        let registration = device.registration;
-        let retired = device.retired.map(|end| Retired { at: end.at.into(), reason: end.reason.as_str() });
-        Self {
-            id: device.id,
-            platform: registration.platform,
-            provider: registration.provider,
-            token_hint: token_hint(registration.token.expose()),
-            user: registration.user.map(String::from),
-            locale: registration.locale.map(String::from),
-            time_zone: registration.time_zone.map(String::from),
-            tags: registration.tags.into_iter().map(String::from).collect(),
-            registered_at: device.registered_at.into(),
-            token_since: device.token_since.into(),
-            state,
-            retired,
-            keys: device.keys.map(DeviceKeysView::from),
-        }
-    }
 }
 
 impl From<DeviceKeys> for DeviceKeysView {

@@ -63,7 +63,7 @@ const CHECKED_ID: &str = "fake_message_id";
 impl DefaultRoute {
     /// Returns the route of a device.
     const fn of(device: &Device) -> Self {
-        Self { platform: device.registration.platform, provider: device.registration.provider }
+        Self { platform: device.platform, provider: device.provider }
     }
 }
 
@@ -71,7 +71,7 @@ impl TokenStanding {
     /// Returns the token to use instead of this one, if there is another.
     pub(super) fn canonical(&self) -> Option<String> {
         match self {
-            Self::Replaced(device) => Some(device.registration.token.expose().to_owned()),
+            Self::Replaced(device) => Some(device.token.expose().to_owned()),
             Self::Invalid | Self::Unknown(_) | Self::Retired(_) | Self::Held(_) => None,
         }
     }
@@ -90,10 +90,7 @@ impl TokenStanding {
         let (platform, provider, token) = match self {
             Self::Invalid | Self::Retired(_) => return None,
             Self::Unknown(token) => (route.platform, route.provider, token),
-            Self::Held(device) | Self::Replaced(device) => {
-                let known = device.registration;
-                (known.platform, known.provider, known.token)
-            }
+            Self::Held(device) | Self::Replaced(device) => (device.platform, device.provider, device.token),
         };
         let token = token.expose().to_owned();
         Some(TargetRequest::Token(TokenRequest { platform, provider: Some(provider), token }))
@@ -162,16 +159,8 @@ impl Sender<'_> {
             TokenStanding::Retired(route) => route,
             TokenStanding::Unknown(_) => DEFAULT_ROUTE,
         };
-        let device = DeviceRequest {
-            platform: route.platform,
-            provider: Some(route.provider),
-            token: token.to_owned(),
-            user: None,
-            locale: None,
-            time_zone: None,
-            tags: Vec::new(),
-            topics: Vec::new(),
-        };
+        let bare = DeviceRequest::new(route.platform, token.to_owned());
+        let device = DeviceRequest { provider: Some(route.provider), ..bare };
         Ok(Some(Serve::<RegisterDevice>::serve(self.api, self.caller, (), device).await?.id))
     }
 

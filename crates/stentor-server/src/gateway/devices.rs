@@ -5,12 +5,13 @@ use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
-use stentor_core::device::Platform;
+use stentor_core::device::{DeviceFacts, Platform};
+use stentor_core::device_texts;
 use stentor_core::id::{AppId, DeviceId};
-use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use stentor_core::name::{ExternalId, Tag, TopicName};
 use stentor_core::ports::store::StoreError;
+use stentor_gateway::DeviceCredentials;
 use stentor_gateway::web_push::{PushKeys, seal};
-use stentor_gateway::{DeviceCredentials, DeviceDetails};
 
 use super::GatewayApi;
 use super::device_login::LoggedIn;
@@ -22,26 +23,35 @@ use crate::face::http::origin::origin_of;
 use crate::face::http::refusal::Refusal;
 use crate::service::DeviceClaims;
 
-/// The registration request of a device.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JoinRequest {
-    #[serde(default)]
-    platform: Option<Platform>,
-    #[serde(default)]
-    user: Option<ExternalId>,
-    #[serde(default)]
-    locale: Option<Locale>,
-    #[serde(default)]
-    time_zone: Option<TimeZoneName>,
-    #[serde(default)]
-    tags: Vec<Tag>,
-    #[serde(default)]
-    topics: Vec<TopicName>,
-    /// The proof signed for it by the app's backend.
-    #[serde(default)]
-    proof: Option<String>,
+macro_rules! declare_join_request {
+    ($(#[doc = $about:literal] $name:ident: $type:ty, $new:literal, $help:literal;)*) => {
+        /// The registration request of a device.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct JoinRequest {
+            #[serde(default)]
+            platform: Option<Platform>,
+            #[serde(default)]
+            user: Option<ExternalId>,
+            $(#[serde(default)] $name: Option<$type>,)*
+            #[serde(default)]
+            tags: Vec<Tag>,
+            #[serde(default)]
+            topics: Vec<TopicName>,
+            /// The proof signed for it by the app's backend.
+            #[serde(default)]
+            proof: Option<String>,
+        }
+
+        impl JoinRequest {
+            fn take_facts(&mut self) -> DeviceFacts {
+                let (user, tags) = (self.user.take(), std::mem::take(&mut self.tags));
+                DeviceFacts { user, $($name: self.$name.take(),)* tags }
+            }
+        }
+    };
 }
+device_texts!(declare_join_request);
 
 /// The new credentials of a device. The secret is shown only once.
 #[derive(Serialize)]
@@ -66,13 +76,16 @@ pub(super) async fn register(
     let AuthenticatedCaller { caller, .. } = authenticated_caller(&parts, &own.api, None).await?;
     own.api.service().admit_device(caller, origin_of(&parts, &own.api)).await?;
     let bytes = body::read(Request::from_parts(parts, body), own.api.body_max_bytes()).await?;
-    let JoinRequest { platform, user, locale, time_zone, tags, topics, proof } = decode(&bytes)?;
+    let mut request = decode::<JoinRequest>(&bytes)?;
+    let facts = request.take_facts();
+    let JoinRequest { platform, topics, proof, .. } = request;
     let platform = platform.unwrap_or(Platform::Linux);
-    let claimed = DeviceClaims { user, tags, topics };
+    let claimed = DeviceClaims { user: facts.user, tags: facts.tags, topics };
     let proven = own.api.service().proven_claims(caller, claimed, proof.as_deref()).await?;
     let DeviceClaims { user, tags, topics } = proven;
-    let details = DeviceDetails { platform, user, locale, time_zone, tags, topics };
-    let joined = own.gateway.register_device(caller.app(), details).await.map_err(Problem::from)?;
+    let facts = DeviceFacts { user, tags, ..facts };
+    let joined = own.gateway.register_device(caller.app(), platform, facts, topics).await;
+    let joined = joined.map_err(Problem::from)?;
     let (identity, credentials) = joined;
     Ok((StatusCode::CREATED, Json(JoinedView::new(identity.device, &credentials))))
 }

@@ -66,7 +66,7 @@ impl Service {
     ) -> ServiceResult<Vec<ProviderKind>> {
         let Target::Device(id) = spec.target else { return Err(problem) };
         let device = self.store.device(app, id).await.map_err(|error| target_problem(error.into()))?;
-        check_all(vec![device.registration.provider], spec)
+        check_all(vec![device.provider], spec)
     }
 }
 

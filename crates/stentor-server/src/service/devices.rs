@@ -1,10 +1,10 @@
 //! Devices: registration, change, history.
 
-use stentor_core::device::{DevicePatch, ProviderKind, PushToken, Registration};
+use stentor_core::device::{DeviceFacts, DevicePatch, ProviderKind, PushToken, Registration};
 use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
-use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use stentor_core::name::{ExternalId, Tag, TimeZoneName, TopicName};
 use stentor_core::ports::store::{self, AttemptFilter, DeviceFilter, Page, Removal, SubscriptionAction};
 
 use super::calendar::known_zone;
@@ -23,21 +23,22 @@ use crate::contract::{After, Before, Conditional, Serve};
 
 impl DeviceRequest {
     /// Checks every field.
-    pub fn checked(self) -> Result<Registration, Invalid> {
+    pub fn checked(mut self) -> Result<Registration, Invalid> {
+        let texts = self.take_texts();
         let provider = match self.provider.or(stentor_providers::usual_provider(self.platform)) {
             Some(provider) => provider,
             None => return Err(Invalid::new("provider", format!("must be given for {}", self.platform))),
         };
         let token = read_token(provider, self.token)?;
         let topics: Result<_, _> = self.topics.into_iter().map(TopicName::new).collect();
+        let user = self.user.map(ExternalId::new).transpose()?;
+        let texts = DeviceFacts::of_texts(texts)?;
+        check_zone(texts.time_zone.as_ref())?;
         Registration {
             platform: self.platform,
             provider,
             token,
-            user: self.user.map(ExternalId::new).transpose()?,
-            locale: self.locale.map(Locale::new).transpose()?,
-            time_zone: self.time_zone.map(zone).transpose()?,
-            tags: tags_of(self.tags)?,
+            facts: DeviceFacts { user, tags: tags_of(self.tags)?, ..texts },
             topics: topics.map_err(|invalid: Invalid| Invalid::new("topics", invalid.problem))?,
         }
         .checked()
@@ -46,14 +47,12 @@ impl DeviceRequest {
 
 impl DeviceChange {
     /// Checks every field.
-    pub fn checked(self) -> Result<DevicePatch, Invalid> {
-        Ok(DevicePatch {
-            token: self.token.map(PushToken::new).transpose()?,
-            user: self.user.map(|user| user.map(ExternalId::new).transpose()).transpose()?,
-            locale: self.locale.map(|locale| locale.map(Locale::new).transpose()).transpose()?,
-            time_zone: self.time_zone.map(|name| name.map(zone).transpose()).transpose()?,
-            tags: self.tags.map(tags_of).transpose()?,
-        })
+    pub fn checked(mut self) -> Result<DevicePatch, Invalid> {
+        let token = self.token.take().map(PushToken::new).transpose()?;
+        let user = self.user.take().map(|user| user.map(ExternalId::new).transpose()).transpose()?;
+        let texts = self.texts()?;
+        check_zone(texts.time_zone.as_ref().and_then(Option::as_ref))?;
+        Ok(DevicePatch { token, user, tags: self.tags.map(tags_of).transpose()?, ..texts })
     }
 }
 
@@ -103,7 +102,7 @@ impl Serve<ReplaceDevice> for Service {
     ) -> ServiceResult<DeviceView> {
         caller.allow::<ReplaceDevice>()?;
         let registration = request.checked()?;
-        let present = self.store.device(caller.app(), id).await?.registration;
+        let present = self.store.device(caller.app(), id).await?;
         // The push service of a device never changes: chunks refer to it by provider, and its token belongs to it.
         if (present.platform, present.provider) != (registration.platform, registration.provider) {
             let problem = format!("stays {} by {}", present.platform, present.provider);
@@ -112,13 +111,8 @@ impl Serve<ReplaceDevice> for Service {
                 .with_hint("another platform or provider is another device: register it"));
         }
         let has_moved = registration.token != present.token;
-        let patch = DevicePatch {
-            token: Some(registration.token),
-            user: Some(registration.user),
-            locale: Some(registration.locale),
-            time_zone: Some(registration.time_zone),
-            tags: Some(registration.tags),
-        };
+        let replacing = DevicePatch::replacing(registration.facts);
+        let patch = DevicePatch { token: Some(registration.token), ..replacing };
         let precondition = precondition(condition, DeviceView::from);
         let change = self.store.update_device(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
@@ -147,7 +141,7 @@ impl Serve<ChangeDevice> for Service {
         let mut patch = request.checked()?;
         // The form of a token depends on the push service of the device.
         if let Some(token) = patch.token {
-            let present = self.store.device(caller.app(), id).await?.registration;
+            let present = self.store.device(caller.app(), id).await?;
             patch.token = Some(checked_token(present.provider, token)?);
         }
         let precondition = precondition(condition, DeviceView::from);
@@ -261,10 +255,10 @@ fn checked_token(provider: ProviderKind, token: PushToken) -> Result<PushToken, 
     Ok(adapter.spelled(token))
 }
 
-fn zone(name: String) -> Result<TimeZoneName, Invalid> {
-    let name = TimeZoneName::new(name)?;
-    if known_zone(&name) {
-        return Ok(name);
+/// Fails if a time zone is not in the database.
+fn check_zone(name: Option<&TimeZoneName>) -> Result<(), Invalid> {
+    if name.is_none_or(known_zone) {
+        return Ok(());
     }
     Err(Invalid::new(
         "time_zone",

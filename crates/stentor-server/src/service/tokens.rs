@@ -127,7 +127,7 @@ impl Service {
     pub(crate) async fn token_of(&self, caller: Caller, device: DeviceId) -> ServiceResult<Option<String>> {
         caller.allow::<ShowDevice>()?;
         match self.store.device(caller.app(), device).await {
-            Ok(device) => Ok(Some(device.registration.token.expose().to_owned())),
+            Ok(device) => Ok(Some(device.token.expose().to_owned())),
             Err(StoreError::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -1,9 +1,40 @@
 //! Devices, people, groups, topics.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use stentor_core::device::DEVICE_TEXTS;
 
 use crate::harness::{Reading, server};
+
+#[tokio::test]
+async fn every_optional_text_can_be_registered_imported_changed_and_cleared() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    for text in DEVICE_TEXTS {
+        let (name, example, token) = (text.name, text.rule.example, format!("phone-with-{}", text.name));
+        let bare = json!({"platform": "android", "token": token});
+        let id = server.send(&tenant, Method::POST, "/v1/devices").json(&bare).read().await.text("id");
+        let path = format!("/v1/devices/{id}");
+        assert_eq!(server.get(&tenant, &path).await[name], Value::Null);
+        let csv = format!("platform,token,{name}\nandroid,{token},{example}\n");
+        let import = server.send(&tenant, Method::POST, "/v1/devices/import?format=csv").body(csv);
+        let report = import.header("content-type", "text/csv").read().await.body;
+        assert_eq!(report["updated"], 1, "{report}");
+        assert_eq!(server.get(&tenant, &path).await[name], example);
+        let full = json!({"platform": "android", "token": token, name: example});
+        for (method, body, expected) in [
+            (Method::PATCH, &json!({name: null}), Value::Null),
+            (Method::PATCH, &json!({name: example}), example.into()),
+            (Method::PUT, &bare, Value::Null),
+            (Method::PUT, &full, example.into()),
+        ] {
+            let changed = server.send(&tenant, method, &path).json(body).read().await;
+            assert_eq!((changed.status, &changed.body[name]), (200, &expected), "{body}");
+        }
+        let refused = server.send(&tenant, Method::PATCH, &path).json(&json!({name: ""})).read().await;
+        assert_eq!((&refused.body["code"], &refused.body["field"]), (&json!("invalid_field"), &json!(name)));
+    }
+}
 
 #[tokio::test]
 async fn registering_the_same_token_again_is_harmless() {

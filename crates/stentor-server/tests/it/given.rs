@@ -75,7 +75,7 @@ async fn a_device_that_was_kept_in_capitals_is_found_and_gets_the_spelling_that_
     let read = import.header("content-type", "application/x-ndjson").body(line).read().await;
     assert_eq!((&read.body["created"], &read.body["updated"]), (&json!(0), &json!(1)), "{read:?}");
     for (device, small) in [(stored, SMALL.to_owned()), (imported, other.expose().to_lowercase())] {
-        let token = store.device(app, device).await.expect("a device").registration.token;
+        let token = store.device(app, device).await.expect("a device").token;
         assert_eq!(token.expose(), small);
     }
 }

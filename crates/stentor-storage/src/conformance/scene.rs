@@ -75,6 +75,14 @@ pub fn registration(provider: ProviderKind, address: &str) -> Registration {
     Registration::new(platform, provider, token(address))
 }
 
+/// Starts the registration of a user's device.
+#[must_use]
+pub fn owned_registration(provider: ProviderKind, address: &str, owner: &str) -> Registration {
+    let mut registration = registration(provider, address);
+    registration.facts.user = Some(person(owner));
+    registration
+}
+
 /// Makes an app value.
 #[must_use]
 pub fn app(raw: u64) -> App {

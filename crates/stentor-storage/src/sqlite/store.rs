@@ -51,8 +51,9 @@ use super::wal::{self, WalBound};
 use super::writer::{CommitPriority, WriterThread};
 use crate::seal::SealKeys;
 use crate::sql::store::{
-    app_providers, books, campaigns, chunks, codes, collapse, devices, groups, message_rows, offered_tokens,
-    owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags, targets, topics,
+    app_providers, books, campaigns, chunks, codes, collapse, device_texts, devices, groups, message_rows,
+    offered_tokens, owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags,
+    targets, topics,
 };
 use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt, damaged};
 use crate::vault::Vault;

@@ -1,6 +1,22 @@
 //! The tables and columns that two engines have in common, in the order of the copy.
 
+use stentor_core::device::{DEVICE_TEXTS_COUNT, with_device_texts};
 use stentor_core::ports::store::StoreError;
+
+const DEVICE_COLUMNS: [&str; 10 + DEVICE_TEXTS_COUNT] = with_device_texts(
+    &[
+        "key",
+        "token_since",
+        "registered_at",
+        "platform",
+        "listed",
+        "retired_at",
+        "retired_reason",
+        "owner",
+        "token",
+    ],
+    &["tags"],
+);
 
 /// A table that is copied row by row.
 #[derive(Debug)]
@@ -48,24 +64,7 @@ pub(crate) const TABLES: &[TransferTable] = &[
     ),
     table("services", 2, &["app", "name", "kind", "address", "description", "published_at", "expires_at"]),
     table("fleets", 1, &["no", "app", "provider", "active_count"]),
-    table(
-        "devices",
-        1,
-        &[
-            "key",
-            "token_since",
-            "registered_at",
-            "platform",
-            "listed",
-            "retired_at",
-            "retired_reason",
-            "owner",
-            "token",
-            "locale",
-            "time_zone",
-            "tags",
-        ],
-    ),
+    table("devices", 1, &DEVICE_COLUMNS),
     table("device_tags", 3, &["app", "tag", "key"]),
     table("topics", 1, &["no", "app", "name", "device_count"]),
     table("subscriptions", 2, &["topic", "key"]),

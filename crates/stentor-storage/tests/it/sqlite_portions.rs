@@ -8,7 +8,7 @@ use stentor_core::ports::store::{DeviceStore, PipelineStore, TopicStore};
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{
-    CHUNK_MAX_DEVICES, Draft, Scene, accept_all, at, person, registration, topic,
+    CHUNK_MAX_DEVICES, Draft, Scene, accept_all, at, owned_registration, person, registration, topic,
 };
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
@@ -111,10 +111,7 @@ async fn a_message_to_a_person_with_many_devices_is_expanded_by_producers() {
     let folder = TempDir::new().expect("a folder");
     let store = open(&folder);
     let scene = Scene::new(&store).await;
-    let own = |no: usize| Registration {
-        user: Some(person("ada")),
-        ..registration(ProviderKind::Fcm, &format!("address-{no}"))
-    };
+    let own = |no: usize| owned_registration(ProviderKind::Fcm, &format!("address-{no}"), "ada");
     let given: Vec<_> = (0..1_001).map(own).collect();
     store.register(scene.app, &given, at(0)).await.expect("registered");
     let (message, tickets) = scene.send(Draft::to(Target::User(person("ada")))).await;

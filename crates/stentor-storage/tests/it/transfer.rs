@@ -47,11 +47,11 @@ async fn fill(store: &dyn Store) {
     let scene = Scene::in_app(store, APP).await;
     let devices = scene.fcm(DEVICES_COUNT).await;
     let mut given = registration(ProviderKind::Apns, "of-ann");
-    given.user = Some(person("ann"));
-    given.tags = vec![tag("a"), tag("b")];
+    given.facts.user = Some(person("ann"));
+    given.facts.tags = vec![tag("a"), tag("b")];
     given.topics = vec![topic("news")];
-    given.locale = Some(Locale::new("de-DE").expect("a locale"));
-    given.time_zone = Some(TimeZoneName::new("Europe/Berlin").expect("a zone"));
+    given.facts.locale = Some(Locale::new("de-DE").expect("a locale"));
+    given.facts.time_zone = Some(TimeZoneName::new("Europe/Berlin").expect("a zone"));
     let of_ann = scene.register(given).await;
     store.subscribe(scene.app, &topic("news"), &devices[..100]).await.expect("subscribed");
     store.subscribe(scene.app, &topic("gone"), &devices[..50]).await.expect("subscribed");
@@ -74,10 +74,10 @@ async fn go_on(store: &dyn Store) {
     assert_eq!(store.topics_of(scene.app, device[0].id).await.expect("listed"), [topic("news")]);
     let of_ann = DeviceFilter { user: Some(person("ann")), ..DeviceFilter::default() };
     let found = store.devices(scene.app, &of_ann, first(10)).await.expect("listed");
-    let facts = &found[0].registration;
+    let facts = &found[0].facts;
     assert_eq!((found.len(), facts.tags.len(), facts.locale.is_some()), (1, 2, true));
     let held = store
-        .holders(scene.app, ProviderKind::Apns, std::slice::from_ref(&facts.token))
+        .holders(scene.app, ProviderKind::Apns, std::slice::from_ref(&found[0].token))
         .await
         .expect("found");
     assert_eq!(held[0].as_ref().map(|device| device.id), Some(found[0].id), "the token is found");

@@ -70,7 +70,7 @@ pub(super) const SQL_STORE: Floors = Floors {
     folder: "crates/stentor-storage/src/sql/store/",
     module: &["sql", "store"],
     floors: &[
-        &["books", "codes", "credentials", "message_rows", "owners", "sequences", "tags"],
+        &["books", "codes", "credentials", "device_texts", "message_rows", "owners", "sequences", "tags"],
         &["app_providers", "campaigns", "registration", "retained", "turns"],
         &[
             "accounts",

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::{FieldShape, RecordShape, Shape, Shapes};
+use crate::contract::devices;
 
 /// Schemas of a type and of its nested types.
 type TypeSchemas = Vec<(String, RefOr<Schema>)>;
@@ -133,7 +134,7 @@ fn in_order(mut fields: Vec<FieldShape>, schema: &Value) -> Vec<FieldShape> {
 /// Returns the fields of a record that can be cleared. A schema only states that they may be absent.
 fn clearable(name: &str) -> &'static [&'static str] {
     match name {
-        "DeviceChange" => &["locale", "tags", "time_zone", "user"],
+        "DeviceChange" => &devices::CLEARABLE,
         _ => &[],
     }
 }

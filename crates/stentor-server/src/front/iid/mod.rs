@@ -180,7 +180,7 @@ fn results(members: &[BatchMember], failed: Option<&str>) -> Json<Value> {
 }
 
 const fn platform(device: &Device) -> &'static str {
-    match device.registration.platform {
+    match device.platform {
         Platform::Android => "ANDROID",
         Platform::Apple => "IOS",
         _ => "WEBPUSH",

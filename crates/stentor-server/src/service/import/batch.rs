@@ -85,7 +85,8 @@ impl Parsed {
 
 impl Weight {
     fn of(registration: &Registration) -> Self {
-        let Registration { token, user, tags, topics, .. } = registration;
+        let Registration { token, facts, topics, .. } = registration;
+        let (user, tags) = (&facts.user, &facts.tags);
         let names = tags.iter().map(|tag| tag.as_str().len()).sum::<usize>()
             + topics.iter().map(|topic| topic.as_str().len()).sum::<usize>()
             + user.as_ref().map_or(0, |user| user.as_str().len());

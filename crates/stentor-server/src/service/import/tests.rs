@@ -53,8 +53,8 @@ fn csv_takes_columns_in_any_order_and_a_stray_quote_costs_its_line() {
         t6,android,,,\n";
     let parsed = parse(Format::Csv, body);
     assert_eq!(parsed.lines, [2, 3, 8]);
-    assert_eq!(parsed.registrations[0].tags.len(), 2);
-    assert_eq!(parsed.registrations[1].user.as_ref().expect("given").as_str(), "Smith, Anna");
+    assert_eq!(parsed.registrations[0].facts.tags.len(), 2);
+    assert_eq!(parsed.registrations[1].facts.user.as_ref().expect("given").as_str(), "Smith, Anna");
     let expected = [
         (4, "invalid_request", None),
         (5, "invalid_request", None),

@@ -7,9 +7,10 @@ use futures_util::StreamExt;
 use stentor_core::app::{ApiKey, Scopes};
 use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::device::{DEVICE_TEXTS, DeviceFacts};
 use stentor_core::group::Member;
 use stentor_core::id::{ChunkId, KeyId, ScheduleId};
-use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, Locale, Tag, TimeZoneName, TopicName};
+use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
     AttemptFilter, DeviceFilter, Expansion, IdempotentReply, KeyFilter, LeaseReply, LeaseTerms, Page,
@@ -133,11 +134,14 @@ async fn connected(store: &dyn Store, tenant: &mut Tenant) {
 /// Registers devices with all their attributes, and puts them into a group.
 async fn people(store: &dyn Store, app: AppId) -> Vec<DeviceId> {
     let user = ExternalId::new("somebody").expect("fits");
-    let device = |number: usize| Registration {
+    let texts = DEVICE_TEXTS.map(|text| Some(text.rule.example.to_owned()));
+    let facts = DeviceFacts {
         user: Some(user.clone()),
-        locale: Some(Locale::new("de").expect("fits")),
-        time_zone: Some(TimeZoneName::new("UTC").expect("fits")),
         tags: vec![Tag::new("red").expect("fits")],
+        ..DeviceFacts::of_texts(texts).expect("examples fit")
+    };
+    let device = |number: usize| Registration {
+        facts: facts.clone(),
         topics: vec![TopicName::new("news").expect("fits")],
         ..Registration::new(Platform::Android, KIND, PushToken::new(token_of(app, number)).expect("fits"))
     };

@@ -123,7 +123,7 @@ impl<'a> World<'a> {
         for _ in 0..1 + which % 5 {
             let mut one = registration(provider, &format!("address-{}", self.number()));
             one.topics = if how & 2 == 0 { Vec::new() } else { vec![topic("news")] };
-            one.user = (how & 12 == 0).then(|| person("ada"));
+            one.facts.user = (how & 12 == 0).then(|| person("ada"));
             given.push(one);
         }
         let registered = self.store().register(self.app, &given, self.now()).await.expect("registered");

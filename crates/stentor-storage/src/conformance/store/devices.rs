@@ -2,10 +2,12 @@
 
 use crate::conformance::PlainChanges;
 use stentor_core::delivery::DeliveryState;
-use stentor_core::device::{DeviceFacts, DevicePatch, DeviceState, Platform, ProviderKind, Registration};
+use stentor_core::device::{
+    DEVICE_TEXTS, DeviceFacts, DevicePatch, DeviceState, Platform, ProviderKind, Registration,
+};
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
-use stentor_core::name::{Locale, TimeZoneName, TopicName};
+use stentor_core::name::{Locale, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
 use stentor_core::settlement::TokenChange;
@@ -20,7 +22,9 @@ pub async fn a_device_is_given_as_it_was_registered(store: &dyn Store) {
     let given = full("one");
     let device = scene.register(given.clone()).await;
     let stored = store.device(scene.app, device).await.expect("found");
-    assert_eq!(stored.registration, DeviceFacts::from(given));
+    let parts = (stored.platform, stored.provider, &stored.token);
+    assert_eq!(parts, (given.platform, given.provider, &given.token));
+    assert_eq!(stored.facts, given.facts);
     assert_eq!((stored.id, stored.app), (device, scene.app));
     assert_eq!((stored.registered_at, stored.token_since), (at(0), at(0)));
     assert!(stored.listed && stored.retired.is_none());
@@ -43,13 +47,13 @@ pub async fn a_repeated_registration_replaces_what_it_names_and_keeps_the_rest(s
     let scene = Scene::new(store).await;
     let device = scene.register(full("one")).await;
     let mut bare = registration(ProviderKind::Fcm, "one");
-    bare.user = Some(person("bob"));
+    bare.facts.user = Some(person("bob"));
     bare.topics = vec![topic("sport")];
     assert_eq!(scene.register(bare).await, device);
-    let stored = store.device(scene.app, device).await.expect("found").registration;
+    let stored = store.device(scene.app, device).await.expect("found").facts;
     assert_eq!(stored.user, Some(person("bob")));
-    assert_eq!((stored.locale, stored.time_zone), (full("one").locale, full("one").time_zone));
-    assert_eq!(stored.tags, full("one").tags);
+    assert_eq!(stored.texts(), full("one").facts.texts());
+    assert_eq!(stored.tags, full("one").facts.tags);
     assert_eq!(store.topics_of(scene.app, device).await, Ok(vec![topic("news"), topic("sport")]));
     assert!(store.user(scene.app, &person("ada")).await.expect("known").devices.is_empty());
     assert_eq!(store.user(scene.app, &person("bob")).await.expect("known").devices, vec![device]);
@@ -194,10 +198,10 @@ pub async fn a_patch_changes_what_it_names(store: &dyn Store) {
     };
     let changed = store.patch_device(scene.app, device, &patch, at(5)).await.expect("changed");
     assert_eq!(store.device(scene.app, device).await, Ok(changed.clone()));
-    assert_eq!(changed.registration.user, None);
-    assert_eq!(changed.registration.locale, Locale::new("fr").ok());
-    assert_eq!(changed.registration.time_zone, full("one").time_zone);
-    assert_eq!(changed.registration.tags, vec![tag("old")]);
+    assert_eq!(changed.facts.user, None);
+    assert_eq!(changed.facts.locale, Locale::new("fr").ok());
+    assert_eq!(changed.facts.time_zone, full("one").facts.time_zone);
+    assert_eq!(changed.facts.tags, vec![tag("old")]);
     assert_eq!(changed.token_since, at(0), "the token is the old one");
     assert!(store.user(scene.app, &person("ada")).await.expect("known").devices.is_empty());
 }
@@ -220,8 +224,9 @@ pub async fn a_token_that_another_device_holds_is_a_conflict(store: &dyn Store) 
         DevicePatch { token: Some(token("two")), tags: Some(vec![tag("x")]), ..DevicePatch::default() };
     let refused = store.patch_device(scene.app, one, &patch, at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
-    let stored = store.device(scene.app, one).await.expect("found").registration;
-    assert_eq!(stored, registration(ProviderKind::Fcm, "one").into(), "nothing else was changed");
+    let stored = store.device(scene.app, one).await.expect("found");
+    let facts = registration(ProviderKind::Fcm, "one").facts;
+    assert_eq!((stored.token, stored.facts), (token("one"), facts), "nothing else was changed");
 }
 
 pub async fn a_removed_device_is_gone_from_topics_groups_and_its_user(store: &dyn Store) {
@@ -270,12 +275,11 @@ pub(super) fn many_topics(count: usize) -> Vec<TopicName> {
 }
 
 fn full(address: &str) -> Registration {
-    Registration {
+    let facts = DeviceFacts {
         user: Some(person("ada")),
-        locale: Some(Locale::new("de-CH").expect("a locale")),
-        time_zone: Some(TimeZoneName::new("Europe/Rome").expect("a zone")),
         tags: vec![tag("beta"), tag("tall")],
-        topics: vec![topic("news")],
-        ..registration(ProviderKind::Fcm, address)
-    }
+        ..DeviceFacts::of_texts(DEVICE_TEXTS.map(|text| Some(text.rule.example.to_owned())))
+            .expect("examples")
+    };
+    Registration { facts, topics: vec![topic("news")], ..registration(ProviderKind::Fcm, address) }
 }

@@ -1,14 +1,14 @@
 //! Requirements on every store for groups.
 
 use crate::conformance::PlainChanges;
-use stentor_core::device::{ProviderKind, Registration};
+use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
 use stentor_core::id::DeviceId;
 use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::ports::store::{MemberAction, Store, StoreError, SubscriptionChange};
 use stentor_core::target::Target;
 
-use crate::conformance::scene::{Scene, at, group, person, registration};
+use crate::conformance::scene::{Scene, at, group, owned_registration, person};
 
 pub async fn a_group_is_made_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -96,10 +96,7 @@ pub async fn members_of_an_unknown_group_are_not_found(store: &dyn Store) {
 pub async fn a_groups_audience_follows_its_people_and_their_devices(store: &dyn Store) {
     let scene = Scene::new(store).await;
     store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
-    let owned = |token: &str, owner: &str| Registration {
-        user: Some(person(owner)),
-        ..registration(ProviderKind::Fcm, token)
-    };
+    let owned = |token: &str, owner: &str| owned_registration(ProviderKind::Fcm, token, owner);
     let before = scene.register(owned("a", "ada")).await;
     let people = [Member::User(person("ada")), Member::User(person("bob"))];
     store.add_members(scene.app, &group("team"), &people, at(1)).await.expect("added");

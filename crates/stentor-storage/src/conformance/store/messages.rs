@@ -16,7 +16,8 @@ use stentor_core::target::{Target, TokenTarget};
 use stentor_core::topic::Condition;
 
 use crate::conformance::scene::{
-    Draft, Scene, accept_all, after, at, first, group, person, record, registration, settle_all, topic,
+    Draft, Scene, accept_all, after, at, first, group, owned_registration, person, record, registration,
+    settle_all, topic,
 };
 
 pub async fn a_message_is_given_as_it_was_accepted(store: &dyn Store) {
@@ -179,8 +180,7 @@ pub async fn a_user_gets_it_on_all_devices(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let mut own = Vec::new();
     for (provider, address) in [(ProviderKind::Fcm, "phone"), (ProviderKind::Apns, "pad")] {
-        let user = Some(person("ada"));
-        own.push(scene.register(Registration { user, ..registration(provider, address) }).await);
+        own.push(scene.register(owned_registration(provider, address, "ada")).await);
     }
     scene.fcm(2).await;
     let (_, tickets) = scene.send(Draft::to(Target::User(person("ada")))).await;
@@ -202,8 +202,7 @@ pub async fn a_user_without_devices_finishes_at_once(store: &dyn Store) {
 
 pub async fn a_group_reaches_devices_and_people_once_each(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let user = Some(person("ada"));
-    let phone = scene.register(Registration { user, ..registration(ProviderKind::Fcm, "phone") }).await;
+    let phone = scene.register(owned_registration(ProviderKind::Fcm, "phone", "ada")).await;
     let others = scene.fcm(3).await;
     store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let members = [Member::User(person("ada")), Member::Device(phone), Member::Device(others[1])];
@@ -310,8 +309,8 @@ pub async fn a_message_id_is_not_taken_twice(store: &dyn Store) {
 
 pub async fn a_retired_device_is_in_no_audience_unless_it_is_named(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let user = Some(person("ada"));
-    let given = Registration { user, topics: vec![topic("news")], ..registration(ProviderKind::Fcm, "old") };
+    let owned = owned_registration(ProviderKind::Fcm, "old", "ada");
+    let given = Registration { topics: vec![topic("news")], ..owned };
     let device = scene.register(given.clone()).await;
     retire(&scene, device).await;
     for target in [Target::Everyone, Target::Topic(topic("news")), Target::User(person("ada"))] {

@@ -21,7 +21,7 @@ pub async fn a_device_is_changed_and_removed_only_as_it_must_be(store: &dyn Stor
     let as_seen = is(&seen);
     let changed = store.update_device(scene.app, device, &in_locale("de"), at(1), &as_seen).await;
     let changed = changed.expect("changed");
-    assert_eq!(changed.registration.locale, in_locale("de").locale.flatten());
+    assert_eq!(changed.facts.locale, in_locale("de").locale.flatten());
     let late = store.update_device(scene.app, device, &in_locale("fr"), at(2), &as_seen).await;
     assert_eq!(late, refused());
     assert_eq!(store.remove(scene.app, Removal::Device(device, as_seen.clone())).await, refused());
@@ -69,7 +69,7 @@ pub async fn people_groups_and_topics_are_removed_only_as_they_must_be(store: &d
     let news = store.topic(scene.app, &topic("news")).await.expect("there");
 
     let mut given = registration(ProviderKind::Fcm, "of-ada");
-    given.user = Some(person("ada"));
+    given.facts.user = Some(person("ada"));
     let device = scene.register(given).await;
     let members = [Member::Device(device)];
     store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");

@@ -357,7 +357,7 @@ fn push_token(text: &str) -> PushToken {
 }
 
 async fn token_of(scene: &Scene<'_>, device: DeviceId) -> PushToken {
-    scene.store.device(scene.app, device).await.expect("there").registration.token
+    scene.store.device(scene.app, device).await.expect("there").token
 }
 
 pub async fn a_webhook_is_replaced_and_removed_and_goes_with_its_app(store: &dyn Store) {

@@ -21,7 +21,7 @@ pub async fn registering_a_device_makes_its_user_known(store: &dyn Store) {
     let mut devices = Vec::new();
     for address in ["one", "two"] {
         let mut given = registration(ProviderKind::Fcm, address);
-        given.user = Some(person("ada"));
+        given.facts.user = Some(person("ada"));
         devices.push(scene.register(given).await);
     }
     assert_eq!(store.user(scene.app, &person("ada")).await.expect("known").devices, devices);
@@ -31,7 +31,7 @@ pub async fn people_are_listed_by_external_id_without_devices(store: &dyn Store)
     let scene = Scene::new(store).await;
     for name in ["carl", "ada", "bob"] {
         let mut given = registration(ProviderKind::Fcm, name);
-        given.user = Some(person(name));
+        given.facts.user = Some(person(name));
         scene.register(given).await;
     }
     let page = store.users(scene.app, None, 2).await.expect("listed");
@@ -44,7 +44,7 @@ pub async fn people_are_listed_by_external_id_without_devices(store: &dyn Store)
 pub async fn a_forgotten_person_leaves_devices_without_owner(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let mut given = registration(ProviderKind::Fcm, "one");
-    given.user = Some(person("ada"));
+    given.facts.user = Some(person("ada"));
     let device = scene.register(given).await;
     store.create_group(scene.app, &group("team"), at(0)).await.expect("made");
     let member = [Member::User(person("ada"))];
@@ -52,7 +52,7 @@ pub async fn a_forgotten_person_leaves_devices_without_owner(store: &dyn Store) 
     store.remove_user(scene.app, &person("ada")).await.expect("forgotten");
     assert!(matches!(store.user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.remove_user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));
-    assert_eq!(store.device(scene.app, device).await.expect("stays").registration.user, None);
+    assert_eq!(store.device(scene.app, device).await.expect("stays").facts.user, None);
     assert_eq!(store.group(scene.app, &group("team")).await.expect("stays").member_count, 0);
 }
 

@@ -2,16 +2,17 @@
 //!
 //! Ids are given in the order of the caller; a repeat writes nothing but `token_since`.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::postgres::copy_rows::CopyRows;
 use crate::postgres::engine::Connection;
-use stentor_core::device::Registration;
-use stentor_core::name::{Locale, TimeZoneName};
+use stentor_core::device::{DEVICE_TEXTS_COUNT, Registration};
 use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
+use super::device_texts;
 use super::registrar::Registrar;
 use super::registration::{RegistrationBatch, TokenMatch};
 use crate::postgres::query::copy;
@@ -62,8 +63,13 @@ pub(super) struct NewRow<'a> {
 }
 
 /// The columns of a new device.
-const COLUMNS: &str = "devices (key, token_hash, token_since, registered_at, platform, listed, owner, token, locale, time_zone, tags)";
-const COLUMNS_COUNT: i16 = 11;
+static COLUMNS: LazyLock<String> = LazyLock::new(|| {
+    let texts = device_texts::list(str::to_owned);
+    format!(
+        "devices (key, token_hash, token_since, registered_at, platform, listed, owner, token, tags, {texts})"
+    )
+});
+const COLUMNS_COUNT: i16 = 9 + DEVICE_TEXTS_COUNT as i16;
 
 /// Writes rows of new devices, best in order of key.
 pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
@@ -81,9 +87,8 @@ pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
         copied.boolean(row.listed);
         copied.bigint(row.user);
         copied.text(row.given.token.expose());
-        copied.text(row.given.locale.as_ref().map(Locale::as_str));
-        copied.text(row.given.time_zone.as_ref().map(TimeZoneName::as_str));
         copied.text(row.tags.as_deref());
+        row.given.facts.texts().into_iter().for_each(|text| copied.text(text));
     }
-    copy(connection, COLUMNS, copied)
+    copy(connection, &COLUMNS, copied)
 }

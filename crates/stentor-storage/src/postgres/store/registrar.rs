@@ -40,7 +40,8 @@ impl<'a> Registrar<'a> {
     /// Prepares fleets and users of a batch.
     pub(super) fn new(connection: &'a Connection, batch: &'a RegistrationBatch) -> Done<Self> {
         let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
-        let users: BTreeSet<&ExternalId> = batch.given.iter().filter_map(|one| one.user.as_ref()).collect();
+        let users: BTreeSet<&ExternalId> =
+            batch.given.iter().filter_map(|one| one.facts.user.as_ref()).collect();
         let ensure = |provider| Ok((provider, app_providers::ensure(connection, batch.app, provider)?));
         Ok(Self {
             connection,
@@ -62,7 +63,7 @@ impl<'a> Registrar<'a> {
     pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
         let batch = self.batch;
         let mut found = batch.repeats();
-        let columns = format!("{KNOWN_COLUMNS}, d.token, d.token_hash");
+        let columns = format!("{}, d.token, d.token_hash", *KNOWN_COLUMNS);
         let kept = tokens::behind(self.connection, &columns, batch.hashes.clone(), |row| {
             let token: String = row.get(KNOWN_COLUMNS_COUNT)?;
             Ok((row.get::<i64>(KNOWN_COLUMNS_COUNT + 1)?, token, KnownDevice::read(row)?))
@@ -90,7 +91,7 @@ impl<'a> Registrar<'a> {
         app_providers::check_device_number(self.last_device)?;
         let key = fleet.bound(DeviceId::from_raw(self.last_device));
         let (hash, now) = (self.batch.hashes[at], self.batch.now);
-        let (user, tags) = (self.user(one.user.as_ref()), join_tags(&one.tags));
+        let (user, tags) = (self.user(one.facts.user.as_ref()), join_tags(&one.facts.tags));
         self.new.push(NewRow { key, hash, given: one, user, tags, listed: true, now });
         *self.joined.entry(fleet.no).or_default() += 1;
         // A topic named twice is one subscription: `COPY` has no conflict clause.
@@ -113,7 +114,7 @@ impl<'a> Registrar<'a> {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
         // Values absent from a repeat stay as they were.
-        let user = self.user(one.user.as_ref()).or(kept.user);
+        let user = self.user(one.facts.user.as_ref()).or(kept.user);
         if !kept.differs(one, user) {
             if kept.token_since != now {
                 self.touched.push(key);
@@ -123,10 +124,7 @@ impl<'a> Registrar<'a> {
         let renewed = kept.renewed(one);
         owners::move_device(self.connection, key, kept.user, user)?;
         change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), renewed.tags.as_deref())?;
-        let (locale, zone, tags) = (renewed.locale, renewed.time_zone, renewed.tags.as_deref());
-        let sql = "UPDATE devices SET token_since = $2, platform = $3, listed = TRUE, retired_at = NULL,
-            retired_reason = NULL, owner = $4, locale = $5, time_zone = $6, tags = $7 WHERE key = $1";
-        run(self.connection, sql, params![key, now, one.platform.code(), user, locale, zone, tags])?;
+        renewed.write(self.connection, key, one.platform, user, self.batch.now)?;
         Ok(key)
     }
 
@@ -134,7 +132,7 @@ impl<'a> Registrar<'a> {
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
         // The row of the first one must be there to be read.
         self.write_new()?;
-        let sql = format!("SELECT {KNOWN_COLUMNS} FROM devices d WHERE d.key = $1");
+        let sql = format!("SELECT {} FROM devices d WHERE d.key = $1", *KNOWN_COLUMNS);
         let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
     }

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use stentor_core::device::{
-    Device, DeviceFacts, DeviceKeys, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
+    DEVICE_TEXTS, DEVICE_TEXTS_COUNT, Device, DeviceFacts, DeviceKeys, DevicePatch, DeviceText, Platform,
+    ProviderKind, PushToken, Registration, Retirement,
 };
 use stentor_core::id::{AppId, DeviceId};
-use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
+use stentor_core::name::{ExternalId, Tag};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Precondition, Registered, StoreError};
 use stentor_core::time::Timestamp;
@@ -15,7 +16,7 @@ use stentor_core::time::Timestamp;
 use super::app_providers::{self, AppProvider, device_of};
 use super::sequences::{DEVICE_BITS, DEVICE_MAX};
 use super::tags::{change_tags, join_tags, split_tags};
-use super::{owners, rehearsal, removal};
+use super::{device_texts, owners, rehearsal, removal};
 use crate::device_keys;
 use crate::sql::dialect::DialectText;
 use crate::sql::{
@@ -24,26 +25,34 @@ use crate::sql::{
 };
 
 /// The columns read of a device.
-const COLUMNS: &str =
-    "d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
-    u.external_id, d.token, d.locale, d.time_zone, d.tags";
+static COLUMNS: LazyLock<String> = LazyLock::new(|| {
+    let texts = device_texts::list(|name| format!("d.{name}"));
+    format!(
+        "d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
+        u.external_id, d.token, d.tags, {texts}"
+    )
+});
+/// The first text among these.
+const FIRST_TEXT: usize = 10;
 /// The column behind these: the keys of a device of the gateway.
-const KEYS_COLUMN: usize = 12;
+const KEYS_COLUMN: usize = FIRST_TEXT + DEVICE_TEXTS_COUNT;
 /// The first column of the fleet, where it is read too.
-const FLEET_COLUMN: usize = 13;
+const FLEET_COLUMN: usize = KEYS_COLUMN + 1;
 
 /// Reads devices of the gateway, and of others.
 static SELECTS: LazyLock<[String; 2]> = LazyLock::new(|| {
+    let columns = &*COLUMNS;
     let select =
-        |keys| format!("SELECT {COLUMNS}, {keys} FROM devices d LEFT JOIN users u ON u.no = d.owner");
+        |keys| format!("SELECT {columns}, {keys} FROM devices d LEFT JOIN users u ON u.no = d.owner");
     [select(device_keys::COLUMN), select("NULL")]
 });
 
 /// Finds a device by its app and id, fleet by fleet as `app_providers::locate` does.
 static FIND: DialectText = DialectText::new(|dialect| {
     let (gateway, keys, join) = (ProviderKind::Gateway.code(), device_keys::COLUMN, dialect.join_in_order);
+    let columns = &*COLUMNS;
     format!(
-        "SELECT {COLUMNS}, CASE WHEN f.provider = {gateway} THEN {keys} END, f.no, f.app, f.provider
+        "SELECT {columns}, CASE WHEN f.provider = {gateway} THEN {keys} END, f.no, f.app, f.provider
         FROM fleets f {join} devices d ON d.key = (f.no << ?3 | ?2)
         LEFT JOIN users u ON u.no = d.owner
         WHERE f.app = ?1 AND EXISTS (SELECT 1 FROM apps WHERE id = ?1) ORDER BY f.provider LIMIT 1"
@@ -108,7 +117,7 @@ impl<E: SqlEngine> DeviceStore for SqlStore<E> {
             precondition.check(|| show(connection, app, id).map(Some))?;
             let device = update(connection, app, id, &patch, now)?;
             if patch.token.is_some() {
-                connection.cut_off(app, id, device.registration.provider);
+                connection.cut_off(app, id, device.provider);
             }
             Ok(device)
         })
@@ -249,22 +258,22 @@ fn holders(
 
 /// Reads a device from the columns of `select`.
 pub(crate) fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
-    let tags: Option<String> = row.get(11)?;
+    let tags: Option<String> = row.get(9)?;
     let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
-    let registration = DeviceFacts {
-        platform: code(row, 3, Platform::from_code)?,
-        provider: fleet.provider,
-        token: text(row, 8, PushToken::new)?,
+    let texts = DeviceFacts::of_texts(device_texts::read(row, FIRST_TEXT)?);
+    let facts = DeviceFacts {
         user: maybe_text(row, 7, ExternalId::new)?,
-        locale: maybe_text(row, 9, Locale::new)?,
-        time_zone: maybe_text(row, 10, TimeZoneName::new)?,
         tags: tags.map_err(|invalid| damaged(&format!("a kept tag: {invalid}")))?,
+        ..texts.map_err(|invalid| damaged(&format!("a kept name: {invalid}")))?
     };
     let retired = maybe_time(row, 5)?.zip(maybe_code(row, 6, Reason::from_code)?);
     Ok(Device {
         id: device_of(row.get(0)?),
         app: fleet.app,
-        registration,
+        platform: code(row, 3, Platform::from_code)?,
+        provider: fleet.provider,
+        token: text(row, 8, PushToken::new)?,
+        facts,
         registered_at: time(row, 2)?,
         token_since: time(row, 1)?,
         retired: retired.map(|(at, reason)| Retirement { at, reason }),
@@ -307,13 +316,11 @@ fn update(
         owners::move_device(connection, key, former.flatten(), user)?;
         run(connection, "UPDATE devices SET owner = ?2 WHERE key = ?1", params![key, user])?;
     }
-    if let Some(locale) = &patch.locale {
-        let locale = locale.as_ref().map(Locale::as_str);
-        run(connection, "UPDATE devices SET locale = ?2 WHERE key = ?1", params![key, locale])?;
-    }
-    if let Some(zone) = &patch.time_zone {
-        let zone = zone.as_ref().map(TimeZoneName::as_str);
-        run(connection, "UPDATE devices SET time_zone = ?2 WHERE key = ?1", params![key, zone])?;
+    for (DeviceText { name, .. }, new) in DEVICE_TEXTS.iter().zip(patch.texts()) {
+        if let Some(text) = new {
+            let sql = format!("UPDATE devices SET {name} = ?2 WHERE key = ?1");
+            run(connection, &sql, params![key, text])?;
+        }
     }
     if let Some(tags) = &patch.tags {
         let former = one(connection, "SELECT tags FROM devices WHERE key = ?1", [key], |row| row.get(0))?;

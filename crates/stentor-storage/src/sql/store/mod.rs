@@ -11,6 +11,7 @@ pub(crate) mod chunks;
 pub(crate) mod codes;
 pub(crate) mod collapse;
 pub(crate) mod credentials;
+pub(crate) mod device_texts;
 pub(crate) mod device_traces;
 pub(crate) mod devices;
 pub(crate) mod groups;

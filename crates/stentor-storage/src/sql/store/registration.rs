@@ -1,19 +1,24 @@
 //! A batch of registrations, and the devices that are known already.
 
-use stentor_core::device::{ProviderKind, PushToken, Registration};
+use std::sync::LazyLock;
+
+use stentor_core::device::{DEVICE_TEXTS_COUNT, Platform, ProviderKind, PushToken, Registration};
 use stentor_core::id::AppId;
-use stentor_core::name::{Locale, TimeZoneName};
 use stentor_core::time::Timestamp;
 
+use super::device_texts;
 use super::tags::join_tags;
-use crate::sql::{Done, Row};
+use crate::sql::{Connection, Done, Row, Value, params, run};
 
 /// The columns of a [`KnownDevice`].
-pub(crate) const KNOWN_COLUMNS: &str =
-    "d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags,
-    d.token_since";
+pub(crate) static KNOWN_COLUMNS: LazyLock<String> = LazyLock::new(|| {
+    let texts = device_texts::list(|name| format!("d.{name}"));
+    format!("d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.token_since, d.tags, {texts}")
+});
+/// The first text among these columns.
+const FIRST_TEXT: usize = 7;
 /// The number of these columns.
-pub(crate) const KNOWN_COLUMNS_COUNT: usize = 9;
+pub(crate) const KNOWN_COLUMNS_COUNT: usize = FIRST_TEXT + DEVICE_TEXTS_COUNT;
 
 /// Hashes a token of an app at a provider.
 pub(crate) fn token_hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
@@ -51,11 +56,10 @@ pub(crate) struct KnownDevice {
     pub(crate) key: i64,
     pub(crate) active: bool,
     pub(crate) user: Option<i64>,
-    pub(crate) locale: Option<String>,
-    pub(crate) time_zone: Option<String>,
     pub(crate) tags: Option<String>,
     pub(crate) token_since: i64,
     platform: u8,
+    texts: [Option<String>; DEVICE_TEXTS_COUNT],
 }
 
 impl RegistrationBatch {
@@ -94,8 +98,7 @@ impl RegistrationBatch {
 /// The columns of a known device after a registration.
 pub(crate) struct RenewedDevice<'a> {
     pub(crate) tags: Option<String>,
-    pub(crate) locale: Option<&'a str>,
-    pub(crate) time_zone: Option<&'a str>,
+    texts: [Option<&'a str>; DEVICE_TEXTS_COUNT],
 }
 
 impl KnownDevice {
@@ -107,31 +110,56 @@ impl KnownDevice {
             platform: row.get(1)?,
             active: listed && unretired,
             user: row.get(4)?,
-            locale: row.get(5)?,
-            time_zone: row.get(6)?,
-            tags: row.get(7)?,
-            token_since: row.get(8)?,
+            token_since: row.get(5)?,
+            tags: row.get(6)?,
+            texts: device_texts::read(row, FIRST_TEXT)?,
         })
     }
 
     /// Returns the columns after a registration: values absent from it stay as they were.
     pub(crate) fn renewed<'a>(&'a self, one: &'a Registration) -> RenewedDevice<'a> {
-        RenewedDevice {
-            tags: join_tags(&one.tags).or_else(|| self.tags.clone()),
-            locale: one.locale.as_ref().map(Locale::as_str).or(self.locale.as_deref()),
-            time_zone: one.time_zone.as_ref().map(TimeZoneName::as_str).or(self.time_zone.as_deref()),
+        let mut texts = one.facts.texts();
+        for (text, kept) in texts.iter_mut().zip(&self.texts) {
+            *text = text.or(kept.as_deref());
         }
+        RenewedDevice { tags: join_tags(&one.facts.tags).or_else(|| self.tags.clone()), texts }
     }
 
     /// Returns true if a registration changes more than `token_since`.
     pub(crate) fn differs(&self, one: &Registration, user: Option<i64>) -> bool {
-        let locale = one.locale.as_ref().map(Locale::as_str);
-        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);
+        let mut texts = one.facts.texts().into_iter().zip(&self.texts);
         !self.active
             || self.platform != one.platform.code()
             || self.user != user
-            || locale.is_some_and(|given| self.locale.as_deref() != Some(given))
-            || zone.is_some_and(|given| self.time_zone.as_deref() != Some(given))
-            || !one.tags.is_empty() && self.tags != join_tags(&one.tags)
+            || texts.any(|(given, kept)| given.is_some() && given != kept.as_deref())
+            || !one.facts.tags.is_empty() && self.tags != join_tags(&one.facts.tags)
+    }
+}
+
+impl RenewedDevice<'_> {
+    /// Writes the columns, and revives the device.
+    pub(crate) fn write(
+        &self,
+        connection: &Connection,
+        key: i64,
+        platform: Platform,
+        user: Option<i64>,
+        now: Timestamp,
+    ) -> Done<()> {
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            let mut place = 5;
+            let texts = device_texts::list(|name| {
+                place += 1;
+                format!("{name} = ?{place}")
+            });
+            format!(
+                "UPDATE devices SET token_since = ?2, platform = ?3, listed = TRUE, retired_at = NULL,
+                retired_reason = NULL, owner = ?4, tags = ?5, {texts} WHERE key = ?1"
+            )
+        });
+        let tags = self.tags.as_deref();
+        let mut values = Vec::from(params![key, now.as_millis(), platform.code(), user, tags]);
+        values.extend(self.texts.iter().map(|text| Value::from(*text)));
+        run(connection, &SQL, values).map(drop)
     }
 }

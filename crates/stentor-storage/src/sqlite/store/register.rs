@@ -3,15 +3,16 @@
 //! Look-ups go through the token hashes in their order, so that neighbours share pages; ids are given in the order of
 //! the caller; a repeat writes nothing but `token_since`.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use stentor_core::device::Registration;
-use stentor_core::name::{Locale, TimeZoneName};
+use stentor_core::device::{DEVICE_TEXTS_COUNT, Registration};
 use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
+use super::device_texts;
 use super::registrar::Registrar;
 use super::registration::{RegistrationBatch, TokenMatch};
 use crate::sql::{Done, Portion};
@@ -68,10 +69,14 @@ fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'
     Ok(registered)
 }
 
-const INSERT: &str =
-    "INSERT OR FAIL INTO devices (key, token_since, registered_at, platform, listed, owner, token, locale,
-    time_zone, tags) VALUES ";
-const COLUMNS: usize = 10;
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let texts = device_texts::list(str::to_owned);
+    format!(
+        "INSERT OR FAIL INTO devices (key, token_since, registered_at, platform, listed, owner, token, tags,
+        {texts}) VALUES "
+    )
+});
+const COLUMNS: usize = 8 + DEVICE_TEXTS_COUNT;
 
 /// A new device's row.
 pub(super) struct NewRow<'a> {
@@ -85,7 +90,7 @@ pub(super) struct NewRow<'a> {
 
 /// Writes rows of new devices, best in order of key.
 pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
-    bulk::insert(connection, INSERT, COLUMNS, rows, |places, row| {
+    bulk::insert(connection, &INSERT, COLUMNS, rows, |places, row| {
         let (given, since) = (row.given, row.now.as_millis());
         places.put(row.key)?;
         places.put(since)?;
@@ -94,9 +99,8 @@ pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
         places.put(row.listed)?;
         places.put(row.user)?;
         places.put(given.token.expose())?;
-        places.put(given.locale.as_ref().map(Locale::as_str))?;
-        places.put(given.time_zone.as_ref().map(TimeZoneName::as_str))?;
-        places.put(row.tags.as_deref())
+        places.put(row.tags.as_deref())?;
+        given.facts.texts().into_iter().try_for_each(|text| places.put(text))
     })
 }
 

@@ -13,7 +13,7 @@ use super::register::{self, NewRow};
 use super::registration::{KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch};
 use super::tags::{change_tags, join_tags};
 use super::{device_topics, owners, sequences, tokens, topics};
-use crate::sql::{Done, Row, damaged, one, params, run};
+use crate::sql::{Done, Row, damaged, one};
 
 /// The cached statements and lookups of a batch.
 pub(super) struct Registrar<'a> {
@@ -56,7 +56,7 @@ impl<'a> Registrar<'a> {
         let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
         let wanted: Vec<(i64, AppProvider)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
         // Only the first of equal tokens is looked up: the others get the device that it gets.
-        let columns = format!("{KNOWN_COLUMNS}, d.token");
+        let columns = format!("{}, d.token", *KNOWN_COLUMNS);
         tokens::behind(self.connection, &columns, &wanted, |row| {
             let (key, of): (i64, i64) = (row.get(0)?, row.get(KNOWN_COLUMNS_COUNT + 1)?);
             let start = wanted.partition_point(|(before, _)| *before < of);
@@ -78,8 +78,8 @@ impl<'a> Registrar<'a> {
         self.last_device += 1;
         app_providers::check_device_number(self.last_device)?;
         let key = fleet.bound(DeviceId::from_raw(self.last_device));
-        let user = self.user(one.user.as_ref())?;
-        let tags = join_tags(&one.tags);
+        let user = self.user(one.facts.user.as_ref())?;
+        let tags = join_tags(&one.facts.tags);
         owners::move_device(self.connection, key, None, user)?;
         change_tags(self.connection, self.batch.app, key, None, tags.as_deref())?;
         self.new.push(NewRow { key, given: one, user, tags, listed: true, now: self.batch.now });
@@ -94,7 +94,7 @@ impl<'a> Registrar<'a> {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
         // Values absent from a repeat stay as they were.
-        let user = self.user(one.user.as_ref())?.or(kept.user);
+        let user = self.user(one.facts.user.as_ref())?.or(kept.user);
         if !kept.differs(one, user) {
             if kept.token_since != now {
                 self.touch.execute([key, now])?;
@@ -104,10 +104,7 @@ impl<'a> Registrar<'a> {
         let renewed = kept.renewed(one);
         owners::move_device(self.connection, key, kept.user, user)?;
         change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), renewed.tags.as_deref())?;
-        let (locale, zone, tags) = (renewed.locale, renewed.time_zone, renewed.tags.as_deref());
-        let sql = "UPDATE devices SET token_since = ?2, platform = ?3, listed = 1, retired_at = NULL,
-            retired_reason = NULL, owner = ?4, locale = ?5, time_zone = ?6, tags = ?7 WHERE key = ?1";
-        run(self.connection, sql, params![key, now, one.platform.code(), user, locale, zone, tags])?;
+        renewed.write(self.connection, key, one.platform, user, self.batch.now)?;
         Ok(key)
     }
 
@@ -115,7 +112,7 @@ impl<'a> Registrar<'a> {
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
         // The row of the first one must be there to be read.
         self.write_new()?;
-        let sql = format!("SELECT {KNOWN_COLUMNS} FROM devices d WHERE d.key = ?1");
+        let sql = format!("SELECT {} FROM devices d WHERE d.key = ?1", *KNOWN_COLUMNS);
         let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
     }

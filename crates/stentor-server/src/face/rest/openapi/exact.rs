@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use stentor_core::audit::AuditAction;
-use stentor_core::device::Platform;
+use stentor_core::device::{DEVICE_TEXTS, Platform};
 use stentor_core::limits;
 use stentor_core::name::GroupName;
 use stentor_core::word::Word;
@@ -147,20 +147,19 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("UpstreamWebhookRequest", upstream_webhook()),
         (
             "DeviceRegistration",
-            json!({
+            with_texts(json!({
                 "platform": reference("Platform"), "provider": provider("Adapter that reaches it"), "token": reference("PushToken"),
-                "user": nullable("ExternalId"), "locale": nullable("Locale"), "time_zone": nullable("TimeZone"),
-                "tags": tags("array"), "topics": {
+                "user": nullable("ExternalId"), "tags": tags("array"), "topics": {
                     "type": "array", "items": reference("TopicName"), "maxItems": limits::TOPICS_PER_DEVICE_MAX_COUNT,
                 },
-            }),
+            })),
         ),
         (
             "DeviceChange",
-            json!({
-                "token": nullable("PushToken"), "user": nullable("ExternalId"), "locale": nullable("Locale"),
-                "time_zone": nullable("TimeZone"), "tags": {"oneOf": [tags("array"), {"type": "null"}]},
-            }),
+            with_texts(json!({
+                "token": nullable("PushToken"), "user": nullable("ExternalId"),
+                "tags": {"oneOf": [tags("array"), {"type": "null"}]},
+            })),
         ),
         ("TokenTarget", token_target()),
         ("MembersRequest", json!({"users": some("ExternalId", 0), "devices": some("DeviceId", 0)})),
@@ -198,6 +197,12 @@ fn fields() -> Vec<(&'static str, Value)> {
             json!({"target": {"description": "As in the request: an object, or the word `everyone`."}}),
         ),
     ]
+}
+
+/// Adds the optional texts of a device.
+fn with_texts(mut fields: Value) -> Value {
+    DEVICE_TEXTS.iter().for_each(|text| fields[text.name] = nullable(text.rule.name));
+    fields
 }
 
 fn tags(kind: &str) -> Value {

@@ -3,12 +3,12 @@
 //! Patterns are limited to the syntax that ECMA 262, Python, Java, Go and Rust share.
 
 use serde_json::{Map, Value, json};
-use stentor_core::device::PushToken;
+use stentor_core::device::{DEVICE_TEXTS, DEVICE_TEXTS_COUNT, PushToken, with_device_texts};
 use stentor_core::limits;
 use stentor_core::message::Priority;
 use stentor_core::name::{
-    CollapseKey, ExternalId, GroupName, Label, Locale, ServiceAddress, ServiceKind, ServiceName, ServiceText,
-    Tag, TextRule, TopicName,
+    CollapseKey, ExternalId, GroupName, Label, ServiceAddress, ServiceKind, ServiceName, ServiceText, Tag,
+    TextRule, TopicName,
 };
 use stentor_core::schedule::CatchUp;
 use stentor_core::word::Word;
@@ -53,7 +53,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         }),
     );
     all.insert("CsvDevices".into(), json!({
-        "type": "string", "pattern": CSV,
+        "type": "string", "pattern": csv(),
         "description": "A header with `platform`, `token` and any of the others, in any order, then one device a line.",
     }));
     all.extend(names());
@@ -100,14 +100,13 @@ fn id(prefix: &str) -> Value {
     })
 }
 
-/// The texts that have a rule in the core.
-pub(super) const RULES: [TextRule; 12] = [
+/// The texts that have a rule in the core, beside those of a device.
+pub(super) const RULES: [TextRule; 11] = [
     ExternalId::RULE,
     Label::RULE,
     GroupName::RULE,
     TopicName::RULE,
     Tag::RULE,
-    Locale::RULE,
     CollapseKey::RULE,
     ServiceName::RULE,
     ServiceKind::RULE,
@@ -117,8 +116,8 @@ pub(super) const RULES: [TextRule; 12] = [
 ];
 
 fn names() -> impl Iterator<Item = (String, Value)> {
-    RULES.iter().map(|rule| {
-        let TextRule { name, about, max_chars, example, .. } = *rule;
+    RULES.into_iter().chain(DEVICE_TEXTS.map(|text| text.rule)).map(|rule| {
+        let TextRule { name, about, max_chars, example, .. } = rule;
         let pattern = if name == CollapseKey::RULE.name { TRIMMED.to_owned() } else { rule.pattern() };
         let schema = json!({
             "type": "string", "pattern": pattern, "minLength": 1, "maxLength": max_chars, "description": about,
@@ -164,8 +163,13 @@ fn credentials() -> [(String, Value); 6] {
     ]
 }
 
-/// Pattern of CSV: a header with columns in the order of the reference, then any lines.
-const CSV: &str = "^platform(,provider)?,token(,user)?(,locale)?(,time_zone)?(,tags)?(,topics)?(\\n[ -~]*)*$";
+/// Returns the pattern of CSV: a header with columns in the order of the reference, then any lines.
+fn csv() -> String {
+    let optional: [_; 3 + DEVICE_TEXTS_COUNT] = with_device_texts(&["user"], &["tags", "topics"]);
+    let optional = optional.map(|name| format!("(,{name})?")).concat();
+    format!("^platform(,provider)?,token{optional}(\\n[ -~]*)*$")
+}
+
 /// Returns the schema of a platform. Its example goes with the example of a token: not every token is one of Apple's.
 fn platform() -> Value {
     let (_, mut platform) = choice(
