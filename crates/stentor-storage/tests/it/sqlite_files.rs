@@ -82,9 +82,10 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
 fn an_empty_file_is_brought_to_the_present_schema_and_stays_there() {
     let folder = Folder::new();
     drop(folder.store().expect("made"));
-    assert_eq!(version(&folder.path("stentor.db")), 21);
+    let newest = version(&folder.path("stentor.db"));
+    assert!(newest >= 21, "{newest}");
     drop(folder.store().expect("opened again"));
-    assert_eq!(version(&folder.path("stentor.db")), 21);
+    assert_eq!(version(&folder.path("stentor.db")), newest);
 }
 
 #[tokio::test]
@@ -101,7 +102,8 @@ async fn the_last_state_of_a_topic_is_found_where_an_earlier_version_accepted_it
     scene.send(to_door().for_gateway(r#"{"a":{"retain":true}}"#)).await;
     drop(store);
     let place = StorePlace::Sqlite(folder.path("stentor.db"));
-    for from in [21, 20] {
+    let newest = usize::try_from(version(&folder.path("stentor.db"))).expect("a version");
+    for from in (20..=newest).rev() {
         assert_eq!(migrate(&place, SchemaGoal::OneBack), Ok(SchemaChange { from, to: from - 1 }));
     }
     let store = folder.store().expect("brought forward again");

@@ -24,7 +24,7 @@ fn compare(name: &str, written: &str) {
 }
 
 #[test]
-fn the_stores_schema_is_version_21() {
+fn the_stores_schema_is_that_of_its_newest_version() {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("stentor.db");
     drop(SqliteStore::open(&path, SqliteSettings::store()).expect("made"));
