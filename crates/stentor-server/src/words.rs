@@ -9,6 +9,9 @@ use stentor_core::word::Word;
 
 /// Platforms of devices, including the usual names of their variants.
 pub const PLATFORMS: &[&str] = Platform::WORDS;
+/// The table of the optional texts of a device.
+pub use stentor_core::device_texts;
+
 /// Adapters that reach devices.
 pub const PROVIDERS: &[&str] = ProviderKind::WORDS;
 /// Urgencies of messages.

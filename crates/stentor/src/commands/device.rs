@@ -112,12 +112,8 @@ struct RegistrationArgs {
     /// The user of the device (your own id)
     #[arg(long)]
     user: Option<String>,
-    /// The user's language
-    #[arg(long)]
-    locale: Option<String>,
-    /// The user's time zone
-    #[arg(long)]
-    time_zone: Option<String>,
+    #[command(flatten)]
+    texts: DeviceTextArgs,
     /// A tag; may be repeated
     #[arg(long = "tag")]
     tags: Vec<String>,
@@ -125,6 +121,23 @@ struct RegistrationArgs {
     #[arg(long = "topic")]
     topics: Vec<String>,
 }
+
+macro_rules! declare_text_args {
+    ($(#[doc = $about:literal] $name:ident: $type:ty, $new:literal, $help:literal;)*) => {
+        /// The optional texts of a device.
+        #[derive(Debug, Args)]
+        struct DeviceTextArgs {
+            $(#[doc = $help] #[arg(long)] $name: Option<String>,)*
+        }
+
+        impl DeviceTextArgs {
+            fn fields(&self) -> impl Iterator<Item = (&'static str, &Option<String>)> {
+                [$((stringify!($name), &self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+words::device_texts!(declare_text_args);
 
 /// Options of this machine as a device.
 #[derive(Debug, Args)]
@@ -320,13 +333,8 @@ impl RegistrationArgs {
         let mut body = Map::new();
         body.insert("platform".to_owned(), json!(self.platform));
         body.insert("token".to_owned(), json!(self.token));
-        let optional = [
-            ("provider", &self.provider),
-            ("user", &self.user),
-            ("locale", &self.locale),
-            ("time_zone", &self.time_zone),
-        ];
-        for (field, value) in optional {
+        let optional = [("provider", &self.provider), ("user", &self.user)];
+        for (field, value) in optional.into_iter().chain(self.texts.fields()) {
             if let Some(value) = value {
                 body.insert(field.to_owned(), json!(value));
             }
