@@ -41,12 +41,12 @@ const REFERENCES: &[Reference] = &[
         &["contract", "numbers"],
     ),
     Reference::printed("docs/faces/socket.md", &["contract", "socket"]),
-    Reference::printed("docs/stentor.proto", &["contract", "proto"]),
     Reference::printed("docs/errors.md", &["errors", "--markdown"]),
 ];
 
 /// The files that are for tools alone, in a folder that git does not keep.
 const DESCRIPTIONS: &[Reference] = &[
+    Reference::printed("stentor.proto", &["contract", "proto"]),
     Reference::printed("stentor.wsdl", &["contract", "wsdl"]),
     Reference::printed("stentor.wadl", &["contract", "wadl"]),
     Reference::printed("stentor-rest.wsdl2", &["contract", "wsdl2"]),

@@ -1,4 +1,4 @@
-//! A page as a message of Protocol Buffers: the fields that it needs, by the numbers of docs/stentor.proto.
+//! A page as a message of Protocol Buffers: the fields that it needs, by the numbers that `stentor contract proto` prints.
 
 use super::{ListKind, ListPage, ListedDevice, object};
 use anyhow::{Context, ensure};
