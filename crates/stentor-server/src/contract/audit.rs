@@ -18,7 +18,6 @@ pub struct AuditQuery {
     /// Only entries older than this cursor: `next` of the previous page.
     pub(crate) before: Option<String>,
     /// Maximum number of entries, 1 to 1,000; 100 when absent.
-    #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
 }
 

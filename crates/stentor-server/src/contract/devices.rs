@@ -241,7 +241,6 @@ pub struct DeviceQuery {
     /// Start after this cursor: `next` of the previous page.
     pub(crate) after: Option<String>,
     /// Maximum number of devices, 1 to 1,000; 100 when absent.
-    #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
     /// Only devices of this provider.
     #[param(value_type = Option<String>)]
@@ -268,7 +267,6 @@ pub struct DeliveryQuery {
     /// Start after this cursor: `next` of the previous page.
     pub(crate) after: Option<String>,
     /// Maximum number of deliveries, 1 to 1,000; 100 when absent. A page may be shorter although another one follows.
-    #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
     /// Only deliveries in this state, in the words of the list; `accepted` includes delivered ones.
     #[param(value_type = Option<String>)]

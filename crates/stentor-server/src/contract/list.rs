@@ -12,7 +12,7 @@ use super::{Problem, ServiceResult};
 /// Maximum size in bytes, as JSON, of a page of a list, whatever its limit, and of the replies to all operations of one request together.
 pub const REPLY_MAX_BYTES: usize = 1_024 * 1_024;
 /// Maximum number of entries in a page.
-const LIMIT_MAX: usize = 1_000;
+pub const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: usize = 100;
 
 /// A page of a list in ascending order.
@@ -22,7 +22,6 @@ pub struct After {
     /// Start after this cursor: `next` of the previous page.
     pub after: Option<String>,
     /// Maximum number of entries, 1 to 1,000; 100 when absent.
-    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
 }
 
@@ -33,7 +32,6 @@ pub struct Before {
     /// Only entries older than this cursor: `next` of the previous page.
     pub before: Option<String>,
     /// Maximum number of entries, 1 to 1,000; 100 when absent.
-    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
 }
 

@@ -98,7 +98,6 @@ pub struct MessageRequest {
     pub priority: Priority,
     /// Maximum waiting time, counted from the due time; four weeks when absent. 0 allows one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 2_419_200)]
     pub ttl_seconds: Option<u64>,
     /// Key under which a newer message replaces an older one that still waits, per device.
     #[serde(default, skip_serializing_if = "Option::is_none")]

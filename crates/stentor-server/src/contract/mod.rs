@@ -36,7 +36,7 @@ pub mod webhooks;
 pub use caller::{Caller, CallerKnowledge, Identity, Origin};
 
 pub use instant::Instant;
-pub use list::{After, Before, REPLY_MAX_BYTES, json_bytes};
+pub use list::{After, Before, LIMIT_MAX, REPLY_MAX_BYTES, json_bytes};
 pub use operation::{Access, Facts, Operation, Serve};
 pub use problem::{ErrorCode, Problem, ServiceResult};
 pub use refused::RefusedView;

@@ -32,7 +32,6 @@ pub struct ServiceQuery {
     /// Start after this cursor: `next` of the previous page.
     pub after: Option<String>,
     /// Maximum number of services, 1 to 1,000; 100 when absent.
-    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
     /// Only services with this protocol.
     pub kind: Option<String>,

@@ -9,6 +9,7 @@ use stentor_core::word::Word;
 use stentor_providers::Descriptor;
 
 use super::{credentials, words};
+use crate::contract::LIMIT_MAX;
 
 /// Parameters in paths, with their schemas.
 const PATH_PARAMETERS: [(&str, &str); 10] = [
@@ -178,6 +179,9 @@ fn fields() -> Vec<(&'static str, Value)> {
             "MessageRequest",
             json!({
                 "priority": reference("Priority"), "collapse_key": nullable("CollapseKey"), "send_at": instant,
+                "ttl_seconds": {
+                    "type": ["integer", "null"], "format": "int64", "minimum": 0, "maximum": limits::TTL_MAX_SECONDS,
+                },
                 "data": {
                     "type": "object", "additionalProperties": {"type": "string"},
                     "maxProperties": limits::DATA_ENTRIES_MAX_COUNT,
@@ -340,7 +344,7 @@ fn describe_parameters(path: &str, operation: &mut Value) {
             (None, "tag") => reference("Tag"),
             (None, "state") if path == "/v1/devices" => reference("DeviceState"),
             (None, "state") => reference("DeliveryState"),
-            (None, "limit") => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
+            (None, "limit") => json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}),
             (None, "format") => json!({"type": "string", "enum": ["ndjson", "csv"]}),
             _ => continue,
         };
