@@ -44,6 +44,8 @@ async fn a_dead_part_makes_the_server_unready_and_ends_it_with_its_name() {
     assert_eq!((ready.status, ready.text("pipeline").as_str()), (200, "ok"));
     hold(&server, &tenant, &trap).await;
     trap.panic_at("depths");
+    // A request for the readiness reads the depths as well, and would meet the fault in the janitor's place.
+    until("a fault of the janitor", async || trap.has_sprung()).await;
     until("an unready server", async || unready(&server).await).await;
     let response = server.open(Method::GET, "/readyz").read().await;
     assert_eq!(

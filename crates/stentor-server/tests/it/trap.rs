@@ -77,6 +77,11 @@ impl Trap {
         &*self.queue
     }
 
+    /// Returns true once the call that was to panic has panicked.
+    pub(crate) fn has_sprung(&self) -> bool {
+        self.panics().is_none()
+    }
+
     fn panics(&self) -> MutexGuard<'_, Option<&'static str>> {
         self.panics.lock().expect("nobody panics inside")
     }

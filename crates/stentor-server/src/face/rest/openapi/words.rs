@@ -18,7 +18,7 @@ use stentor_core::{
 
 /// Pattern of an id after its prefix: 63 bits, five per character.
 const ID_DIGITS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
-/// Pattern of collapse keys: printable text without a space at either end, because APNs carries a key in a header.
+/// Pattern of collapse keys: printable text without a space at either end, because a push service carries a key in a header.
 const TRIMMED: &str = "^[^\\x00-\\x20\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x20\\x7f-\\x9f])?$";
 /// Example of an id after its prefix.
 const EXAMPLE_ID: &str = "01kb2d3v00000";
