@@ -109,6 +109,11 @@ impl EngineServers {
         environment
     }
 
+    /// Returns the size of the database's tables and indexes; `None` if the stage has no database of its own.
+    pub fn database_bytes(&self) -> anyhow::Result<Option<u64>> {
+        self.postgres.as_ref().map(PrivatePostgres::bytes).transpose()
+    }
+
     /// Returns their usage so far.
     pub fn used(&self) -> EngineSeconds {
         EngineSeconds {

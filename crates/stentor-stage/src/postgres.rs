@@ -66,6 +66,11 @@ impl PrivatePostgres {
         (ended + alive) as f64 / procfs::ticks_per_second() as f64
     }
 
+    /// Returns the size of the tables and indexes of all its databases, without the write-ahead log.
+    pub fn bytes(&self) -> anyhow::Result<u64> {
+        bytes_below(&self.folder.path().join("data").join("base"))
+    }
+
     fn until_ready(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
@@ -87,6 +92,17 @@ impl Drop for PrivatePostgres {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
+}
+
+/// Returns the size of all files below a directory.
+pub fn bytes_below(directory: &Path) -> anyhow::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        bytes += if about.is_dir() { bytes_below(&entry.path())? } else { about.len() };
+    }
+    Ok(bytes)
 }
 
 /// Finds the programs of the newest installed server.

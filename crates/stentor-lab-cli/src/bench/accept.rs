@@ -1,13 +1,17 @@
 //! The rate of single messages that are on disk and answered with 202.
 
-use super::singles::{self, SentMessages};
+use super::job_queue::{self, RivalRow};
+use super::singles::{self, LoadEnd, MessageLoad, Pace, SentMessages};
 use super::sink_log::{self, DeliveryCheck};
 use super::store_ratio::beside_file;
+use super::sustained::{self, SustainedReport};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_stage::engines::StageStore;
+use stentor_stage::postgres::bytes_below;
 use stentor_stage::reporter::Reporter;
+use stentor_stage::server::data_dir;
 use stentor_stage::stage::{Stage, StageOptions};
 
 /// Options of the bench.
@@ -17,8 +21,12 @@ pub(crate) struct AcceptOptions {
     pub(crate) messages: u64,
     /// Number of concurrent callers.
     pub(crate) callers: u64,
+    /// Duration of the sustained load; zero leaves it out.
+    pub(crate) sustained: Duration,
     /// Store of the server; with PostgreSQL, SQLite is measured first.
     pub(crate) store: StageStore,
+    /// Measures other programs under the sustained load, after the server.
+    pub(crate) with_rivals: bool,
 }
 
 /// Results of the bench.
@@ -36,17 +44,26 @@ pub(crate) struct AcceptReport {
     database_cpu_seconds: Option<f64>,
     peak_rss_bytes: u64,
     limits: Value,
+    sustained: Option<SustainedReport>,
+    /// Growth of the store's files, after a clean stop, for each message of all loads.
+    bytes_per_message: Option<f64>,
+    rivals: Vec<RivalRow>,
     /// The report on SQLite, if another store was measured.
     beside: Option<Box<AcceptReport>>,
 }
 
+/// Most tokens that the sinks note.
+const SINK_MAX_TOKENS: u64 = 4_200_000;
+
 /// Fields in the comparison of two stores.
-const COMPARED: [&str; 5] = [
+const COMPARED: [&str; 7] = [
     "accepted_per_second",
     "sent_per_second",
     "wall_seconds",
     "server_cpu_microseconds_per_message",
     "server_peak_rss_bytes",
+    "sustained_per_second",
+    "server_cpu_us_in_all",
 ];
 
 /// Runs the bench and returns the report.
@@ -54,7 +71,7 @@ pub(crate) async fn run(
     options: AcceptOptions,
     reporter: &Arc<dyn Reporter>,
 ) -> anyhow::Result<AcceptReport> {
-    let on_file = AcceptOptions { store: StageStore::File, ..options };
+    let on_file = AcceptOptions { store: StageStore::File, with_rivals: false, ..options };
     let beside = match options.store {
         StageStore::File => None,
         StageStore::Postgres => Some(Box::new(run_once(on_file, reporter).await?)),
@@ -63,23 +80,42 @@ pub(crate) async fn run(
 }
 
 async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
-    let AcceptOptions { messages, callers, store } = options;
-    let on_stage = StageOptions { store, ..StageOptions::with_sinks(2_100_000) };
+    let AcceptOptions { messages, callers, sustained, store, with_rivals } = options;
+    let on_stage = StageOptions { store, ..StageOptions::with_sinks(SINK_MAX_TOKENS) };
     let mut stage = Stage::build(&on_stage, reporter).await?;
+    let bytes_before = stored_bytes(&stage)?;
     // Opens connections and warms caches before the clock starts.
-    let others = messages..messages + callers * 4;
-    let warm = singles::send(&stage.client, others, callers, None).await?;
+    let load = |first, count| {
+        let (end, pace) = (LoadEnd::Count(count), Pace::AtOnce);
+        MessageLoad { first, end, callers, pace }
+    };
+    let warm = singles::send(&stage.client, load(messages, callers * 4)).await?;
     let start = stage.server.usage().cpu_seconds;
     let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
     let before = stage.server.usage().cpu_seconds;
     let engines_before = stage.engines.used();
-    let sent = singles::send(&stage.client, 0..messages, callers, None).await?;
+    let sent = singles::send(&stage.client, load(0, messages)).await?;
     let usage = stage.server.usage();
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let answered = Instant::now();
     let check = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
     let behind = answered.elapsed();
     let limits = stage.server.limits()?;
+    let (mut sustained_report, mut bytes_per_message, mut rivals) = (None, None, Vec::new());
+    if !sustained.is_zero() {
+        let first = messages + callers * 4;
+        let load = MessageLoad { first, end: LoadEnd::After(sustained), callers, pace: Pace::AtOnce };
+        let report = sustained::measure(&mut stage, load, &**reporter).await?;
+        // A clean stop moves everything into the files.
+        stage.server.stop();
+        let bytes = stored_bytes(&stage)?.saturating_sub(bytes_before);
+        bytes_per_message = Some(bytes as f64 / report.next() as f64);
+        if with_rivals {
+            let load = MessageLoad { first: report.next(), ..load };
+            rivals.push(job_queue::measure(&stage, load, &**reporter).await);
+        }
+        sustained_report = Some(report);
+    }
     let cpu_seconds = [before - start, usage.cpu_seconds - before];
     let peak_rss_bytes = usage.peak_rss_bytes;
     Ok(AcceptReport {
@@ -92,14 +128,26 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         database_cpu_seconds,
         peak_rss_bytes,
         limits,
+        sustained: sustained_report,
+        bytes_per_message,
+        rivals,
         beside: None,
     })
+}
+
+/// Returns the size of the store: of the tables and indexes of a database, or of the server's files.
+fn stored_bytes(stage: &Stage) -> anyhow::Result<u64> {
+    match stage.engines.database_bytes()? {
+        Some(bytes) => Ok(bytes),
+        None => bytes_below(&data_dir(stage.directory())),
+    }
 }
 
 impl AcceptReport {
     /// Returns true if the push service got every message.
     pub(crate) fn holds(&self) -> bool {
-        self.kept.lost == 0 && self.beside.as_ref().is_none_or(|beside| beside.holds())
+        let holds = self.sustained.as_ref().is_none_or(SustainedReport::holds);
+        self.kept.lost == 0 && holds && self.beside.as_ref().is_none_or(|beside| beside.holds())
     }
 
     /// Rate of messages answered with 202, per second.
@@ -145,6 +193,11 @@ impl AcceptReport {
             "server_peak_rss_bytes": self.peak_rss_bytes,
             "limits": self.limits,
         });
+        if let Some(sustained) = &self.sustained {
+            sustained.add_to(&mut object);
+            object["bytes_per_message"] = json!(self.bytes_per_message);
+            object["rivals"] = self.rivals.iter().map(RivalRow::object).collect();
+        }
         if let Some(beside) = &self.beside {
             object["beside_sqlite"] = beside_file(&COMPARED, &beside.object(), &object);
         }

@@ -3,7 +3,6 @@
 use crate::caller::HttpCaller;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -30,8 +29,44 @@ pub(super) struct AcceptedMessage {
     pub(super) token: String,
     /// Its campaign.
     pub(super) campaign: String,
+    /// Time of the request, in microseconds since 1970; with an even pace, the time at which it was to be made.
+    pub(super) asked_us: u128,
     /// Time of the 202, in microseconds since 1970.
     pub(super) at_us: u128,
+}
+
+/// Messages, each to a token of its own, by concurrent callers.
+#[derive(Clone, Copy)]
+pub(super) struct MessageLoad {
+    /// Number of the first token.
+    pub(super) first: u64,
+    /// End of the load.
+    pub(super) end: LoadEnd,
+    /// Number of concurrent callers.
+    pub(super) callers: u64,
+    /// Times of the calls.
+    pub(super) pace: Pace,
+}
+
+/// The end of a load.
+#[derive(Clone, Copy)]
+pub(super) enum LoadEnd {
+    /// After so many messages.
+    Count(u64),
+    /// After this time.
+    After(Duration),
+}
+
+/// Times of the calls.
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    /// Each caller calls again at once.
+    AtOnce,
+    /// Each caller pauses between two calls.
+    Pause(Duration),
+    /// One call of all callers follows the other at this interval. A late caller makes up for it, and its time counts from the time at which
+    /// the call was due.
+    Even(Duration),
 }
 
 /// Kind of the callers' requests.
@@ -39,32 +74,28 @@ pub(super) struct AcceptedMessage {
 enum RequestKind {
     /// A route without an effect.
     Nothing,
-    /// A message to a token of its own, and then a pause.
-    Message { first: u64, pause: Option<Duration> },
+    /// A message.
+    Message,
 }
 
 /// Calls a route without an effect, with the same numbers of calls and callers, to measure the cost of the callers, HTTP and the machine.
 pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) -> anyhow::Result<Duration> {
-    Ok(side_by_side(client, count, callers, RequestKind::Nothing).await?.0)
+    let load = MessageLoad { first: 0, end: LoadEnd::Count(count), callers, pace: Pace::AtOnce };
+    Ok(side_by_side(client, load, RequestKind::Nothing).await?.0)
 }
 
-/// Sends a message to each of these tokens, with `callers` concurrent callers; `pace` is the pause of a caller between two calls.
-pub(super) async fn send(
-    client: &ApiClient,
-    tokens: Range<u64>,
-    callers: u64,
-    pace: Option<Duration>,
-) -> anyhow::Result<SentMessages> {
-    let (first, count) = (tokens.start, tokens.end - tokens.start);
-    let kind = RequestKind::Message { first, pause: pace };
-    let (wall, seen) = side_by_side(client, count, callers, kind).await?;
+/// Sends messages.
+pub(super) async fn send(client: &ApiClient, load: MessageLoad) -> anyhow::Result<SentMessages> {
+    let (wall, seen) = side_by_side(client, load, RequestKind::Message).await?;
     let (mut latency_ms, mut messages) = (Samples::default(), Vec::new());
     for Answered { number, took, at, reply } in seen {
         latency_ms.push(took.as_secs_f64() * 1e3);
+        let at_us = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         messages.push(AcceptedMessage {
-            token: token(first + number),
+            token: token(load.first + number),
             campaign: cell(&serde_json::from_slice::<Value>(&reply)?["campaign"]),
-            at_us: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros(),
+            asked_us: at_us.saturating_sub(took.as_micros()),
+            at_us,
         });
     }
     Ok(SentMessages { latency_ms, wall, messages })
@@ -78,37 +109,35 @@ struct Answered {
     reply: bytes::Bytes,
 }
 
-/// Makes `count` calls with `callers` concurrent callers, and gathers the answers; the first failure ends it.
+/// Makes the calls, and gathers the answers; the first failure ends it.
 async fn side_by_side(
     client: &ApiClient,
-    count: u64,
-    callers: u64,
+    load: MessageLoad,
     kind: RequestKind,
 ) -> anyhow::Result<(Duration, Vec<Answered>)> {
     let client = client.clone();
     // One thread for all callers: callers that wake each other's threads cost more than their calls.
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(on_one_thread(&client, count, callers, kind))
+        runtime.block_on(on_one_thread(&client, load, kind))
     };
     tokio::task::spawn_blocking(work).await?
 }
 
 async fn on_one_thread(
     client: &ApiClient,
-    count: u64,
-    callers: u64,
+    load: MessageLoad,
     kind: RequestKind,
 ) -> anyhow::Result<(Duration, Vec<Answered>)> {
     let mut open = Vec::new();
-    for _ in 0..callers {
+    for _ in 0..load.callers {
         open.push(crate::caller::open(client).await?);
     }
     let began = Instant::now();
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for caller in open {
-        tasks.spawn(call(caller, next.clone(), count, kind));
+        tasks.spawn(call(caller, CallerTask { next: next.clone(), load, kind, began }));
     }
     let mut all = Vec::new();
     while let Some(given) = tasks.join_next().await {
@@ -117,35 +146,56 @@ async fn on_one_thread(
     Ok((began.elapsed(), all))
 }
 
-/// Makes calls until all numbers are taken.
-async fn call(
-    mut caller: HttpCaller,
+/// The work of one caller.
+struct CallerTask {
+    /// Number of the next call.
     next: Arc<AtomicU64>,
-    count: u64,
+    load: MessageLoad,
     kind: RequestKind,
-) -> anyhow::Result<Vec<Answered>> {
-    let mut seen = Vec::new();
-    loop {
+    began: Instant,
+}
+
+impl CallerTask {
+    /// Takes the next call; `None` at the end of the load.
+    fn take(&self) -> Option<u64> {
         // Relaxed suffices: each number need only be taken once.
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= count {
-            return Ok(seen);
-        }
-        let started_at = Instant::now();
-        let (status, reply) = match kind {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let goes_on = match self.load.end {
+            LoadEnd::Count(count) => number < count,
+            LoadEnd::After(span) => self.began.elapsed() < span,
+        };
+        goes_on.then_some(number)
+    }
+
+    /// Waits until a call is due; returns the time from which it counts.
+    async fn wait(&self, number: u64) -> Instant {
+        let Pace::Even(interval) = self.load.pace else { return Instant::now() };
+        let due = self.began + interval.mul_f64(number as f64);
+        tokio::time::sleep_until(due.into()).await;
+        due
+    }
+}
+
+/// Makes calls until all numbers are taken.
+async fn call(mut caller: HttpCaller, task: CallerTask) -> anyhow::Result<Vec<Answered>> {
+    let mut seen = Vec::new();
+    while let Some(number) = task.take() {
+        let started_at = task.wait(number).await;
+        let (status, reply) = match task.kind {
             RequestKind::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
-            RequestKind::Message { first, .. } => {
-                caller.call(Method::POST, "/v1/messages", message(first + number)).await?
+            RequestKind::Message => {
+                caller.call(Method::POST, "/v1/messages", message(task.load.first + number)).await?
             }
         };
         seen.push(Answered { number, took: started_at.elapsed(), at: SystemTime::now(), reply });
         if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
             return Err(CommandFailure::not_done(format!("the server answered {status}")).into());
         }
-        if let RequestKind::Message { pause: Some(pause), .. } = kind {
+        if let Pace::Pause(pause) = task.load.pace {
             tokio::time::sleep(pause).await;
         }
     }
+    Ok(seen)
 }
 
 fn token(number: u64) -> String {

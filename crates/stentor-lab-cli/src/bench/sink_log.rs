@@ -3,6 +3,8 @@
 use super::singles::{AcceptedMessage, SentMessages};
 use anyhow::Context;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
@@ -10,12 +12,14 @@ use stentor_stage::emulator::ANSWERS;
 
 /// Longest wait for the next answer after the last one.
 const ANSWERS_LIMIT: Duration = Duration::from_secs(120);
-/// Interval between reads, each of which reads the whole log.
+/// Interval between reads.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Times of the sink's answers, by token.
-#[derive(Default)]
 pub(super) struct SinkLog {
+    file: BufReader<File>,
+    /// The beginning of a line that the sink has not written to its end.
+    line: String,
     first_at_us: HashMap<String, u128>,
     count: usize,
 }
@@ -32,16 +36,27 @@ impl SinkLog {
     /// Reads the log of the sink of this stage up to now.
     pub(super) fn read(stage: &Path) -> anyhow::Result<Self> {
         let path = stage.join(ANSWERS);
-        let text = std::fs::read_to_string(&path)
+        let file = File::open(&path)
             .with_context(|| format!("the sink's notes in {} cannot be read", path.display()))?;
-        let line = |line: &str| {
-            let (token, at_us) = line.split_once(' ')?;
-            Some((token.to_owned(), at_us.parse().ok()?))
-        };
-        let noted: Vec<(String, u128)> = text.lines().rev().filter_map(line).collect();
-        let count = noted.len();
-        // If a token has several answers, the first one counts.
-        Ok(Self { first_at_us: noted.into_iter().collect(), count })
+        let (line, first_at_us) = (String::new(), HashMap::new());
+        let mut log = Self { file: BufReader::new(file), line, first_at_us, count: 0 };
+        log.read_on()?;
+        Ok(log)
+    }
+
+    /// Reads the lines that were written since.
+    fn read_on(&mut self) -> anyhow::Result<()> {
+        while self.file.read_line(&mut self.line)? > 0 && self.line.ends_with('\n') {
+            let noted = self.line.trim_end().split_once(' ');
+            if let Some((token, at_us)) = noted.and_then(|(token, at_us)| Some((token, at_us.parse().ok()?)))
+            {
+                self.count += 1;
+                // If a token has several answers, the first one counts.
+                self.first_at_us.entry(token.to_owned()).or_insert(at_us);
+            }
+            self.line.clear();
+        }
+        Ok(())
     }
 
     /// Returns the milliseconds from each 202 to the answer, for the campaigns in `counting`; negative if the answer came first.
@@ -53,39 +68,52 @@ impl SinkLog {
         sent.messages.iter().filter(counts).filter_map(time).collect()
     }
 
-    fn kept(&self, accepted: &[&AcceptedMessage]) -> DeliveryCheck {
-        let is_lost = |one: &&&AcceptedMessage| !self.first_at_us.contains_key(&one.token);
-        let lost = accepted.iter().filter(is_lost).count();
-        DeliveryCheck { lost, duplicates: self.count - self.first_at_us.len() }
+    /// Returns the milliseconds from each request to the answer.
+    pub(super) fn times_from_requests(&self, sent: &SentMessages) -> Samples {
+        let time = |one: &AcceptedMessage| {
+            Some((*self.first_at_us.get(&one.token)? as f64 - one.asked_us as f64) / 1e3)
+        };
+        sent.messages.iter().filter_map(time).collect()
+    }
+
+    fn duplicates(&self) -> usize {
+        self.count - self.first_at_us.len()
     }
 }
 
 /// Waits until the sink has answered all accepted messages, or until no answer came for two minutes.
 pub(super) async fn kept(stage: &Path, sent: &[&SentMessages]) -> anyhow::Result<DeliveryCheck> {
-    let accepted: Vec<&AcceptedMessage> = sent.iter().flat_map(|sent| &sent.messages).collect();
-    let (mut came_at, mut missing) = (Instant::now(), accepted.len());
+    let mut missing: Vec<&AcceptedMessage> = sent.iter().flat_map(|sent| &sent.messages).collect();
+    let mut log = SinkLog::read(stage)?;
+    let mut came_at = Instant::now();
     loop {
-        let check = SinkLog::read(stage)?.kept(&accepted);
-        if check.lost == 0 || came_at.elapsed() > ANSWERS_LIMIT {
-            return Ok(check);
+        let before = missing.len();
+        missing.retain(|one| !log.first_at_us.contains_key(&one.token));
+        if missing.is_empty() || came_at.elapsed() > ANSWERS_LIMIT {
+            return Ok(DeliveryCheck { lost: missing.len(), duplicates: log.duplicates() });
         }
-        if check.lost < missing {
-            (came_at, missing) = (Instant::now(), check.lost);
+        if missing.len() < before {
+            came_at = Instant::now();
         }
         tokio::time::sleep(POLL_INTERVAL).await;
+        log.read_on()?;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
 
-    #[test]
-    fn what_the_sink_never_saw_is_lost_and_what_it_saw_again_is_a_duplicate() {
+    #[tokio::test]
+    async fn what_the_sink_saw_again_is_a_duplicate_and_a_line_counts_once_it_is_whole() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join(ANSWERS), "a 5\nb 6\na 7\n").unwrap();
-        let accepted = |token: &str| AcceptedMessage { token: token.into(), campaign: "c".into(), at_us: 1 };
-        let check = SinkLog::read(directory.path()).unwrap().kept(&[&accepted("a"), &accepted("x")]);
-        assert_eq!((check.lost, check.duplicates), (1, 1));
+        let mut file = File::create(directory.path().join(ANSWERS)).unwrap();
+        file.write_all(b"a 5\nb 6\na 7\nx").unwrap();
+        let mut log = SinkLog::read(directory.path()).unwrap();
+        assert_eq!((log.first_at_us["a"], log.first_at_us.len(), log.duplicates()), (5, 2, 1));
+        file.write_all(b"y 8\n").unwrap();
+        log.read_on().unwrap();
+        assert_eq!((log.first_at_us["xy"], log.first_at_us.len()), (8, 3));
     }
 }

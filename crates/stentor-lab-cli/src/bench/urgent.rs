@@ -1,7 +1,7 @@
 //! The latency of single messages during a campaign, beside that on an idle server.
 
 use super::campaigns::{ended, millis};
-use super::singles::{self, AcceptedMessage, SentMessages};
+use super::singles::{self, AcceptedMessage, LoadEnd, MessageLoad, Pace, SentMessages};
 use super::sink_log::{self, DeliveryCheck, SinkLog};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -64,8 +64,9 @@ pub(crate) async fn run(
 
 impl UrgentOptions {
     async fn send(&self, client: &ApiClient, first: u64) -> anyhow::Result<SentMessages> {
-        let pace = Some(Duration::from_millis(10));
-        singles::send(client, first..first + self.messages, self.callers, pace).await
+        let pace = Pace::Pause(Duration::from_millis(10));
+        let end = LoadEnd::Count(self.messages);
+        singles::send(client, MessageLoad { first, end, callers: self.callers, pace }).await
     }
 }
 

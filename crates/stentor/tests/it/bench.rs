@@ -29,9 +29,16 @@ fn a_benchmark_of_the_pipeline_tells_rates_the_fields_of_the_demo_and_the_limits
 
 #[test]
 fn a_benchmark_of_acceptance_looks_for_every_promised_message_at_the_sink() {
-    let (code, report) = run_json(&["lab", "bench", "accept", "--messages", "300", "--callers", "8"]);
+    let accept = ["lab", "bench", "accept", "--messages", "300", "--callers", "8", "--seconds", "1"];
+    let (code, report) = run_json(&accept);
     assert_eq!((code, &report["lost"], &report["accepted"]), (0, &json!(0), &json!(300)), "{report}");
     has_numbers(&report, &["accepted_per_second", "wall_seconds", "server_cpu_seconds", "latency_ms.p99"]);
+    assert_eq!((&report["sustained_lost"], &report["at_half"]["lost"]), (&json!(0), &json!(0)), "{report}");
+    has_numbers(&report, &["sustained_per_second", "settled_p99_ms", "server_cpu_us_in_all"]);
+    has_numbers(&report, &["at_half.answered_ms.p99", "at_tenth.answered_ms.p99"]);
+    // The rival is measured, or there is a reason for its absence.
+    let rival = &report["rivals"][0];
+    assert!(rival["rival_missing"].is_string() || rival["lost"] == json!(0), "{report}");
 }
 
 #[test]
@@ -50,6 +57,7 @@ fn imports_and_202s_are_measured_on_postgresql_with_the_file_beside_them() {
     assert_eq!((code, &report["devices"]), (0, &json!(3000)), "{report}");
     has_numbers(&report, &["devices_per_second", "beside_sqlite.devices_per_second.ratio"]);
     let accept = ["lab", "bench", "accept", "--messages", "300", "--callers", "8", "--store", "postgres"];
+    let accept = [&accept[..], &["--seconds", "0"]].concat();
     let (code, report) = run_json(&accept);
     assert_eq!((code, &report["lost"], &report["accepted"]), (0, &json!(0), &json!(300)), "{report}");
     has_numbers(

@@ -205,7 +205,7 @@ fn no_command_writes_into_the_working_directory_unless_it_is_asked_to() {
     let working: [&[&str]; 4] = [
         &["demo", "--devices", "2"],
         &["lab", "kill", "--devices", "200", "--kills", "1", "--only", "kills"],
-        &["lab", "bench", "accept", "--messages", "20", "--callers", "2"],
+        &["lab", "bench", "accept", "--messages", "20", "--callers", "2", "--seconds", "0"],
         &["lab", "doctor"],
     ];
     for arguments in PRINTING.iter().chain(&working) {

@@ -3,6 +3,7 @@
 use crate::bench::accept::{self, AcceptOptions};
 use clap::Args;
 use std::process::ExitCode;
+use std::time::Duration;
 use stentor_terminal::output::Output;
 use stentor_terminal::progress::on_the_terminal;
 use stentor_terminal::store_name::StoreName;
@@ -24,16 +25,24 @@ pub(crate) struct AcceptArgs {
     /// Callers at the same time
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     callers: u64,
+    /// Seconds for which the callers then send without a pause, followed by ten at half of that rate and ten at a tenth; 0 leaves it out
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=600))]
+    seconds: u64,
     /// Store of the server; with postgres, sqlite is measured too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
+    /// Leave out the job queue that is measured under the same sustained load
+    #[arg(long)]
+    without_rivals: bool,
 }
 
 impl AcceptArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let Self { messages, callers, store } = self;
-        let options = AcceptOptions { messages, callers, store: store.into() };
+        let Self { messages, callers, seconds, store, without_rivals } = self;
+        let sustained = Duration::from_secs(seconds);
+        let options =
+            AcceptOptions { messages, callers, sustained, store: store.into(), with_rivals: !without_rivals };
         let report = accept::run(options, &on_the_terminal()).await?;
         output.result(&report.object(), || {
             let [p50, p99] = [0.5, 0.99].map(|part| report.latency_ms(part).unwrap_or_default());
