@@ -45,6 +45,7 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink", "store_ratio"],
         &["sink_log", "steady"],
+        &["sustained", "job_queue"],
         &[
             "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
             "urgent",
