@@ -1,7 +1,7 @@
 //! Runs the test programs, and measures them.
 //!
-//! The programs of the stores wait for the disk and for PostgreSQL most of the time, so that they run beside the small programs. The stories
-//! of the server use all processors and have time limits, so that nothing runs beside them.
+//! The programs of the stores wait for the disk and for PostgreSQL most of the time. Therefore they run beside the small programs. The
+//! stories of the server use all processors and have time limits. Therefore nothing runs beside them.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt as _;

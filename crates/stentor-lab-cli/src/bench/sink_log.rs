@@ -76,6 +76,11 @@ impl SinkLog {
         sent.messages.iter().filter_map(time).collect()
     }
 
+    /// Returns true if the sink has not answered a message.
+    fn lacks(&self, message: &AcceptedMessage) -> bool {
+        !self.first_at_us.contains_key(&message.token)
+    }
+
     fn duplicates(&self) -> usize {
         self.count - self.first_at_us.len()
     }
@@ -88,7 +93,7 @@ pub(super) async fn kept(stage: &Path, sent: &[&SentMessages]) -> anyhow::Result
     let mut came_at = Instant::now();
     loop {
         let before = missing.len();
-        missing.retain(|one| !log.first_at_us.contains_key(&one.token));
+        missing.retain(|one| log.lacks(one));
         if missing.is_empty() || came_at.elapsed() > ANSWERS_LIMIT {
             return Ok(DeliveryCheck { lost: missing.len(), duplicates: log.duplicates() });
         }
@@ -105,15 +110,22 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    #[tokio::test]
-    async fn what_the_sink_saw_again_is_a_duplicate_and_a_line_counts_once_it_is_whole() {
+    #[test]
+    fn what_the_sink_never_saw_is_lost_what_it_saw_again_is_a_duplicate_and_half_a_line_does_not_count() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = File::create(directory.path().join(ANSWERS)).unwrap();
         file.write_all(b"a 5\nb 6\na 7\nx").unwrap();
         let mut log = SinkLog::read(directory.path()).unwrap();
-        assert_eq!((log.first_at_us["a"], log.first_at_us.len(), log.duplicates()), (5, 2, 1));
+        let accepted = |token: &str| AcceptedMessage {
+            token: token.into(),
+            campaign: "c".into(),
+            asked_us: 0,
+            at_us: 1,
+        };
+        let lacks = |log: &SinkLog| ["a", "x", "xy"].map(|token| log.lacks(&accepted(token)));
+        assert_eq!((log.first_at_us["a"], lacks(&log), log.duplicates()), (5, [false, true, true], 1));
         file.write_all(b"y 8\n").unwrap();
         log.read_on().unwrap();
-        assert_eq!((log.first_at_us["xy"], log.first_at_us.len()), (8, 3));
+        assert_eq!((log.first_at_us["xy"], lacks(&log)), (8, [false, true, false]));
     }
 }

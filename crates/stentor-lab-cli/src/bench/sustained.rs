@@ -3,6 +3,7 @@
 use super::campaigns::{ended, millis};
 use super::singles::{self, AcceptedMessage, LoadEnd, MessageLoad, Pace, SentMessages};
 use super::sink_log::{self, DeliveryCheck, SinkLog};
+use anyhow::Context;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
@@ -52,7 +53,7 @@ pub(super) async fn measure(
     let began = Instant::now();
     let sent = singles::send(&stage.client, load).await?;
     let kept = sink_log::kept(stage.directory(), &[&sent]).await?;
-    // Chunks of one class are settled in the order of their answers: with the last ones all are settled.
+    // The settler writes in the order of the answers. `settled` looks whether those before the last ones are settled too.
     for one in last(&sent, callers) {
         ended(&stage.client, &one.campaign).await?;
     }
@@ -130,15 +131,16 @@ fn last(sent: &SentMessages, callers: u64) -> impl Iterator<Item = &AcceptedMess
     latest.into_iter().take(2 * callers as usize)
 }
 
-/// Reads the times of evenly chosen messages from the ledger.
+/// Reads the times of evenly chosen messages from the ledger; fails if one of them is not settled.
 async fn settled(client: &ApiClient, sent: &SentMessages) -> anyhow::Result<Samples> {
     let mut times = Samples::default();
     let step = sent.messages.len().div_ceil(LOOKED_AT_MAX_COUNT).max(1);
-    for one in sent.messages.iter().step_by(step) {
-        let campaign = client.get(&format!("/v1/campaigns/{}", segment(&one.campaign))).await?;
-        if let (Some(from), Some(to)) = (millis(&campaign["created_at"]), millis(&campaign["ended_at"])) {
-            times.push((to - from) as f64);
-        }
+    for AcceptedMessage { campaign, .. } in sent.messages.iter().step_by(step) {
+        let view = client.get(&format!("/v1/campaigns/{}", segment(campaign))).await?;
+        let (from, to) = (millis(&view["created_at"]), millis(&view["ended_at"]));
+        let (from, to) =
+            from.zip(to).with_context(|| format!("{campaign} is not settled with the last ones"))?;
+        times.push((to - from) as f64);
     }
     Ok(times)
 }
