@@ -154,7 +154,7 @@ fn message(app: AppId, number: u64, target: Target) -> NewMessage {
         MessageSpec { target, content, priority: Priority::High, ttl: Ttl::default(), collapse_key: None };
     let id = MessageId::from_raw(number);
     let message = Message { id, app, spec, created_at: at(3), due_at: at(3), occurrence: None };
-    NewMessage { message, idempotency: None }
+    NewMessage { message, idempotency: None, at_once: None }
 }
 
 /// A start time, on the wall clock and in the processor time of this process: on a busy machine only the latter is meaningful.

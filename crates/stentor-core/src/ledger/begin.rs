@@ -1,14 +1,16 @@
 //! The start of a campaign, and the division of its audience into chunks.
 
+use std::sync::Arc;
+
 use super::LedgerCache;
-use super::rows::{LedgerRows, NewChunk};
+use super::rows::{FIRST_EPOCH, LedgerRows, NewChunk};
 use crate::campaign::CampaignState;
-use crate::chunk::{Lane, Ticket};
+use crate::chunk::{Lane, Ticket, TokenList};
 use crate::device::ProviderKind;
 use crate::id::{CampaignId, DeviceId};
 use crate::limits::CHUNK_MAX_DEVICES;
 use crate::message::Message;
-use crate::ports::store::{Expanded, Expansion};
+use crate::ports::store::{Expanded, Expansion, LeaseTerms, LeasedChunk, SendDecision};
 use crate::time::Timestamp;
 
 /// The audience of a message at the start of its campaign.
@@ -18,6 +20,19 @@ pub enum Audience {
     Wide(Vec<ProviderKind>),
     /// These devices by provider, each list ascending.
     Named(Vec<(ProviderKind, Vec<DeviceId>)>),
+}
+
+/// Devices at one provider that a message names, with the data needed to send it to them.
+#[derive(Debug, Clone)]
+pub struct AddressedDevices {
+    /// The provider.
+    pub provider: ProviderKind,
+    /// The devices, ascending; never empty.
+    pub devices: Vec<DeviceId>,
+    /// The decision for each device.
+    pub decisions: Vec<SendDecision>,
+    /// Addresses of those with `SendDecision::Send`, in order.
+    pub tokens: TokenList,
 }
 
 /// Parameters of the first chunks of a campaign.
@@ -79,12 +94,50 @@ fn cut<R: LedgerRows>(
     ledger.open(campaign, lane.provider)?.expand(devices.len() as u64);
     let mut tickets = Vec::new();
     for devices in slices(devices, chunk_max_devices) {
-        let (attempt, ambiguous, parent) = (1, false, None);
-        let new =
-            NewChunk { campaign, lane, devices, attempt, ambiguous, due_at: now, created_at: now, parent };
+        let new = first_chunk(campaign, lane, devices, now);
         tickets.push(Ticket { chunk: ledger.rows.insert_chunk(&new)?, lane, due_at: now });
     }
     Ok(tickets)
+}
+
+/// Returns the queued chunk of a first attempt.
+const fn first_chunk(campaign: CampaignId, lane: Lane, devices: &[DeviceId], now: Timestamp) -> NewChunk<'_> {
+    let (attempt, ambiguous, parent, lease) = (1, false, None, None);
+    NewChunk { campaign, lane, devices, attempt, ambiguous, due_at: now, created_at: now, parent, lease }
+}
+
+/// Begins a campaign to a few devices with its chunks leased, one at each provider. The row of the campaign says already that it runs.
+/// Returns the chunks, with everything that is needed to send them.
+pub fn begin_leased<R: LedgerRows>(
+    ledger: &mut LedgerCache<'_, R>,
+    message: &Arc<Message>,
+    addressed: Vec<AddressedDevices>,
+    terms: LeaseTerms,
+) -> Result<Vec<LeasedChunk>, R::Error> {
+    let campaign = CampaignId::from(message.id);
+    let mut leased = Vec::with_capacity(addressed.len());
+    for AddressedDevices { provider, devices, decisions, tokens } in addressed {
+        let lane = Lane { provider, app: message.app, class: message.spec.target.class() };
+        let books = ledger.open_new(campaign, provider);
+        books.set_complete(true);
+        books.expand(devices.len() as u64);
+        books.lease(devices.len() as u64)?;
+        let tally = books.ledger().tally;
+        let new = NewChunk { lease: Some(terms), ..first_chunk(campaign, lane, &devices, terms.now) };
+        leased.push(LeasedChunk {
+            id: ledger.rows.insert_chunk(&new)?,
+            epoch: FIRST_EPOCH,
+            message: Arc::clone(message),
+            provider,
+            attempt: new.attempt,
+            ambiguous: new.ambiguous,
+            devices,
+            decisions,
+            tokens,
+            tally,
+        });
+    }
+    Ok(leased)
 }
 
 /// Divides devices into slices, one for each chunk.

@@ -11,9 +11,6 @@ use crate::outcome::Reason;
 use crate::ports::store::{Lease, LeaseReply, LeaseTerms, LeasedChunk, StoreError};
 use crate::time::Timestamp;
 
-/// The epoch of a chunk's first lease.
-pub const FIRST_EPOCH: u32 = 1;
-
 /// The result of a request to lease a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseDecision {

@@ -20,15 +20,17 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-pub use begin::{Audience, Cutting, NextStep, begin, expand, next_step, slices};
+pub use begin::{
+    AddressedDevices, Audience, Cutting, NextStep, begin, begin_leased, expand, next_step, slices,
+};
 pub use books::{Books, TooFew};
 pub use cache::{LedgerCache, finish_if_over};
 pub use collapse::{Precedence, may_replace};
 pub use control::{act, end_or_quarantine, end_some_at, give_up_producer, stop_at, wind_up};
-pub use lease::{FIRST_EPOCH, LeaseDecision, decide_lease, lease, queue_again, release};
+pub use lease::{LeaseDecision, decide_lease, lease, queue_again, release};
 pub use life::{Ending, Finish, Standing, decide, ending, finish};
 pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, release_dead, sweep};
 pub use quarantine::{take_away, with_each};
 pub use receipts::{receive, receive_apart};
-pub use rows::{Chunk, Contents, Damaged, LedgerRows, NewChunk, OrphanedBooks};
+pub use rows::{Chunk, Contents, Damaged, FIRST_EPOCH, LedgerRows, NewChunk, OrphanedBooks};
 pub use settle::settle;

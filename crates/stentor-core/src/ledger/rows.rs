@@ -58,7 +58,10 @@ impl Chunk {
     }
 }
 
-/// A new chunk to be stored as queued.
+/// The epoch of a chunk's first lease.
+pub const FIRST_EPOCH: u32 = 1;
+
+/// A new chunk to be stored, queued or leased under [`FIRST_EPOCH`].
 #[derive(Debug, Clone, Copy)]
 pub struct NewChunk<'a> {
     /// The campaign of its deliveries.
@@ -77,6 +80,8 @@ pub struct NewChunk<'a> {
     pub created_at: Timestamp,
     /// The chunk from which its deliveries continue.
     pub parent: Option<ChunkId>,
+    /// Terms of its lease; `None` if it is queued.
+    pub lease: Option<LeaseTerms>,
 }
 
 /// The data needed to send a chunk.

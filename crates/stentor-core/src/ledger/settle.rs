@@ -2,9 +2,8 @@
 
 use super::LedgerCache;
 use super::control::stop_at;
-use super::lease::FIRST_EPOCH;
 use super::life::decide;
-use super::rows::{LedgerRows, NewChunk};
+use super::rows::{FIRST_EPOCH, LedgerRows, NewChunk};
 use crate::chunk::Ticket;
 use crate::id::{ChunkId, DeviceId};
 use crate::outcome::Reason;
@@ -102,6 +101,7 @@ fn add_child<R: LedgerRows>(
         due_at: child.due_at,
         created_at: now,
         parent: Some(parent.id),
+        lease: None,
     })
 }
 

@@ -7,6 +7,7 @@ mod apps;
 mod audit;
 mod devices;
 mod health;
+mod leases;
 mod messages;
 mod nodes;
 mod pipeline;
@@ -23,17 +24,18 @@ pub use devices::{
     SubscriptionAction, SubscriptionChange, TopicStore, UserStore,
 };
 pub use health::{HealthStore, StoreFigures, WriteProof};
+pub use leases::{Lease, LeaseTerms, LeasedChunk, SendDecision};
 pub use messages::{
-    AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
-    MessageStore, NewMessage, Page, StoredReply,
+    AT_ONCE_MAX_DEVICES, Accepted, AtOnce, AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords,
+    Idempotent, IdempotentReply, Listed, MessageStore, NewMessage, Page, StoredReply,
 };
 pub use nodes::{
     Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeNotice, NodeRecord, NodeStore, ParkedLane,
     QuotaClaim,
 };
 pub use pipeline::{
-    Awaited, BrokenWork, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore,
-    ProducerTask, PruneTask, Pruned, QueuedFilter, Recovery, SendDecision, SettleReply, Started, Swept,
+    Awaited, BrokenWork, Expanded, Expansion, LeaseReply, PipelineStore, ProducerTask, PruneTask, Pruned,
+    QueuedFilter, Recovery, SettleReply, Started, Swept,
 };
 pub use precondition::Precondition;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};

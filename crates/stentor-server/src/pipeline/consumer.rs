@@ -13,7 +13,6 @@ use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::settlement::Settlement;
@@ -26,13 +25,13 @@ use super::lease_table::LeaseGuard;
 use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::evidence::Evidence;
 use super::settle::{AnswerCounts, Settled, count_foreign, is_weak, settle};
-use super::settler_inbox::{Continuation, LeaseParts, SettlerWork};
+use super::settler_inbox::{ChunkPlace, Continuation, LeaseParts, SettlerWork};
 use super::shared::PipelineContext;
 
 /// A leased chunk on its way to a provider.
 pub(crate) struct SendJob {
     pub(crate) chunk: Box<LeasedChunk>,
-    pub(crate) lease: QueueLease,
+    pub(crate) place: ChunkPlace,
     pub(crate) hold: Reservation,
     pub(crate) guard: LeaseGuard,
     pub(crate) handle: Arc<ProviderHandle>,
@@ -87,7 +86,7 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
     // If other nodes removed this one as dead, they own the chunks that it leased before.
     if is_open || shared.stop.is_cancelled() || !shared.standing.may_act() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
-        return hand_over(shared, job, |lease_parts| {
+        return hand_over(shared, dispatcher, job, |lease_parts| {
             SettlerWork::Release(id, epoch, shared.now(), lease_parts)
         })
         .await;
@@ -99,14 +98,21 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
     tokio::select! {
         // Outcomes first: a batch that is fully answered needs no separate chunk for a rest.
         biased;
-        outcomes = &mut sending => settle_whole(shared, &source, job, &outcomes).await,
+        outcomes = &mut sending => settle_whole(shared, dispatcher, &source, job, &outcomes).await,
         Ok(early) = &mut early_outcomes => settle_apart(shared, dispatcher, &source, job, early, sending).await,
     }
 }
 
-async fn settle_whole(shared: &PipelineContext, source: &Source, job: SendJob, outcomes: &[Outcome]) {
+async fn settle_whole(
+    shared: &PipelineContext,
+    dispatcher: DispatcherKey,
+    source: &Source,
+    job: SendJob,
+    outcomes: &[Outcome],
+) {
     let settlement = decide(shared, source, &job.chunk, outcomes, Evidence::default());
-    hand_over(shared, job, |lease_parts| SettlerWork::Settle(settlement, lease_parts, None)).await;
+    hand_over(shared, dispatcher, job, |lease_parts| SettlerWork::Settle(settlement, lease_parts, None))
+        .await;
 }
 
 /// Settles the answered part, and the rest when its outcomes arrive.
@@ -120,14 +126,17 @@ async fn settle_apart(
 ) {
     let parts = Parts::of(&job.chunk, early);
     if parts.awaited.is_empty() {
-        return settle_whole(shared, source, job, &sending.await).await;
+        return settle_whole(shared, dispatcher, source, job, &sending.await).await;
     }
     // Before the job is sent to the settler: its commit gives the whole reservation back to the budget.
     let (rest, reservation) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
     let (tell, receiver) = oneshot::channel();
     // Before waiting for the rest, so that the answered part is soon on disk.
-    hand_over(shared, job, |lease_parts| SettlerWork::Settle(settlement, lease_parts, Some(tell))).await;
+    hand_over(shared, dispatcher, job, |lease_parts| {
+        SettlerWork::Settle(settlement, lease_parts, Some(tell))
+    })
+    .await;
     // The job's place among the consumer's batches is free, although its rest is still awaited.
     shared.due_index.wake(dispatcher);
     let (outcomes, continuation) = join(sending, receiver).await;
@@ -136,7 +145,7 @@ async fn settle_apart(
     let rest = LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
-    let lease_parts = LeaseParts { lease: None, hold: reservation, guard, settled_chunk: None };
+    let lease_parts = LeaseParts { place: None, hold: reservation, guard, settled_chunk: None };
     let _ = shared.settlers.of(dispatcher.1).send(SettlerWork::Settle(settlement, lease_parts, None)).await;
 }
 
@@ -212,15 +221,20 @@ fn decide(
     settlement
 }
 
-async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(LeaseParts) -> SettlerWork) {
-    let SendJob { chunk, lease, hold: reservation, guard, probe, busy, .. } = job;
+async fn hand_over(
+    shared: &PipelineContext,
+    dispatcher: DispatcherKey,
+    job: SendJob,
+    work: impl FnOnce(LeaseParts) -> SettlerWork,
+) {
+    let SendJob { chunk, place, hold: reservation, guard, probe, busy, .. } = job;
     // Dropped before anything that waits: while the probe lives, the breaker allows no other attempt.
     drop(probe);
     let settled_chunk = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
     // A closed channel means that the pipeline has ended; the next process recovers the lease.
-    let settler = shared.settlers.of(lease.ticket.lane.class);
-    let _ =
-        settler.send(work(LeaseParts { lease: Some(lease), hold: reservation, guard, settled_chunk })).await;
+    let settler = shared.settlers.of(dispatcher.1);
+    let parts = LeaseParts { place: Some(place), hold: reservation, guard, settled_chunk };
+    let _ = settler.send(work(parts)).await;
     // The place is freed only when the settler has room.
     drop(busy);
 }

@@ -12,7 +12,7 @@ use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreError, WriteProof};
+use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -20,12 +20,16 @@ use super::audiences;
 use super::budget::{Claim, Reservation};
 use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
-use super::load::{self, Load};
+use super::lease_table::LeaseGuard;
+use super::load::{self, Batches};
 use super::provider_table::{BreakerState, Grant, Probe, ProviderHandle, ProviderKey};
+use super::settler_inbox::ChunkPlace;
 use super::shared::{PipelineContext, report_queue_failure, sleep_until};
 use super::stats::DispatchMeter;
-use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::window::{Flow, LOOK_MIN, LaneWindow};
+
+mod leased;
+mod singly;
 
 /// Pause after a failed call of the store or the queue.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
@@ -66,10 +70,25 @@ struct LeasedTicket {
     probe: Option<Probe>,
 }
 
+/// The resources with which a leased chunk is sent.
+struct Resources {
+    place: ChunkPlace,
+    hold: Reservation,
+    grant: Grant,
+    handle: Arc<ProviderHandle>,
+    probe: Option<Probe>,
+}
+
 /// Serves a provider kind and class whenever there is work, until the pipeline stops. No task runs in between.
 pub(crate) async fn run(shared: Arc<PipelineContext>, kind: ProviderKind, class: TrafficClass) {
     let stop = shared.stop.clone();
-    while stop.run_until_cancelled(shared.due_index.needed((kind, class))).await.is_some() {
+    let needed = async || {
+        tokio::select! {
+            () = shared.due_index.needed((kind, class)) => {}
+            () = shared.leased_inbox.arrived(kind), if class == TrafficClass::Urgent => {}
+        }
+    };
+    while stop.run_until_cancelled(needed()).await.is_some() {
         ChunkDispatcher::new(shared.clone(), kind, class).serve_until_idle().await;
     }
 }
@@ -91,17 +110,28 @@ impl ChunkDispatcher {
                 continue;
             }
             // Work that arrives after this check is found by `needed`, which checks before it waits.
-            if self.pool.len() == 0 && !self.shared.due_index.knows((self.kind, self.class)) {
+            if self.pool.len() == 0 && !self.has_work() {
                 break;
             }
             tokio::select! {
                 () = stop.cancelled() => {}
+                () = self.shared.leased_inbox.arrived(self.kind), if self.takes_leased() => {}
                 () = self.shared.due_index.woken((self.kind, self.class)) => {}
                 () = self.nap() => {}
             }
         }
         self.pool.finish().await;
         self.count();
+    }
+
+    fn has_work(&self) -> bool {
+        let waits = self.takes_leased() && !self.shared.leased_inbox.is_empty(self.kind);
+        waits || self.shared.due_index.knows((self.kind, self.class))
+    }
+
+    /// Returns true if chunks that are leased already come to this dispatcher: they are single messages.
+    fn takes_leased(&self) -> bool {
+        self.class == TrafficClass::Urgent
     }
 
     /// Reports the number of consumers to the meter.
@@ -140,6 +170,9 @@ impl ChunkDispatcher {
             return false;
         }
         let now = self.shared.now();
+        if self.takes_leased() {
+            self.serve_leased(now).await;
+        }
         self.measure();
         let lanes = self.open_lanes(now).await;
         let share = (self.shared.config.lease_max_chunks / lanes.len().max(1)).max(1);
@@ -369,74 +402,18 @@ impl ChunkDispatcher {
         }
     }
 
-    /// Leases chunk by chunk, so that a damaged one delays no other. Returns true if every chunk was leased or quarantined.
-    async fn dispatch_singly(&mut self, leased: Vec<LeasedTicket>) -> bool {
-        let (mut finished, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut worked = false;
-        for order in leased {
-            if !worked && failed.len() >= FAILURES_MAX_COUNT {
-                untried.push(order);
-                continue;
-            }
-            let chunk = order.lease.ticket.chunk;
-            match self.shared.store.lease(&[chunk], self.shared.lease(self.class)).await {
-                Ok(replies) => {
-                    worked = true;
-                    self.receive(std::iter::once(order).zip(replies)).await;
-                }
-                Err(error @ (StoreError::Unavailable(_) | StoreError::Unreadable(_))) => {
-                    failed.push((order, error))
-                }
-                Err(error) if self.shared.quarantine(chunk, None, &error).await => finished.push(order.lease),
-                Err(error) => failed.push((order, error)),
-            }
-        }
-        let failed = self.give_up_often_refused(failed, worked, &mut finished).await;
-        self.shared.ack(finished).await;
-        let well = failed.is_empty() && untried.is_empty();
-        // Failed chunks are due later than untried ones, so that they are not always the first.
-        self.put_back(untried, FAILURE_PAUSE).await;
-        self.put_back(failed, 2 * FAILURE_PAUSE).await;
-        well
-    }
-
-    /// Quarantines chunks that repeatedly could not be leased while others could, and returns the rest. No chunk is quarantined while
-    /// nothing can be written.
-    async fn give_up_often_refused(
-        &self,
-        failed: Vec<(LeasedTicket, StoreError)>,
-        worked: bool,
-        finished: &mut Vec<QueueLease>,
-    ) -> Vec<LeasedTicket> {
-        if failed.is_empty() || !worked && self.shared.store.keeps(WriteProof::Now).await.is_err() {
-            return failed.into_iter().map(|(order, _)| order).collect();
-        }
-        let mut rest = Vec::new();
-        for (order, error) in failed {
-            let chunk = order.lease.ticket.chunk;
-            // A failed write or sync of the disk is not caused by one chunk.
-            let is_its_own = !matches!(error, StoreError::Unavailable(_));
-            let often = is_its_own && self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
-            if often && self.shared.quarantine(chunk, None, &error).await {
-                finished.push(order.lease);
-            } else {
-                rest.push(order);
-            }
-        }
-        rest
-    }
-
-    async fn put_back(&self, leased: Vec<LeasedTicket>, pause: Duration) {
-        let due_at = self.shared.now().plus(pause);
-        self.shared.nack(leased.into_iter().map(|order| order.lease).collect(), due_at).await;
-    }
-
     /// Hands leased chunks to consumers and removes the tickets of the others from the queue.
     async fn receive(&mut self, replies: impl Iterator<Item = (LeasedTicket, LeaseReply)>) {
         let (mut finished, mut paused) = (Vec::new(), Vec::new());
         for (order, reply) in replies {
             match reply {
-                LeaseReply::Leased(chunk) => self.hand_out(order, chunk),
+                LeaseReply::Leased(chunk) => {
+                    let LeasedTicket { lease, hold, grant, handle, probe } = order;
+                    // Before it is handed over: from here on, sending may take any length of time.
+                    let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
+                    let place = ChunkPlace::Queue(lease);
+                    self.hand_out(Resources { place, hold, grant, handle, probe }, chunk, guard);
+                }
                 LeaseReply::Paused => {
                     paused.push(order.lease.ticket.chunk);
                     finished.push(order.lease);
@@ -449,8 +426,9 @@ impl ChunkDispatcher {
         self.shared.publish_resumed(&paused).await;
     }
 
-    fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
-        let LeasedTicket { lease, hold: mut reservation, grant, handle, probe } = order;
+    /// Hands a leased chunk with its resources to a consumer.
+    fn hand_out(&mut self, resources: Resources, chunk: Box<LeasedChunk>, guard: LeaseGuard) {
+        let Resources { place, hold: mut reservation, grant, handle, probe } = resources;
         // A full chunk was reserved before the size was known; the rest is freed now.
         reservation.resize(chunk.devices.len() as u64);
         if self.class == TrafficClass::Bulk {
@@ -459,9 +437,7 @@ impl ChunkDispatcher {
         }
         grant
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
-        // Before it is handed over: from here on, sending may take any length of time.
-        let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
-        self.pool.hand(|busy| SendJob { chunk, lease, hold: reservation, guard, handle, probe, busy });
+        self.pool.hand(|busy| SendJob { chunk, place, hold: reservation, guard, handle, probe, busy });
     }
 }
 
@@ -477,23 +453,4 @@ fn window(shared: &PipelineContext, now: Duration) -> LaneWindow {
     let (floor, most) = (WINDOW_MIN_CHUNKS * chunk, config.bulk_max_unsettled_deliveries());
     let window = LaneWindow::new(floor, most, now);
     if shared.recovery.deliveries > 0 { window.behind_crash(chunk) } else { window }
-}
-
-/// The batches of a dispatcher: the number that its consumers may have in flight, and as many again for lanes that have few.
-struct Batches {
-    busy: usize,
-    /// Number of other lanes with batches in flight.
-    others: usize,
-    is_quick: bool,
-    max: usize,
-}
-
-impl Batches {
-    /// Returns true if a lane may have one more batch. A quick lane may while a place is free, another lane while it leaves as many free as
-    /// it has. Below an equal share, any lane may.
-    fn has_place_for(&self, load: &Load) -> bool {
-        let own = load.chunks();
-        let is_free = self.busy < self.max && (self.is_quick || own < self.max - self.busy);
-        is_free || self.busy < 2 * self.max && own < self.max / (self.others + 2)
-    }
 }

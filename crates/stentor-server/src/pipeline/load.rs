@@ -244,6 +244,25 @@ impl Drop for LaneLoads {
     }
 }
 
+/// The batches of a dispatcher: the number that its consumers may have in flight, and as many again for lanes that have few.
+pub(crate) struct Batches {
+    pub(crate) busy: usize,
+    /// Number of other lanes with batches in flight.
+    pub(crate) others: usize,
+    pub(crate) is_quick: bool,
+    pub(crate) max: usize,
+}
+
+impl Batches {
+    /// Returns true if a lane may have one more batch. A quick lane may while a place is free, another lane while it leaves as many free as
+    /// it has. Below an equal share, any lane may.
+    pub(crate) fn has_place_for(&self, load: &Load) -> bool {
+        let own = load.chunks();
+        let is_free = self.busy < self.max && (self.is_quick || own < self.max - self.busy);
+        is_free || self.busy < 2 * self.max && own < self.max / (self.others + 2)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,9 @@
 //! ticks of schedules. The pipeline holds no state of record: every task may die at any moment, and the next process resumes from the
 //! store. The supervisor notices a part that dies, and ends the pipeline.
 
+mod acceptance;
 mod admission;
+mod at_once_places;
 mod attempt;
 mod audiences;
 mod backlog;
@@ -22,6 +24,7 @@ mod dispatcher;
 mod due_index;
 mod janitor;
 mod lease_table;
+mod leased_inbox;
 mod load;
 mod node_standing;
 mod producer;
@@ -61,7 +64,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use acceptance::Acceptance;
 pub use admission::FullLane;
+pub(crate) use at_once_places::AtOncePlace;
 pub use backlog::AcceptGuard;
 pub use config::PipelineConfig;
 pub use dependencies::Dependencies;
@@ -157,6 +162,20 @@ impl Pipeline {
     /// Counts a caller that waits for a message to be accepted, while the guard lives.
     pub(crate) fn accepting(&self) -> AcceptGuard {
         self.shared.backlog.accepting()
+    }
+
+    /// Takes a place for a message that is sent at once; `None` if there is none.
+    pub(crate) async fn place_at_once(&self, app: AppId) -> Option<AtOncePlace> {
+        self.sending()?.at_once_places.take(app).await
+    }
+
+    /// Begins to accept messages, which are sent at once if this node can send them.
+    pub(crate) async fn accept(&self) -> Acceptance<'_> {
+        Acceptance::begin(self.sending()).await
+    }
+
+    fn sending(&self) -> Option<&PipelineContext> {
+        self.running().filter(|shared| shared.roles.has(NodeRole::Consumer))
     }
 
     /// Returns true if an app may queue another message. `before` messages of it are about to be accepted first.

@@ -1,6 +1,6 @@
 //! The settler: writes all waiting settlements in one transaction, then publishes their children and acknowledges their tickets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,9 +14,12 @@ use stentor_core::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::settler_inbox::{Continuation, LeaseParts, SettlerInbox, SettlerWork};
+use super::settler_inbox::{ChunkPlace, Continuation, LeaseParts, SettlerInbox, SettlerWork};
 use super::shared::PipelineContext;
 use super::store_retry::{ChunkWrite, retry_until_written};
+
+/// The most chunks of single messages that are settled in one transaction.
+const URGENT_MAX_CHUNKS: usize = 512;
 
 /// Writes until `stop` is cancelled and nothing is left.
 pub(crate) async fn run(
@@ -24,7 +27,10 @@ pub(crate) async fn run(
     SettlerInbox { class, mut works }: SettlerInbox,
     stop: CancellationToken,
 ) {
-    let max = shared.config.settle_max_chunks;
+    let max = match class {
+        TrafficClass::Urgent => URGENT_MAX_CHUNKS.max(shared.config.settle_max_chunks),
+        TrafficClass::Bulk => shared.config.settle_max_chunks,
+    };
     let mut gathered = Vec::with_capacity(max);
     loop {
         let count = tokio::select! {
@@ -168,10 +174,10 @@ fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut AwaitedC
 
 async fn give_back(shared: &PipelineContext, settled: Vec<(ChunkId, LeaseParts)>) {
     let mut leases = Vec::with_capacity(settled.len());
-    for (_, LeaseParts { lease, hold: reservation, guard, .. }) in settled {
+    for (_, LeaseParts { place, hold: reservation, guard, .. }) in settled {
         drop(guard);
         reservation.settled();
-        leases.extend(lease);
+        leases.extend(place.and_then(ChunkPlace::into_queue_lease));
     }
     shared.ack(leases).await;
 }
@@ -187,9 +193,17 @@ async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Time
             let some: Vec<_> = some.iter().map(ChunkWrite::lease).collect();
             shared.store.release(&some, due_at).await
         };
-        let _ = retry_until_written(shared, chunks, None, give_back).await;
+        let mut tickets = retry_until_written(shared, chunks, None, give_back).await;
         // Rows first: the next holder of a ticket must find a chunk that is not leased.
-        let leases = group.into_iter().filter_map(|(.., lease_parts)| lease_parts.lease).collect();
+        let leases: Vec<_> = group
+            .into_iter()
+            .filter_map(|(.., lease_parts)| lease_parts.place.and_then(ChunkPlace::into_queue_lease))
+            .collect();
+        let in_queue: HashSet<_> = leases.iter().map(|lease| lease.ticket.chunk).collect();
         shared.nack(leases, due_at).await;
+        // The others were never in the queue.
+        tickets.retain(|ticket| !in_queue.contains(&ticket.chunk));
+        shared.note_queued(&tickets);
+        shared.publish(&tickets).await;
     }
 }

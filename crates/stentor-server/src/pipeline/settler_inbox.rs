@@ -1,5 +1,7 @@
 //! The channels to the settlers, and the work sent through them.
 
+use std::sync::Arc;
+
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueLease;
@@ -9,6 +11,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use super::at_once_places::AtOncePlace;
 use super::budget::Reservation;
 use super::lease_table::LeaseGuard;
 
@@ -44,10 +47,28 @@ pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
     (Settlers { urgent, bulk }, [inbox(TrafficClass::Urgent, urgently), inbox(TrafficClass::Bulk, in_bulk)])
 }
 
+/// The place of a leased chunk among those that wait or are sent.
+pub(crate) enum ChunkPlace {
+    /// In the queue: the lease of its ticket.
+    Queue(QueueLease),
+    /// Beside the queue: its message is sent at once.
+    AtOnce(#[expect(dead_code, reason = "its drop gives the place back")] Option<Arc<AtOncePlace>>),
+}
+
+impl ChunkPlace {
+    /// Returns the lease of its ticket, if it has one.
+    pub(crate) fn into_queue_lease(self) -> Option<QueueLease> {
+        match self {
+            Self::Queue(lease) => Some(lease),
+            Self::AtOnce(_) => None,
+        }
+    }
+}
+
 /// The resources of a finished chunk.
 pub(crate) struct LeaseParts {
-    /// The lease of its ticket; `None` for the late part of a chunk.
-    pub(crate) lease: Option<QueueLease>,
+    /// Its place; `None` for the late part of a chunk.
+    pub(crate) place: Option<ChunkPlace>,
     /// Its share of the budget.
     pub(crate) hold: Reservation,
     /// Keeps the lease from expiring.

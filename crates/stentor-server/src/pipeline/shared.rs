@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{AdmissionControl, BacklogSize, FullLane};
+use super::at_once_places::AtOncePlaces;
 use super::audiences::Audiences;
 use super::backlog::Backlog;
 use super::budget::NodeBudget;
@@ -30,6 +31,7 @@ use super::config::PipelineConfig;
 use super::dependencies::Dependencies;
 use super::due_index::DueIndex;
 use super::lease_table::LeaseTable;
+use super::leased_inbox::LeasedInbox;
 use super::node_standing::NodeStanding;
 use super::provider_table::{BreakerRules, Levels, ProviderKey, ProviderTable, RateLimiterRules};
 use super::roles::{NodeRole, NodeRoles};
@@ -56,6 +58,8 @@ pub(crate) struct PipelineContext {
     pub(crate) budget: Arc<NodeBudget>,
     pub(crate) audiences: Audiences,
     pub(crate) lease_table: Arc<LeaseTable>,
+    pub(crate) leased_inbox: LeasedInbox,
+    pub(crate) at_once_places: AtOncePlaces,
     pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
@@ -149,6 +153,8 @@ impl PipelineContext {
             budget: budget(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
             audiences: Audiences::new(config.producer_max_queued_deliveries),
             lease_table: Arc::default(),
+            leased_inbox: LeasedInbox::default(),
+            at_once_places: AtOncePlaces::default(),
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settlers,
@@ -303,7 +309,10 @@ impl PipelineContext {
     /// Returns true if an app may queue another message that can be sent, in addition to `before` messages about to be accepted.
     pub(crate) fn has_room(&self, app: AppId, before: u64) -> bool {
         let BacklogSize { of_all, of_app } = self.backlog.size(app);
-        self.admission.is_open_to(app, BacklogSize { of_all: of_all + before, of_app: of_app + before })
+        // Messages that are sent at once are not in the queue, and count like those in it.
+        let at_once = self.at_once_places.used(app);
+        let (of_all, of_app) = (of_all + at_once.0 + before, of_app + at_once.1 + before);
+        self.admission.is_open_to(app, BacklogSize { of_all, of_app })
     }
 
     /// Lists the credentials of an app that have reached their limit of waiting chunks.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::roles::NodeRole;
 use super::settler_inbox::Inboxes;
 use super::shared::PipelineContext;
-use super::{dispatcher, janitor, producer, quota_draws, scheduler, settler, starter};
+use super::{acceptance, dispatcher, janitor, producer, quota_draws, scheduler, settler, starter};
 
 /// Most batches of tickets that the publisher publishes in one go.
 const TOGETHER_MAX_COUNT: usize = 1_024;
@@ -154,6 +154,7 @@ impl PipelineTasks {
         shared.cut.cancel();
         let last = async {
             join(&mut movers).await;
+            acceptance::give_back(&shared).await;
             // After the movers, because the settlers write their last outcomes.
             settler_stop.cancel();
             join(&mut settlers).await;

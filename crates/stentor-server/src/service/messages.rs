@@ -6,7 +6,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Ttl};
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, TopicName};
-use stentor_core::ports::store::{Idempotent, NewMessage};
+use stentor_core::ports::store::{Accepted, Idempotent, NewMessage};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
@@ -20,8 +20,8 @@ use crate::contract::messages::{
 };
 use crate::contract::table::{SendMessage, ShowMessage};
 use crate::contract::{Kept, Repeat, Repeatable, Serve};
-use crate::pipeline::FullLane;
 use crate::pipeline::calendar::off_the_minute;
+use crate::pipeline::{AtOncePlace, FullLane};
 
 /// Longest time ahead for the due time of a message.
 const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
@@ -215,37 +215,60 @@ impl Service {
     ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
         // Callers that wait are counted until they are answered; the starter gives way to them.
         let guard = self.pipeline.accepting();
+        let places = self.places(&messages).await;
+        let acceptance = self.pipeline.accept().await;
         let told = messages.iter().map(|(message, _)| {
             let is_due = message.due_at <= message.created_at;
             (reply_to(message), message.app, is_due.then_some(message.due_at))
         });
         let told: Vec<_> = told.collect();
         // The reply is fixed before the commit, because it is kept with the message for repeats.
-        let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
-            let idempotency = repeat.map(|repeat| to_keep(repeat, reply)).transpose()?;
-            Ok(NewMessage { message, idempotency })
-        });
+        let new =
+            messages.into_iter().zip(&told).zip(&places).map(|(((message, repeat), (reply, ..)), place)| {
+                let idempotency = repeat.map(|repeat| to_keep(repeat, reply)).transpose()?;
+                let at_once = place.as_ref().and_then(|_| acceptance.terms(message.app));
+                Ok(NewMessage { message, idempotency, at_once })
+            });
         let new = match new.collect::<ServiceResult<_>>() {
             Ok(new) => new,
             // Nothing is kept: a message whose reply is not kept would be sent again by a repeat.
             Err(problem) => return told.iter().map(|_| Err(problem.clone())).collect(),
         };
         let answers = self.store.accept(new).await;
-        let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
-            Ok(Idempotent::Done(())) => {
-                // A message that is due joins the backlog and is begun from there; a later one is left to the scheduler.
-                match due_at {
-                    Some(due_at) => guard.accepted(app, due_at),
-                    None => self.pipeline.wake(),
+        let noted =
+            answers.into_iter().zip(told).zip(places).map(|((answer, (reply, app, due_at)), place)| {
+                match answer {
+                    Ok(Idempotent::Done(stored)) => {
+                        match (stored, due_at) {
+                            (Accepted::Leased(chunks), _) => acceptance.leased(chunks, place),
+                            // It joins the backlog and is begun from there.
+                            (Accepted::Waits, Some(due_at)) => guard.accepted(app, due_at),
+                            // A later one is left to the scheduler.
+                            (Accepted::Waits, None) => self.pipeline.wake(),
+                        }
+                        ServiceCounters::add(&self.counters.messages_accepted, 1);
+                        Ok(Kept { reply, replayed: false })
+                    }
+                    Ok(Idempotent::Replayed(reply)) => self.replayed(reply),
+                    Ok(Idempotent::KeyReused) => Err(key_reused()),
+                    Err(error) => Err(target_problem(error.into())),
                 }
-                ServiceCounters::add(&self.counters.messages_accepted, 1);
-                Ok(Kept { reply, replayed: false })
-            }
-            Ok(Idempotent::Replayed(reply)) => self.replayed(reply),
-            Ok(Idempotent::KeyReused) => Err(key_reused()),
-            Err(error) => Err(target_problem(error.into())),
-        });
+            });
         noted.collect()
+    }
+}
+
+impl Service {
+    /// Takes a place for each message that is due and names its devices, as far as there are places.
+    async fn places(&self, messages: &[(Message, Option<Repeat>)]) -> Vec<Option<AtOncePlace>> {
+        let mut places = Vec::with_capacity(messages.len());
+        for (message, _) in messages {
+            let is_single = message.due_at <= message.created_at && message.spec.target.is_direct();
+            // A list waits for its first place alone.
+            let may_have_one = is_single && (places.is_empty() || places.last().is_some_and(Option::is_some));
+            places.push(if may_have_one { self.pipeline.place_at_once(message.app).await } else { None });
+        }
+        places
     }
 }
 

@@ -208,7 +208,7 @@ async fn keep_as_before(folder: &std::path::Path, app: AppId, body: &str) -> Str
     let message = Message { id, app, spec, created_at: NOW, due_at: NOW, occurrence: None };
     let record = json!({"id": id, "campaign": "cmp_0000100000000", "state": "running"}).to_string();
     let idempotency = Some(kept_before("/v1/messages", body, record));
-    let new = NewMessage { message, idempotency };
+    let new = NewMessage { message, idempotency, at_once: None };
     let accepted = store_with(folder, app).await.accept(vec![new]).await.remove(0).expect("kept");
     assert!(matches!(accepted, Idempotent::Done(_)), "{accepted:?}");
     id.to_string()

@@ -206,8 +206,9 @@ impl House {
         let now = self.clock.now();
         let id = MessageId::from_raw(self.ids.next(now));
         let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
-        let new = NewMessage { message, idempotency: None };
-        assert_eq!(self.store.accept(vec![new]).await.remove(0), Ok(Idempotent::Done(())));
+        let new = NewMessage { message, idempotency: None, at_once: None };
+        let stored = self.store.accept(vec![new]).await.remove(0);
+        assert_eq!(stored.map(|stored| stored.map(drop)), Ok(Idempotent::Done(())));
         id
     }
 

@@ -334,12 +334,12 @@ impl<'a> Scene<'a> {
     /// Makes a message of this app ready to be accepted.
     pub fn new_message(&self, draft: Draft) -> NewMessage {
         let message = draft.message(self.app, self.next());
-        NewMessage { message, idempotency: None }
+        NewMessage { message, idempotency: None, at_once: None }
     }
 
     /// Accepts one message.
     pub async fn accept(&self, new: NewMessage) -> Result<Idempotent<()>, StoreError> {
-        self.store.accept(vec![new]).await.remove(0)
+        self.store.accept(vec![new]).await.remove(0).map(|stored| stored.map(drop))
     }
 
     /// Accepts a message, which must succeed, and starts due campaigns.

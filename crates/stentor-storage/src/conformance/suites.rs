@@ -27,6 +27,16 @@ macro_rules! store_suite {
                     the_last_id_is_the_largest_in_use
                     an_apps_things_are_invisible_to_another_app
                 }
+                at_once {
+                    a_message_sent_at_once_is_stored_begun_and_leased_in_one
+                    a_message_sent_at_once_has_a_chunk_for_each_provider
+                    a_user_and_a_token_are_sent_to_at_once
+                    what_cannot_be_sent_at_once_waits_for_the_start
+                    a_device_that_is_gone_is_no_delivery_of_a_message_sent_at_once
+                    a_newer_message_that_was_sent_before_it_replaces_one_sent_at_once
+                    a_repeat_of_a_message_sent_at_once_leases_nothing
+                    what_was_leased_at_once_is_released_or_recovered_like_any_lease
+                }
                 audit {
                     every_change_is_made_and_leaves_its_entry
                     a_change_that_fails_leaves_no_entry

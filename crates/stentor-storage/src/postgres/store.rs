@@ -2,6 +2,7 @@
 
 mod accept;
 mod acceptance;
+mod at_once;
 mod audience;
 mod book_writes;
 mod campaign_writes;
@@ -43,7 +44,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use stentor_core::device::{Device, Registration};
 use stentor_core::id::AppId;
-use stentor_core::ports::store::{DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError};
+use stentor_core::ports::store::{
+    Accepted, DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError,
+};
 use stentor_core::time::Timestamp;
 
 use super::access::DatabaseAccess;
@@ -191,7 +194,10 @@ impl SqlEngine for PostgresParts {
         Box::pin(threads.run((priority, in_snapshot), work))
     }
 
-    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Vec<Result<Idempotent<()>, StoreError>>> {
+    fn accept(
+        &self,
+        messages: Vec<NewMessage>,
+    ) -> BoxFuture<'_, Vec<Result<Idempotent<Accepted>, StoreError>>> {
         Box::pin(Arc::clone(&self.accepted).accept(&self.acceptance, messages))
     }
 

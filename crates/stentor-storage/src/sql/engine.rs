@@ -7,7 +7,9 @@ use futures_util::future::BoxFuture;
 use stentor_core::device::{Device, Registration};
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Message;
-use stentor_core::ports::store::{DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError};
+use stentor_core::ports::store::{
+    Accepted, DeviceFilter, Idempotent, NewMessage, Page, Registered, StoreError,
+};
 use stentor_core::time::Timestamp;
 
 use super::connection::Sql;
@@ -80,7 +82,10 @@ pub trait SqlEngine: Send + Sync + 'static {
         F: Fn(&Self::Connection) -> Done<T> + Send + 'static;
 
     /// Stores messages, each as a whole or not at all. Reply i belongs to message i.
-    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Vec<Result<Idempotent<()>, StoreError>>>;
+    fn accept(
+        &self,
+        messages: Vec<NewMessage>,
+    ) -> BoxFuture<'_, Vec<Result<Idempotent<Accepted>, StoreError>>>;
 
     /// Registers the first of some devices; returns as many replies as it registered.
     fn register<'a>(

@@ -1,6 +1,7 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
+mod at_once;
 mod audience;
 mod book_writes;
 mod campaign_writes;
@@ -37,8 +38,9 @@ use rusqlite::Connection;
 use stentor_core::device::{Device, Registration};
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{
-    DeviceFilter, Idempotent, NewMessage, NodeStore, Page, Registered, StoreError,
+    Accepted, DeviceFilter, Idempotent, NewMessage, NodeStore, Page, Registered, StoreError,
 };
+use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use tempfile::TempDir;
 
@@ -211,17 +213,26 @@ impl SqlEngine for SqliteParts {
         Box::pin(self.readers.run(reading, work))
     }
 
-    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Vec<Result<Idempotent<()>, StoreError>>> {
+    fn accept(
+        &self,
+        messages: Vec<NewMessage>,
+    ) -> BoxFuture<'_, Vec<Result<Idempotent<Accepted>, StoreError>>> {
         Box::pin(async move {
             let mut pending = Vec::with_capacity(messages.len());
             for new in messages {
+                // The device of an unknown token is made in several steps, of which a later one can fail.
+                let makes_device =
+                    matches!(new.message.spec.target, Target::Token(_)) && new.at_once.is_some();
                 let spec = new.message.spec.encode();
                 let work = move |connection: &Connection| {
                     let spec = spec.as_ref().map_err(|error| damaged(&error.to_string()))?;
-                    accept::accept(connection, &new, spec)
+                    accept::accept(connection, new, spec)
                 };
                 // All are handed over before the first is awaited, so that they share a commit.
-                pending.push(self.writer.submit_checked(CommitPriority::First, work).await);
+                pending.push(match makes_device {
+                    true => self.writer.submit(CommitPriority::First, work).await,
+                    false => self.writer.submit_checked(CommitPriority::First, work).await,
+                });
             }
             let mut replies = Vec::with_capacity(pending.len());
             for job in pending {

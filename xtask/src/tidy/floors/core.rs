@@ -42,7 +42,8 @@ pub(super) const CORE_STORE_PORT: Floors = Floors {
     folder: "crates/stentor-core/src/ports/store/",
     module: &["ports", "store"],
     floors: &[
-        &["apps", "health", "messages", "pipeline", "precondition", "receipts", "registry"],
+        &["apps", "health", "leases", "precondition", "receipts", "registry"],
+        &["messages", "pipeline"],
         &["audit", "devices", "nodes", "schedules", "upstream"],
     ],
     back: &[],

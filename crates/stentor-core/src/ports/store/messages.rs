@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 
 use super::StoreError;
+use super::leases::{LeaseTerms, LeasedChunk};
 use crate::campaign::{Campaign, Ledger, ProviderLedger};
 use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
@@ -59,6 +60,17 @@ pub enum Idempotent<T> {
     KeyReused,
 }
 
+impl<T> Idempotent<T> {
+    /// Changes the result of what was stored now.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Idempotent<U> {
+        match self {
+            Self::Done(done) => Idempotent::Done(change(done)),
+            Self::Replayed(reply) => Idempotent::Replayed(reply),
+            Self::KeyReused => Idempotent::KeyReused,
+        }
+    }
+}
+
 /// A message to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMessage {
@@ -66,6 +78,30 @@ pub struct NewMessage {
     pub message: Message,
     /// The idempotency data, if the caller gave a key.
     pub idempotency: Option<IdempotentReply>,
+    /// Terms under which the caller sends it at once, if it can.
+    pub at_once: Option<AtOnce>,
+}
+
+/// Terms under which a message is sent at once: its campaign begins, and its chunks are leased to the caller, in the transaction that
+/// stores it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtOnce {
+    /// The terms of the leases.
+    pub lease: LeaseTerms,
+    /// The providers through which the caller can send now.
+    pub providers: Vec<ProviderKind>,
+}
+
+/// The most devices of a message that is sent at once.
+pub const AT_ONCE_MAX_DEVICES: usize = 16;
+
+/// A stored message.
+#[derive(Debug, Clone)]
+pub enum Accepted {
+    /// It waits for its due time, or for [`PipelineStore::start_due`](super::PipelineStore::start_due).
+    Waits,
+    /// Its campaign has begun, and these chunks, of which there is at least one, are leased to the caller.
+    Leased(Vec<LeasedChunk>),
 }
 
 /// One attempt in a device's history.
@@ -144,7 +180,10 @@ pub trait MessageStore: Send + Sync {
     /// In one transaction: idempotency row, message and campaign, which [`super::PipelineStore::start_due`] begins. NotFound for a target
     /// device, group or topic that does not exist in the app. A retired device is in no audience unless the target names it, or its token:
     /// its delivery then ends as gone.
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>>;
+    ///
+    /// A message to be sent at once begins in the same transaction and its chunks are leased to the caller, if it names at least one and at
+    /// most [`AT_ONCE_MAX_DEVICES`] known devices, and the caller can send through the providers of all of them.
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<Accepted>, StoreError>>;
 
     /// Looks up an idempotency key before any work is done.
     async fn replay(

@@ -118,6 +118,11 @@ impl RateLimiter {
         self.waits_until = self.waits_until.max(until);
     }
 
+    /// Returns true if work waits for tokens.
+    pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
+        now < self.waits_until
+    }
+
     /// Corrects the tokens taken to the real size of a chunk.
     pub(super) fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         match &mut self.share {

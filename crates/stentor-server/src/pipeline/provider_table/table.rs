@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 use stentor_core::app::Credential;
 use stentor_core::chunk::TrafficClass;
+use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::Provider;
@@ -77,6 +78,18 @@ impl ProviderTable {
     /// Returns the state of the breaker at `now`.
     pub(crate) fn state(&self, key: ProviderKey, now: Timestamp) -> BreakerState {
         self.lock().get(&key).map_or(BreakerState::Closed, |entry| entry.breaker.state(now, &self.rules))
+    }
+
+    /// Lists the providers of an app that can send now: they were built, their breaker is closed, and their quota is not used up.
+    pub(crate) fn open_kinds(&self, app: AppId, now: Timestamp) -> Vec<ProviderKind> {
+        let entries = self.lock();
+        let is_open = |kind: &&ProviderKind| {
+            entries.get(&(app, **kind)).is_some_and(|entry| {
+                let waits = entry.rate_limiter.as_ref().is_some_and(|limiter| limiter.is_waiting(now));
+                entry.handle.is_some() && entry.breaker.parking().is_none() && !waits
+            })
+        };
+        ProviderKind::ALL.iter().filter(is_open).copied().collect()
     }
 
     /// Returns the provider, and builds it on first use. If that fails, parks the lane with the reason and returns `None`.

@@ -75,8 +75,9 @@ impl Tenant {
         let reply = StoredReply { record: "{}".into() };
         let idempotency = Some(IdempotentReply { key, request_hash: [7; 32], reply });
         self.messages.push(message.id);
-        let new = NewMessage { message, idempotency };
-        assert_eq!(store.accept(vec![new]).await.remove(0), Ok(Idempotent::Done(())));
+        let new = NewMessage { message, idempotency, at_once: None };
+        let stored = store.accept(vec![new]).await.remove(0);
+        assert_eq!(stored.map(|stored| stored.map(drop)), Ok(Idempotent::Done(())));
     }
 }
 
@@ -323,7 +324,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         let (id, now) = (MessageId::from_raw(ids.next(clock.now())), clock.now());
         let app = site.other.app;
         let message = Message { id, app, spec: spec(target), created_at: now, due_at: now, occurrence: None };
-        let new = NewMessage { message, idempotency: None };
+        let new = NewMessage { message, idempotency: None, at_once: None };
         store.accept(vec![new]).await.remove(0).map_err(say("accepting"))?;
         messages.push(id);
     }

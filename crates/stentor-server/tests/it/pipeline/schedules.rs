@@ -82,7 +82,7 @@ async fn a_message_for_later_is_sent_when_it_is_due() {
     let id = MessageId::from_raw(house.ids.next(now));
     let due_at = now.plus(Duration::from_secs(100));
     let message = Message { id, app: APP, spec: everyone(), created_at: now, due_at, occurrence: None };
-    let new = NewMessage { message, idempotency: None };
+    let new = NewMessage { message, idempotency: None, at_once: None };
     house.store.accept(vec![new]).await.remove(0).expect("kept");
     house.pipeline().wake();
     pass(99).await;
@@ -156,7 +156,7 @@ async fn ten_thousand_messages_for_one_instant_delay_nobody_elses() {
     let later = |app| {
         let id = MessageId::from_raw(house.ids.next(now));
         let message = Message { id, app, spec: everyone(), created_at: now, due_at, occurrence: None };
-        NewMessage { message, idempotency: None }
+        NewMessage { message, idempotency: None, at_once: None }
     };
     let mut all: Vec<_> = (0..10_000).map(|_| later(APP)).collect();
     all.push(later(other));

@@ -23,9 +23,9 @@ impl World<'_> {
         let number = first_number_at(now) + self.number();
         let message = draft.message(self.app, number);
         let id = message.id;
-        let new = NewMessage { message, idempotency: None };
+        let new = NewMessage { message, idempotency: None, at_once: None };
         match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
-            Idempotent::Done(()) => {}
+            Idempotent::Done(_) => {}
             other => panic!("kept before: {other:?}"),
         }
         let started = self.store().start_due(10, CHUNK_MAX_DEVICES, now).await.expect("started");

@@ -104,7 +104,7 @@ pub async fn what_is_due_later_becomes_the_last_state_when_it_is_due(store: &dyn
     let accepted = async |number: u64, draft: Draft| {
         let id = first_number_at(draft.created_at) + number;
         let message = draft.message(scene.app, id);
-        scene.accept(NewMessage { message, idempotency: None }).await.expect("accepted");
+        scene.accept(NewMessage { message, idempotency: None, at_once: None }).await.expect("accepted");
         MessageId::from_raw(id)
     };
     let later = accepted(1, state_of("door").due(at(50))).await;

@@ -1,6 +1,7 @@
 //! The cases of the store.
 
 pub mod apps;
+pub mod at_once;
 pub mod audit;
 pub mod chunks;
 pub mod collapse;

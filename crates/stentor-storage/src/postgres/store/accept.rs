@@ -3,19 +3,24 @@
 use std::collections::{HashMap, HashSet};
 
 use stentor_core::campaign::CampaignState;
-use stentor_core::id::{AppId, MessageId};
+use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::name::CollapseKey;
-use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoreError, StoredReply};
+use stentor_core::ports::store::{
+    Accepted, Idempotent, IdempotentReply, LeaseTerms, NewMessage, StoreError, StoredReply,
+};
+use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use super::{retained, targets};
+use super::named_devices::NamedDevices;
+use super::rows::Rows;
+use super::{at_once, retained, sequences, targets};
 use crate::postgres::engine::Connection;
 use crate::postgres::transactor::STANDBY_NOTE;
 use crate::sql::{Done, Row, Value, all, conflict, damaged, hash, int, missing, number, params, run};
 
 /// The outcome of accepting a message.
-pub(super) type AcceptedResult = Result<Idempotent<()>, StoreError>;
+pub(super) type AcceptedResult = Result<Idempotent<Accepted>, StoreError>;
 
 /// The stored apps and idempotency keys that messages refer to.
 #[derive(Default)]
@@ -23,16 +28,23 @@ struct KnownBefore {
     apps: HashSet<u64>,
     replies: HashMap<(u64, String), ([u8; 32], StoredReply)>,
     ids: HashSet<MessageId>,
+    named: NamedDevices,
 }
 
-/// Stores messages, each as a whole or not at all; all checks come first. Reply i belongs to message i.
-pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec<AcceptedResult>> {
+/// Stores messages, each as a whole or not at all; all checks come first. Reply i belongs to message i. `own` is the instance of this node,
+/// if it has joined the others.
+pub(super) fn accept(
+    connection: &Connection,
+    given: &[&NewMessage],
+    own: Option<u64>,
+) -> Done<Vec<AcceptedResult>> {
+    let rows = Rows::new(connection);
     let mut known = KnownBefore::read(connection, given)?;
     let mut replies = Vec::with_capacity(given.len());
     let mut results = Vec::with_capacity(given.len());
     for new in given {
         let reply = known.check(connection, new);
-        if matches!(reply, Ok(Idempotent::Done(()))) {
+        if matches!(reply, Ok(Idempotent::Done(_))) {
             results.push(*new);
         }
         replies.push(reply.map_err(StoreError::from));
@@ -45,11 +57,25 @@ pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec
     let idempotent = results.iter().filter_map(|new| Some((&new.message, new.idempotency.as_ref()?)));
     let idempotent = idempotent.map(|(message, given)| (message.app, given, message.created_at));
     keep_replies(connection, &idempotent.collect::<Vec<_>>())?;
-    let messages: Vec<&Message> = results.iter().map(|new| &new.message).collect();
+    let addressed = at_once::addressed(&rows, &results, known.named, own)?;
+    let terms = |new: &NewMessage| {
+        let at_once = new.at_once.as_ref()?;
+        addressed.contains_key(&new.message.id).then_some(at_once.lease)
+    };
+    let messages: Vec<_> = results.iter().map(|new| (&new.message, terms(new))).collect();
     let inserted = insert_all(connection, &messages)?;
+    let leased = messages.iter().filter(|(message, _)| inserted.contains(&message.id));
+    let leased: Vec<_> = leased.filter_map(|(message, terms)| Some((*message, (*terms)?))).collect();
+    let mut leased = at_once::begin(rows, &leased, addressed)?;
     for (new, reply) in given.iter().zip(&mut replies) {
-        if matches!(reply, Ok(Idempotent::Done(()))) && !inserted.contains(&new.message.id) {
-            *reply = Err(StoreError::Conflict(ID_IN_USE.to_owned()));
+        if let Ok(Idempotent::Done(stored)) = reply {
+            match leased.remove(&new.message.id) {
+                _ if !inserted.contains(&new.message.id) => {
+                    *reply = Err(StoreError::Conflict(ID_IN_USE.to_owned()));
+                }
+                Some(chunks) => *stored = Accepted::Leased(chunks),
+                None => {}
+            }
         }
     }
     Ok(replies)
@@ -78,11 +104,12 @@ impl KnownBefore {
             };
             replies.extend(all(connection, sql, vec![of.into(), Value::Texts(keys)], read)?);
         }
-        Ok(Self { apps: apps.into_iter().collect(), replies, ids: HashSet::new() })
+        let named = NamedDevices::by_id(connection, given.iter().map(|new| &new.message))?;
+        Ok(Self { apps: apps.into_iter().collect(), replies, ids: HashSet::new(), named })
     }
 
     /// Decides on a message by the stored rows and the messages before it.
-    fn check(&mut self, connection: &Connection, new: &NewMessage) -> Done<Idempotent<()>> {
+    fn check(&mut self, connection: &Connection, new: &NewMessage) -> Done<Idempotent<Accepted>> {
         let message = &new.message;
         let app = message.app.raw();
         if !self.apps.contains(&app) {
@@ -98,7 +125,12 @@ impl KnownBefore {
                 false => Idempotent::KeyReused,
             });
         }
-        targets::check_target(connection, message.app, &message.spec.target)?;
+        let is_known = |id: &DeviceId| self.named.key(message.app, *id).map(drop).ok_or(missing("device"));
+        match &message.spec.target {
+            Target::Device(id) => is_known(id)?,
+            Target::Devices(ids) => ids.iter().try_for_each(is_known)?,
+            other => targets::check_target(connection, message.app, other)?,
+        }
         if !self.ids.insert(message.id) {
             return Err(conflict(ID_IN_USE));
         }
@@ -106,7 +138,7 @@ impl KnownBefore {
         if let (Some(key), Some(given)) = (key, &new.idempotency) {
             self.replies.insert(key, (given.request_hash, given.reply.clone()));
         }
-        Ok(Idempotent::Done(()))
+        Ok(Idempotent::Done(Accepted::Waits))
     }
 }
 
@@ -140,14 +172,22 @@ fn keep_replies(connection: &Connection, given: &[(AppId, &IdempotentReply, Time
 
 /// Writes a message and its campaign; it waits for its due time.
 pub(super) fn insert(connection: &Connection, message: &Message) -> Done<()> {
-    if insert_all(connection, &[message])?.is_empty() { Err(conflict(ID_IN_USE)) } else { Ok(()) }
+    if insert_all(connection, &[(message, None)])?.is_empty() { Err(conflict(ID_IN_USE)) } else { Ok(()) }
 }
 
-/// Inserts messages and their campaigns; returns the ids that were not in use.
-fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<MessageId>> {
+/// Inserts messages and their campaigns; returns the ids that were not in use. The campaigns with terms of a lease run, the others wait.
+fn insert_all(
+    connection: &Connection,
+    messages: &[(&Message, Option<LeaseTerms>)],
+) -> Done<HashSet<MessageId>> {
     if messages.is_empty() {
         return Ok(HashSet::new());
     }
+    let begins = messages.iter().any(|(_, terms)| terms.is_some());
+    let as_of = begins.then(|| sequences::last_device(connection)).transpose()?;
+    let started_at = messages.iter().map(|(_, terms)| terms.map(|terms| terms.now.as_millis()));
+    let started_at = Value::Ints(started_at.collect());
+    let messages: Vec<&Message> = messages.iter().map(|(message, _)| *message).collect();
     let ints = |read: &dyn Fn(&Message) -> Option<i64>| {
         Value::Ints(messages.iter().map(|message| read(message)).collect())
     };
@@ -168,11 +208,12 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
     ];
     let inserted = all(connection, sql, values, |row| Ok(MessageId::from_raw(number(row, 0)?)))?;
     let sql = "INSERT INTO campaigns (id, app, created_at, due_at, expires_at, state, class, collapse_key, retained_topic,
-            retained_place)
-        SELECT m.id, m.app, m.created_at, m.due_at, given.expires_at, $4, given.class, given.collapse_key,
-            given.retained_topic, given.retained_place
-        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $5::text[], $7::text[], $8::bigint[])
-            given (id, expires_at, class, collapse_key, retained_topic, retained_place)
+            retained_place, started_at, as_of)
+        SELECT m.id, m.app, m.created_at, m.due_at, given.expires_at, CASE WHEN given.started_at IS NULL THEN CAST($4 AS SMALLINT) ELSE CAST($10 AS SMALLINT) END,
+            given.class, given.collapse_key, given.retained_topic, given.retained_place, given.started_at,
+            CASE WHEN given.started_at IS NULL THEN NULL ELSE CAST($11 AS BIGINT) END
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $5::text[], $7::text[], $8::bigint[], $9::bigint[])
+            given (id, expires_at, class, collapse_key, retained_topic, retained_place, started_at)
         JOIN messages m ON m.id = given.id WHERE m.id = ANY($6)";
     let key =
         |message: &&Message| message.spec.collapse_key.as_ref().map(CollapseKey::as_str).map(str::to_owned);
@@ -187,6 +228,9 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
             messages.iter().map(|message| retained::of(message).map(|(topic, _)| topic.to_owned())).collect()
         ),
         ints(&|message: &Message| retained::of(message).map(|(_, place)| place)),
+        started_at,
+        CampaignState::Running.code(),
+        as_of.map(|id| int(id.raw())),
     ];
     run(connection, sql, values)?;
     Ok(inserted.into_iter().collect())

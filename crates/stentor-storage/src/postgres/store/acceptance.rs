@@ -80,7 +80,7 @@ impl CommitJob for AcceptanceJob {
     fn work(&mut self, connection: &Connection) -> bool {
         // Taken once: if the transaction is repeated, later messages belong to the next job.
         let taken = self.taken.get_or_insert_with(|| self.list.take());
-        let Err(fault) = keep(connection, taken) else {
+        let Err(fault) = keep(connection, taken, self.list.own.get()) else {
             // Another node may be the one that starts the campaign.
             if let Some(own) = self.list.own.among_others() {
                 node_events::wake(connection, own);
@@ -119,9 +119,9 @@ impl Drop for AcceptanceJob {
 }
 
 /// Stores all messages together. If one caller's messages make this fail, each caller's are stored separately.
-fn keep(connection: &Connection, taken: &mut [GivenMessages]) -> Done<()> {
+fn keep(connection: &Connection, taken: &mut [GivenMessages], own: Option<u64>) -> Done<()> {
     let all: Vec<&NewMessage> = taken.iter().flat_map(|given| &given.messages).collect();
-    if let Ok(replies) = attempt(connection, || accept::accept(connection, &all))? {
+    if let Ok(replies) = attempt(connection, || accept::accept(connection, &all, own))? {
         let mut replies = replies.into_iter();
         for given in taken {
             given.outcome = Some(Ok(replies.by_ref().take(given.messages.len()).collect()));
@@ -129,8 +129,8 @@ fn keep(connection: &Connection, taken: &mut [GivenMessages]) -> Done<()> {
         return Ok(());
     }
     for given in taken {
-        let own: Vec<&NewMessage> = given.messages.iter().collect();
-        let outcome = attempt(connection, || accept::accept(connection, &own))?;
+        let messages: Vec<&NewMessage> = given.messages.iter().collect();
+        let outcome = attempt(connection, || accept::accept(connection, &messages, own))?;
         given.outcome = Some(outcome.map_err(StoreError::from));
     }
     Ok(())

@@ -4,7 +4,7 @@ use crate::postgres::engine::Connection;
 use stentor_core::chunk::encode_devices;
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
-use stentor_core::ledger::NewChunk;
+use stentor_core::ledger::{FIRST_EPOCH, NewChunk};
 use stentor_core::ports::store::{Lease, LeaseTerms};
 use stentor_core::time::Timestamp;
 
@@ -13,7 +13,7 @@ use super::chunks::level;
 use super::codes::{LEASED, QUEUED, SETTLED};
 use crate::sql::{Done, Value, damaged, int, limit, number, one, params, run};
 
-/// The row of a new, queued chunk.
+/// The row of a new chunk.
 pub(super) struct NewChunkRow {
     id: ChunkId,
     campaign: CampaignId,
@@ -27,6 +27,7 @@ pub(super) struct NewChunkRow {
     first: DeviceId,
     last: DeviceId,
     devices: Vec<u8>,
+    lease: Option<LeaseTerms>,
 }
 
 impl NewChunkRow {
@@ -48,6 +49,7 @@ impl NewChunkRow {
             first: *first,
             last: *last,
             devices: encode_devices(new.devices),
+            lease: new.lease,
         })
     }
 }
@@ -56,12 +58,20 @@ impl NewChunkRow {
 pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()> {
     let sql = format!(
         "INSERT INTO chunks (id, message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
-        last, level, devices)
-        SELECT id, message, fleet, {QUEUED}, attempt, ambiguous <> 0, 0, due_at, created_at, parent, count, first, last, level, devices
+        last, level, devices, instance, lease_until, changed_at)
+        SELECT id, message, fleet, CASE WHEN instance IS NULL THEN {QUEUED} ELSE {LEASED} END, attempt, ambiguous <> 0,
+            CASE WHEN instance IS NULL THEN 0 ELSE {FIRST_EPOCH} END, due_at, created_at, parent, count, first, last, level,
+            devices, instance, lease_until, leased_at
         FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::bigint[], $7::bigint[],
-            $8::bigint[], $9::integer[], $10::bigint[], $11::bigint[], $12::smallint[], $13::bytea[])
-        given (id, message, fleet, attempt, ambiguous, due_at, created_at, parent, count, first, last, level, devices)"
+            $8::bigint[], $9::integer[], $10::bigint[], $11::bigint[], $12::smallint[], $13::bytea[], $14::bigint[],
+            $15::bigint[], $16::bigint[])
+        given (id, message, fleet, attempt, ambiguous, due_at, created_at, parent, count, first, last, level, devices, instance,
+            lease_until, leased_at)"
     );
+    let of_lease = |read: fn(LeaseTerms) -> i64| Value::maybe_ints(&rows, |row| row.lease.map(read));
+    let (instance, until) =
+        (of_lease(|terms| int(terms.instance)), of_lease(|terms| terms.until.as_millis()));
+    let leased_at = of_lease(|terms| terms.now.as_millis());
     let values = vec![
         Value::ints(&rows, |row| int(row.id.raw())),
         Value::ints(&rows, |row| int(row.campaign.raw())),
@@ -76,6 +86,9 @@ pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()
         Value::ints(&rows, |row| int(row.last.raw())),
         Value::ints(&rows, |row| level(row.first, row.last).into()),
         Value::Blobs(rows.into_iter().map(|row| row.devices).collect()),
+        instance,
+        until,
+        leased_at,
     ];
     run(connection, &sql, values).map(drop)
 }

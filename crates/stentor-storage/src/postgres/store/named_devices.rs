@@ -34,18 +34,30 @@ impl NamedDevices {
     /// Looks up the devices of messages. A token that no device has or had becomes an unlisted device.
     pub(super) fn find(rows: &Rows<'_>, messages: &[Message], now: Timestamp) -> Done<Self> {
         let mut named = Self::default();
-        let (mut ids, mut tokens) = (Vec::new(), Vec::new());
+        named.find_ids(rows.connection, messages.iter())?;
+        let mut tokens = Vec::new();
         for message in messages {
-            match &message.spec.target {
-                Target::Device(id) => ids.push((message.app, *id)),
-                Target::Devices(some) => ids.extend(some.iter().map(|id| (message.app, *id))),
-                Target::Token(token) => tokens.push((rows.fleet(message.app, token.provider)?, token)),
-                _ => {}
+            if let Target::Token(token) = &message.spec.target {
+                tokens.push((rows.fleet(message.app, token.provider)?, token));
             }
         }
-        named.find_ids(rows.connection, &ids)?;
         named.find_tokens(rows.connection, &tokens, now)?;
         Ok(named)
+    }
+
+    /// Looks up the devices that messages name by id.
+    pub(super) fn by_id<'a>(
+        connection: &Connection,
+        messages: impl Iterator<Item = &'a Message>,
+    ) -> Done<Self> {
+        let mut named = Self::default();
+        named.find_ids(connection, messages)?;
+        Ok(named)
+    }
+
+    /// Returns the key of the device that has or had a token, if it was looked up.
+    pub(super) fn holder(&self, fleet: AppProvider, target: &TokenTarget) -> Option<i64> {
+        self.holders.get(&(fleet.no, target.token.expose().to_owned())).copied()
     }
 
     /// Returns the keys of devices that a target names; devices that are gone are left out.
@@ -54,22 +66,34 @@ impl NamedDevices {
             Target::Device(id) => Ok(self.key(app, *id).into_iter().collect()),
             Target::Devices(ids) => Ok(ids.iter().filter_map(|id| self.key(app, *id)).collect()),
             Target::Token(token) => {
-                let fleet = rows.fleet(app, token.provider)?;
-                let key = self.holders.get(&(fleet.no, token.token.expose().to_owned()));
-                Ok(vec![*key.ok_or_else(|| damaged("a token that was not looked for"))?])
+                let key = self.holder(rows.fleet(app, token.provider)?, token);
+                Ok(vec![key.ok_or_else(|| damaged("a token that was not looked for"))?])
             }
             Target::User(user) => targets::of_user(rows.connection, app, user),
             Target::Group(_) | Target::Topic(_) | Target::Condition(_) | Target::Everyone => Ok(Vec::new()),
         }
     }
 
-    fn key(&self, app: AppId, device: DeviceId) -> Option<i64> {
+    /// Returns the key of a device, if it was looked up and exists.
+    pub(super) fn key(&self, app: AppId, device: DeviceId) -> Option<i64> {
         let fleets = self.fleets.get(&app)?;
         fleets.iter().filter_map(|fleet| fleet.key(device)).find(|key| self.keys.contains(key))
     }
 
-    /// Looks up devices by id in all fleets of their app, as an id does not contain its fleet.
-    fn find_ids(&mut self, connection: &Connection, ids: &[(AppId, DeviceId)]) -> Done<()> {
+    /// Looks up the devices that messages name by id in all fleets of their app, as an id does not contain its fleet.
+    fn find_ids<'a>(
+        &mut self,
+        connection: &Connection,
+        messages: impl Iterator<Item = &'a Message>,
+    ) -> Done<()> {
+        let mut ids = Vec::new();
+        for message in messages {
+            match &message.spec.target {
+                Target::Device(id) => ids.push((message.app, *id)),
+                Target::Devices(some) => ids.extend(some.iter().map(|id| (message.app, *id))),
+                _ => {}
+            }
+        }
         for app in ids.iter().map(|(app, _)| *app).collect::<BTreeSet<_>>() {
             self.fleets.insert(app, app_providers::of_app(connection, app)?);
         }
@@ -85,7 +109,8 @@ impl NamedDevices {
         Ok(())
     }
 
-    fn find_tokens(
+    /// Looks up the devices of tokens. A token that no device has or had becomes an unlisted device.
+    pub(super) fn find_tokens(
         &mut self,
         connection: &Connection,
         targets: &[(AppProvider, &TokenTarget)],

@@ -39,13 +39,24 @@ impl FleetCache {
         app: AppId,
         provider: ProviderKind,
     ) -> Done<AppProvider> {
+        match self.find(connection, app, provider)? {
+            Some(known) => Ok(known),
+            None => ensure(connection, app, provider).inspect(|fleet| self.note(*fleet)),
+        }
+    }
+
+    /// Finds the fleet of an app at a provider.
+    pub(crate) fn find(
+        &self,
+        connection: &Connection,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> Done<Option<AppProvider>> {
         let is_it = |fleet: &&AppProvider| (fleet.app, fleet.provider) == (app, provider);
         if let Some(known) = self.0.borrow().iter().find(is_it) {
-            return Ok(*known);
+            return Ok(Some(*known));
         }
-        let fleet = ensure(connection, app, provider)?;
-        self.note(fleet);
-        Ok(fleet)
+        Ok(find(connection, app, provider)?.inspect(|fleet| self.note(*fleet)))
     }
 
     /// Returns the fleet of a number.

@@ -10,7 +10,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::Chunk;
 use stentor_core::limits::CHUNK_MAX_DEVICES;
-use stentor_core::message::place;
+use stentor_core::message::{Message, place};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::AppProvider;
@@ -54,6 +54,33 @@ impl Deref for ChunkRow {
 }
 
 impl ChunkRow {
+    /// Returns the row that a new message has for its devices in a fleet before it is stored.
+    pub(crate) fn of_new(message: &Message, fleet: AppProvider, devices: &[DeviceId]) -> Self {
+        let facts = Chunk {
+            id: ChunkId::from_raw(0),
+            campaign: message.id.into(),
+            lane: Lane { provider: fleet.provider, app: message.app, class: message.spec.target.class() },
+            state: ChunkState::Queued,
+            attempt: 1,
+            ambiguous: false,
+            epoch: 0,
+            due_at: message.due_at,
+            count: devices.len(),
+            changed_at: None,
+            campaign_state: CampaignState::Running,
+            campaign_started: true,
+        };
+        let none = DeviceId::from_raw(0);
+        Self {
+            facts,
+            fleet,
+            first: devices.first().copied().unwrap_or(none),
+            last: devices.last().copied().unwrap_or(none),
+            collapse_key: message.spec.collapse_key.as_ref().map(|key| key.as_str().to_owned()),
+            place: message.place(),
+        }
+    }
+
     /// Returns the ticket for the queue.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket { chunk: self.id, lane: self.lane, due_at: self.due_at }

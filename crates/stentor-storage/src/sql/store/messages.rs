@@ -10,7 +10,7 @@ use stentor_core::ledger;
 use stentor_core::message::Message;
 use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
-    AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
+    Accepted, AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
     MessageStore, NewMessage, Page, StoreError,
 };
 use stentor_core::target::Target;
@@ -27,7 +27,7 @@ const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl<E: LedgerEngine> MessageStore for SqlStore<E> {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<Accepted>, StoreError>> {
         self.inner.accept(messages).await
     }
 

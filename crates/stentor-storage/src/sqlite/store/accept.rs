@@ -1,19 +1,21 @@
 //! Acceptance of a message: stores its idempotent reply, the message, and its campaign.
 
+use std::sync::Arc;
+
 use rusqlite::Connection;
 use stentor_core::campaign::CampaignState;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, DeviceId};
 use stentor_core::message::Message;
 use stentor_core::name::CollapseKey;
-use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage};
+use stentor_core::ports::store::{Accepted, Idempotent, IdempotentReply, NewMessage};
 use stentor_core::time::Timestamp;
 
-use super::{app_providers, replies, retained, targets};
+use super::{app_providers, at_once, replies, retained, targets};
 use crate::sql::{Done, int, params, run};
 use crate::sqlite::fault::repeat;
 
 /// Stores one message with its encoded content `spec`; all checks come first.
-pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
+pub(super) fn accept(connection: &Connection, new: NewMessage, spec: &str) -> Done<Idempotent<Accepted>> {
     let message = &new.message;
     app_providers::check_app(connection, message.app)?;
     // Before the target is checked: a repeat gets its first answer even if the device is gone since.
@@ -22,12 +24,22 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
     {
         return Ok(replies::as_replayed(known));
     }
-    targets::check_target(connection, message.app, &message.spec.target)?;
-    insert(connection, message, spec)?;
+    let addressed = match &new.at_once {
+        Some(at_once) => at_once::addressed(connection, message, at_once)?,
+        None => None,
+    };
+    let begun = match &addressed {
+        Some(found) => Some((found.make_device()?, found.lease.now)),
+        None => targets::check_target(connection, message.app, &message.spec.target).map(|()| None)?,
+    };
+    insert(connection, message, spec, begun)?;
     if let Some(given) = &new.idempotency {
         keep_reply(connection, message.app, given, message.created_at)?;
     }
-    Ok(Idempotent::Done(()))
+    Ok(Idempotent::Done(match addressed {
+        Some(found) => Accepted::Leased(found.begin(Arc::new(new.message))?),
+        None => Accepted::Waits,
+    }))
 }
 
 /// Stores the reply to repeated requests.
@@ -44,8 +56,14 @@ pub(super) fn keep_reply(
     run(connection, sql, values).map(drop)
 }
 
-/// Writes a message with its encoded content `spec`, and its campaign, which waits for its due time.
-pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> Done<()> {
+/// Writes a message with its encoded content `spec`, and its campaign. The campaign waits for its due time, unless the bound of its audience
+/// and the time of its first lease are given.
+pub(super) fn insert(
+    connection: &Connection,
+    message: &Message,
+    spec: &str,
+    begun: Option<(DeviceId, Timestamp)>,
+) -> Done<()> {
     let (id, app) = (int(message.id.raw()), int(message.app.raw()));
     let (created_at, due_at) = (message.created_at.as_millis(), message.due_at.as_millis());
     let (schedule, instant) = message.occurrence.unzip();
@@ -54,12 +72,27 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
     let values = params![id, app, created_at, due_at, schedule, instant, spec];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the message id is in use"))?;
     let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key, retained_topic,
-        retained_place) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    // Accepting only appends: campaigns due at once are begun by the starter as well.
-    let (state, class) = (CampaignState::Scheduled.code(), message.spec.target.class().code());
+        retained_place, as_of, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let state = if begun.is_some() { CampaignState::Running } else { CampaignState::Scheduled };
+    let (as_of, started_at) = begun.unzip();
+    let (as_of, started_at) = (as_of.map(|id| int(id.raw())), started_at.map(Timestamp::as_millis));
+    let class = message.spec.target.class().code();
     let (expires_at, key) =
         (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));
     let (topic, place) = retained::of(message).unzip();
-    let values = params![id, app, state, class, created_at, due_at, expires_at, key, topic, place];
+    let values = params![
+        id,
+        app,
+        state.code(),
+        class,
+        created_at,
+        due_at,
+        expires_at,
+        key,
+        topic,
+        place,
+        as_of,
+        started_at
+    ];
     run(connection, sql, values).map(drop)
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use stentor_core::chunk::{ChunkState, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::id::ChunkId;
-use stentor_core::ledger::NewChunk;
+use stentor_core::ledger::{FIRST_EPOCH, NewChunk};
 use stentor_core::ports::store::{Lease, LeaseTerms};
 use stentor_core::time::Timestamp;
 
@@ -12,17 +12,22 @@ use super::app_providers::AppProvider;
 use super::chunks::level;
 use crate::sql::{Done, damaged, int, limit, params, run};
 
-/// Inserts a new, queued chunk.
+/// Inserts a new chunk.
 pub(super) fn insert(connection: &Connection, fleet: AppProvider, new: &NewChunk<'_>) -> Done<ChunkId> {
     let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
         return Err(damaged("a chunk without devices"));
     };
-    let sql = "INSERT INTO chunks (message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
-        last, level, devices) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    let sql = "INSERT INTO chunks (message, fleet, state, attempt, ambiguous, due_at, created_at, parent, count, first,
+        last, level, devices, epoch, instance, lease_until, changed_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+    let (state, epoch) = match new.lease {
+        Some(_) => (ChunkState::Leased, FIRST_EPOCH),
+        None => (ChunkState::Queued, 0),
+    };
     let values = params![
         int(new.campaign.raw()),
         int(fleet.no),
-        ChunkState::Queued.code(),
+        state.code(),
         new.attempt,
         new.ambiguous,
         new.due_at.as_millis(),
@@ -33,6 +38,10 @@ pub(super) fn insert(connection: &Connection, fleet: AppProvider, new: &NewChunk
         int(last.raw()),
         level(*first, *last),
         encode_devices(new.devices),
+        epoch,
+        new.lease.map(|terms| int(terms.instance)),
+        new.lease.map(|terms| terms.until.as_millis()),
+        new.lease.map(|terms| terms.now.as_millis()),
     ];
     run(connection, sql, values)?;
     Ok(ChunkId::from_raw(connection.last_insert_rowid().unsigned_abs()))

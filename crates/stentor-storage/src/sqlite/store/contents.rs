@@ -53,15 +53,26 @@ fn look_up(
         Some(Prefetched { devices, tokens }) => (devices, Some(tokens)),
         None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
     };
-    // Checked even for prefetched devices: a newer message may have come since.
-    let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
-    // These are the tokens of all its devices: if some are collapsed, the list does not fit.
-    if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
-        return Ok((devices, vec![SendDecision::Send; chunk.count], tokens));
-    }
-    let read = |each: &mut dyn FnMut(DeviceId, &str)| read_tokens(connection, chunk, &devices, each);
-    let (decisions, tokens) = collapse::decide(&devices, &collapsed, read)?;
+    let (decisions, tokens) = decide(connection, chunk, &devices, tokens, now)?;
     Ok((devices, decisions, tokens))
+}
+
+/// Determines for each device of a chunk: gone, collapsed, or its token. `known` are the tokens of all of them.
+pub(super) fn decide(
+    connection: &Connection,
+    chunk: &ChunkRow,
+    devices: &[DeviceId],
+    known: Option<TokenList>,
+    now: Timestamp,
+) -> Done<(Vec<SendDecision>, TokenList)> {
+    // Checked even for known tokens: a newer message may have come since.
+    let collapsed = collapse::collapsed(connection, chunk, devices, now)?;
+    // If some devices are collapsed, the list of all does not fit.
+    if let Some(tokens) = known.filter(|_| collapsed.is_empty()) {
+        return Ok((vec![SendDecision::Send; devices.len()], tokens));
+    }
+    let read = |each: &mut dyn FnMut(DeviceId, &str)| read_tokens(connection, chunk, devices, each);
+    collapse::decide(devices, &collapsed, read)
 }
 
 /// Reads the tokens of unretired devices in order of id.

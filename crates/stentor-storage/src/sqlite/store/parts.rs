@@ -57,7 +57,7 @@ impl EngineParts for Connection {
 
     fn insert_message(&self, message: &Message) -> Done<()> {
         let spec = message.spec.encode().map_err(|error| damaged(&error.to_string()))?;
-        accept::insert(self, message, &spec)
+        accept::insert(self, message, &spec, None)
     }
 
     fn keep_reply(&self, app: AppId, reply: &IdempotentReply, now: Timestamp) -> Done<()> {

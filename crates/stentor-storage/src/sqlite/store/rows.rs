@@ -64,6 +64,11 @@ impl<'a> Rows<'a> {
         self.fleets.note(fleet);
     }
 
+    /// Finds the fleet of an app at a provider.
+    pub(super) fn known_fleet(&self, app: AppId, provider: ProviderKind) -> Done<Option<AppProvider>> {
+        self.fleets.find(self.connection, app, provider)
+    }
+
     /// Returns the fleet of an app at a provider; creates it if it is missing.
     pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
         self.fleets.of(self.connection, app, provider)
