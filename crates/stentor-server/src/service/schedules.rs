@@ -44,7 +44,7 @@ impl Serve<CreateSchedule> for Service {
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
         let idempotency = repeat.map(|repeat| to_keep(repeat, &reply)).transpose()?;
-        let max_count = self.settings.limits.schedules_max_count;
+        let max_count = Some(self.settings.limits.schedules_max_count);
         let change = Change::CreateSchedule(Box::new(NewSchedule { schedule, idempotency, max_count }));
         let changed = self.change(author, subject, change).await.map_err(|problem| match problem.code {
             ErrorCode::LimitReached => problem.with_hint("cancel one that is no longer needed"),

@@ -54,7 +54,7 @@ pub trait PlainChanges: Store {
         }
         delete_webhook(&store, app: AppId) -> () { store.plain(Change::DeleteUpstreamWebhook(app)).await }
         create_schedule(&store, schedule: &Schedule, idempotency: Option<IdempotentReply>) -> Idempotent<()> {
-            let new = NewSchedule { schedule: schedule.clone(), idempotency, max_count: usize::MAX };
+            let new = NewSchedule { schedule: schedule.clone(), idempotency, max_count: None };
             match store.change(Change::CreateSchedule(Box::new(new)), None).await? {
                 Changed::Stored(stored) => Ok(stored),
                 other => Err(unlike(&other)),

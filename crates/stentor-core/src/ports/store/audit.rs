@@ -60,8 +60,8 @@ pub struct NewSchedule {
     pub schedule: Schedule,
     /// The idempotency data, if the caller gave a key.
     pub idempotency: Option<IdempotentReply>,
-    /// The largest number of schedules that its app may have, active or paused.
-    pub max_count: usize,
+    /// The largest number of schedules that its app may have, active or paused; `None` for any number.
+    pub max_count: Option<usize>,
 }
 
 /// The result of a change.

@@ -246,7 +246,7 @@ fn key(app: AppId, id: u8) -> ApiKey {
 }
 
 fn create(schedule: Schedule, idempotency: Option<IdempotentReply>) -> Change {
-    Change::CreateSchedule(Box::new(NewSchedule { schedule, idempotency, max_count: 10 }))
+    Change::CreateSchedule(Box::new(NewSchedule { schedule, idempotency, max_count: Some(10) }))
 }
 
 /// Makes a schedule of an app.

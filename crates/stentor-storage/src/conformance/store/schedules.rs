@@ -131,8 +131,12 @@ pub async fn schedules_are_counted_by_app_while_they_may_fire(store: &dyn Store)
     {
         store.set_schedule(scene.app, ScheduleId::from_raw(id), state, None).await.expect("set");
     }
-    let create = async |scene: &Scene<'_>, id, max_count| {
-        let new = NewSchedule { schedule: schedule(scene, id, Some(at(60))), idempotency: None, max_count };
+    let create = async |scene: &Scene<'_>, id, most| {
+        let new = NewSchedule {
+            schedule: schedule(scene, id, Some(at(60))),
+            idempotency: None,
+            max_count: Some(most),
+        };
         store.change(Change::CreateSchedule(Box::new(new)), None).await
     };
     let refused = create(&scene, 35, 2).await;
