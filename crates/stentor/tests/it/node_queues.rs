@@ -6,7 +6,7 @@ use stentor_emulators::{FcmConfig, FcmEmulator, Policy};
 use stentor_stage::keys::Keys;
 use stentor_stage::postgres::PrivatePostgres;
 
-use crate::node_duties::{fcm_app, message_to, rows};
+use crate::node_duties::{fcm_app, rows};
 use crate::nodes::{Nodes, client, ended, make_app, until};
 
 /// Leases outlast the test: a ticket that is not released is not sent.
@@ -53,9 +53,10 @@ async fn what_a_killed_server_had_leased_from_a_shared_queue_is_sent_as_soon_as_
     let mut one = nodes.start("one", SETTINGS);
     let key = one.root_key();
     let root = client(&one, &key);
-    let (app, devices) = fcm_app(&root, &credential, "push", 1).await;
-    let campaign: Value =
-        root.for_app(app.clone()).post("/v1/messages", &message_to(&devices)).await.unwrap();
+    let (app, _) = fcm_app(&root, &credential, "push", 1).await;
+    // To an audience: a message to named devices is sent at once, beside the queue.
+    let message = json!({"target": "everyone", "data": {"k": "v"}});
+    let campaign: Value = root.for_app(app.clone()).post("/v1/messages", &message).await.unwrap();
     until("the request", || emulator.counts("push-0").attempts == 1).await;
     let leased = rows(&nodes.database, "SELECT count(*) FROM queue_tickets WHERE lease IS NOT NULL");
     assert_eq!(leased, ["1"]);
