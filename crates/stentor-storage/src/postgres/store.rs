@@ -67,9 +67,9 @@ use crate::sql::store::{
     message_rows, offered_tokens, owners, producers, registration, retained, sequences, stretch, tags,
     targets, topics, upstream,
 };
-use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind};
+use crate::sql::{AcceptanceList, Done, ReadKind, SqlEngine, SqlStore, WriteKind};
 use crate::vault::Vault;
-use acceptance::AcceptanceList;
+use acceptance::AcceptanceJob;
 pub(super) use chunk_writes::mark_waiting;
 use message_rows::MessageCache;
 pub(super) use node_events::write_last;
@@ -89,7 +89,7 @@ pub type PostgresStore = SqlStore<PostgresParts>;
 pub struct PostgresParts {
     /// Accepts messages, without a lock.
     acceptance: WriteThread,
-    accepted: Arc<AcceptanceList>,
+    accepted: Arc<AcceptanceList<NewMessage>>,
     /// Changes devices, topics, users and groups.
     registry: WriteThread,
     /// Changes the ledger, and both where a change needs both.
@@ -137,7 +137,7 @@ impl PostgresStore {
         let ledger = prepared(access.clone(), start_patience, vault.clone())?;
         let inner = PostgresParts {
             acceptance: WriteThread::start("stentor-accept", LockScope::Rows, transactor(), settings)?,
-            accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs, Arc::clone(&own))),
+            accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs)),
             registry: WriteThread::start("stentor-registry", LockScope::Registry, transactor(), settings)?,
             ledger: WriteThread::start("stentor-ledger", LockScope::Ledger, ledger, settings)?,
             readers: ReadThreads::start(
@@ -198,7 +198,9 @@ impl SqlEngine for PostgresParts {
         &self,
         messages: Vec<NewMessage>,
     ) -> BoxFuture<'_, Vec<Result<Idempotent<Accepted>, StoreError>>> {
-        Box::pin(Arc::clone(&self.accepted).accept(&self.acceptance, messages))
+        Box::pin(Arc::clone(&self.accepted).accept(messages, |work| {
+            self.acceptance.hand_over(Box::new(AcceptanceJob { work, own: Arc::clone(&self.own) }));
+        }))
     }
 
     fn register<'a>(

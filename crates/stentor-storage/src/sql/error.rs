@@ -22,6 +22,11 @@ impl SqlError {
         self.is(|error| matches!(error, StoreError::Unavailable(_) | StoreError::Unreadable(_)))
     }
 
+    /// Returns true if something is in use already, or is not as a request requires.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.is(|error| matches!(error, StoreError::Conflict(_)))
+    }
+
     /// Returns true if a row is damaged.
     pub(crate) fn is_damage(&self) -> bool {
         self.is(|error| matches!(error, StoreError::Damaged(_)))

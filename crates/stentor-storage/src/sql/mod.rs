@@ -3,6 +3,7 @@
 //! Statements have numbered parameters (`?1`); PostgreSQL's connection turns them into its own (`$1`) when it prepares a statement. An
 //! engine implements [`Sql`] for its connection. Everything here works through `dyn Sql`, so that it is compiled once.
 
+mod acceptance;
 mod connection;
 mod damage;
 pub(crate) mod dialect;
@@ -17,6 +18,7 @@ mod row;
 pub(crate) mod store;
 mod value;
 
+pub(crate) use acceptance::{AcceptanceList, AcceptanceWork, AcceptedResult};
 pub(crate) use connection::{Connection, Sql};
 pub(crate) use damage::{attempt, force, listed, note_damage, readable};
 pub(crate) use engine::SqlStore;

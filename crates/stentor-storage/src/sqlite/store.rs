@@ -1,6 +1,7 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
+mod acceptance;
 mod at_once;
 mod audience;
 mod book_writes;
@@ -40,7 +41,6 @@ use stentor_core::id::AppId;
 use stentor_core::ports::store::{
     Accepted, DeviceFilter, Idempotent, NewMessage, NodeStore, Page, Registered, StoreError,
 };
-use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use tempfile::TempDir;
 
@@ -57,8 +57,10 @@ use crate::sql::store::{
     offered_tokens, owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags,
     targets, topics,
 };
-use crate::sql::{Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt, damaged};
+use crate::sql::{AcceptanceList, Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt};
 use crate::vault::Vault;
+use accept::EncodedMessage;
+use acceptance::AcceptanceJob;
 use lost::Lost;
 use message_rows::MessageCache;
 use pace::Pace;
@@ -75,6 +77,7 @@ pub type SqliteStore = SqlStore<SqliteParts>;
 /// Dropped in this order: first the last jobs are committed, last the file is given free.
 pub struct SqliteParts {
     writer: WriterThread,
+    accepted: Arc<AcceptanceList<EncodedMessage>>,
     readers: Readers,
     messages: Arc<MessageCache>,
     prefetch: Arc<PrefetchCache>,
@@ -141,6 +144,7 @@ impl SqliteStore {
         let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
         let inner = SqliteParts {
             writer,
+            accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs)),
             readers,
             messages,
             prefetch,
@@ -217,29 +221,10 @@ impl SqlEngine for SqliteParts {
         &self,
         messages: Vec<NewMessage>,
     ) -> BoxFuture<'_, Vec<Result<Idempotent<Accepted>, StoreError>>> {
-        Box::pin(async move {
-            let mut pending = Vec::with_capacity(messages.len());
-            for new in messages {
-                // The device of an unknown token is made in several steps, of which a later one can fail.
-                let makes_device =
-                    matches!(new.message.spec.target, Target::Token(_)) && new.at_once.is_some();
-                let spec = new.message.spec.encode();
-                let work = move |connection: &Connection| {
-                    let spec = spec.as_ref().map_err(|error| damaged(&error.to_string()))?;
-                    accept::accept(connection, new, spec)
-                };
-                // All are handed over before the first is awaited, so that they share a commit.
-                pending.push(match makes_device {
-                    true => self.writer.submit(CommitPriority::First, work).await,
-                    false => self.writer.submit_checked(CommitPriority::First, work).await,
-                });
-            }
-            let mut replies = Vec::with_capacity(pending.len());
-            for job in pending {
-                replies.push(job.await_commit().await);
-            }
-            replies
-        })
+        let messages = messages.into_iter().map(EncodedMessage::from).collect();
+        Box::pin(Arc::clone(&self.accepted).accept(messages, |work| {
+            self.writer.queue(Box::new(AcceptanceJob(work)));
+        }))
     }
 
     fn register<'a>(

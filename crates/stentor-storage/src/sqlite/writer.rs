@@ -23,7 +23,7 @@ use health::{Health, WriteHealth, text_of};
 
 /// The way in which a failed job is rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Undo {
+pub(super) enum Undo {
     /// By a savepoint before it.
     Savepoint,
     /// Not needed: the job makes all its checks before it writes, and fails in the middle only if the engine fails.
@@ -31,7 +31,7 @@ enum Undo {
 }
 
 /// A waiting job with its answer.
-trait Job: Send {
+pub(super) trait Job: Send {
     /// Returns the way in which the job is rolled back when it fails.
     fn undo(&self) -> Undo;
     /// Executes the work inside the open transaction; returns true if it is to be committed.
@@ -170,6 +170,14 @@ impl WriterThread {
             committer.lock().unwrap_or_else(PoisonError::into_inner).commit_waiting();
         }
         Pending(Ok(answer))
+    }
+
+    /// Queues a job that callers wait for, of a kind that is rare; it is dropped if the thread has ended.
+    pub(super) fn queue(&self, job: Box<dyn Job>) {
+        drop(self.queue.push_now(CommitPriority::First, job));
+        if let Some(committer) = &self.inline {
+            committer.lock().unwrap_or_else(PoisonError::into_inner).commit_waiting();
+        }
     }
 
     /// Executes a job and waits for its commit.

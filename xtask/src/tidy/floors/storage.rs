@@ -14,7 +14,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         &["audience", "register", "rows", "transfer"],
         &["at_once", "expand", "lease", "start"],
         &["accept"],
-        &["ledger_steps", "parts"],
+        &["acceptance", "ledger_steps", "parts"],
     ],
     back: &[
         ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
@@ -57,6 +57,7 @@ pub(super) const STORAGE_SQL: Floors = Floors {
         &["connection"],
         &["engine", "query"],
         &["damage", "ledger_engine", "ledger_rows"],
+        &["acceptance"],
         &["store"],
     ],
     back: &[

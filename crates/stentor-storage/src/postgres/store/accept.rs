@@ -17,10 +17,9 @@ use super::rows::Rows;
 use super::{at_once, retained, sequences, targets};
 use crate::postgres::engine::Connection;
 use crate::postgres::transactor::STANDBY_NOTE;
-use crate::sql::{Done, Row, Value, all, conflict, damaged, hash, int, missing, number, params, run};
-
-/// The outcome of accepting a message.
-pub(super) type AcceptedResult = Result<Idempotent<Accepted>, StoreError>;
+use crate::sql::{
+    AcceptedResult, Done, Row, Value, all, conflict, damaged, hash, int, missing, number, params, run,
+};
 
 /// The stored apps and idempotency keys that messages refer to.
 #[derive(Default)]

@@ -7,39 +7,107 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::message::Message;
 use stentor_core::name::CollapseKey;
-use stentor_core::ports::store::{Accepted, Idempotent, IdempotentReply, NewMessage};
+use stentor_core::ports::store::{Accepted, AtOnce, Idempotent, IdempotentReply, NewMessage};
 use stentor_core::time::Timestamp;
 
-use super::{app_providers, at_once, replies, retained, targets};
-use crate::sql::{Done, int, params, run};
+use super::at_once::{Addressed, AtOnceBatch};
+use super::rows::Rows;
+use super::{app_providers, replies, retained, targets};
+use crate::sql::{AcceptedResult, Done, damaged, int, params, run};
 use crate::sqlite::fault::repeat;
 
-/// Stores one message with its encoded content `spec`; all checks come first.
-pub(super) fn accept(connection: &Connection, new: NewMessage, spec: &str) -> Done<Idempotent<Accepted>> {
+/// A message with its encoded content, which is not encoded on the thread that writes.
+pub(super) struct EncodedMessage {
+    pub(super) message: Arc<Message>,
+    pub(super) at_once: Option<AtOnce>,
+    idempotency: Option<IdempotentReply>,
+    spec: Result<String, String>,
+}
+
+impl From<NewMessage> for EncodedMessage {
+    fn from(NewMessage { message, idempotency, at_once }: NewMessage) -> Self {
+        let spec = message.spec.encode().map_err(|error| error.to_string());
+        Self { message: Arc::new(message), at_once, idempotency, spec }
+    }
+}
+
+/// A message that was checked.
+enum Checked {
+    /// It was stored before, or cannot be.
+    Known(Idempotent<Accepted>),
+    /// It waits for its due time, or for the starter.
+    Waits,
+    /// It is sent at once.
+    AtOnce(Addressed),
+}
+
+/// Stores messages, each as a whole or not at all. Reply i belongs to message i. Fails if a message can be stored only in part.
+pub(super) fn accept(connection: &Connection, given: &[&EncodedMessage]) -> Done<Vec<AcceptedResult>> {
+    let mut rows = Rows::new(connection);
+    let mut begun = AtOnceBatch::new(&mut rows);
+    let mut replies = Vec::with_capacity(given.len());
+    for new in given {
+        replies.push(match check(connection, &begun, new) {
+            Ok(checked) => store(connection, &mut begun, new, checked)?,
+            // Also where the disk does not read a page: nothing was changed, and the other messages may need other pages.
+            Err(fault) => Err(fault.into()),
+        });
+    }
+    begun.close()?;
+    Ok(replies)
+}
+
+/// Checks everything that can make a message fail, and changes nothing.
+fn check(connection: &Connection, begun: &AtOnceBatch<'_, '_>, new: &EncodedMessage) -> Done<Checked> {
     let message = &new.message;
     app_providers::check_app(connection, message.app)?;
     // Before the target is checked: a repeat gets its first answer even if the device is gone since.
     if let Some(given) = &new.idempotency
         && let Some(known) = replies::replay(connection, message.app, &given.key, &given.request_hash)?
     {
-        return Ok(replies::as_replayed(known));
+        return Ok(Checked::Known(replies::as_replayed(known)));
     }
-    let addressed = match &new.at_once {
-        Some(at_once) => at_once::addressed(connection, message, at_once)?,
+    if let Some(at_once) = &new.at_once
+        && let Some(addressed) = begun.addressed(message, at_once)?
+    {
+        return Ok(Checked::AtOnce(addressed));
+    }
+    targets::check_target(connection, message.app, &message.spec.target)?;
+    Ok(Checked::Waits)
+}
+
+/// Stores a checked message. Its row comes first: if its id is in use, nothing else is written.
+fn store(
+    connection: &Connection,
+    begun: &mut AtOnceBatch<'_, '_>,
+    new: &EncodedMessage,
+    checked: Checked,
+) -> Done<AcceptedResult> {
+    let message = &new.message;
+    let addressed = match checked {
+        Checked::Known(known) => return Ok(Ok(known)),
+        Checked::Waits => None,
+        Checked::AtOnce(addressed) => Some(addressed),
+    };
+    let beginning = match &addressed {
+        Some(addressed) => Some((begun.bound(addressed)?, addressed.lease.now)),
         None => None,
     };
-    let begun = match &addressed {
-        Some(found) => Some((found.make_device()?, found.lease.now)),
-        None => targets::check_target(connection, message.app, &message.spec.target).map(|()| None)?,
+    let spec = match &new.spec {
+        Ok(spec) => spec,
+        Err(problem) => return Ok(Err(damaged(problem).into())),
     };
-    insert(connection, message, spec, begun)?;
+    match insert(connection, message, spec, beginning) {
+        Err(fault) if fault.is_conflict() => return Ok(Err(fault.into())),
+        done => done?,
+    }
     if let Some(given) = &new.idempotency {
         keep_reply(connection, message.app, given, message.created_at)?;
     }
-    Ok(Idempotent::Done(match addressed {
-        Some(found) => Accepted::Leased(found.begin(Arc::new(new.message))?),
+    Ok(Ok(Idempotent::Done(match addressed {
+        Some(addressed) => Accepted::Leased(begun.begin(message, addressed)?),
         None => Accepted::Waits,
-    }))
+    })))
 }
 
 /// Stores the reply to repeated requests.

@@ -1,6 +1,6 @@
 //! Messages that are sent at once: their devices are looked up, and their chunks are leased as they are stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -11,6 +11,7 @@ use stentor_core::ledger::{self, AddressedDevices, LedgerCache};
 use stentor_core::message::Message;
 use stentor_core::ports::store::{AT_ONCE_MAX_DEVICES, AtOnce, LeaseTerms, LeasedChunk, SendDecision};
 use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider, device_of, fleet_of};
 use super::chunks::ChunkRow;
@@ -21,105 +22,180 @@ use super::{offered_tokens, sequences, targets, tokens};
 use crate::sql::Done;
 use crate::sql::store::start::StartRows as _;
 
+/// The messages that one transaction begins at once. Devices and books are written at its end, together.
+pub(super) struct AtOnceBatch<'r, 'c> {
+    connection: &'c Connection,
+    ledger: LedgerCache<'r, Rows<'c>>,
+    /// Devices made for unknown tokens, with the hashes of these.
+    made: Vec<(i64, MadeDevice)>,
+    /// The keys of these devices, by fleet and token.
+    keys: HashMap<(u64, String), i64>,
+    /// The last device, once it was read or made.
+    last_device: Option<DeviceId>,
+    now: Timestamp,
+}
+
+/// An unlisted device, of which only the token is known.
+struct MadeDevice {
+    key: i64,
+    registration: Registration,
+    now: Timestamp,
+}
+
 /// The devices of a message that is sent at once.
-pub(super) struct Addressed<'a> {
-    rows: Rows<'a>,
-    devices: Vec<AddressedDevices>,
-    /// The device that is made for an unknown token.
-    new: Option<NewDevice>,
+pub(super) struct Addressed {
+    devices: AddressedTo,
     /// The terms of the leases.
     pub(super) lease: LeaseTerms,
 }
 
-/// An unlisted device, of which only the token is known.
-struct NewDevice {
-    key: i64,
-    hash: i64,
-    registration: Registration,
+enum AddressedTo {
+    /// Devices that are known.
+    Known(Vec<AddressedDevices>),
+    /// The device that is made for this token, with its fleet and hash.
+    New { token: TokenTarget, fleet: AppProvider, hash: i64 },
 }
 
-/// Looks up the devices that a message names, and their tokens. Returns `None` if it cannot be sent at once.
-pub(super) fn addressed<'a>(
-    connection: &'a Connection,
-    message: &Message,
-    at_once: &AtOnce,
-) -> Done<Option<Addressed<'a>>> {
-    let rows = Rows::new(connection);
-    let keys = match &message.spec.target {
-        Target::Token(token) => match by_token(&rows, message.app, token)? {
-            Some(TokenDevice::Known(key)) => vec![key],
-            Some(TokenDevice::New(fleet, hash)) if at_once.providers.contains(&fleet.provider) => {
-                return to_new(rows, token, (fleet, hash), at_once.lease).map(Some);
+impl<'r, 'c> AtOnceBatch<'r, 'c> {
+    pub(super) fn new(rows: &'r mut Rows<'c>) -> Self {
+        Self {
+            connection: rows.connection,
+            ledger: LedgerCache::new(rows),
+            made: Vec::new(),
+            keys: HashMap::new(),
+            last_device: None,
+            now: Timestamp::default(),
+        }
+    }
+
+    /// Looks up the devices that a message names, and their tokens. Returns `None` if it cannot be sent at once.
+    pub(super) fn addressed(&self, message: &Message, at_once: &AtOnce) -> Done<Option<Addressed>> {
+        let lease = at_once.lease;
+        let keys = match &message.spec.target {
+            Target::Token(token) => {
+                let Some(fleet) = self.ledger.rows.known_fleet(message.app, token.provider)? else {
+                    return Ok(None);
+                };
+                match self.by_token(fleet, token)? {
+                    TokenHolder::Known(key) => vec![key],
+                    _ if !at_once.providers.contains(&fleet.provider) => return Ok(None),
+                    TokenHolder::Made(key) => {
+                        let devices = AddressedTo::Known(vec![to_one(fleet, key, token)]);
+                        return Ok(Some(Addressed { devices, lease }));
+                    }
+                    TokenHolder::Nobody(hash) => {
+                        let devices = AddressedTo::New { token: token.clone(), fleet, hash };
+                        return Ok(Some(Addressed { devices, lease }));
+                    }
+                }
             }
-            _ => return Ok(None),
-        },
-        target => named(&rows, message.app, target)?,
-    };
-    if keys.is_empty() || keys.len() > AT_ONCE_MAX_DEVICES {
-        return Ok(None);
-    }
-    let mut by_fleet: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
-    for key in keys {
-        by_fleet.entry(fleet_of(key)).or_default().push(device_of(key));
-    }
-    let mut addressed = Vec::with_capacity(by_fleet.len());
-    for (no, mut devices) in by_fleet {
-        let fleet = rows.fleet_by_no(no)?;
-        if !at_once.providers.contains(&fleet.provider) {
+            target => named(self.ledger.rows, message.app, target)?,
+        };
+        if keys.is_empty() || keys.len() > AT_ONCE_MAX_DEVICES {
             return Ok(None);
         }
-        devices.sort_unstable();
-        devices.dedup();
-        let chunk = ChunkRow::of_new(message, fleet, &devices);
-        let (decisions, tokens) = contents::decide(connection, &chunk, &devices, None, at_once.lease.now)?;
-        addressed.push(AddressedDevices { provider: fleet.provider, devices, decisions, tokens });
+        let mut by_fleet: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
+        for key in keys {
+            by_fleet.entry(fleet_of(key)).or_default().push(device_of(key));
+        }
+        let mut addressed = Vec::with_capacity(by_fleet.len());
+        for (no, mut devices) in by_fleet {
+            let fleet = self.ledger.rows.fleet_by_no(no)?;
+            if !at_once.providers.contains(&fleet.provider) {
+                return Ok(None);
+            }
+            devices.sort_unstable();
+            devices.dedup();
+            let chunk = ChunkRow::of_new(message, fleet, &devices);
+            let (decisions, tokens) = contents::decide(self.connection, &chunk, &devices, None, lease.now)?;
+            addressed.push(AddressedDevices { provider: fleet.provider, devices, decisions, tokens });
+        }
+        Ok(Some(Addressed { devices: AddressedTo::Known(addressed), lease }))
     }
-    Ok(Some(Addressed { rows, devices: addressed, new: None, lease: at_once.lease }))
+
+    fn by_token(&self, fleet: AppProvider, target: &TokenTarget) -> Done<TokenHolder> {
+        if let Some(key) = self.keys.get(&(fleet.no, target.token.expose().to_owned())) {
+            return Ok(TokenHolder::Made(*key));
+        }
+        let hash = tokens::hash(fleet.app, fleet.provider, &target.token);
+        if let Some(key) = tokens::holder_by_hash(self.connection, fleet, hash, &target.token)? {
+            return Ok(TokenHolder::Known(key));
+        }
+        let former = offered_tokens::former_holder(self.connection, fleet, &target.token)?;
+        Ok(former.map_or(TokenHolder::Nobody(hash), TokenHolder::Known))
+    }
+
+    /// Returns the bound of the audience of a message: the last device, of which one may be made for it.
+    pub(super) fn bound(&mut self, addressed: &Addressed) -> Done<DeviceId> {
+        let last = match self.last_device {
+            Some(last) => last,
+            None => sequences::last_device(self.connection)?,
+        };
+        self.last_device = Some(last);
+        match &addressed.devices {
+            AddressedTo::Known(_) => Ok(last),
+            AddressedTo::New { .. } => {
+                app_providers::check_device_number(last.raw() + 1)?;
+                Ok(DeviceId::from_raw(last.raw() + 1))
+            }
+        }
+    }
+
+    /// Begins the campaign of a message, whose row is written, with leased chunks.
+    pub(super) fn begin(&mut self, message: &Arc<Message>, addressed: Addressed) -> Done<Vec<LeasedChunk>> {
+        let bound = self.bound(&addressed)?;
+        let Addressed { devices, lease } = addressed;
+        self.now = self.now.max(lease.now);
+        let devices = match devices {
+            AddressedTo::Known(devices) => devices,
+            AddressedTo::New { token, fleet, hash } => {
+                let key = fleet.bound(bound);
+                let registration = Registration::new(token.platform, token.provider, token.token.clone());
+                self.made.push((hash, MadeDevice { key, registration, now: lease.now }));
+                self.keys.insert((fleet.no, token.token.expose().to_owned()), key);
+                self.last_device = Some(bound);
+                vec![to_one(fleet, key, &token)]
+            }
+        };
+        ledger::begin_leased(&mut self.ledger, message, devices, lease)
+    }
+
+    /// Writes devices and books.
+    pub(super) fn close(self) -> Done<()> {
+        let Self { connection, ledger, made, last_device, now, .. } = self;
+        if let Some(last) = last_device.filter(|_| !made.is_empty()) {
+            let rows = made.iter().map(|(_, device)| NewRow {
+                key: device.key,
+                given: &device.registration,
+                user: None,
+                tags: None,
+                listed: false,
+                now: device.now,
+            });
+            register::insert(connection, &rows.collect::<Vec<_>>())?;
+            tokens::note(connection, made.iter().map(|(hash, device)| (*hash, device.key)))?;
+            sequences::advance(connection, "device", last.raw())?;
+        }
+        ledger.close(now)
+    }
 }
 
-/// Addresses a message to the device that is made for its token.
-fn to_new<'a>(
-    rows: Rows<'a>,
-    token: &TokenTarget,
-    (fleet, hash): (AppProvider, i64),
-    lease: LeaseTerms,
-) -> Done<Addressed<'a>> {
-    let id = sequences::last_device(rows.connection)?.raw() + 1;
-    app_providers::check_device_number(id)?;
-    let id = DeviceId::from_raw(id);
-    let registration = Registration::new(token.platform, token.provider, token.token.clone());
+/// The device of a token.
+enum TokenHolder {
+    /// A device has or had the token; this is its key.
+    Known(i64),
+    /// This transaction makes the device with this key for it.
+    Made(i64),
+    /// No device; this is the hash of the token.
+    Nobody(i64),
+}
+
+/// Addresses a message to one device, whose token the message names.
+fn to_one(fleet: AppProvider, key: i64, token: &TokenTarget) -> AddressedDevices {
     let mut tokens = TokenList::default();
     tokens.push(token.token.expose());
-    let (devices, decisions) = (vec![id], vec![SendDecision::Send]);
-    let addressed = AddressedDevices { provider: fleet.provider, devices, decisions, tokens };
-    let new = NewDevice { key: fleet.bound(id), hash, registration };
-    Ok(Addressed { rows, devices: vec![addressed], new: Some(new), lease })
-}
-
-impl Addressed<'_> {
-    /// Makes the device of an unknown token. Returns the last device.
-    pub(super) fn make_device(&self) -> Done<DeviceId> {
-        let connection = self.rows.connection;
-        let Some(NewDevice { key, hash, registration }) = &self.new else {
-            return sequences::last_device(connection);
-        };
-        let (key, id) = (*key, device_of(*key));
-        let now = self.lease.now;
-        let row = NewRow { key, given: registration, user: None, tags: None, listed: false, now };
-        register::insert(connection, &[row])?;
-        tokens::note(connection, [(*hash, key)])?;
-        sequences::advance(connection, "device", id.raw())?;
-        Ok(id)
-    }
-
-    /// Begins the campaign of the message, whose row is written, with leased chunks.
-    pub(super) fn begin(self, message: Arc<Message>) -> Done<Vec<LeasedChunk>> {
-        let Self { mut rows, devices, lease, .. } = self;
-        let mut ledger = LedgerCache::new(&mut rows);
-        let leased = ledger::begin_leased(&mut ledger, &message, devices, lease)?;
-        ledger.close(lease.now)?;
-        Ok(leased)
-    }
+    let (devices, decisions) = (vec![device_of(key)], vec![SendDecision::Send]);
+    AddressedDevices { provider: fleet.provider, devices, decisions, tokens }
 }
 
 /// Finds the keys of the devices that a target names; an empty list if it is left to the start of the campaign.
@@ -137,24 +213,4 @@ fn named(rows: &Rows<'_>, app: AppId, target: &Target) -> Done<Vec<i64>> {
         Target::User(user) => targets::of_user(connection, app, user),
         _ => Ok(Vec::new()),
     }
-}
-
-/// The device of a token.
-enum TokenDevice {
-    /// A device has or had the token; this is its key.
-    Known(i64),
-    /// None has; this is its fleet, and the hash of the token.
-    New(AppProvider, i64),
-}
-
-/// Finds the device of a token; `None` if the app has no devices at the provider yet.
-fn by_token(rows: &Rows<'_>, app: AppId, target: &TokenTarget) -> Done<Option<TokenDevice>> {
-    let Some(fleet) = rows.known_fleet(app, target.provider)? else { return Ok(None) };
-    let hash = tokens::hash(app, target.provider, &target.token);
-    let held = tokens::holder_by_hash(rows.connection, fleet, hash, &target.token)?;
-    let known = match held {
-        Some(key) => Some(key),
-        None => offered_tokens::former_holder(rows.connection, fleet, &target.token)?,
-    };
-    Ok(Some(known.map_or(TokenDevice::New(fleet, hash), TokenDevice::Known)))
 }
