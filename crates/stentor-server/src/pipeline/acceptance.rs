@@ -5,29 +5,26 @@ use std::sync::Arc;
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{AtOnce, LeasedChunk};
-use tokio::sync::RwLockReadGuard;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::at_once_places::AtOncePlace;
 use super::leased_inbox::LeasedArrival;
 use super::shared::PipelineContext;
 
-/// The acceptance of some messages. While it lives, no sweep for expired leases runs, and no drain ends.
+/// The acceptance of some messages. While it lives, no drain ends.
 pub(crate) struct Acceptance<'p> {
     /// `None` if nothing can be sent at once.
     shared: Option<&'p PipelineContext>,
-    _taking: Option<RwLockReadGuard<'p, ()>>,
+    _token: Option<TaskTrackerToken>,
 }
 
 impl<'p> Acceptance<'p> {
     /// Begins an acceptance. `shared` is `None` if this node sends nothing.
-    pub(super) async fn begin(shared: Option<&'p PipelineContext>) -> Self {
-        let taking = match shared {
-            Some(shared) => Some(shared.lease_table.taking().await),
-            None => None,
-        };
-        // After the guard: a drain that has begun waits for the guards before it, and gives back what they left.
+    pub(super) fn begin(shared: Option<&'p PipelineContext>) -> Self {
+        let token = shared.map(|shared| shared.acceptances.token());
+        // After the token: a drain that has begun waits for the tokens before it, and gives back what they left.
         let may_lease = |shared: &&PipelineContext| !shared.stop.is_cancelled() && shared.standing.may_act();
-        Self { shared: shared.filter(may_lease), _taking: taking }
+        Self { shared: shared.filter(may_lease), _token: token }
     }
 
     /// Returns the terms under which an app's message is sent at once; `None` if it cannot be.
@@ -49,7 +46,8 @@ impl<'p> Acceptance<'p> {
 
 /// Gives back the leased chunks that no dispatcher has taken before it ended.
 pub(super) async fn give_back(shared: &PipelineContext) {
-    let _all_have_arrived = shared.lease_table.complete().await;
+    shared.acceptances.close();
+    shared.acceptances.wait().await;
     let left = shared.leased_inbox.take_all();
     let leases: Vec<_> = left.iter().map(|arrival| arrival.chunk.lease()).collect();
     if leases.is_empty() {

@@ -170,8 +170,8 @@ impl Pipeline {
     }
 
     /// Begins to accept messages, which are sent at once if this node can send them.
-    pub(crate) async fn accept(&self) -> Acceptance<'_> {
-        Acceptance::begin(self.sending()).await
+    pub(crate) fn accept(&self) -> Acceptance<'_> {
+        Acceptance::begin(self.sending())
     }
 
     fn sending(&self) -> Option<&PipelineContext> {

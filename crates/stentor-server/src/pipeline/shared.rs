@@ -20,6 +20,7 @@ use stentor_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::admission::{AdmissionControl, BacklogSize, FullLane};
 use super::at_once_places::AtOncePlaces;
@@ -60,6 +61,8 @@ pub(crate) struct PipelineContext {
     pub(crate) lease_table: Arc<LeaseTable>,
     pub(crate) leased_inbox: LeasedInbox,
     pub(crate) at_once_places: AtOncePlaces,
+    /// Messages whose chunks may be leased before they are known here. Their leases are new, so that no sweep needs to wait for them.
+    pub(crate) acceptances: TaskTracker,
     pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
@@ -155,6 +158,7 @@ impl PipelineContext {
             lease_table: Arc::default(),
             leased_inbox: LeasedInbox::default(),
             at_once_places: AtOncePlaces::default(),
+            acceptances: TaskTracker::new(),
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settlers,

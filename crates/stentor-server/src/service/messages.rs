@@ -216,7 +216,7 @@ impl Service {
         // Callers that wait are counted until they are answered; the starter gives way to them.
         let guard = self.pipeline.accepting();
         let places = self.places(&messages).await;
-        let acceptance = self.pipeline.accept().await;
+        let acceptance = self.pipeline.accept();
         let told = messages.iter().map(|(message, _)| {
             let is_due = message.due_at <= message.created_at;
             (reply_to(message), message.app, is_due.then_some(message.due_at))
