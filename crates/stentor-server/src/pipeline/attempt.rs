@@ -85,8 +85,7 @@ impl Attempt {
         let cut = Box::pin(async {
             let _ = tokio::time::timeout(longest, shared.cut.cancelled()).await;
         });
-        let (app, kind) = self.source.key;
-        let span = tracing::info_span!("lane", %app, provider = %kind);
+        let span = self.source.handle.span();
         let sent =
             AssertUnwindSafe(provider.send_until(batch, early, cut)).catch_unwind().instrument(span).await;
         let mut outcomes = sent.unwrap_or_default();

@@ -74,8 +74,9 @@ pub(super) const PIPELINE_PROVIDER_TABLE: Floors = Floors {
     folder: "crates/stentor-server/src/pipeline/provider_table/",
     module: &["pipeline", "provider_table"],
     floors: &[
-        &["circuit_breaker", "factory", "handle", "key", "quota_share"],
-        &["closed_totals", "levels"],
+        &["circuit_breaker", "factory", "key", "quota_share"],
+        &["handle", "levels"],
+        &["closed_totals"],
         &["rate_limiter"],
         &["table"],
         &["check", "pictures"],

@@ -5,17 +5,28 @@ use std::sync::Arc;
 use stentor_core::ports::provider::Provider;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::Span;
+
+use super::key::ProviderKey;
 
 /// A provider in use.
 pub(crate) struct ProviderHandle {
     pub(super) provider: Arc<dyn Provider>,
+    /// The span of its log lines. Made once: one for each batch costs as much as a single message's payload.
+    span: Span,
     batches: TaskTracker,
 }
 
 impl ProviderHandle {
     /// Begins without batches.
-    pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
-        Self { provider, batches: TaskTracker::new() }
+    pub(super) fn new((app, kind): ProviderKey, provider: Arc<dyn Provider>) -> Self {
+        let span = tracing::info_span!("lane", %app, provider = %kind);
+        Self { provider, span, batches: TaskTracker::new() }
+    }
+
+    /// Returns the span of its log lines.
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
     }
 
     /// Returns the provider, and a token of use that prevents its closing.

@@ -138,8 +138,7 @@ impl ProviderTable {
             let key = (credential.app, credential.provider);
             if let Some(handle) = self.handle(key, now).await {
                 let (provider, _in_use) = handle.enter();
-                let span = tracing::info_span!("lane", app = %key.0, provider = %key.1);
-                if let Some(reason) = provider.warm().instrument(span).await {
+                if let Some(reason) = provider.warm().instrument(handle.span()).await {
                     self.rest(key, &handle, reason, now);
                 }
             }
@@ -190,7 +189,7 @@ impl ProviderTable {
         provider: Arc<dyn Provider>,
         now: Timestamp,
     ) -> Option<Arc<ProviderHandle>> {
-        let handle = Arc::new(ProviderHandle::new(provider));
+        let handle = Arc::new(ProviderHandle::new(key, provider));
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
