@@ -170,9 +170,7 @@ impl ChunkDispatcher {
             return false;
         }
         let now = self.shared.now();
-        if self.takes_leased() {
-            self.serve_leased(now).await;
-        }
+        let has_more_leased = self.takes_leased() && self.serve_leased(now).await;
         self.measure();
         let lanes = self.open_lanes(now).await;
         let share = (self.shared.config.lease_max_chunks / lanes.len().max(1)).max(1);
@@ -183,7 +181,7 @@ impl ChunkDispatcher {
         }
         // Another lane goes first in the next round, because the last lanes of this one may not have got their share of `lease_max_chunks`.
         self.turn = self.turn.wrapping_add(1);
-        !leased.is_empty() && self.dispatch(leased).await
+        (!leased.is_empty() && self.dispatch(leased).await) || has_more_leased
     }
 
     /// Adjusts the windows of audiences to the measured performance of the push services and the store.

@@ -1,15 +1,17 @@
 //! Messages: checked against each push service that they may reach, then stored, then answered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Ttl};
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, TopicName};
-use stentor_core::ports::store::{Accepted, Idempotent, NewMessage};
+use stentor_core::ports::store::{Accepted, Idempotent, NewMessage, Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
+use tracing::Instrument as _;
 
 use super::calendar::instant;
 use super::devices::read_token;
@@ -21,7 +23,7 @@ use crate::contract::messages::{
 use crate::contract::table::{SendMessage, ShowMessage};
 use crate::contract::{Kept, Repeat, Repeatable, Serve};
 use crate::pipeline::calendar::off_the_minute;
-use crate::pipeline::{AtOncePlace, FullLane};
+use crate::pipeline::{AtOncePlace, FullLane, Pipeline};
 
 /// Longest time ahead for the due time of a message.
 const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
@@ -213,63 +215,83 @@ impl Service {
         &self,
         messages: Vec<(Message, Option<Repeat>)>,
     ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
-        // Callers that wait are counted until they are answered; the starter gives way to them.
-        let guard = self.pipeline.accepting();
-        let places = self.places(&messages).await;
-        let acceptance = self.pipeline.accept();
-        let told = messages.iter().map(|(message, _)| {
-            let is_due = message.due_at <= message.created_at;
-            (reply_to(message), message.app, is_due.then_some(message.due_at))
-        });
+        let told = messages.iter().map(|(message, _)| reply_to(message));
         let told: Vec<_> = told.collect();
         // The reply is fixed before the commit, because it is kept with the message for repeats.
-        let new =
-            messages.into_iter().zip(&told).zip(&places).map(|(((message, repeat), (reply, ..)), place)| {
-                let idempotency = repeat.map(|repeat| to_keep(repeat, reply)).transpose()?;
-                let at_once = place.as_ref().and_then(|_| acceptance.terms(message.app));
-                Ok(NewMessage { message, idempotency, at_once })
-            });
+        let new = messages.into_iter().zip(&told).map(|((message, repeat), reply)| {
+            let idempotency = repeat.map(|repeat| to_keep(repeat, reply)).transpose()?;
+            Ok(NewMessage { message, idempotency, at_once: None })
+        });
         let new = match new.collect::<ServiceResult<_>>() {
             Ok(new) => new,
             // Nothing is kept: a message whose reply is not kept would be sent again by a repeat.
             Err(problem) => return told.iter().map(|_| Err(problem.clone())).collect(),
         };
-        let answers = self.store.accept(new).await;
-        let noted =
-            answers.into_iter().zip(told).zip(places).map(|((answer, (reply, app, due_at)), place)| {
-                match answer {
-                    Ok(Idempotent::Done(stored)) => {
-                        match (stored, due_at) {
-                            (Accepted::Leased(chunks), _) => acceptance.leased(chunks, place),
-                            // It joins the backlog and is begun from there.
-                            (Accepted::Waits, Some(due_at)) => guard.accepted(app, due_at),
-                            // A later one is left to the scheduler.
-                            (Accepted::Waits, None) => self.pipeline.wake(),
-                        }
-                        ServiceCounters::add(&self.counters.messages_accepted, 1);
-                        Ok(Kept { reply, replayed: false })
-                    }
-                    Ok(Idempotent::Replayed(reply)) => self.replayed(reply),
-                    Ok(Idempotent::KeyReused) => Err(key_reused()),
-                    Err(error) => Err(target_problem(error.into())),
-                }
-            });
+        let noted = self.hand_over(new).await.into_iter().zip(told).map(|(answer, reply)| match answer {
+            Ok(Idempotent::Done(())) => {
+                ServiceCounters::add(&self.counters.messages_accepted, 1);
+                Ok(Kept { reply, replayed: false })
+            }
+            Ok(Idempotent::Replayed(reply)) => self.replayed(reply),
+            Ok(Idempotent::KeyReused) => Err(key_reused()),
+            Err(error) => Err(target_problem(error.into())),
+        });
         noted.collect()
+    }
+
+    /// Stores messages and hands them over to the pipeline, in a task of its own: a caller that goes away meanwhile leaves no leased chunk
+    /// behind that nobody sends.
+    async fn hand_over(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
+        let (store, pipeline, count) = (Arc::clone(&self.store), Arc::clone(&self.pipeline), messages.len());
+        let kept = async move { keep_and_hand_over(&*store, &pipeline, messages).await };
+        let lost = |_| vec![Err(StoreError::Damaged("accepting a message panicked".to_owned())); count];
+        tokio::spawn(kept.in_current_span()).await.unwrap_or_else(lost)
     }
 }
 
-impl Service {
-    /// Takes a place for each message that is due and names its devices, as far as there are places.
-    async fn places(&self, messages: &[(Message, Option<Repeat>)]) -> Vec<Option<AtOncePlace>> {
-        let mut places = Vec::with_capacity(messages.len());
-        for (message, _) in messages {
-            let is_single = message.due_at <= message.created_at && message.spec.target.is_direct();
-            // A list waits for its first place alone.
-            let may_have_one = is_single && (places.is_empty() || places.last().is_some_and(Option::is_some));
-            places.push(if may_have_one { self.pipeline.place_at_once(message.app).await } else { None });
-        }
-        places
+async fn keep_and_hand_over(
+    store: &dyn Store,
+    pipeline: &Pipeline,
+    mut messages: Vec<NewMessage>,
+) -> Vec<Result<Idempotent<()>, StoreError>> {
+    // Callers that wait are counted until they are answered; the starter gives way to them.
+    let guard = pipeline.accepting();
+    let places = places(pipeline, &messages).await;
+    let acceptance = pipeline.accept();
+    for (new, place) in messages.iter_mut().zip(&places) {
+        new.at_once = place.as_ref().and_then(|_| acceptance.terms(new.message.app));
     }
+    let due: Vec<_> = messages.iter().map(|new| (new.message.app, due_now(&new.message))).collect();
+    let answers = store.accept(messages).await.into_iter().zip(due).zip(places);
+    let noted = answers.map(|((answer, (app, due_at)), place)| {
+        answer.map(|answer| {
+            answer.map(|stored| match (stored, due_at) {
+                (Accepted::Leased(chunks), _) => acceptance.leased(chunks, place),
+                // It joins the backlog and is begun from there.
+                (Accepted::Waits, Some(due_at)) => guard.accepted(app, due_at),
+                // A later one is left to the scheduler.
+                (Accepted::Waits, None) => pipeline.wake(),
+            })
+        })
+    });
+    noted.collect()
+}
+
+/// Takes a place for each message that is due and names its devices, as far as there are places.
+async fn places(pipeline: &Pipeline, messages: &[NewMessage]) -> Vec<Option<AtOncePlace>> {
+    let mut places = Vec::with_capacity(messages.len());
+    for NewMessage { message, .. } in messages {
+        let is_single = due_now(message).is_some() && message.spec.target.is_direct();
+        // A list waits for its first place alone.
+        let may_have_one = is_single && (places.is_empty() || places.last().is_some_and(Option::is_some));
+        places.push(if may_have_one { pipeline.place_at_once(message.app).await } else { None });
+    }
+    places
+}
+
+/// Returns the due time of a message that is due when it is accepted.
+fn due_now(message: &Message) -> Option<Timestamp> {
+    (message.due_at <= message.created_at).then_some(message.due_at)
 }
 
 fn reply_to(message: &Message) -> MessageAccepted {

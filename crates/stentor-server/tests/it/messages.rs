@@ -1,8 +1,12 @@
 //! Messages, campaigns, schedules.
 
+use std::time::{Duration, Instant};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::harness::{Reading, Server, Tenant, durable_server, server};
 
@@ -28,6 +32,41 @@ async fn every_message_of_many_callers_reaches_its_device() {
         assert_eq!(one.status, 202, "{:?}", one.body);
         let ledger = server.ended(&tenant, &one.text("campaign")).await;
         assert_eq!((&ledger["state"], &ledger["totals"]["accepted"]), (&json!("finished"), &json!(1)));
+    }
+}
+
+/// Sends a request on a connection of its own, and closes it without waiting for the answer.
+async fn send_and_leave(server: &Server, tenant: &Tenant, body: &str) {
+    let host = server.url.strip_prefix("http://").expect("plain");
+    let mut stream = TcpStream::connect(host).await.expect("connected");
+    let head = format!(
+        "POST /v1/messages HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        tenant.key,
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await.expect("written");
+}
+
+#[tokio::test]
+async fn a_message_of_a_caller_that_goes_away_is_sent_once_and_soon_or_not_at_all() {
+    let server = durable_server(tempfile::tempdir().expect("a folder")).await;
+    let tenant = server.sender().await;
+    let device = server.device(&tenant, "t0").await;
+    let body = json!({"target": {"device": device}, "notification": {"title": "Hi"}});
+    // The first makes the provider ready; the others can be sent at once.
+    server.ended(&tenant, &campaign(&server, &tenant, body.clone()).await).await;
+    for _ in 0..50 {
+        send_and_leave(&server, &tenant, &body.to_string()).await;
+    }
+    // Well before a lease that nobody holds runs out.
+    let patience = Instant::now() + Duration::from_secs(30);
+    loop {
+        let listed = server.get(&tenant, "/v1/campaigns?limit=100").await;
+        let campaigns = listed["campaigns"].as_array().expect("a list");
+        if campaigns.len() > 1 && campaigns.iter().all(|one| one["state"] == "finished") {
+            break;
+        }
+        assert!(Instant::now() < patience, "{listed}");
     }
 }
 

@@ -8,22 +8,28 @@ use crate::pipeline::leased_inbox::LeasedArrival;
 use crate::pipeline::provider_table::{BreakerState, ProviderKey};
 use crate::pipeline::settler_inbox::ChunkPlace;
 
+/// Chunks after which the lanes of the queue get their turn.
+const ROUND_MAX_CHUNKS: usize = 128;
+
 impl ChunkDispatcher {
-    /// Hands out chunks that are leased already, as far as there is room for them; the next settlement makes more.
-    pub(super) async fn serve_leased(&mut self, now: Timestamp) {
+    /// Hands out chunks that are leased already, as far as there is room for them; the next settlement makes more. Returns true if it ended
+    /// before the rest, so that the lanes of the queue get their turn.
+    pub(super) async fn serve_leased(&mut self, now: Timestamp) -> bool {
         let (mut unsendable, mut keys) = (Vec::new(), self.shared.leased_inbox.keys(self.kind));
         keys.sort_unstable();
-        while !keys.is_empty() {
+        let mut served = 0;
+        while !keys.is_empty() && served < ROUND_MAX_CHUNKS {
             // One of each credential in turn.
             let mut at = 0;
             while let Some(key) = keys.get(at).copied() {
                 match self.serve_one_leased(key, now, &mut unsendable).await {
-                    true => at += 1,
+                    true => (at, served) = (at + 1, served + 1),
                     false => drop(keys.remove(at)),
                 }
             }
         }
         self.release(unsendable, now).await;
+        !keys.is_empty()
     }
 
     /// Hands out the first leased chunk of a credential. Returns false if there is none, or no room for one.
