@@ -222,12 +222,14 @@ impl Service {
             let idempotency = repeat.map(|repeat| to_keep(repeat, reply)).transpose()?;
             Ok(NewMessage { message, idempotency, at_once: None })
         });
-        let new = match new.collect::<ServiceResult<_>>() {
+        let new = match new.collect::<ServiceResult<Vec<_>>>() {
             Ok(new) => new,
             // Nothing is kept: a message whose reply is not kept would be sent again by a repeat.
             Err(problem) => return told.iter().map(|_| Err(problem.clone())).collect(),
         };
-        let noted = self.hand_over(new).await.into_iter().zip(told).map(|(answer, reply)| match answer {
+        let places = places(&self.pipeline, &new).await;
+        let noted = self.hand_over(new, places).await.into_iter().zip(told);
+        let noted = noted.map(|(answer, reply)| match answer {
             Ok(Idempotent::Done(())) => {
                 ServiceCounters::add(&self.counters.messages_accepted, 1);
                 Ok(Kept { reply, replayed: false })
@@ -239,11 +241,19 @@ impl Service {
         noted.collect()
     }
 
-    /// Stores messages and hands them over to the pipeline, in a task of its own: a caller that goes away meanwhile leaves no leased chunk
-    /// behind that nobody sends.
-    async fn hand_over(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
+    /// Stores messages and hands them over to the pipeline. Those with places are stored in a task of its own: a caller that goes away
+    /// meanwhile leaves no leased chunk behind that nobody sends. The places bound the number of these tasks.
+    async fn hand_over(
+        &self,
+        messages: Vec<NewMessage>,
+        places: Vec<Option<AtOncePlace>>,
+    ) -> Vec<Result<Idempotent<()>, StoreError>> {
         let (store, pipeline, count) = (Arc::clone(&self.store), Arc::clone(&self.pipeline), messages.len());
-        let kept = async move { keep_and_hand_over(&*store, &pipeline, messages).await };
+        let is_at_once = places.iter().any(Option::is_some);
+        let kept = async move { keep_and_hand_over(&*store, &pipeline, messages, places).await };
+        if !is_at_once {
+            return kept.await;
+        }
         let lost = |_| vec![Err(StoreError::Damaged("accepting a message panicked".to_owned())); count];
         tokio::spawn(kept.in_current_span()).await.unwrap_or_else(lost)
     }
@@ -253,10 +263,10 @@ async fn keep_and_hand_over(
     store: &dyn Store,
     pipeline: &Pipeline,
     mut messages: Vec<NewMessage>,
+    places: Vec<Option<AtOncePlace>>,
 ) -> Vec<Result<Idempotent<()>, StoreError>> {
     // Callers that wait are counted until they are answered; the starter gives way to them.
     let guard = pipeline.accepting();
-    let places = places(pipeline, &messages).await;
     let acceptance = pipeline.accept();
     for (new, place) in messages.iter_mut().zip(&places) {
         new.at_once = place.as_ref().and_then(|_| acceptance.terms(new.message.app));

@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::harness::{Reading, Server, Tenant, durable_server, server};
+use crate::limits::metric;
 
 fn text() -> Value {
     json!({"target": "everyone", "notification": {"title": "Hi", "body": "there"}})
@@ -58,6 +59,8 @@ async fn a_message_of_a_caller_that_goes_away_is_sent_once_and_soon_or_not_at_al
     for _ in 0..50 {
         send_and_leave(&server, &tenant, &body.to_string()).await;
     }
+    // The server has noticed that they are gone: the connection of the test's own client is left.
+    while metric(&server, "stentor_connections_open").await > 1 {}
     // Well before a lease that nobody holds runs out.
     let patience = Instant::now() + Duration::from_secs(30);
     loop {
