@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use stentor_core::id::{DeviceId, MessageId};
+use stentor_core::id::MessageId;
 use stentor_core::ledger::{self, AddressedDevices, LedgerCache};
 use stentor_core::message::Message;
-use stentor_core::ports::store::{AT_ONCE_MAX_DEVICES, LeaseTerms, LeasedChunk, NewMessage};
+use stentor_core::ports::store::{LeaseTerms, LeasedChunk, NewMessage};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{AppProvider, device_of, fleet_of};
+use super::app_providers::AppProvider;
 use super::chunks::ChunkRow;
 use super::named_devices::NamedDevices;
 use super::rows::Rows;
 use super::{collapse, targets, tokens};
 use crate::postgres::engine::Connection;
-use crate::sql::store::start::StartRows as _;
+use crate::sql::store::start::{FleetDevices, at_once_by_fleet};
 use crate::sql::{Done, exists, int};
 
 /// The devices of the messages that are sent at once.
@@ -98,31 +98,10 @@ fn is_node(connection: &Connection, own: Option<u64>) -> Done<bool> {
     }
 }
 
-/// The devices of one message in one fleet, ascending.
-type FleetDevices = (AppProvider, Vec<DeviceId>);
-
 /// Returns the devices of a message by fleet; `None` if it is left to the start of the campaign.
 fn by_fleet(rows: &Rows<'_>, new: &NewMessage, named: &NamedDevices) -> Done<Option<Vec<FleetDevices>>> {
     let Some(at_once) = &new.at_once else { return Ok(None) };
-    let mut keys = keys(rows, &new.message, named)?;
-    if keys.is_empty() || keys.len() > AT_ONCE_MAX_DEVICES {
-        return Ok(None);
-    }
-    keys.sort_unstable();
-    keys.dedup();
-    let mut devices: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
-    for key in keys {
-        devices.entry(fleet_of(key)).or_default().push(device_of(key));
-    }
-    let mut fleets = Vec::with_capacity(devices.len());
-    for (no, devices) in devices {
-        let fleet = rows.fleet_by_no(no)?;
-        if !at_once.providers.contains(&fleet.provider) {
-            return Ok(None);
-        }
-        fleets.push((fleet, devices));
-    }
-    Ok(Some(fleets))
+    at_once_by_fleet(rows, keys(rows, &new.message, named)?, at_once)
 }
 
 fn keys(rows: &Rows<'_>, message: &Message, named: &NamedDevices) -> Done<Vec<i64>> {

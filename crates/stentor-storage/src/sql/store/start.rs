@@ -8,7 +8,7 @@ use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache, LedgerRows};
 use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::Started;
+use stentor_core::ports::store::{AT_ONCE_MAX_DEVICES, AtOnce, Started};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
@@ -131,15 +131,38 @@ impl<'r, R: StartRows> Starter<'r, R> {
         Ok(registries.into_iter().map(|one| one.provider).collect())
     }
 
-    /// Puts devices by provider, ascending. A device that is named twice gets the message once.
-    fn by_provider(&self, mut keys: Vec<i64>) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
-        keys.sort_unstable();
-        keys.dedup();
-        let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
-        for key in keys {
-            fleets.entry(fleet_of(key)).or_default().push(device_of(key));
-        }
-        let rows = &self.ledger.rows;
-        fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?.provider, devices))).collect()
+    /// Puts devices by provider.
+    fn by_provider(&self, keys: Vec<i64>) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
+        let fleets = by_fleet(self.ledger.rows, keys)?.into_iter();
+        Ok(fleets.map(|(fleet, devices)| (fleet.provider, devices)).collect())
     }
+}
+
+/// Devices of one fleet, ascending.
+pub(crate) type FleetDevices = (AppProvider, Vec<DeviceId>);
+
+/// Puts devices by fleet, ascending. A device that is named twice gets the message once.
+fn by_fleet(rows: &impl StartRows, mut keys: Vec<i64>) -> Done<Vec<FleetDevices>> {
+    keys.sort_unstable();
+    keys.dedup();
+    let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
+    for key in keys {
+        fleets.entry(fleet_of(key)).or_default().push(device_of(key));
+    }
+    fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?, devices))).collect()
+}
+
+/// Puts the devices of a message that is sent at once by fleet. Returns `None` if it cannot be: it names none, too many, or one of a provider
+/// through which nothing can be sent.
+pub(crate) fn at_once_by_fleet(
+    rows: &impl StartRows,
+    keys: Vec<i64>,
+    at_once: &AtOnce,
+) -> Done<Option<Vec<FleetDevices>>> {
+    if keys.is_empty() || keys.len() > AT_ONCE_MAX_DEVICES {
+        return Ok(None);
+    }
+    let fleets = by_fleet(rows, keys)?;
+    let can_send = fleets.iter().all(|(fleet, _)| at_once.providers.contains(&fleet.provider));
+    Ok(can_send.then_some(fleets))
 }

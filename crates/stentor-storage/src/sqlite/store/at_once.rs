@@ -1,6 +1,6 @@
 //! Messages that are sent at once: their devices are looked up, and their chunks are leased as they are stored.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -13,14 +13,14 @@ use stentor_core::ports::store::{AT_ONCE_MAX_DEVICES, AtOnce, LeaseTerms, Leased
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use super::app_providers::{self, AppProvider, device_of, fleet_of};
+use super::app_providers::{self, AppProvider, device_of};
 use super::chunks::ChunkRow;
 use super::contents;
 use super::register::{self, NewRow};
 use super::rows::Rows;
 use super::{offered_tokens, sequences, targets, tokens};
 use crate::sql::Done;
-use crate::sql::store::start::StartRows as _;
+use crate::sql::store::start::at_once_by_fleet;
 
 /// The messages that one transaction begins at once. Devices and books are written at its end, together.
 pub(super) struct AtOnceBatch<'r, 'c> {
@@ -91,21 +91,9 @@ impl<'r, 'c> AtOnceBatch<'r, 'c> {
             }
             target => named(self.ledger.rows, message.app, target)?,
         };
-        if keys.is_empty() || keys.len() > AT_ONCE_MAX_DEVICES {
-            return Ok(None);
-        }
-        let mut by_fleet: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
-        for key in keys {
-            by_fleet.entry(fleet_of(key)).or_default().push(device_of(key));
-        }
-        let mut addressed = Vec::with_capacity(by_fleet.len());
-        for (no, mut devices) in by_fleet {
-            let fleet = self.ledger.rows.fleet_by_no(no)?;
-            if !at_once.providers.contains(&fleet.provider) {
-                return Ok(None);
-            }
-            devices.sort_unstable();
-            devices.dedup();
+        let Some(fleets) = at_once_by_fleet(self.ledger.rows, keys, at_once)? else { return Ok(None) };
+        let mut addressed = Vec::with_capacity(fleets.len());
+        for (fleet, devices) in fleets {
             let chunk = ChunkRow::of_new(message, fleet, &devices);
             let (decisions, tokens) = contents::decide(self.connection, &chunk, &devices, None, lease.now)?;
             addressed.push(AddressedDevices { provider: fleet.provider, devices, decisions, tokens });
