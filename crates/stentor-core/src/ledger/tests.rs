@@ -9,13 +9,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::campaign::{Campaign, CampaignAction, CampaignState, Stop, Tally};
-use crate::chunk::{ChunkState, Lane, TrafficClass};
+use crate::chunk::{ChunkState, Lane, TokenList, TrafficClass};
 use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::{Message, MessageSpec};
 use crate::outcome::Reason;
-use crate::ports::store::{Expansion, Lease, LeaseReply, LeaseTerms, Receipt, ReceiptKind, SettleReply};
+use crate::ports::store::{
+    Expansion, Lease, LeaseReply, LeaseTerms, Receipt, ReceiptKind, SendDecision, SettleReply,
+};
 use crate::settlement::{Child, Settlement};
 use crate::time::Timestamp;
 use room::Room;
@@ -101,7 +103,8 @@ impl World {
             room::Row { campaign, message: Arc::clone(&message), as_of: None, producers, books, chunks };
         self.room.campaigns.insert(id.into(), row);
         let named = |provider, count| (provider, devices(provider, 0).take(count).collect());
-        let audience = match how % 3 {
+        let audience = match how / 4 % 4 {
+            3 => return self.send_at_once(&message),
             0 => Audience::Wide(PROVIDERS[how as usize % 2..].to_vec()),
             1 => Audience::Named(vec![named(PROVIDERS[0], 4), named(PROVIDERS[1], 1)]),
             _ => Audience::Named(Vec::new()),
@@ -109,6 +112,28 @@ impl World {
         let as_of = DeviceId::from_raw(1_000);
         let cutting = Cutting { chunk_max_devices: CUTTING_MAX_DEVICES, now };
         self.with(|ledger, _| begin(ledger, &message, (audience, as_of), cutting)).expect("begun");
+    }
+
+    /// Begins a campaign to two devices at each provider with leased chunks.
+    fn send_at_once(&mut self, message: &Arc<Message>) {
+        let row = self.room.campaigns.get_mut(&message.id.into()).expect("there");
+        (row.as_of, row.campaign.state) = (Some(DeviceId::from_raw(1_000)), CampaignState::Running);
+        row.campaign.started_at = Some(message.created_at);
+        let addressed = PROVIDERS.map(|provider| {
+            let devices: Vec<_> = devices(provider, 0).take(2).collect();
+            let (decisions, tokens) = (vec![SendDecision::Gone; devices.len()], TokenList::default());
+            AddressedDevices { provider, devices, decisions, tokens }
+        });
+        let terms = self.terms(TrafficClass::Urgent);
+        let leased = self.with(|ledger, _| begin_leased(ledger, message, addressed.into(), terms));
+        for chunk in leased.expect("begun") {
+            self.held.push((chunk.id, chunk.epoch, chunk.devices.len()));
+        }
+    }
+
+    fn terms(&self, class: TrafficClass) -> LeaseTerms {
+        let now = self.now();
+        LeaseTerms { instance: self.instance, until: now.plus(Duration::from_secs(20)), now, class }
     }
 
     fn pick(&self, which: usize) -> Option<CampaignId> {
@@ -140,12 +165,7 @@ impl World {
         let queued: Vec<_> = self.room.chunks.values().filter(|row| row.lease.is_none()).collect();
         let Some(row) = queued.get(which % queued.len().max(1)) else { return };
         let id = row.chunk.id;
-        let how = LeaseTerms {
-            instance: self.instance,
-            until: self.now().plus(Duration::from_secs(20)),
-            now: self.now(),
-            class: TrafficClass::Bulk,
-        };
+        let how = self.terms(TrafficClass::Bulk);
         if let Ok(LeaseReply::Leased(chunk)) = self.with(|ledger, _| lease(ledger, id, how)) {
             self.held.push((id, chunk.epoch, chunk.devices.len()));
         }

@@ -55,6 +55,7 @@ async fn random_scripts_reach_everything_that_may_happen() {
         "a device gone at sending time",
         "a device removed",
         "a lease ran out",
+        "a message sent at once",
         "a paused chunk asked for",
         "a stale settlement",
         "an awaited chunk",

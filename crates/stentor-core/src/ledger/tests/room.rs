@@ -8,7 +8,9 @@ use crate::chunk::{ChunkState, Lane, TokenList};
 use crate::delivery::Record;
 use crate::device::{ProviderKind, PushToken};
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId};
-use crate::ledger::{Books, Chunk, Contents, Damaged, Finish, LedgerRows, NewChunk, OrphanedBooks, Standing};
+use crate::ledger::{
+    Books, Chunk, Contents, Damaged, FIRST_EPOCH, Finish, LedgerRows, NewChunk, OrphanedBooks, Standing,
+};
 use crate::message::Message;
 use crate::outcome::Reason;
 use crate::ports::store::{LeaseTerms, SendDecision, StoreError};
@@ -146,18 +148,19 @@ impl LedgerRows for Room {
             id,
             campaign: new.campaign,
             lane: new.lane,
-            state: ChunkState::Queued,
+            state: if new.lease.is_some() { ChunkState::Leased } else { ChunkState::Queued },
             attempt: new.attempt,
             ambiguous: new.ambiguous,
-            epoch: 0,
+            epoch: new.lease.map_or(0, |_| FIRST_EPOCH),
             due_at: new.due_at,
             count: new.devices.len(),
-            changed_at: None,
+            changed_at: new.lease.map(|terms| terms.now),
             campaign_state: CampaignState::Running,
             campaign_started: false,
         };
         let devices = new.devices.to_vec();
-        let row = ChunkRow { chunk, devices, lease: None, records: Vec::new(), awaits_receipts: false };
+        let lease = new.lease.map(|terms| (terms.instance, terms.until));
+        let row = ChunkRow { chunk, devices, lease, records: Vec::new(), awaits_receipts: false };
         self.row_mut(new.campaign)?.chunks.insert(id);
         self.chunks.insert(id, row);
         Ok(id)

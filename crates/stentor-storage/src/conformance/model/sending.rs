@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::first_number_at;
-use stentor_core::ports::store::{Idempotent, LeaseReply, LeaseTerms, NewMessage, SendDecision};
+use stentor_core::ports::store::{
+    Accepted, AtOnce, Idempotent, LeaseReply, LeaseTerms, NewMessage, SendDecision,
+};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -23,14 +25,26 @@ impl World<'_> {
         let number = first_number_at(now) + self.number();
         let message = draft.message(self.app, number);
         let id = message.id;
-        let new = NewMessage { message, idempotency: None, at_once: None };
-        match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
-            Idempotent::Done(_) => {}
+        let (lease, providers) = (self.terms(), vec![ProviderKind::Fcm, ProviderKind::Apns]);
+        let at_once = (how & 64 != 0 && due_at == now).then_some(AtOnce { lease, providers });
+        let new = NewMessage { message, idempotency: None, at_once };
+        let leased = match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
+            Idempotent::Done(Accepted::Leased(chunks)) => chunks,
+            Idempotent::Done(Accepted::Waits) => Vec::new(),
             other => panic!("kept before: {other:?}"),
-        }
+        };
         let started = self.store().start_due(10, CHUNK_MAX_DEVICES, now).await.expect("started");
         self.publish(started.tickets);
         self.messages.push(id);
+        for chunk in leased {
+            self.reach("a message sent at once");
+            self.hold(HeldLease { chunk, until: lease.until });
+        }
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        let now = self.now();
+        LeaseTerms { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) }
     }
 
     fn target(&self, which: usize) -> Option<Target> {
@@ -56,7 +70,7 @@ impl World<'_> {
         let due = self.tickets.iter().filter(|(_, ticket)| ticket.due_at <= now);
         let keys: Vec<_> = due.map(|(key, _)| *key).take(max).collect();
         let chunks: Vec<_> = keys.iter().map(|(_, chunk)| *chunk).collect();
-        let lease = LeaseTerms { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
+        let lease = self.terms();
         let replies = self.store().lease(&chunks, lease).await.expect("asked");
         assert_eq!(replies.len(), chunks.len());
         for (key, reply) in keys.iter().zip(replies) {
