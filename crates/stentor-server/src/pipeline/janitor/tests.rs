@@ -19,6 +19,7 @@ use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::sqlite::{SqliteQueue, SqliteStore};
 
 use super::*;
+use crate::pipeline::clock_step::{StepBack, bring_forward};
 use crate::pipeline::shared::PipelineStart;
 use crate::pipeline::{Dependencies, NodeRoles, NodeStanding, PipelineConfig, settler_inbox};
 
@@ -107,22 +108,33 @@ async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
+async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits_and_what_is_dated_meanwhile() {
     let (store, clock) = (store(), Arc::new(JumpingClock(AtomicI64::new(at(100).as_millis()))));
     let shared = shared(&store, &clock);
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
-    let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    // Deferred by a clock that was an hour ahead, until ten seconds later by that clock.
-    let replies = store.lease(&[tickets[0].chunk], shared.lease(TrafficClass::Bulk)).await.expect("asked");
-    let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
-        panic!("{replies:?}")
+    // Defers a chunk by a clock that was an hour ahead, until ten seconds later by that clock.
+    let defer = async || {
+        let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+        let replies =
+            store.lease(&[tickets[0].chunk], shared.lease(TrafficClass::Bulk)).await.expect("asked");
+        let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
+            panic!("{replies:?}")
+        };
+        store.release(&[leased.lease()], at(3_710)).await.expect("given back");
     };
-    store.release(&[leased.lease()], at(3_710)).await.expect("given back");
-    let back = Duration::from_secs(3_600);
-    crate::pipeline::clock_step::bring_forward(&shared, back).await.expect("brought forward");
-    let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
-    assert_eq!(queued.iter().map(|ticket| ticket.due_at).collect::<Vec<_>>(), [at(110)]);
+    let due = async || {
+        let queued = store.queued(QueuedFilter::After(ChunkId::from_raw(0), 10)).await.expect("listed");
+        queued.iter().map(|ticket| ticket.due_at).collect::<Vec<_>>()
+    };
+    defer().await;
+    let mut step = StepBack::noticed(Duration::from_secs(3_600), shared.now());
+    bring_forward(&shared, &mut step).await.expect("brought forward");
+    assert_eq!(due().await, [at(110)]);
+    defer().await;
+    let mut step = step.passed().expect("there is a second pass");
+    bring_forward(&shared, &mut step).await.expect("brought forward");
+    assert_eq!(due().await, [at(110), at(110)]);
 }
 
 #[tokio::test(start_paused = true)]
