@@ -1,6 +1,6 @@
 //! A database as one side of a copy between engines.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stentor_core::ports::store::StoreError;
 use tokio_postgres::types::Type;
@@ -24,6 +24,8 @@ use crate::transfer::{
 const COPY_LOCK: i64 = 8;
 /// The longest wait for the server.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for the lock of a copy that has just ended: the server may notice later that its session was closed.
+const UNLOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// Counters beside the shared ones: rows of `sequences`, and sequences of the server by their tables.
 const SEQUENCES: [&str; 2] = ["chunk", "audit"];
 const IDENTITIES: [&str; 3] = ["topics", "users", "groups"];
@@ -70,9 +72,12 @@ impl PostgresSide {
 
 /// Locks the database for this copy. Fails if another copy uses it. A server that starts during the copy finds it unfinished.
 fn hold_alone(connection: &Connection) -> Done<()> {
-    let sql = "SELECT pg_try_advisory_lock($1, $2)";
-    if one(connection, sql, [LOCKS, COPY_LOCK], |row| row.get(0))? != Some(true) {
-        return Err(conflict("another copy uses this database"));
+    let (sql, began) = ("SELECT pg_try_advisory_lock($1, $2)", Instant::now());
+    while one(connection, sql, [LOCKS, COPY_LOCK], |row| row.get(0))? != Some(true) {
+        if began.elapsed() > UNLOCK_PATIENCE {
+            return Err(conflict("another copy uses this database"));
+        }
+        std::thread::sleep(UNLOCK_PATIENCE / 20);
     }
     Ok(())
 }
