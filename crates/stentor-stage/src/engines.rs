@@ -114,6 +114,11 @@ impl EngineServers {
         self.postgres.as_ref().map(PrivatePostgres::bytes).transpose()
     }
 
+    /// Counts the rows of the database; `None` if the stage has no database of its own.
+    pub fn database_rows(&self) -> anyhow::Result<Option<u64>> {
+        self.postgres.as_ref().map(PrivatePostgres::rows).transpose()
+    }
+
     /// Returns their usage so far.
     pub fn used(&self) -> EngineSeconds {
         EngineSeconds {

@@ -16,6 +16,10 @@ const PROGRAMS: &str = "/usr/lib/postgresql";
 const USER: &str = "postgres";
 const OLDEST_VERSION: u32 = 15;
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// Each table is counted: the server's statistics are estimates.
+const COUNT_ROWS: &str = "SELECT coalesce(sum((xpath('//rows/text()', query_to_xml(
+    format('SELECT count(*) AS rows FROM %I.%I', schemaname, relname), false, true, '')))[1]::text::bigint), 0)
+    FROM pg_stat_user_tables";
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A running server with an empty database.
@@ -69,6 +73,22 @@ impl PrivatePostgres {
     /// Returns the size of the tables and indexes of all its databases, without the write-ahead log.
     pub fn bytes(&self) -> anyhow::Result<u64> {
         bytes_below(&self.folder.path().join("data").join("base"))
+    }
+
+    /// Counts the rows of all tables of its database.
+    pub fn rows(&self) -> anyhow::Result<u64> {
+        let mut command = as_user(&self.programs.join("psql"));
+        command.args([
+            "--no-psqlrc",
+            "--tuples-only",
+            "--no-align",
+            "--username=postgres",
+            "--dbname=postgres",
+            "--host",
+        ]);
+        let output = command.arg(self.folder.path()).args(["--command", COUNT_ROWS]).output()?;
+        ensure!(output.status.success(), "psql: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
     }
 
     fn until_ready(&self) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! The rate of single messages that are on disk and answered with 202.
 
-use super::job_queue::{self, RivalRow};
-use super::singles::{self, LoadEnd, MessageLoad, Pace, SentMessages};
+use super::single_rivals::{self, RivalRow};
+use super::singles::{self, LoadEnd, MessageLoad, Pace, RequestForm, SentMessages};
 use super::sink_log::{self, DeliveryCheck};
 use super::store_ratio::beside_file;
 use super::sustained::{self, SustainedReport};
@@ -13,6 +13,7 @@ use stentor_stage::postgres::bytes_below;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::server::data_dir;
 use stentor_stage::stage::{Stage, StageOptions};
+use stentor_storage::sqlite::count_rows;
 
 /// Options of the bench.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +46,15 @@ pub(crate) struct AcceptReport {
     peak_rss_bytes: u64,
     limits: Value,
     sustained: Option<SustainedReport>,
-    /// Growth of the store's files, after a clean stop, for each message of all loads.
-    bytes_per_message: Option<f64>,
+    /// Growth of the store after a clean stop, by the number of messages of all loads.
+    growth: Option<(StoredSize, u64)>,
     rivals: Vec<RivalRow>,
     /// The report on SQLite, if another store was measured.
     beside: Option<Box<AcceptReport>>,
 }
 
+/// Name of the store's file.
+const STORE_FILE: &str = "stentor.db";
 /// Most tokens that the sinks note.
 const SINK_MAX_TOKENS: u64 = 4_200_000;
 
@@ -83,11 +86,11 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let AcceptOptions { messages, callers, sustained, store, with_rivals } = options;
     let on_stage = StageOptions { store, ..StageOptions::with_sinks(SINK_MAX_TOKENS) };
     let mut stage = Stage::build(&on_stage, reporter).await?;
-    let bytes_before = stored_bytes(&stage)?;
+    let stored_before = StoredSize::of(&stage)?;
     // Opens connections and warms caches before the clock starts.
     let load = |first, count| {
-        let (end, pace) = (LoadEnd::Count(count), Pace::AtOnce);
-        MessageLoad { first, end, callers, pace }
+        let (end, pace, form) = (LoadEnd::Count(count), Pace::AtOnce, RequestForm::Stentor);
+        MessageLoad { first, end, callers, pace, form }
     };
     let warm = singles::send(&stage.client, load(messages, callers * 4)).await?;
     let start = stage.server.usage().cpu_seconds;
@@ -101,18 +104,17 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let check = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
     let behind = answered.elapsed();
     let limits = stage.server.limits()?;
-    let (mut sustained_report, mut bytes_per_message, mut rivals) = (None, None, Vec::new());
+    let (mut sustained_report, mut growth, mut rivals) = (None, None, Vec::new());
     if !sustained.is_zero() {
         let first = messages + callers * 4;
-        let load = MessageLoad { first, end: LoadEnd::After(sustained), callers, pace: Pace::AtOnce };
+        let load = MessageLoad { end: LoadEnd::After(sustained), ..load(first, 0) };
         let report = sustained::measure(&mut stage, load, &**reporter).await?;
         // A clean stop moves everything into the files.
         stage.server.stop();
-        let bytes = stored_bytes(&stage)?.saturating_sub(bytes_before);
-        bytes_per_message = Some(bytes as f64 / report.next() as f64);
+        growth = Some((StoredSize::of(&stage)?.since(stored_before), report.next()));
         if with_rivals {
             let load = MessageLoad { first: report.next(), ..load };
-            rivals.push(job_queue::measure(&stage, load, &**reporter).await);
+            rivals = single_rivals::measure_all(&stage, load, &**reporter).await;
         }
         sustained_report = Some(report);
     }
@@ -129,17 +131,33 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         peak_rss_bytes,
         limits,
         sustained: sustained_report,
-        bytes_per_message,
+        growth,
         rivals,
         beside: None,
     })
 }
 
-/// Returns the size of the store: of the tables and indexes of a database, or of the server's files.
-fn stored_bytes(stage: &Stage) -> anyhow::Result<u64> {
-    match stage.engines.database_bytes()? {
-        Some(bytes) => Ok(bytes),
-        None => bytes_below(&data_dir(stage.directory())),
+/// The size of a store.
+#[derive(Clone, Copy)]
+struct StoredSize {
+    /// Rows of all tables.
+    rows: u64,
+    /// Bytes of a database's tables and indexes, or of the server's files.
+    bytes: u64,
+}
+
+impl StoredSize {
+    fn of(stage: &Stage) -> anyhow::Result<Self> {
+        if let (Some(rows), Some(bytes)) = (stage.engines.database_rows()?, stage.engines.database_bytes()?) {
+            return Ok(Self { rows, bytes });
+        }
+        let folder = data_dir(stage.directory());
+        Ok(Self { rows: count_rows(folder.join(STORE_FILE))?, bytes: bytes_below(&folder)? })
+    }
+
+    const fn since(self, before: Self) -> Self {
+        let bytes = self.bytes.saturating_sub(before.bytes);
+        Self { rows: self.rows.saturating_sub(before.rows), bytes }
     }
 }
 
@@ -195,7 +213,10 @@ impl AcceptReport {
         });
         if let Some(sustained) = &self.sustained {
             sustained.add_to(&mut object);
-            object["bytes_per_message"] = json!(self.bytes_per_message);
+            if let Some((StoredSize { rows, bytes }, messages)) = self.growth {
+                object["rows_per_message"] = json!(rows as f64 / messages as f64);
+                object["bytes_per_message"] = json!(bytes as f64 / messages as f64);
+            }
             object["rivals"] = self.rivals.iter().map(RivalRow::object).collect();
         }
         if let Some(beside) = &self.beside {

@@ -46,6 +46,17 @@ pub(super) struct MessageLoad {
     pub(super) callers: u64,
     /// Times of the calls.
     pub(super) pace: Pace,
+    /// Form of the requests.
+    pub(super) form: RequestForm,
+}
+
+/// The interface through which messages are sent.
+#[derive(Clone, Copy)]
+pub(super) enum RequestForm {
+    /// The server's.
+    Stentor,
+    /// That of gorush (README.md of github.com/appleboy/gorush, POST /api/push).
+    Gorush,
 }
 
 /// The end of a load.
@@ -80,7 +91,8 @@ enum RequestKind {
 
 /// Calls a route without an effect, with the same numbers of calls and callers, to measure the cost of the callers, HTTP and the machine.
 pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) -> anyhow::Result<Duration> {
-    let load = MessageLoad { first: 0, end: LoadEnd::Count(count), callers, pace: Pace::AtOnce };
+    let (end, pace, form) = (LoadEnd::Count(count), Pace::AtOnce, RequestForm::Stentor);
+    let load = MessageLoad { first: 0, end, callers, pace, form };
     Ok(side_by_side(client, load, RequestKind::Nothing).await?.0)
 }
 
@@ -184,7 +196,8 @@ async fn call(mut caller: HttpCaller, task: CallerTask) -> anyhow::Result<Vec<An
         let (status, reply) = match task.kind {
             RequestKind::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
             RequestKind::Message => {
-                caller.call(Method::POST, "/v1/messages", message(task.load.first + number)).await?
+                let (path, body) = task.load.form.message(task.load.first + number);
+                caller.call(Method::POST, path, body).await?
             }
         };
         seen.push(Answered { number, took: started_at.elapsed(), at: SystemTime::now(), reply });
@@ -202,11 +215,23 @@ fn token(number: u64) -> String {
     format!("{NOTED_TOKENS}{:016x}", number + (1 << 40))
 }
 
-/// A message to a unique token.
-fn message(number: u64) -> bytes::Bytes {
-    let (token, code) = (token(number), number % 1_000_000);
-    let text = format!(
-        r#"{{"target":{{"token":{{"platform":"apple","token":"{token}"}}}},"notification":{{"title":"Your code","body":"{code:06}"}},"priority":"high","ttl_seconds":300}}"#
-    );
-    text.into()
+impl RequestForm {
+    /// Returns path and body of a message to a unique token.
+    fn message(self, number: u64) -> (&'static str, bytes::Bytes) {
+        let (token, code) = (token(number), number % 1_000_000);
+        match self {
+            Self::Stentor => {
+                let text = format!(
+                    r#"{{"target":{{"token":{{"platform":"apple","token":"{token}"}}}},"notification":{{"title":"Your code","body":"{code:06}"}},"priority":"high","ttl_seconds":300}}"#
+                );
+                ("/v1/messages", text.into())
+            }
+            Self::Gorush => {
+                let text = format!(
+                    r#"{{"notifications":[{{"tokens":["{token}"],"platform":1,"topic":"com.example.app","push_type":"alert","title":"Your code","message":"{code:06}","priority":"high"}}]}}"#
+                );
+                ("/api/push", text.into())
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The latency of single messages during a campaign, beside that on an idle server.
 
 use super::campaigns::{ended, millis};
-use super::singles::{self, AcceptedMessage, LoadEnd, MessageLoad, Pace, SentMessages};
+use super::singles::{self, AcceptedMessage, LoadEnd, MessageLoad, Pace, RequestForm, SentMessages};
 use super::sink_log::{self, DeliveryCheck, SinkLog};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -66,7 +66,11 @@ impl UrgentOptions {
     async fn send(&self, client: &ApiClient, first: u64) -> anyhow::Result<SentMessages> {
         let pace = Pace::Pause(Duration::from_millis(10));
         let end = LoadEnd::Count(self.messages);
-        singles::send(client, MessageLoad { first, end, callers: self.callers, pace }).await
+        singles::send(
+            client,
+            MessageLoad { first, end, callers: self.callers, pace, form: RequestForm::Stentor },
+        )
+        .await
     }
 }
 

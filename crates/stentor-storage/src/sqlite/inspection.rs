@@ -64,6 +64,24 @@ pub fn sealed_under(path: impl AsRef<Path>) -> Result<BTreeMap<SealKeyId, u64>, 
     Ok(super::store::sealed_under(&open(path)?)?)
 }
 
+/// Counts the rows of all tables of a store's or queue's file. Writes nothing.
+pub fn count_rows(path: impl AsRef<Path>) -> Result<u64, StoreError> {
+    let connection = open(path.as_ref())?;
+    let mut count = 0;
+    for table in names_of_tables(&connection)? {
+        let sql = format!("SELECT count(*) FROM \"{table}\"");
+        let rows = connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(SqlError::from)?;
+        count += rows.unsigned_abs();
+    }
+    Ok(count)
+}
+
+fn names_of_tables(connection: &Connection) -> Done<Vec<String>> {
+    let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    Ok(names.collect::<Result<_, Error>>()?)
+}
+
 fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {
     let connection = open(path)?;
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;

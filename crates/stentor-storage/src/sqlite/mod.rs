@@ -20,7 +20,7 @@ mod writer;
 
 pub use copy::copy;
 pub(crate) use fault::meaning;
-pub use inspection::{Depth, Inspection, inspect, sealed_under};
+pub use inspection::{Depth, Inspection, count_rows, inspect, sealed_under};
 pub use queue::SqliteQueue;
 pub use settings::{SqliteSettings, Synchronous};
 pub use store::SqliteStore;

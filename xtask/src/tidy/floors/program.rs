@@ -45,7 +45,7 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink", "store_ratio"],
         &["sink_log", "steady"],
-        &["sustained", "job_queue"],
+        &["sustained", "single_rivals"],
         &[
             "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
             "urgent",

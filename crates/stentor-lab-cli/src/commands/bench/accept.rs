@@ -31,7 +31,7 @@ pub(crate) struct AcceptArgs {
     /// Store of the server; with postgres, sqlite is measured too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
-    /// Leave out the job queue that is measured under the same sustained load
+    /// Leave out the programs that are measured under the same sustained load
     #[arg(long)]
     without_rivals: bool,
 }
