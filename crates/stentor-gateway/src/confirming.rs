@@ -48,7 +48,7 @@ impl GatewayState {
         // Otherwise the look-up would still find deliveries with unwritten receipts.
         self.receipts.written(device).await;
         // Looked up after the session has ended its deliveries: they are marked there, and no look-up can end them again.
-        let pending = self.pending.pending(identity).await?;
+        let pending = self.pending_of(identity).await?;
         // Deliveries confirmed by the session just now are not on disk yet, and would be found again.
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
         let named: Vec<_> =

@@ -6,7 +6,7 @@ use stentor_core::device::{DeviceKeys, ProviderKind};
 use stentor_core::message::Message;
 use stentor_core::ports::store::StoreError;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, LoginKeys};
 use crate::identity::DeviceIdentity;
 use crate::web_push::{PushKeys, SealingError, seal};
 
@@ -67,6 +67,15 @@ fn sealed_by_sender(message: &Message) -> Option<Vec<u8>> {
     STANDARD.decode(own.get("raw")?.as_str()?).ok()
 }
 
+fn read_keys(keys: Option<DeviceKeys>) -> Result<Option<PushKeys>, StoreError> {
+    // A device with damaged keys gets an error: it must not get messages in clear.
+    let read = |keys: DeviceKeys| {
+        let damaged = || StoreError::Damaged("keys of a device that are none".to_owned());
+        PushKeys::read(&keys.p256dh, &keys.auth).ok_or_else(damaged)
+    };
+    keys.map(read).transpose()
+}
+
 impl From<&PushKeys> for DeviceKeys {
     fn from(keys: &PushKeys) -> Self {
         let (p256dh, auth) = keys.texts();
@@ -77,13 +86,19 @@ impl From<&PushKeys> for DeviceKeys {
 impl Gateway {
     /// Returns a device's registered keys.
     pub async fn device_keys(&self, identity: DeviceIdentity) -> Result<Option<PushKeys>, StoreError> {
-        let device = self.store().device(identity.app, identity.device).await?;
-        // A device with damaged keys gets an error: it must not get messages in clear.
-        let read = |keys: DeviceKeys| {
-            let damaged = || StoreError::Damaged("keys of a device that are none".to_owned());
-            PushKeys::read(&keys.p256dh, &keys.auth).ok_or_else(damaged)
-        };
-        device.keys.map(read).transpose()
+        read_keys(self.store().device(identity.app, identity.device).await?.keys)
+    }
+
+    /// Returns the keys of a device whose session is open. Those of its login are current unless a device was cut off since.
+    pub(crate) async fn keys_of_session(
+        &self,
+        identity: DeviceIdentity,
+        login_keys: LoginKeys,
+    ) -> Result<Option<PushKeys>, StoreError> {
+        match login_keys {
+            LoginKeys::Read { keys, cut_offs } if cut_offs == self.cut_offs() => read_keys(keys),
+            _ => self.device_keys(identity).await,
+        }
     }
 
     /// Stores the keys of a device, in place of earlier ones: from now on it receives only sealed messages. `None` ends that. An open
@@ -98,5 +113,56 @@ impl Gateway {
         // Only after they are on disk, because the next session reads them.
         self.cut_off(identity.device);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use secrecy::ExposeSecret;
+    use stentor_core::device::{Platform, Registration};
+    use stentor_core::id::IdSource;
+    use stentor_core::ports::clock::Clock;
+    use stentor_core::ports::store::Store;
+    use stentor_core::time::Timestamp;
+    use stentor_storage::conformance::PlainChanges;
+    use stentor_storage::conformance::scene::{Scene, at};
+    use stentor_storage::sqlite::SqliteStore;
+
+    use super::*;
+    use crate::identity::GatewayKey;
+    use crate::web_push::PushKeyPair;
+
+    struct StoppedClock;
+
+    impl Clock for StoppedClock {
+        fn now(&self) -> Timestamp {
+            at(10)
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_that_change_between_a_login_and_its_session_are_read_again_and_others_are_not() {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::temporary().expect("a store"));
+        let app = Scene::new(store.as_ref()).await.app;
+        let (ids, key) = (Arc::new(IdSource::after(0)), GatewayKey::new([1; 32]));
+        let gateway = Gateway::start(store.clone(), Arc::new(StoppedClock), ids, key);
+        let credentials = gateway.key().issue(app);
+        let registration =
+            Registration::new(Platform::Linux, ProviderKind::Gateway, credentials.token.clone());
+        store.register(app, &[registration], at(0)).await.expect("registered");
+        let login = async || {
+            let (token, secret) = (credentials.token.expose(), credentials.secret.expose_secret());
+            gateway.login_with_keys(token, secret).await.expect("logged in")
+        };
+        let ((identity, of_before), (_, of_now)) = (login().await, login().await);
+        let keys = PushKeyPair::generate().expect("keys").public().expect("keys");
+        // Not through the gateway, which would learn of it.
+        store.put_device_keys(app, identity.device, Some(&DeviceKeys::from(&keys))).await.expect("kept");
+        assert!(gateway.keys_of_session(identity, of_now).await.expect("known").is_none(), "nothing is read");
+        gateway.put_device_keys(identity, Some(&keys)).await.expect("kept");
+        let read = gateway.keys_of_session(identity, of_before).await.expect("read");
+        assert_eq!(read.map(|keys| keys.texts()), Some(keys.texts()));
     }
 }

@@ -1,26 +1,28 @@
 //! The gateway as a whole: logins, sessions and waiting messages.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
-use stentor_core::device::{Device, ProviderKind, PushToken};
+use stentor_core::device::{Device, DeviceKeys, PushToken};
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
 use stentor_core::ports::store::{
-    GatewayStore, PendingDelivery, Receipt, ReceiptKind, ReceiptStore, StoreError,
+    Channel, GatewayStore, PendingDelivery, Receipt, ReceiptKind, ReceiptStore, StoreError,
 };
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::accepted_messages::AcceptedMessages;
 use crate::backlog::{BacklogRoom, DeliveryBacklog, WaitingDelivery};
+use crate::batched_reads::BatchedReads;
 use crate::collapse::replaced;
 use crate::delivery::{ChunkDistribution, PendingMessage};
 use crate::device_changes::DeviceChanges;
+use crate::device_reads::{ChannelRead, HolderRead, PendingRead};
 use crate::device_turns::DeviceTurns;
 use crate::doubts::Doubts;
 use crate::held_messages::HeldMessages;
@@ -30,7 +32,6 @@ use crate::limits::{
 };
 use crate::mcs::McsAgentRegistry;
 use crate::parked_deliveries::ParkedDeliveries;
-use crate::pending_reads::PendingReads;
 use crate::receipt_waits::{ReceiptWait, ReceiptWaits};
 use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
@@ -52,6 +53,19 @@ pub enum LoginError {
     Store(#[from] StoreError),
 }
 
+/// The keys of a device at its login.
+pub(crate) enum LoginKeys {
+    /// They were not read.
+    Unknown,
+    /// They are current as long as no device has been cut off since.
+    Read {
+        /// The keys, if it has any.
+        keys: Option<DeviceKeys>,
+        /// Number of devices cut off before the read.
+        cut_offs: u32,
+    },
+}
+
 /// State shared by the sessions.
 pub(crate) struct GatewayState {
     pub(crate) store: Arc<dyn GatewayStore>,
@@ -59,7 +73,11 @@ pub(crate) struct GatewayState {
     pub(crate) registry: Arc<SessionRegistry>,
     pub(crate) receipts: Receipts,
     waits: Arc<ReceiptWaits>,
-    pub(crate) pending: PendingReads,
+    pending: BatchedReads<PendingRead>,
+    holders: BatchedReads<HolderRead>,
+    channels: BatchedReads<ChannelRead>,
+    /// Counts the devices that were cut off, to detect changes of a device between its login and its session.
+    cut_offs: AtomicU32,
     pub(crate) counts: Arc<GatewayCounts>,
     pub(crate) held: Arc<HeldMessages>,
     pub(crate) silences: Arc<SilenceClock>,
@@ -126,7 +144,11 @@ impl Gateway {
             waits: Arc::clone(&waits),
         });
         let ledger: Arc<dyn ReceiptStore> = Arc::clone(&store) as _;
-        let (pending, readers) = PendingReads::start(&ledger, &clock);
+        let (pending, pending_readers) =
+            BatchedReads::start(PendingRead { store: ledger, clock: Arc::clone(&clock) });
+        let (holders, holder_readers) = BatchedReads::start(HolderRead { store: Arc::clone(&store) });
+        let (channels, channel_readers) = BatchedReads::start(ChannelRead { store: Arc::clone(&store) });
+        let readers = [pending_readers, holder_readers, channel_readers].into_iter().flatten();
         let silences = Arc::new(SilenceClock::new());
         let looking = silences.clone().run(Arc::clone(&registry));
         let looking = AbortOnDropHandle::new(tokio::spawn(looking));
@@ -141,6 +163,9 @@ impl Gateway {
             receipts,
             waits,
             pending,
+            holders,
+            channels,
+            cut_offs: AtomicU32::default(),
             counts,
             held,
             silences,
@@ -199,15 +224,32 @@ impl Gateway {
 
     /// Authenticates a device by its token and secret.
     pub async fn login(&self, token: &str, secret: &str) -> Result<DeviceIdentity, LoginError> {
+        Ok(self.login_with_keys(token, secret).await?.0)
+    }
+
+    /// Authenticates a device by its token and secret, and returns its keys as well.
+    pub(crate) async fn login_with_keys(
+        &self,
+        token: &str,
+        secret: &str,
+    ) -> Result<(DeviceIdentity, LoginKeys), LoginError> {
         // Checked first: a wrong guess costs a hash and no look-up.
         if !self.state.key.fits(token, secret) {
             return Err(self.refused());
         }
         let (app, token) = self.read_token(token)?;
-        match self.find_holder(app, &token).await? {
-            Some(identity) => Ok(identity),
-            None => self.take_offer(app, &token).await,
-        }
+        // Before the read: keys that change after it make these stale.
+        let cut_offs = self.cut_offs();
+        let Some(device) = self.find_holder(app, &token).await? else {
+            return Ok((self.take_offer(app, &token).await?, LoginKeys::Unknown));
+        };
+        let identity = DeviceIdentity { app, device: device.id };
+        Ok((identity, LoginKeys::Read { keys: device.keys, cut_offs }))
+    }
+
+    /// Returns the number of devices that were cut off; it starts again after 2^32.
+    pub(crate) fn cut_offs(&self) -> u32 {
+        self.state.cut_offs.load(Ordering::SeqCst)
     }
 
     /// Returns the app named in a token, without a look-up; `None` if the text is no token.
@@ -219,19 +261,18 @@ impl Gateway {
     /// Finds the device of a token, for callers that are authorized by other means.
     pub async fn holder(&self, token: &str) -> Result<DeviceIdentity, LoginError> {
         let (app, token) = self.read_token(token)?;
-        self.find_holder(app, &token).await?.ok_or_else(|| self.refused())
+        let device = self.find_holder(app, &token).await?.ok_or_else(|| self.refused())?;
+        Ok(DeviceIdentity { app, device: device.id })
     }
 
     fn read_token(&self, token: &str) -> Result<(AppId, PushToken), LoginError> {
         app_of(token).zip(PushToken::new(token).ok()).ok_or_else(|| self.refused())
     }
 
-    async fn find_holder(&self, app: AppId, token: &PushToken) -> Result<Option<DeviceIdentity>, StoreError> {
-        let found = self.state.store.holders(app, ProviderKind::Gateway, std::slice::from_ref(token)).await?;
+    async fn find_holder(&self, app: AppId, token: &PushToken) -> Result<Option<Device>, StoreError> {
+        let found = self.state.holders.find((app, token.clone())).await?;
         // An unlisted device is a token known only to its senders, for instance a replaced one; it must not log in.
-        let is_open = |device: &Device| device.listed && device.retired.is_none();
-        let device = found.into_iter().next().flatten().filter(is_open);
-        Ok(device.map(|device| DeviceIdentity { app, device: device.id }))
+        Ok(found.filter(|device| device.listed && device.retired.is_none()))
     }
 
     /// Logs a device in with the token offered to it, which replaces its former one.
@@ -243,8 +284,16 @@ impl Gateway {
                 Ok(DeviceIdentity { app, device })
             }
             // Another connection may have taken it a moment ago.
-            None => self.find_holder(app, token).await?.ok_or_else(|| self.refused()),
+            None => {
+                let device = self.find_holder(app, token).await?.ok_or_else(|| self.refused())?;
+                Ok(DeviceIdentity { app, device: device.id })
+            }
         }
+    }
+
+    /// Lists the channels of a program, by name.
+    pub(crate) async fn channels(&self, agent: String) -> Result<Vec<Channel>, StoreError> {
+        self.state.channels.find(agent).await
     }
 
     fn refused(&self) -> LoginError {
@@ -308,8 +357,10 @@ impl Gateway {
         self.state.registry.all().iter().for_each(|session| session.look_again());
     }
 
-    /// Ends the session of a device that may no longer connect.
+    /// Ends the session of a device that may no longer connect, or has other keys. The change must be in the store.
     pub fn cut_off(&self, device: DeviceId) {
+        // Before the look: a session opened after it finds another count, and reads the keys again.
+        self.state.cut_offs.fetch_add(1, Ordering::SeqCst);
         if let Some(session) = self.state.registry.get(device) {
             session.close(Closed::CutOff);
         }
@@ -317,6 +368,7 @@ impl Gateway {
 
     /// Ends all sessions of a removed app.
     pub fn cut_off_app(&self, app: AppId) {
+        self.state.cut_offs.fetch_add(1, Ordering::SeqCst);
         self.state.registry.of_app(app).iter().for_each(|session| session.close(Closed::CutOff));
     }
 
@@ -385,6 +437,11 @@ impl SettledFeed for Gateway {
 }
 
 impl GatewayState {
+    /// Lists the waiting deliveries of a device, at most one more than the limit.
+    pub(crate) async fn pending_of(&self, of: DeviceIdentity) -> Result<Vec<PendingDelivery>, StoreError> {
+        self.pending.find((of.app, of.device)).await
+    }
+
     /// Returns messages of an app; `None` for deleted ones. Those that are not cached are read together.
     pub(crate) async fn messages(
         &self,
@@ -432,7 +489,7 @@ impl GatewayState {
     async fn look_up(&self, session: &SessionState) -> Result<Waiting, StoreError> {
         let DeviceIdentity { app, device } = session.identity();
         self.counts.note_look_up();
-        let pending = self.pending.pending(session.identity()).await?;
+        let pending = self.pending_of(session.identity()).await?;
         let now = self.clock.now();
         if pending.len() > PENDING_MAX_COUNT {
             let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;

@@ -34,10 +34,10 @@ pub const BACKLOG_MAX_COUNT: usize = 1_048_576;
 pub const BACKLOG_FRESH: Duration = Duration::from_secs(5);
 /// Recently disconnected devices with waiting deliveries kept in memory.
 pub const PARKED_DEVICES_MAX_COUNT: usize = 65_536;
-/// Devices combined into one read of waiting messages.
-pub const PENDING_DEVICES_AT_ONCE_MAX_COUNT: usize = 256;
-/// Concurrent reads of this kind. Devices that connect during them are gathered for the next one.
-pub const PENDING_READS_MAX_COUNT: usize = 2;
+/// Devices combined into one read of the store.
+pub const READS_AT_ONCE_MAX_COUNT: usize = 256;
+/// Concurrent reads of one kind. Devices that connect during them are gathered for the next one.
+pub const READS_MAX_COUNT: usize = 2;
 /// Receipts that are written in one transaction.
 pub const RECEIPTS_AT_ONCE_MAX_COUNT: usize = 32_768;
 /// Settled chunks queued for connected devices. If the queue is full, the devices read the ledger themselves.

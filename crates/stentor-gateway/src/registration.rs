@@ -87,7 +87,7 @@ impl Gateway {
             Err(error) => return Err(error),
         }
         // After the cancellation, so that deliveries settled before it are found here.
-        let pending = self.state().pending.pending(identity).await?;
+        let pending = self.state().pending_of(identity).await?;
         let kind = ReceiptKind::Dropped(Reason::CampaignCanceled);
         let of_message = pending.iter().filter(|one| one.message == message);
         let receipts: Vec<_> = of_message.map(|one| Receipt { chunk: one.chunk, device, kind }).collect();

@@ -56,7 +56,7 @@ impl AgentChannel {
 
 /// Lists the channels of an agent.
 pub(super) async fn channels_of(gateway: &Gateway, agent: &str) -> Result<Vec<AgentChannel>, StoreError> {
-    let stored = gateway.store().channels(&stored_agent(agent)).await?;
+    let stored = gateway.channels(stored_agent(agent)).await?;
     Ok(stored.into_iter().map(AgentChannel::of).collect())
 }
 

@@ -14,7 +14,7 @@ impl Gateway {
     /// Lists a program's active registrations, each device once.
     pub(super) async fn mcs_channels(&self, agent: McsAgent) -> Result<Vec<McsChannel>, StoreError> {
         let mut channels: Vec<McsChannel> = Vec::new();
-        for stored in self.store().channels(&agent.to_string()).await? {
+        for stored in self.channels(agent.to_string()).await? {
             // Skips the names of other protocols, which use the same table.
             let Some(channel) = McsChannel::read(&stored) else { continue };
             let device = channel.identity.device;

@@ -16,7 +16,7 @@ use super::session_record::{self, MqttSessionStart, SEPARATOR, WantedSession};
 use super::upstream::draft_of;
 use super::will::WaitingWill;
 use super::writer::MqttAdmission;
-use crate::gateway::{Gateway, LoginError};
+use crate::gateway::{Gateway, LoginError, LoginKeys};
 use crate::identity::DeviceIdentity;
 
 /// Random bytes of a client id assigned by the server.
@@ -28,6 +28,7 @@ type ConnectRefusal = (ConnectReasonCode, &'static str);
 /// A successful login.
 pub(super) struct MqttLogin {
     pub(super) identity: DeviceIdentity,
+    pub(super) keys: LoginKeys,
     /// The record of its session, if the session outlives this connection.
     pub(super) record: Option<Box<str>>,
     pub(super) is_resumed: bool,
@@ -111,7 +112,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     limits: &MqttLimits,
 ) -> Result<MqttLogin, ConnectRefusal> {
     check(&connect)?;
-    let identity = login(gateway, &connect).await?;
+    let (identity, keys) = login(gateway, &connect).await?;
     let assigned = connect.client_id.is_empty().then(new_client_id);
     let client_id = assigned.clone().unwrap_or_else(|| connect.client_id.clone());
     // The delay of a will ends with its session at the latest (3.1.3.2.2 of MQTT 5).
@@ -135,6 +136,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     });
     Ok(MqttLogin {
         identity,
+        keys,
         will: connect.will.map(|will| {
             let expiry_seconds = connect.session_expiry_seconds;
             Box::new(WaitingWill { publish: will.publish, delay: will_delay, expiry_seconds, outcome })
@@ -170,13 +172,16 @@ fn check(connect: &MqttConnect) -> Result<(), ConnectRefusal> {
     Ok(())
 }
 
-async fn login(gateway: &Gateway, connect: &MqttConnect) -> Result<DeviceIdentity, ConnectRefusal> {
+async fn login(
+    gateway: &Gateway,
+    connect: &MqttConnect,
+) -> Result<(DeviceIdentity, LoginKeys), ConnectRefusal> {
     let (Some(token), Some(secret)) = (&connect.token, &connect.secret) else {
         let text = "the user name is the device's token, and the password its secret";
         return Err((ConnectReasonCode::NotAuthorized, text));
     };
-    match gateway.login(token, secret.expose_secret()).await {
-        Ok(identity) => Ok(identity),
+    match gateway.login_with_keys(token, secret.expose_secret()).await {
+        Ok(found) => Ok(found),
         Err(LoginError::Refused) => {
             Err((ConnectReasonCode::BadUserNameOrPassword, "the token or the secret is wrong"))
         }

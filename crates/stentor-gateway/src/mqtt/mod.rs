@@ -25,7 +25,7 @@ pub use limits::MqttLimits;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, LoginKeys};
 use link::MqttLink;
 use session::MqttSession;
 
@@ -58,7 +58,8 @@ async fn enter<S: AsyncRead + AsyncWrite + Unpin + Send>(
     limits: MqttLimits,
 ) -> Option<Box<MqttSession<S>>> {
     let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
-    let login = handshake::enter(&gateway, &mut link, &limits).await?;
+    let mut login = handshake::enter(&gateway, &mut link, &limits).await?;
     admitted.cancel();
-    Some(MqttSession::new(gateway, *link, &limits, *login))
+    let login_keys = std::mem::replace(&mut login.keys, LoginKeys::Unknown);
+    MqttSession::new(gateway, *link, &limits, *login).with_keys(login_keys).await
 }

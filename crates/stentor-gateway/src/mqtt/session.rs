@@ -18,7 +18,7 @@ use super::request::MqttRequest;
 use super::session_record;
 use super::subscriptions::MqttSubscriptions;
 use super::will::WaitingWill;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, LoginKeys};
 use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::{Closed, SessionStep};
 use crate::stats::DeviceProtocol;
@@ -53,6 +53,8 @@ pub(super) struct MqttSession<S> {
     subscriptions: MqttSubscriptions,
     /// The device's keys, for which its messages are sealed.
     keys: Option<Box<PushKeys>>,
+    /// Number of devices cut off before they were read.
+    keys_as_of: u32,
     /// Unacknowledged deliveries of QoS 1, by packet identifier.
     flight: Vec<(u16, MessageId)>,
     last_packet_id: u16,
@@ -65,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         limits: &MqttLimits,
         login: MqttLogin,
     ) -> Box<Self> {
-        let MqttLogin { identity, record, is_resumed, will, window, silence_max } = login;
+        let MqttLogin { identity, record, is_resumed, will, window, silence_max, .. } = login;
         // Nothing is delivered before the first filter, but the session must exist so that another one can take it over.
         let window_at_first = if is_resumed { window } else { 1 };
         let session = gateway.open(identity, DeviceProtocol::Mqtt, window_at_first.into());
@@ -81,6 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             session,
             subscriptions: MqttSubscriptions::new(is_resumed),
             keys: None,
+            keys_as_of: 0,
             flight: Vec::new(),
             last_packet_id: 0,
         })
@@ -91,24 +94,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         self.session_end.as_ref().is_some_and(|end| end.record.is_some())
     }
 
+    /// Takes the device's keys. A session without them ends.
+    pub(super) async fn with_keys(mut self: Box<Self>, login_keys: LoginKeys) -> Option<Box<Self>> {
+        match self.take_keys(login_keys).await {
+            Ok(()) => Some(self),
+            Err(end) => {
+                self.finish(end).await;
+                None
+            }
+        }
+    }
+
     /// Serves the connection to its end.
     pub(super) async fn run(mut self: Box<Self>) {
-        let end = match Box::pin(self.read_keys()).await {
-            Ok(()) => loop {
-                if let Err(end) = self.turn().await {
-                    break end;
-                }
-            },
-            Err(end) => end,
+        let end = loop {
+            if let Err(end) = self.turn().await {
+                break end;
+            }
         };
         Box::pin(self.finish(end)).await;
     }
 
-    /// Reads the keys of the device after its session is open, because a change of keys ends open sessions.
-    async fn read_keys(&mut self) -> Result<(), MqttEnd> {
+    /// Takes the keys of the device after its session is open, because a change of keys ends open sessions.
+    async fn take_keys(&mut self, login_keys: LoginKeys) -> Result<(), MqttEnd> {
+        // Before the keys are read: a change after it is noticed when the mailbox is reopened.
+        self.keys_as_of = self.gateway.cut_offs();
         let unavailable = |_| MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable");
-        let keys = self.gateway.device_keys(self.session.identity()).await.map_err(unavailable)?;
-        self.keys = keys.map(Box::new);
+        let keys = self.gateway.keys_of_session(self.session.identity(), login_keys).await;
+        self.keys = keys.map_err(unavailable)?.map(Box::new);
         Ok(())
     }
 
@@ -181,7 +194,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let opened = self.gateway.open(self.session.identity(), DeviceProtocol::Mqtt, window);
         opened.end_after_silence(self.session.longest_silence());
         self.session = opened;
-        self.read_keys().await
+        // A change of keys may have ended the former session, which nobody has noticed.
+        match self.keys_as_of == self.gateway.cut_offs() {
+            true => Ok(()),
+            false => self.take_keys(LoginKeys::Unknown).await,
+        }
     }
 
     async fn finish(self: Box<Self>, end: MqttEnd) {

@@ -107,7 +107,7 @@ pub(super) async fn begin(
     let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
     // Held from the read to the last change: each of two concurrent connections must see the other's writes.
     let _turn = gateway.state().session_records.turn(identity.device).await;
-    let known = store.channels(&agent).await?;
+    let known = gateway.channels(agent.clone()).await?;
     let is_here = |record: SessionRecord<'_>| record.client_id == client_id && !record.is_over(now);
     let was_here = known.iter().any(|channel| is_here(SessionRecord::read(&channel.name)));
     let phase = SessionPhase::Open(rand::random());
@@ -157,7 +157,7 @@ pub(super) async fn is_gone_on_with(
     record: &str,
 ) -> Result<bool, StoreError> {
     let client_id = SessionRecord::read(record).client_id;
-    let known = gateway.store().channels(&agent_of(identity)).await?;
+    let known = gateway.channels(agent_of(identity)).await?;
     let is_there = known.iter().any(|channel| channel.name == record);
     Ok(!is_there && known.iter().any(|channel| SessionRecord::read(&channel.name).client_id == client_id))
 }

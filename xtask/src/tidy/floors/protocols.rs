@@ -63,6 +63,7 @@ pub(super) const GATEWAY: Floors = Floors {
     module: &[],
     floors: &[
         &[
+            "batched_reads",
             "collapse",
             "device_turns",
             "identity",
@@ -77,8 +78,8 @@ pub(super) const GATEWAY: Floors = Floors {
             "backlog",
             "delivery_cursor",
             "device_changes",
+            "device_reads",
             "held_messages",
-            "pending_reads",
             "sender_receipts",
             "upstream_broker",
             "web_push",

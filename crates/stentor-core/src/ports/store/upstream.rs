@@ -124,8 +124,8 @@ pub trait UpstreamStore: Send + Sync {
     /// Returns the webhooks of all apps in order of app.
     async fn upstream_webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError>;
 
-    /// Lists the channels of a program, by name.
-    async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError>;
+    /// Lists the channels of programs, each by name. Reply i belongs to program i.
+    async fn channels(&self, agents: &[String]) -> Result<Vec<Vec<Channel>>, StoreError>;
 
     /// Stores or deletes a channel of a program; returns true if anything was stored or deleted. LimitReached if the program would have too
     /// many.

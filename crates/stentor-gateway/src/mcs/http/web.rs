@@ -117,7 +117,7 @@ pub async fn unregister_web(
             Err(LoginError::Store(error)) => return Err(error),
             Err(LoginError::Refused) => return Err(StoreError::NotFound("registration")),
         };
-        let known = gateway.store().channels(&own.stored_name()).await?;
+        let known = gateway.channels(own.stored_name()).await?;
         if !known.iter().any(|one| (one.app, one.device) == (identity.app, identity.device)) {
             return Err(StoreError::NotFound("registration"));
         }

@@ -105,18 +105,9 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
         }
     }
 
-    async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError> {
-        let agent = agent.to_owned();
-        self.read(move |connection| {
-            let sql = "SELECT name, app, device FROM channels WHERE agent = ?1 ORDER BY name";
-            let read = |row: &Row<'_>| {
-                let (app, device) = (AppId::from_raw(number(row, 1)?), DeviceId::from_raw(number(row, 2)?));
-                Ok(Channel { name: text(row, 0, Ok)?, app, device })
-            };
-            Ok(readable(connection, "channels", (sql, [agent.as_str()]), CHANNELS_PER_AGENT_MAX_COUNT, read)?
-                .0)
-        })
-        .await
+    async fn channels(&self, agents: &[String]) -> Result<Vec<Vec<Channel>>, StoreError> {
+        let agents = agents.to_vec();
+        self.read(move |connection| agents.iter().map(|agent| channels_of(connection, agent)).collect()).await
     }
 
     async fn offer_token(
@@ -169,6 +160,15 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
         })
         .await
     }
+}
+
+fn channels_of(connection: &Connection, agent: &str) -> Done<Vec<Channel>> {
+    let sql = "SELECT name, app, device FROM channels WHERE agent = ?1 ORDER BY name";
+    let read = |row: &Row<'_>| {
+        let (app, device) = (AppId::from_raw(number(row, 1)?), DeviceId::from_raw(number(row, 2)?));
+        Ok(Channel { name: text(row, 0, Ok)?, app, device })
+    };
+    Ok(readable(connection, "channels", (sql, [agent]), CHANNELS_PER_AGENT_MAX_COUNT, read)?.0)
 }
 
 fn list(
