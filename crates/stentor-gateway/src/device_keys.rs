@@ -6,7 +6,8 @@ use stentor_core::device::{DeviceKeys, ProviderKind};
 use stentor_core::message::Message;
 use stentor_core::ports::store::StoreError;
 
-use crate::gateway::{Gateway, LoginKeys};
+use crate::device_logins::LoginKeys;
+use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::web_push::{PushKeys, SealingError, seal};
 

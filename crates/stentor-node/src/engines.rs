@@ -28,6 +28,11 @@ pub fn store_file(data_dir: &Path) -> PathBuf {
     data_dir.join(STORE_FILE)
 }
 
+/// Counts the rows of all tables of the store's file in a data directory.
+pub fn count_rows(data_dir: &Path) -> Result<u64, AppError> {
+    stentor_storage::sqlite::count_rows(store_file(data_dir)).map_err(|error| engine("the store", &error))
+}
+
 /// Names the queue's file in a data directory, for `inspect`.
 #[must_use]
 pub fn queue_file(data_dir: &Path) -> PathBuf {

@@ -20,8 +20,8 @@ use stentor_server::config::Config;
 pub use backup::{BackupFile, BackupManifest, back_up, check_backup, restore};
 pub use engines::{
     CopyStep, Depth, Inspection, PostgresInspection, SchemaChange, SchemaGoal, StoreCopy, StorePlace,
-    TableSum, UnkeepableRows, copy_store, inspect, inspect_database, migrate, queue_file, store_file,
-    store_place,
+    TableSum, UnkeepableRows, copy_store, count_rows, inspect, inspect_database, migrate, queue_file,
+    store_file, store_place,
 };
 pub use sealing::{Rotation, Sealing, rotate};
 

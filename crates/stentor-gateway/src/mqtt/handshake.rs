@@ -16,7 +16,8 @@ use super::session_record::{self, MqttSessionStart, SEPARATOR, WantedSession};
 use super::upstream::draft_of;
 use super::will::WaitingWill;
 use super::writer::MqttAdmission;
-use crate::gateway::{Gateway, LoginError, LoginKeys};
+use crate::device_logins::{LoginError, LoginKeys};
+use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 
 /// Random bytes of a client id assigned by the server.

@@ -25,7 +25,8 @@ pub use limits::MqttLimits;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::{Gateway, LoginKeys};
+use crate::device_logins::LoginKeys;
+use crate::gateway::Gateway;
 use link::MqttLink;
 use session::MqttSession;
 

@@ -13,7 +13,6 @@ use stentor_stage::postgres::bytes_below;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::server::data_dir;
 use stentor_stage::stage::{Stage, StageOptions};
-use stentor_storage::sqlite::count_rows;
 
 /// Options of the bench.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +52,6 @@ pub(crate) struct AcceptReport {
     beside: Option<Box<AcceptReport>>,
 }
 
-/// Name of the store's file.
-const STORE_FILE: &str = "stentor.db";
 /// Most tokens that the sinks note.
 const SINK_MAX_TOKENS: u64 = 4_200_000;
 
@@ -152,7 +149,7 @@ impl StoredSize {
             return Ok(Self { rows, bytes });
         }
         let folder = data_dir(stage.directory());
-        Ok(Self { rows: count_rows(folder.join(STORE_FILE))?, bytes: bytes_below(&folder)? })
+        Ok(Self { rows: stentor_node::count_rows(&folder)?, bytes: bytes_below(&folder)? })
     }
 
     const fn since(self, before: Self) -> Self {

@@ -89,6 +89,7 @@ pub(super) const GATEWAY: Floors = Floors {
         &["parked_deliveries", "receipts", "registry"],
         &["delivery", "session_claims", "silence"],
         &["gateway"],
+        &["device_logins"],
         &["ccs", "confirming", "device_keys", "device_topics", "registration", "session_checks", "upstream"],
         &["session"],
         &["autopush", "mcs", "mqtt"],
