@@ -63,7 +63,6 @@ pub(super) const GATEWAY: Floors = Floors {
     module: &[],
     floors: &[
         &[
-            "batched_reads",
             "collapse",
             "device_turns",
             "identity",
@@ -76,15 +75,15 @@ pub(super) const GATEWAY: Floors = Floors {
         &[
             "accepted_messages",
             "backlog",
+            "batched_reads",
             "delivery_cursor",
             "device_changes",
-            "device_reads",
             "held_messages",
             "sender_receipts",
             "upstream_broker",
             "web_push",
         ],
-        &["session_state"],
+        &["device_reads", "session_state"],
         &["doubts"],
         &["parked_deliveries", "receipts", "registry"],
         &["delivery", "session_claims", "silence"],
