@@ -143,8 +143,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
     /// Waits for the server's next event; answers heartbeats itself.
     pub async fn next(&mut self) -> Result<McsClientEvent, McsClientError> {
         loop {
-            self.flush().await?;
-            let stanza = self.stanza().await?;
+            let written = self.flush().await;
+            let stanza = match (self.stanza().await, written) {
+                // Only then: a server that ended the connection may have given the reason before.
+                (Err(_), Err(broken)) => return Err(broken),
+                (stanza, _) => stanza?,
+            };
             match stanza {
                 McsStanza::HeartbeatPing(_) => self.put(McsStanza::HeartbeatAck(McsHeartbeat::default())),
                 McsStanza::HeartbeatAck(_) => return Ok(McsClientEvent::Alive),

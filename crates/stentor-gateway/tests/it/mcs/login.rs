@@ -73,6 +73,18 @@ async fn who_does_not_log_in_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_device_that_writes_to_an_ended_connection_still_learns_the_reason() {
+    let room = Room::new().await;
+    let program = Program::check_in(&room.gateway);
+    let mut first = program.connect().await;
+    let _second = program.connect().await;
+    while first.ping().await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(end(&mut first).await, "conflict");
+}
+
+#[tokio::test]
 async fn a_silent_device_is_asked_whether_it_is_there_and_then_cut_off() {
     let room = Room::new().await;
     let mut program = Program::check_in(&room.gateway);
