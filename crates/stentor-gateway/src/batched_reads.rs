@@ -40,12 +40,6 @@ pub(crate) struct BatchedReads<R: BatchedRead> {
     questions: mpsc::UnboundedSender<Question<R>>,
 }
 
-impl<R: BatchedRead> Clone for BatchedReads<R> {
-    fn clone(&self) -> Self {
-        Self { questions: self.questions.clone() }
-    }
-}
-
 impl<R: BatchedRead> BatchedReads<R> {
     /// Starts the readers; they end when their handles are dropped.
     pub(crate) fn start(read: R) -> (Self, ReaderTasks) {
@@ -87,8 +81,8 @@ async fn run<R: BatchedRead>(read: &R, inbox: &Inbox<R>) {
 async fn reply<R: BatchedRead>(read: &R, questions: Vec<Question<R>>) {
     let keys: Vec<_> = questions.iter().map(|question| question.key.clone()).collect();
     match read.read(&keys).await {
-        Err(StoreError::Damaged(_) | StoreError::Unreadable(_)) if questions.len() > 1 => {
-            // Read one by one, so that unreadable rows of one request do not affect others.
+        Err(error) if questions.len() > 1 && !matches!(error, StoreError::Unavailable(_)) => {
+            // Read one by one, so that an error of one request does not affect others.
             for Question { key, reply } in questions {
                 let found = read.read(&[key]).await;
                 let _nobody_asks_any_more =

@@ -45,7 +45,11 @@ impl BatchedRead for HolderRead {
         }
         let mut holders = vec![None; keys.len()];
         for (app, (places, tokens)) in by_app {
-            let found = self.store.holders(app, ProviderKind::Gateway, &tokens).await?;
+            let found = match self.store.holders(app, ProviderKind::Gateway, &tokens).await {
+                // The app is gone, and its devices with it.
+                Err(StoreError::NotFound(_)) => continue,
+                found => found?,
+            };
             for (place, holder) in places.into_iter().zip(found) {
                 holders[place] = holder;
             }

@@ -195,7 +195,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let opened = self.gateway.open(self.session.identity(), DeviceProtocol::Mqtt, window);
         opened.end_after_silence(self.session.longest_silence());
         self.session = opened;
-        // A change of keys may have ended the former session, which nobody has noticed.
+        // The former session may have ended for a change of keys, which this connection has not seen.
         match self.keys_as_of == self.gateway.cut_offs() {
             true => Ok(()),
             false => self.take_keys(LoginKeys::Unknown).await,

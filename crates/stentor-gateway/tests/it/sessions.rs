@@ -5,10 +5,12 @@ use std::time::Duration;
 use stentor_core::ports::store::UpstreamFilter;
 use stentor_storage::conformance::PlainChanges;
 
+use futures_util::future::{join, join_all};
+use stentor_core::id::AppId;
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::target::Target;
 use stentor_gateway::limits::DOUBTS_MAX_COUNT;
-use stentor_gateway::{Closed, LoginError, SessionEvent};
+use stentor_gateway::{Closed, DeviceCredentials, LoginError, SessionEvent};
 use stentor_storage::conformance::scene::Draft;
 
 use crate::room::{Room, given, now, to};
@@ -277,6 +279,24 @@ async fn only_the_secret_of_its_token_lets_a_device_in() {
     room.store.remove_device(room.app, identity.device).await.expect("removed");
     let login = room.gateway.login(token, credentials.secret.expose_secret()).await;
     assert_eq!(login, Err(LoginError::Refused), "a lost device is cut off");
+}
+
+#[tokio::test]
+async fn of_devices_that_log_in_together_one_whose_app_is_gone_keeps_no_other_out() {
+    let room = Room::new().await;
+    let gone = room.gateway.key().issue(AppId::from_raw(99));
+    let mut devices = Vec::new();
+    for _ in 0..8 {
+        devices.push(room.device().await);
+    }
+    let login = async |credentials: &DeviceCredentials| {
+        room.gateway.login(credentials.token.expose(), credentials.secret.expose_secret()).await
+    };
+    let (refused, found) =
+        join(login(&gone), join_all(devices.iter().map(|(_, credentials)| login(credentials)))).await;
+    assert!(refused.is_err());
+    let own: Vec<_> = devices.iter().map(|(identity, _)| Ok(*identity)).collect();
+    assert_eq!(found, own);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub(crate) struct Dialect {
     pub(crate) producer_instance: &'static str,
     /// Names the index of a table; PostgreSQL's planner finds it.
     names_index: bool,
-    /// The texts before and behind the number of a parameter that is a list of numbers.
+    /// The texts before and behind the number of a parameter that is a list.
     list: (&'static str, &'static str),
 }
 
@@ -31,7 +31,7 @@ impl Dialect {
         if self.names_index { format!("INDEXED BY {name}") } else { String::new() }
     }
 
-    /// Returns the condition that a number is in the list of a parameter.
+    /// Returns the condition that a value is in the list of a parameter.
     pub(crate) fn is_in(&self, column: &str, parameter: u32) -> String {
         let (before, behind) = self.list;
         format!("{column} {before}?{parameter}{behind}")

@@ -48,6 +48,11 @@ pub(crate) trait EngineParts {
     /// Finds the key of the device that holds a token.
     fn holder(&self, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>>;
 
+    /// Finds the keys of the devices that hold tokens. Key i belongs to token i.
+    fn holders(&self, fleet: AppProvider, tokens: &[PushToken]) -> Done<Vec<Option<i64>>> {
+        tokens.iter().map(|token| self.holder(fleet, token)).collect()
+    }
+
     /// Removes the entry by which a device is found by its token. PostgreSQL finds it by its row.
     fn forget_token(&self, _fleet: AppProvider, _token: &PushToken, _key: i64) -> Done<()> {
         Ok(())

@@ -12,9 +12,10 @@ pub(crate) enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
     /// A list of numbers.
     Ints(Vec<Option<i64>>),
-    /// Lists of other values, which PostgreSQL alone has.
-    Blobs(Vec<Vec<u8>>),
+    /// A list of texts.
     Texts(Vec<Option<String>>),
+    /// A list of blobs, which PostgreSQL alone has.
+    Blobs(Vec<Vec<u8>>),
 }
 
 impl Value<'_> {

@@ -115,22 +115,24 @@ fn wrong_kind(error: FromSqlError) -> SqlError {
 
 impl ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        if let Self::Ints(numbers) = self {
-            // As `json_each` reads a list.
-            let list = serde_json::to_string(numbers);
-            let list = list.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            return Ok(ToSqlOutput::Owned(list.into()));
-        }
         Ok(ToSqlOutput::Borrowed(match self {
+            Self::Ints(numbers) => return as_list(serde_json::to_string(numbers)),
+            Self::Texts(texts) => return as_list(serde_json::to_string(texts)),
             Self::Null => ValueRef::Null,
             Self::Int(number) => ValueRef::Integer(*number),
             Self::Bool(word) => ValueRef::Integer((*word).into()),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Bytes(bytes) => ValueRef::Blob(bytes),
-            Self::Ints(_) | Self::Blobs(_) | Self::Texts(_) => {
-                let why = "SQLite has lists of numbers alone".into();
+            Self::Blobs(_) => {
+                let why = "SQLite has no lists of blobs".into();
                 return Err(rusqlite::Error::ToSqlConversionFailure(why));
             }
         }))
     }
+}
+
+/// Returns a list as `json_each` reads it.
+fn as_list(written: serde_json::Result<String>) -> rusqlite::Result<ToSqlOutput<'static>> {
+    let list = written.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    Ok(ToSqlOutput::Owned(list.into()))
 }

@@ -19,6 +19,10 @@ impl EngineParts for Connection {
         tokens::holder(self, fleet, token)
     }
 
+    fn holders(&self, fleet: AppProvider, tokens: &[PushToken]) -> Done<Vec<Option<i64>>> {
+        tokens::holders(self, fleet, tokens)
+    }
+
     fn count_stretch(
         &self,
         target: &Target,

@@ -1,6 +1,6 @@
 //! From a push token to the device that holds it: by its hash, which is a column with an index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::AppId;
@@ -21,6 +21,19 @@ pub(super) fn holder(connection: &Connection, fleet: AppProvider, token: &PushTo
     let values = params![hash(fleet.app, fleet.provider, token), token.expose()];
     let keys = all(connection, sql, values, |row| row.get::<i64>(0))?;
     Ok(keys.into_iter().find(|key| fleet_of(*key) == fleet.no))
+}
+
+/// Finds the keys of the devices that hold tokens, with one statement. Key i belongs to token i.
+pub(super) fn holders(
+    connection: &Connection,
+    fleet: AppProvider,
+    tokens: &[PushToken],
+) -> Done<Vec<Option<i64>>> {
+    let hashes = tokens.iter().map(|token| hash(fleet.app, fleet.provider, token)).collect();
+    let read = |row: &Row<'_>| Ok((row.get::<String>(1)?, row.get::<i64>(0)?));
+    let found = behind(connection, "d.key, d.token", hashes, read)?;
+    let keys: HashMap<_, _> = found.into_iter().filter(|(_, key)| fleet_of(*key) == fleet.no).collect();
+    Ok(tokens.iter().map(|token| keys.get(token.expose()).copied()).collect())
 }
 
 /// Reads the devices behind some hashes: `columns` of `devices d`.

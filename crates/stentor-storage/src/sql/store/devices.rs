@@ -1,5 +1,6 @@
 //! Devices: registration, reading, changes, retirement and removal.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
@@ -20,8 +21,8 @@ use super::{device_texts, owners, rehearsal, removal};
 use crate::device_keys;
 use crate::sql::dialect::DialectText;
 use crate::sql::{
-    Connection, Done, EngineParts as _, Row, SqlEngine, SqlStore, code, conflict, damaged, int, maybe_code,
-    maybe_text, maybe_time, missing, number, one, params, readable, run, text, time,
+    Connection, Done, EngineParts as _, Row, SqlEngine, SqlStore, all, code, conflict, damaged, int,
+    maybe_code, maybe_text, maybe_time, missing, number, one, params, readable, run, text, time,
 };
 
 /// The columns read of a device.
@@ -248,12 +249,14 @@ fn holders(
     let Some(fleet) = app_providers::find(connection, app, provider)? else {
         return Ok(vec![None; tokens.len()]);
     };
-    let sql = format!("{} WHERE d.key = ?1", select(provider));
-    let held = |token: &PushToken| match connection.holder(fleet, token)? {
-        Some(key) => one(connection, &sql, [key], |row| device(row, fleet)),
-        None => Ok(None),
-    };
-    tokens.iter().map(held).collect()
+    let keys = connection.holders(fleet, tokens)?;
+    let sql = format!("{} WHERE {}", select(provider), connection.dialect().is_in("d.key", 1));
+    let held: Vec<i64> = keys.iter().flatten().copied().collect();
+    let read = |row: &Row<'_>| device(row, fleet);
+    let devices: HashMap<_, _> =
+        all(connection, &sql, params![held], read)?.into_iter().map(|one| (one.id, one)).collect();
+    let holder = |key: &Option<i64>| devices.get(&device_of((*key)?)).cloned();
+    Ok(keys.iter().map(holder).collect())
 }
 
 /// Reads a device from the columns of `select`.

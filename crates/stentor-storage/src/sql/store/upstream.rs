@@ -1,6 +1,6 @@
 //! Messages of devices to their apps, channels of programs, and tokens that were replaced.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use stentor_core::device::{ProviderKind, PushToken};
@@ -107,7 +107,7 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
 
     async fn channels(&self, agents: &[String]) -> Result<Vec<Vec<Channel>>, StoreError> {
         let agents = agents.to_vec();
-        self.read(move |connection| agents.iter().map(|agent| channels_of(connection, agent)).collect()).await
+        self.read(move |connection| channels(connection, &agents)).await
     }
 
     async fn offer_token(
@@ -162,13 +162,20 @@ impl<E: SqlEngine> UpstreamStore for SqlStore<E> {
     }
 }
 
-fn channels_of(connection: &Connection, agent: &str) -> Done<Vec<Channel>> {
-    let sql = "SELECT name, app, device FROM channels WHERE agent = ?1 ORDER BY name";
+fn channels(connection: &Connection, agents: &[String]) -> Done<Vec<Vec<Channel>>> {
+    let is_asked = connection.dialect().is_in("agent", 1);
+    let sql = format!("SELECT agent, name, app, device FROM channels WHERE {is_asked} ORDER BY agent, name");
     let read = |row: &Row<'_>| {
-        let (app, device) = (AppId::from_raw(number(row, 1)?), DeviceId::from_raw(number(row, 2)?));
-        Ok(Channel { name: text(row, 0, Ok)?, app, device })
+        let (app, device) = (AppId::from_raw(number(row, 2)?), DeviceId::from_raw(number(row, 3)?));
+        Ok((row.get::<String>(0)?, Channel { name: text(row, 1, Ok)?, app, device }))
     };
-    Ok(readable(connection, "channels", (sql, [agent]), CHANNELS_PER_AGENT_MAX_COUNT, read)?.0)
+    let asked = vec![Value::texts(agents, |agent| Some(agent.clone()))];
+    let max = CHANNELS_PER_AGENT_MAX_COUNT * agents.len();
+    let mut of_agents: HashMap<String, Vec<Channel>> = HashMap::new();
+    for (agent, channel) in readable(connection, "channels", (&sql, asked), max, read)?.0 {
+        of_agents.entry(agent).or_default().push(channel);
+    }
+    Ok(agents.iter().map(|agent| of_agents.get(agent).cloned().unwrap_or_default()).collect())
 }
 
 fn list(
