@@ -85,16 +85,17 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let mut stage = Stage::build(&on_stage, reporter).await?;
     let stored_before = StoredSize::of(&stage)?;
     // Opens connections and warms caches before the clock starts.
-    let load = |first, count| {
-        let (end, pace, form) = (LoadEnd::Count(count), Pace::AtOnce, RequestForm::Stentor);
+    let load = |first, end| {
+        let (pace, form) = (Pace::AtOnce, RequestForm::Stentor);
         MessageLoad { first, end, callers, pace, form }
     };
-    let warm = singles::send(&stage.client, load(messages, callers * 4)).await?;
+    let warm = load(messages, LoadEnd::Count(callers * 4));
+    let warm = singles::send(&stage.client, warm).await?;
     let start = stage.server.usage().cpu_seconds;
     let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
     let before = stage.server.usage().cpu_seconds;
     let engines_before = stage.engines.used();
-    let sent = singles::send(&stage.client, load(0, messages)).await?;
+    let sent = singles::send(&stage.client, load(0, LoadEnd::Count(messages))).await?;
     let usage = stage.server.usage();
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let answered = Instant::now();
@@ -104,7 +105,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let (mut sustained_report, mut growth, mut rivals) = (None, None, Vec::new());
     if !sustained.is_zero() {
         let first = messages + callers * 4;
-        let load = MessageLoad { end: LoadEnd::After(sustained), ..load(first, 0) };
+        let load = load(first, LoadEnd::After(sustained));
         let report = sustained::measure(&mut stage, load, &**reporter).await?;
         // A clean stop moves everything into the files.
         stage.server.stop();

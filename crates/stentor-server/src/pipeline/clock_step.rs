@@ -23,7 +23,6 @@ use super::shared::PipelineContext;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Smallest step that is noticed. A smaller one is a clock adjustment, and delays nothing noticeably.
 const NOTICED: Duration = Duration::from_secs(1);
-
 /// Passes after a step: the last is about a minute after the first, longer than an attempt takes.
 const PASSES: u32 = 8;
 
@@ -72,7 +71,7 @@ impl StepBack {
         (self.passes < PASSES).then_some(self)
     }
 
-    /// Returns true if a waiting chunk was dated by the former clock. Before the first pass, every wait was.
+    /// Returns true if a waiting chunk was dated by the former clock. In the first pass, every wait counts as such.
     fn dated(&self, ticket: &Ticket, now: Timestamp) -> bool {
         let since = if self.passes == 0 { now } else { self.former };
         ticket.due_at > now && ticket.due_at >= since && !self.moved.contains(&ticket.chunk)
