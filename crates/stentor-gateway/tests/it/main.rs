@@ -3,6 +3,7 @@
 mod allocations;
 mod autopush;
 mod ccs;
+mod logins;
 mod mcs;
 mod mqtt;
 mod room;
