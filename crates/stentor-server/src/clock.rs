@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn it_shows_the_systems_time_until_it_hears_of_another_and_that_ones_from_then_on() {
         let clock = ServerClock::default();
-        let before = system();
-        assert!((before..=system()).contains(&clock.now().as_millis()));
+        let (before, shows, after) = (system(), clock.now().as_millis(), system());
+        assert!((before..=after).contains(&shows), "{shows} is not between {before} and {after}");
         // The store's clock is an hour behind, so this one was an hour ahead.
         let (shown, queried_at) = (system() - HOUR_MS, Instant::now());
         clock.follow(Timestamp::from_millis(shown), Duration::ZERO);
