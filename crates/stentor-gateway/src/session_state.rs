@@ -132,7 +132,15 @@ impl SessionState {
         if held.has(self.identity.app, delivery.message.id) {
             return;
         }
+        // A message that may not wait is in no look-up.
+        let is_now_or_never = delivery.message.spec.ttl.as_seconds() == 0;
         match state.look_up {
+            _ if is_now_or_never => {
+                if state.has(delivery.message.id) || state.count() >= self.window() {
+                    return;
+                }
+                state.under_way().queue.push_back(delivery.clone());
+            }
             LookUp::Needed => return state.note_more(&delivery.message),
             LookUp::Running { .. } => {
                 state.look_up = LookUp::Running { again: true };
