@@ -1,7 +1,7 @@
 //! Keys registered by a device, and bodies that it decrypts: none panics, and the device decrypts the original content.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_gateway::web_push::{PushKeyPair, PushKeys, seal};
+use stentor_wire::web_push::{PushKeyPair, PushKeys, seal};
 
 /// The private key and the secret of the device in RFC 8291, appendix A.
 const PRIVATE: &str = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94";

@@ -9,7 +9,7 @@ use stentor_core::ports::store::StoreError;
 use crate::device_logins::LoginKeys;
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::web_push::{PushKeys, SealingError, seal};
+use stentor_wire::web_push::{PushKeys, SealingError, seal};
 
 /// The content encoding of messages passed on as their sender sealed them: such a body describes its own decryption.
 const PASSED_ON: &str = "aes128gcm";
@@ -34,6 +34,24 @@ impl SealedBy {
     }
 }
 
+/// The reason why the content of a message cannot be given to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ContentError {
+    /// It cannot be written as JSON; the cause is in the log.
+    #[error("the message cannot be written as JSON")]
+    Unwritten,
+    /// It cannot be sealed.
+    #[error(transparent)]
+    Unsealed(#[from] SealingError),
+}
+
+impl From<serde_json::Error> for ContentError {
+    fn from(error: serde_json::Error) -> Self {
+        tracing::error!(%error, "a message cannot be written as JSON for a device");
+        Self::Unwritten
+    }
+}
+
 /// A message for a device with keys: a body of the encoding `aes128gcm`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedMessage {
@@ -48,9 +66,9 @@ impl SealedMessage {
     /// unchanged.
     pub fn of(
         message: &Message,
-        clear: impl FnOnce() -> Result<Vec<u8>, SealingError>,
+        clear: impl FnOnce() -> Result<Vec<u8>, ContentError>,
         keys: &PushKeys,
-    ) -> Result<Self, SealingError> {
+    ) -> Result<Self, ContentError> {
         match sealed_by_sender(message) {
             Some(body) => Ok(Self { body, by: SealedBy::Sender }),
             None => Ok(Self { body: seal(&clear()?, keys)?, by: SealedBy::Server }),
@@ -77,11 +95,9 @@ fn read_keys(keys: Option<DeviceKeys>) -> Result<Option<PushKeys>, StoreError> {
     keys.map(read).transpose()
 }
 
-impl From<&PushKeys> for DeviceKeys {
-    fn from(keys: &PushKeys) -> Self {
-        let (p256dh, auth) = keys.texts();
-        Self { p256dh, auth }
-    }
+fn texts_of(keys: &PushKeys) -> DeviceKeys {
+    let (p256dh, auth) = keys.texts();
+    DeviceKeys { p256dh, auth }
 }
 
 impl Gateway {
@@ -109,7 +125,7 @@ impl Gateway {
         identity: DeviceIdentity,
         keys: Option<&PushKeys>,
     ) -> Result<(), StoreError> {
-        let keys = keys.map(DeviceKeys::from);
+        let keys = keys.map(texts_of);
         self.store().put_device_keys(identity.app, identity.device, keys.as_ref()).await?;
         // Only after they are on disk, because the next session reads them.
         self.cut_off(identity.device);
@@ -133,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::identity::GatewayKey;
-    use crate::web_push::PushKeyPair;
+    use stentor_wire::web_push::PushKeyPair;
 
     struct StoppedClock;
 
@@ -160,7 +176,7 @@ mod tests {
         let ((identity, of_before), (_, of_now)) = (login().await, login().await);
         let keys = PushKeyPair::generate().expect("keys").public().expect("keys");
         // Not through the gateway, which would learn of it.
-        store.put_device_keys(app, identity.device, Some(&DeviceKeys::from(&keys))).await.expect("kept");
+        store.put_device_keys(app, identity.device, Some(&texts_of(&keys))).await.expect("kept");
         assert!(gateway.keys_of_session(identity, of_now).await.expect("known").is_none(), "nothing is read");
         gateway.put_device_keys(identity, Some(&keys)).await.expect("kept");
         let read = gateway.keys_of_session(identity, of_before).await.expect("read");

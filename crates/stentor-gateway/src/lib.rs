@@ -52,7 +52,7 @@ pub mod web_push;
 
 pub use delivery::PendingMessage;
 pub use delivery_cursor::{DeliveryCursor, DeliveryCursorError};
-pub use device_keys::{SealedBy, SealedMessage};
+pub use device_keys::{ContentError, SealedBy, SealedMessage};
 pub use device_logins::LoginError;
 pub use gateway::Gateway;
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};

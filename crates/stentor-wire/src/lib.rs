@@ -1,5 +1,5 @@
 //! Formats of web services: SOAP 1.1 and 1.2 with WSDL, XML-RPC, plain XML, JSON, Protocol Buffers, and frames with a
-//! length in front. Bytes in, values out: no sockets, no clock, no files.
+//! length in front, and sealed messages of Web Push. Bytes in, values out: no sockets, no clock, no files.
 //!
 //! Everything that is read is foreign, so every reader takes [`DocumentLimits`] and answers with a [`WireError`]; document types
 //! (and with them entities of one's own) are always refused. The same [`Content`] can be carried by each format.
@@ -14,6 +14,7 @@ pub mod mcs;
 pub mod protobuf;
 pub mod soap;
 mod value;
+pub mod web_push;
 pub mod wsdl;
 pub mod xml;
 pub mod xmlrpc;

@@ -12,7 +12,9 @@ use stentor_core::id::AppId;
 use stentor_core::ports::store::{AppStore, StoreError};
 use stentor_core::time::Timestamp;
 
-use crate::web_push::VapidKey;
+use stentor_wire::web_push::VapidKey;
+
+use crate::web_push::VapidToken;
 
 /// Lifetime of the cached keys of apps: reading them opens every credential.
 const KEYS_VALID: Duration = Duration::from_secs(10);
@@ -78,7 +80,8 @@ impl VapidClaim {
         }
         let (fields, app) = (fields(&credential.secret), credential.app);
         let key = VapidKey::read(fields["vapid_key"].as_str()?)?;
-        let is_proven = fields["vapid_proof"].as_str().is_some_and(|proof| key.has_signed_for(proof, app));
+        let is_proven =
+            fields["vapid_proof"].as_str().is_some_and(|proof| VapidToken::proves(proof, key, app));
         Some(Self { app, key, is_proven })
     }
 

@@ -24,7 +24,8 @@ use crate::gateway::Gateway;
 use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
-use crate::web_push::{PushCapability, PushRates, VapidKey};
+use crate::web_push::{PushCapability, PushRates};
+use stentor_wire::web_push::VapidKey;
 
 /// A WebSocket frame, as far as the protocol distinguishes frames.
 #[derive(Debug, Clone, PartialEq, Eq)]

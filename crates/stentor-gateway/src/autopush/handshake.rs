@@ -8,7 +8,8 @@ use stentor_core::ports::store::{Channel, ChannelChange, StoreError};
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::web_push::{VapidKey, VapidKeyHash};
+use crate::web_push::VapidKeyHash;
+use stentor_wire::web_push::VapidKey;
 
 /// Random bytes of an agent's name. Knowledge of the name is the agent's only proof of identity.
 const AGENT_BYTES: usize = 16;

@@ -8,7 +8,7 @@ use stentor_core::time::Timestamp;
 use super::REGISTRATIONS_MAX_COUNT;
 use super::frames::{self, AutopushRequest, AutopushResult, AutopushUpdate, FrameError};
 use crate::stats::AutopushFailure;
-use crate::web_push::VapidKey;
+use stentor_wire::web_push::VapidKey;
 
 /// Shortest interval between two pings of a device (autopush closes connections that ping sooner).
 const PING_INTERVAL_MIN: Duration = Duration::from_secs(45);

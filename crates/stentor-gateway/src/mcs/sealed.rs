@@ -8,7 +8,7 @@ use rand::Rng;
 
 use super::channel::McsWebKeys;
 use super::data_stanza::unbase64;
-use crate::web_push::{SALT_BYTES, SealingSecret};
+use stentor_wire::web_push::{SALT_BYTES, SealingSecret};
 
 /// Bytes of a record before encryption, padding and its length included.
 const RECORD_BYTES: usize = 4_096;

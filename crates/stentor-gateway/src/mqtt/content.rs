@@ -10,8 +10,8 @@ use stentor_core::message::{Message, Notification, Priority};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use crate::device_keys::{SealedBy, SealedMessage};
-use crate::web_push::{PushKeys, SealingError};
+use crate::device_keys::{ContentError, SealedBy, SealedMessage};
+use stentor_wire::web_push::PushKeys;
 
 use super::subscriptions::{DELETED_TOPIC, DEVICE_TOPIC, TOPIC_PREFIX};
 
@@ -71,7 +71,7 @@ pub(super) fn delivery_of(
     message: &Message,
     now: Timestamp,
     keys: Option<&PushKeys>,
-) -> Result<MqttDelivery, SealingError> {
+) -> Result<MqttDelivery, ContentError> {
     let topic = topic_of(message).into_owned();
     let (payload, kind) = match keys {
         Some(keys) => {
@@ -86,7 +86,7 @@ pub(super) fn delivery_of(
     Ok(MqttDelivery { topic, payload, kind, expiry_seconds, message_id })
 }
 
-fn clear_payload(message: &Message) -> Result<(Vec<u8>, MqttPayloadKind), SealingError> {
+fn clear_payload(message: &Message) -> Result<(Vec<u8>, MqttPayloadKind), ContentError> {
     match raw_of(message) {
         Some(raw) => Ok((raw, MqttPayloadKind::Raw)),
         None => Ok((json_of(message)?, MqttPayloadKind::Json)),

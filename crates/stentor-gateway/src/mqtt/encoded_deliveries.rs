@@ -9,7 +9,7 @@ use stentor_core::time::Timestamp;
 use super::content::{delivery_of, expiry_seconds_of};
 use super::request::MqttVersion;
 use super::writer::EncodedDelivery;
-use crate::web_push::SealingError;
+use crate::device_keys::ContentError;
 
 /// Size of the cache: messages delivered to many devices at the same time. With more messages each is encoded more often.
 const KEPT_MAX_COUNT: usize = 32;
@@ -43,7 +43,7 @@ pub(super) fn with_encoded<T>(
     is_numbered: bool,
     now: Timestamp,
     write: impl FnOnce(&EncodedDelivery) -> T,
-) -> Result<Option<T>, SealingError> {
+) -> Result<Option<T>, ContentError> {
     let expiry_seconds = match version {
         MqttVersion::V3 => None,
         MqttVersion::V5 => expiry_seconds_of(message, now),
@@ -69,7 +69,7 @@ impl EncodedDeliveries {
         &mut self,
         key: DeliveryKey,
         now: Timestamp,
-    ) -> Result<Option<&EncodedDelivery>, SealingError> {
+    ) -> Result<Option<&EncodedDelivery>, ContentError> {
         let known = self.kept.iter().position(|(known, _)| known.is(&key));
         let place = match known {
             Some(place) => place,

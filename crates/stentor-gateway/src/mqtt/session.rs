@@ -23,7 +23,7 @@ use crate::gateway::Gateway;
 use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::{Closed, SessionStep};
 use crate::stats::DeviceProtocol;
-use crate::web_push::PushKeys;
+use stentor_wire::web_push::PushKeys;
 
 /// An event of a connection.
 enum MqttEvent {

@@ -3,9 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use stentor_core::id::{AppId, DeviceId, MessageId};
+use stentor_wire::web_push::VapidKey;
 use subtle::ConstantTimeEq;
 
-use super::vapid::VapidKey;
 use crate::identity::{DeviceIdentity, GatewayKey};
 
 /// Longest text that is parsed as a capability.

@@ -4,58 +4,18 @@ use std::time::Duration;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::Engine;
-use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use stentor_core::id::AppId;
 use stentor_core::time::Timestamp;
+use stentor_wire::web_push::VapidKey;
 
 use super::refusal::PushRefusal;
 
-/// Bytes of an uncompressed point of P-256 (X9.62).
-const KEY_BYTES: usize = 65;
-/// First byte of such a point.
-const UNCOMPRESSED: u8 = 4;
 /// Longest accepted header with a token.
 const HEADER_MAX_BYTES: usize = 4_096;
 /// Longest remaining validity of a token (RFC 8292, 2).
 const VALID_MAX: Duration = Duration::from_secs(24 * 3_600);
-
-/// The public key of a sender, a point of P-256.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct VapidKey([u8; KEY_BYTES]);
-
-impl VapidKey {
-    /// Accepts the 65 bytes of an uncompressed point; `None` for any other form.
-    #[must_use]
-    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let bytes: [u8; KEY_BYTES] = bytes.try_into().ok()?;
-        (bytes[0] == UNCOMPRESSED).then_some(Self(bytes))
-    }
-
-    /// Decodes base64url, with padding or without: browsers write it, senders do not.
-    #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
-        if text.len() > 2 * KEY_BYTES {
-            return None;
-        }
-        let bytes = if text.ends_with('=') { URL_SAFE.decode(text) } else { URL_SAFE_NO_PAD.decode(text) };
-        Self::of_bytes(&bytes.ok()?)
-    }
-
-    /// Returns true if the holder of the key has signed that it belongs to an app: a token as in RFC 8292 with the app's id as `aud`. A
-    /// token for a push service does not count. The expiry is ignored, because the statement stays true.
-    #[must_use]
-    pub fn has_signed_for(self, token: &str, app: AppId) -> bool {
-        let claims = VapidToken { token, key: self }.claims();
-        claims.is_ok_and(|claims| claims["aud"] == app.to_string())
-    }
-
-    /// Returns the bytes of the point.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; KEY_BYTES] {
-        &self.0
-    }
-}
 
 /// A token with its alleged key; nothing in it is trusted before [`Self::check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +25,14 @@ pub struct VapidToken<'a> {
 }
 
 impl<'a> VapidToken<'a> {
+    /// Returns true if the holder of a key has signed that it belongs to an app: a token as in RFC 8292 with the app's id as `aud`. A
+    /// token for a push service does not count. The expiry is ignored, because the statement stays true.
+    #[must_use]
+    pub fn proves(token: &'a str, key: VapidKey, app: AppId) -> bool {
+        let claims = Self { token, key }.claims();
+        claims.is_ok_and(|claims| claims["aud"] == app.to_string())
+    }
+
     /// Parses `Authorization: vapid t=…, k=…`, or a draft's `WebPush …` and `Bearer …` with `Crypto-Key: p256ecdsa=…`. Returns `None` if
     /// the sender does not authenticate.
     pub fn read(

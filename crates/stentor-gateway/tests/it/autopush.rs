@@ -16,9 +16,10 @@ use stentor_gateway::autopush::{
     AutopushClose, AutopushFrame, AutopushServing, AutopushState, AutopushStep, AutopushTimeouts, OpenApps,
     serve,
 };
-use stentor_gateway::web_push::{PushCapability, PushRate, PushRates, VapidKey};
+use stentor_gateway::web_push::{PushCapability, PushRate, PushRates};
 use stentor_gateway::{DeviceIdentity, limits};
 use stentor_storage::conformance::scene::at;
+use stentor_wire::web_push::VapidKey;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 

@@ -11,7 +11,7 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Tag, TopicName};
 use stentor_core::ports::store::StoreError;
 use stentor_gateway::DeviceCredentials;
-use stentor_gateway::web_push::{PushKeys, seal};
+use stentor_wire::web_push::{PushKeys, seal};
 
 use super::GatewayApi;
 use super::device_login::LoggedIn;

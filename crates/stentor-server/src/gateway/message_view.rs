@@ -12,8 +12,8 @@ use stentor_core::id::MessageId;
 use stentor_core::message::{Message, Notification, Priority};
 use stentor_core::time::Timestamp;
 use stentor_gateway::SENDER_RECEIPT_FIELD;
-use stentor_gateway::SealedMessage;
-use stentor_gateway::web_push::{PushKeys, SealingError};
+use stentor_gateway::{ContentError, SealedMessage};
+use stentor_wire::web_push::PushKeys;
 
 use crate::contract::Instant;
 
@@ -81,7 +81,7 @@ pub(super) fn message_json(
     message: &Message,
     now: Timestamp,
     keys: Option<&PushKeys>,
-) -> Result<String, SealingError> {
+) -> Result<String, ContentError> {
     let clear = DeviceMessageView::new(message, now);
     let Some(keys) = keys else { return Ok(clear.to_json()?) };
     let sealed = SealedMessage::of(message, || Ok(clear.to_json()?.into_bytes()), keys)?;

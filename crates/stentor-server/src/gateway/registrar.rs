@@ -8,7 +8,7 @@ use stentor_core::ports::store::StoreError;
 use stentor_gateway::Gateway;
 use stentor_gateway::autopush::OpenApps;
 use stentor_gateway::mcs::McsRegistrar;
-use stentor_gateway::web_push::VapidKey;
+use stentor_wire::web_push::VapidKey;
 
 use crate::contract::{ErrorCode, Origin, ServiceResult};
 use crate::face::Api;

@@ -17,10 +17,10 @@ use serde_json::value::RawValue;
 use stentor_core::id::MessageId;
 use stentor_core::message::Message;
 use stentor_gateway::limits::WINDOW_MAX_COUNT;
-use stentor_gateway::web_push::PushKeys;
 use stentor_gateway::{
     DeliveryCursor, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, PendingMessage, SessionEvent,
 };
+use stentor_wire::web_push::PushKeys;
 
 use super::GatewayApi;
 use super::device_login::LoggedIn;

@@ -13,9 +13,10 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::ports::store::StoreError;
 use stentor_gateway::web_push::{
-    PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidKey, VapidToken,
+    PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidToken,
 };
 use stentor_gateway::{DeviceIdentity, Gateway, LoginError};
+use stentor_wire::web_push::VapidKey;
 
 use super::push_routes::{PushRoutes, refusal_of, refused, text};
 use super::receipt::{self, PushResult};

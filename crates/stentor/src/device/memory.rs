@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use stentor_gateway::web_push::PushKeyPair;
+use stentor_wire::web_push::PushKeyPair;
 
 /// Number of remembered messages, to detect repeats; larger than a server's number of unconfirmed messages.
 const SEEN_MAX_COUNT: usize = 1_024;

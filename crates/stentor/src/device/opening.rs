@@ -33,7 +33,7 @@ pub(crate) fn opened(message: &Value, keys: Option<&KeysRecord>) -> anyhow::Resu
 
 #[cfg(test)]
 mod tests {
-    use stentor_gateway::web_push::seal;
+    use stentor_wire::web_push::seal;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use stentor_gateway::web_push::PushKeys;
+use stentor_wire::web_push::PushKeys;
 
 use super::memory::{DeviceMemory, Joined};
 use super::outbox::Outgoing;

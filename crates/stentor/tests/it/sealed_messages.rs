@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use stentor_gateway::web_push::{PushKeys, seal};
+use stentor_wire::web_push::{PushKeys, seal};
 
 use crate::clients::{Python, built_package, client, ran};
 use crate::device_clients::{java, java_classes, with_library};

@@ -12,7 +12,7 @@ use super::super::limits::WRITE_BYTES;
 use super::super::writer::EncodedDelivery;
 use super::MqttSession;
 use crate::delivery::PendingMessage;
-use crate::web_push::SealingError;
+use crate::device_keys::ContentError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     /// Writes messages; those of QoS 0 are confirmed once they are written.
@@ -119,10 +119,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 }
 
 /// Ends the connection, because the message must not be sent in clear; it is delivered later.
-fn ungiven(error: SealingError) -> MqttEnd {
+fn ungiven(error: ContentError) -> MqttEnd {
     let why = match error {
-        SealingError::Unwritten => "a message could not be written",
-        SealingError::TooLarge | SealingError::WrongKey => "a message could not be sealed",
+        ContentError::Unwritten => "a message could not be written",
+        ContentError::Unsealed(_) => "a message could not be sealed",
     };
     MqttFault::new(DisconnectReasonCode::ServerBusy, why).into()
 }

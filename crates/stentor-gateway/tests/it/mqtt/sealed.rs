@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stentor_core::device::DeviceKeys;
 use stentor_core::ports::store::StoreError;
-use stentor_gateway::web_push::PushKeyPair;
+use stentor_wire::web_push::PushKeyPair;
 
 use super::client::{Hello, MqttClient};
 use crate::room::{Room, to};

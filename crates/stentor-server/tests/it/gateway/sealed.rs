@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use stentor_gateway::web_push::{PushKeyPair, PushKeys, seal};
+use stentor_wire::web_push::{PushKeyPair, PushKeys, seal};
 
 use super::*;
 use crate::harness::durable_server;

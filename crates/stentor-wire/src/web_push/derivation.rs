@@ -6,29 +6,24 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 
 /// Bytes of the secret that a device shares with its key.
-pub(crate) const AUTH_BYTES: usize = 16;
+pub(super) const AUTH_BYTES: usize = 16;
 /// Bytes of a salt. Each sealed body has its own.
-pub(crate) const SALT_BYTES: usize = 16;
+pub const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = 16;
 const SECRET_BYTES: usize = 32;
 
 /// The secret from which the keys of one body are derived.
-pub(crate) struct SealingSecret([u8; SECRET_BYTES]);
+pub struct SealingSecret([u8; SECRET_BYTES]);
 
 impl SealingSecret {
     /// Derives it from the shared secret of two key pairs and the device's secret; fails if `theirs` is not a point of the curve.
-    pub(crate) fn agreed(
-        own: &PrivateKey,
-        theirs: &[u8],
-        auth: &[u8],
-        info: &[&[u8]],
-    ) -> Result<Self, Unspecified> {
+    pub fn agreed(own: &PrivateKey, theirs: &[u8], auth: &[u8], info: &[&[u8]]) -> Result<Self, Unspecified> {
         let theirs = UnparsedPublicKey::new(&ECDH_P256, theirs);
         agree(own, theirs, Unspecified, |shared| derived(auth, shared, info)).map(Self)
     }
 
     /// Derives the key and the nonce of a body.
-    pub(crate) fn keys(
+    pub fn keys(
         &self,
         salt: &[u8],
         key_info: &[&[u8]],

@@ -6,7 +6,6 @@ use aws_lc_rs::encoding::{AsBigEndian, EcPrivateKeyBin};
 use aws_lc_rs::error::Unspecified;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rand::Rng;
 
 use super::derivation::{AUTH_BYTES, SALT_BYTES, SealingSecret};
 use super::sealing::{HEADER_BYTES, KEY_INFO, LAST_RECORD, NONCE_INFO, PushKeys, SECRET_INFO};
@@ -42,7 +41,7 @@ impl PushKeyPair {
     /// Generates a key pair and a secret.
     pub fn generate() -> Result<Self, OpeningError> {
         let mut auth = [0; AUTH_BYTES];
-        rand::rng().fill_bytes(&mut auth);
+        aws_lc_rs::rand::fill(&mut auth)?;
         Self::of(PrivateKey::generate(&ECDH_P256)?, auth)
     }
 

@@ -5,16 +5,17 @@ use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use aws_lc_rs::error::Unspecified;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rand::Rng;
 
 use super::derivation::{AUTH_BYTES, SALT_BYTES, SealingSecret};
-use super::vapid::VapidKey;
+use super::vapid_key::VapidKey;
 
 /// The record size that browsers accept (RFC 8291, 4); a larger text requires a larger one.
 const RECORD_MIN_BYTES: usize = 4_096;
 /// Salt, record size, length of the key id, and the key.
 pub(super) const HEADER_BYTES: usize = 16 + 4 + 1 + 65;
 pub(super) const TAG_BYTES: usize = 16;
+/// Bytes by which a sealed body is longer than its text.
+pub const SEALED_OVERHEAD_BYTES: usize = HEADER_BYTES + 1 + TAG_BYTES;
 /// Delimiter after the text of the last record (RFC 8188, 2).
 pub(super) const LAST_RECORD: u8 = 2;
 /// Info strings for the derivation of the secret, the key and the nonce (RFC 8291, 3.4; RFC 8188, 2.2).
@@ -31,16 +32,6 @@ pub enum SealingError {
     /// The device's key is not a point of the curve, or the machine lacks randomness.
     #[error("the key of the device cannot be used")]
     WrongKey,
-    /// What is to be given to the device cannot be written as JSON; the cause is in the log.
-    #[error("the message cannot be written as JSON")]
-    Unwritten,
-}
-
-impl From<serde_json::Error> for SealingError {
-    fn from(error: serde_json::Error) -> Self {
-        tracing::error!(%error, "a message cannot be written as JSON for a device");
-        Self::Unwritten
-    }
 }
 
 impl From<Unspecified> for SealingError {
@@ -73,14 +64,14 @@ impl PushKeys {
     /// Returns `p256dh` and `auth`, in base64url without padding.
     #[must_use]
     pub fn texts(&self) -> (String, String) {
-        (URL_SAFE_NO_PAD.encode(self.key.as_bytes()), URL_SAFE_NO_PAD.encode(self.auth))
+        (self.key.text(), URL_SAFE_NO_PAD.encode(self.auth))
     }
 }
 
 /// Seals a text for a device; returns a body of the encoding `aes128gcm`, with a single record for a text of any length.
 pub fn seal(text: &[u8], keys: &PushKeys) -> Result<Vec<u8>, SealingError> {
     let mut salt = [0; SALT_BYTES];
-    rand::rng().fill_bytes(&mut salt);
+    aws_lc_rs::rand::fill(&mut salt)?;
     seal_with(text, keys, &PrivateKey::generate(&ECDH_P256)?, salt)
 }
 
