@@ -69,6 +69,14 @@ pub enum Outcome {
         /// Shortest delay before a retry, because the push service throttled another request.
         retry_after: Option<Duration>,
     },
+    /// Certainly not taken over, because one of the push services behind the provider cannot take more now. It concerns neither the
+    /// credential nor the deliveries through the others, and is not an attempt; try again.
+    Deferred {
+        /// The reason, as in the ledger.
+        reason: Reason,
+        /// Delay before a retry.
+        retry_after: Duration,
+    },
     /// Written, never answered: perhaps taken over, perhaps not.
     Unknown,
 }

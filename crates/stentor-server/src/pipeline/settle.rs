@@ -12,6 +12,8 @@
 //! - If every token among the first answers of an audience belongs to another sender, the cause is the credential, even if it was good
 //!   before. The lane rests, no delivery ends, no token is changed. While it rests, every such answer is treated the same way, and one
 //!   accepted message ends the suspicion. Such answers in small chunks are retried a few times before they count.
+//! - One of several push services behind a provider defers its own deliveries alone: they wait as long as the adapter says, count against
+//!   nothing, and are no evidence about the lane.
 //! - An attempt number that stays the same does not lengthen the wait. If a service could not take a delivery and named no retry time, the
 //!   delivery therefore waits as long again as its message is old, up to half a minute.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so that no delivery is
@@ -138,7 +140,7 @@ pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
 
 /// Returns true if any of it may have reached the push service.
 pub(crate) const fn is_attempt(outcome: &Outcome) -> bool {
-    !matches!(outcome, Outcome::Unsent { .. })
+    !matches!(outcome, Outcome::Unsent { .. } | Outcome::Deferred { .. })
 }
 
 /// Returns true if an outcome closes the lane, provided that it concerns the push service: a problem of our credential, or a request to
@@ -214,7 +216,10 @@ impl SettleContext<'_> {
             }
             // `Unsent`: held back because most answers requested a wait. `Throttled`: the push service names the exceeded quota as the
             // sender's own.
-            Outcome::Unsent { .. } | Outcome::Throttled { scope: OutcomeScope::Service, .. } => true,
+            // `Deferred`: one of several push services defers all its deliveries; it parks nothing.
+            Outcome::Unsent { .. }
+            | Outcome::Deferred { .. }
+            | Outcome::Throttled { scope: OutcomeScope::Service, .. } => true,
             _ => self.standing.trouble == TroubleSource::Service,
         }
     }
@@ -376,6 +381,7 @@ fn intent(outcome: &Outcome) -> RetryIntent {
         }
         Outcome::Rejected { reason, .. } => intent(reason, Count::Not, None),
         Outcome::Unsent { reason, retry_after } => intent(reason, Count::Not, retry_after),
+        Outcome::Deferred { reason, retry_after } => intent(reason, Count::Not, Some(retry_after)),
         _ => RetryIntent { ambiguous: true, ..intent(Reason::Unanswered, Count::Limited, None) },
     }
 }
@@ -446,6 +452,7 @@ pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> AnswerCounts {
         match outcome {
             Outcome::Accepted => health.answered += 1,
             Outcome::Unsent { retry_after: None, .. } => health.unanswered += 1,
+            Outcome::Deferred { .. } => {}
             Outcome::Unknown
             | Outcome::Unavailable { scope: OutcomeScope::Credential | OutcomeScope::Service, .. } => {
                 health.unanswered += u32::from(!repeated);

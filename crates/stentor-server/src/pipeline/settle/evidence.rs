@@ -52,7 +52,8 @@ impl Evidence {
                 | Outcome::Unavailable { scope: OutcomeScope::Credential, .. } => {
                     evidence.refused += u32::from(!repeated);
                 }
-                // Deferred because of answers to other deliveries, which were counted with them.
+                Outcome::Deferred { .. } => {}
+                // Put off because of answers to other deliveries, which were counted with them.
                 Outcome::Unsent { retry_after: Some(_), .. } if repeated => {}
                 // Not an attempt, hence no retry: the service cannot be reached.
                 Outcome::Unsent { .. } => evidence.troubled += 1,

@@ -19,6 +19,8 @@ pub enum OutcomeKind {
     Unavailable,
     /// Never sent.
     Unsent,
+    /// Deferred by one of the push services behind a provider.
+    Deferred,
     /// Never answered.
     Unknown,
 }
@@ -35,6 +37,7 @@ impl OutcomeKind {
             Self::Throttled => "throttled",
             Self::Unavailable => "unavailable",
             Self::Unsent => "unsent",
+            Self::Deferred => "deferred",
             Self::Unknown => "unknown",
         }
     }
@@ -50,6 +53,7 @@ pub(crate) fn kind_of(outcome: &Outcome) -> (OutcomeKind, Reason) {
         Outcome::Throttled { .. } => (OutcomeKind::Throttled, Reason::Throttled),
         Outcome::Unavailable { reason, .. } => (OutcomeKind::Unavailable, *reason),
         Outcome::Unsent { reason, .. } => (OutcomeKind::Unsent, *reason),
+        Outcome::Deferred { reason, .. } => (OutcomeKind::Deferred, *reason),
         Outcome::Unknown => (OutcomeKind::Unknown, Reason::Unanswered),
     }
 }
