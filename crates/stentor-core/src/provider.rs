@@ -12,6 +12,7 @@ macro_rules! push_services {
             apns: Apns = 2, "apns", "Apple Push Notification service.";
             null: Null = 3, "null", "Accepts everything and sends nothing; for trials and tests.";
             gateway: Gateway = 4, "gateway", "Our own connections to devices.";
+            web_push: WebPush = 5, "web_push", "Web Push, to browsers and to receivers of UnifiedPush.";
         }
     };
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use stentor_core::device::{Platform, ProviderKind, PushToken};
 use stentor_core::error::Invalid;
 use stentor_core::message::{Message, MessageSpec};
@@ -15,6 +16,10 @@ pub type Hosts = Vec<(String, String)>;
 
 /// An adapter, or the problem of its credential.
 pub type OpenedProvider = Result<Arc<dyn Provider>, CredentialError>;
+
+/// Completes the fields of a credential: those given, and those of the credential before.
+pub type CompleteCredential =
+    fn(Map<String, Value>, Option<&Map<String, Value>>) -> Result<Map<String, Value>, CredentialError>;
 
 /// The descriptor of an adapter.
 #[derive(Debug)]
@@ -39,8 +44,8 @@ pub struct Descriptor {
     pub can_be_token: fn(&str) -> bool,
     /// The form of a token, in words that follow *must be*.
     pub token_form: &'static str,
-    /// True if tokens are case-insensitive.
-    pub token_ignores_case: bool,
+    /// The spellings of one token.
+    pub token_spelling: TokenSpelling,
     /// True if the push service reports tokens of another environment as invalid.
     pub confuses_environments: bool,
     /// The schema of its credential.
@@ -49,10 +54,23 @@ pub struct Descriptor {
     pub check: fn(&MessageSpec) -> Result<(), Invalid>,
     /// Returns the size of a message in bytes, without its token.
     pub payload_bytes: fn(&Message) -> usize,
+    /// Completes the fields of a new credential from those of the one before, if the push service needs that.
+    pub complete: Option<CompleteCredential>,
     /// Lists the hosts used by a credential.
     pub hosts: fn(&str) -> Result<Hosts, CredentialError>,
     /// Builds the adapter for a credential's JSON; connects to nothing yet.
     pub open: fn(&str, &Setup) -> OpenedProvider,
+}
+
+/// The spellings of one token.
+#[derive(Debug, Clone, Copy)]
+pub enum TokenSpelling {
+    /// There is one.
+    Exact,
+    /// Capitals and small letters are alike.
+    IgnoresCase,
+    /// Every spelling leads to one that is stored; `None` for a text that is no token.
+    Canonical(fn(&str) -> Option<String>),
 }
 
 /// A part of a message that is passed to one push service unchanged.
@@ -70,16 +88,27 @@ impl Descriptor {
     /// Returns a token in its canonical spelling, as it is stored and looked up: two spellings of one token are one device.
     #[must_use]
     pub fn spelled(&self, token: PushToken) -> PushToken {
-        let is_one = self.token_ignores_case && (self.can_be_token)(token.expose());
-        if is_one { token.in_small_letters() } else { token }
+        match self.token_spelling {
+            TokenSpelling::IgnoresCase if (self.can_be_token)(token.expose()) => token.in_small_letters(),
+            TokenSpelling::Canonical(spelled) => {
+                spelled(token.expose()).and_then(|text| PushToken::new(text).ok()).unwrap_or(token)
+            }
+            TokenSpelling::IgnoresCase | TokenSpelling::Exact => token,
+        }
     }
 
     /// Returns the other spelling under which an earlier version may have stored a token, if there is one.
     #[must_use]
     pub fn older_spelling(&self, token: &PushToken) -> Option<PushToken> {
-        let is_one = self.token_ignores_case && (self.can_be_token)(token.expose());
+        let is_one = self.ignores_case() && (self.can_be_token)(token.expose());
         let older = is_one.then(|| token.clone().in_capitals())?;
         (older != *token).then_some(older)
+    }
+
+    /// Returns true if capitals and small letters of tokens are alike.
+    #[must_use]
+    pub const fn ignores_case(&self) -> bool {
+        matches!(self.token_spelling, TokenSpelling::IgnoresCase)
     }
 
     /// Returns the request field with the override for this push service, if there is one.

@@ -7,7 +7,7 @@ use stentor_core::device::{Platform, ProviderKind};
 use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
 use super::{Apns, TOKEN_MAX_DIGITS, is_device_token};
-use crate::descriptor::{Descriptor, Overrides};
+use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
 };
@@ -28,12 +28,13 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     can_be_token: is_device_token,
     token_form: "64 to 200 hexadecimal digits",
     // Hexadecimal digits, which apps write in either case.
-    token_ignores_case: true,
+    token_spelling: TokenSpelling::IgnoresCase,
     // It reports `BadDeviceToken` for every token of the other environment.
     confuses_environments: true,
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes: |message| Push::new(message, "").body.len(),
+    complete: None,
     hosts: |secret| Ok(ApnsCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Apns::open(secret, setup)?)),
 };

@@ -9,7 +9,7 @@ use stentor_core::message::Message;
 use super::credential::FcmCredential;
 use super::payload::{self, BodyTemplate};
 use super::{Fcm, QUOTA_PER_MINUTE};
-use crate::descriptor::{Descriptor, Overrides};
+use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown,
 };
@@ -31,11 +31,12 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
-    token_ignores_case: false,
+    token_spelling: TokenSpelling::Exact,
     confuses_environments: false,
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes,
+    complete: None,
     hosts: |secret| Ok(FcmCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Fcm::open(secret, setup)?)),
 };

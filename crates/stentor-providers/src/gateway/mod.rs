@@ -13,7 +13,7 @@ use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderSt
 
 use crate::Descriptor;
 use crate::credential::{self, Fields};
-use crate::descriptor::Overrides;
+use crate::descriptor::{Overrides, TokenSpelling};
 use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, TextForm};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -31,7 +31,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
-    token_ignores_case: false,
+    token_spelling: TokenSpelling::Exact,
     confuses_environments: false,
     credential: CredentialSchema {
         name: "GatewayCredential",
@@ -43,6 +43,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     },
     check,
     payload_bytes,
+    complete: None,
     hosts: |_| Ok(Vec::new()),
     open: |secret, _| Ok(Arc::new(GatewayAdapter::open(secret)?)),
 };

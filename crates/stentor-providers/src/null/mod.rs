@@ -11,6 +11,7 @@ use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderSt
 
 use crate::Descriptor;
 use crate::credential::{self, Fields};
+use crate::descriptor::TokenSpelling;
 use crate::schema::CredentialSchema;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -24,7 +25,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
-    token_ignores_case: false,
+    token_spelling: TokenSpelling::Exact,
     confuses_environments: false,
     credential: CredentialSchema {
         name: "NullCredential",
@@ -36,6 +37,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     },
     check: |_| Ok(()),
     payload_bytes: |_| 0,
+    complete: None,
     hosts: |_| Ok(Vec::new()),
     open: |secret, _| Ok(Arc::new(Null::open(secret)?)),
 };

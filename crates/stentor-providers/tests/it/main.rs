@@ -6,3 +6,4 @@ mod credentials;
 mod fcm;
 mod outbound;
 mod support;
+mod web_push;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stentor_core::app::{Credential, Scope, Scopes};
 use stentor_core::audit::AuditAction;
 use stentor_core::device::{ProviderKind, Registration};
@@ -107,8 +107,8 @@ impl Serve<PutCredential> for Service {
         CredentialRequest { json }: CredentialRequest,
     ) -> ServiceResult<()> {
         let fields = decode_with(&stentor_providers::descriptor(provider).credential, &json)?;
-        let secret = Value::Object(fields).to_string();
-        let credential = Credential { app, provider, secret, updated_at: self.now() };
+        let secret = Value::Object(fields.clone()).to_string();
+        let mut credential = Credential { app, provider, secret, updated_at: self.now() };
         // A literal address can be checked without a look-up; names are checked at each connection.
         if let Some(host) = crate::providers::refused_host(&credential, &self.settings.outbound) {
             return Err(may_not_connect(host));
@@ -116,6 +116,11 @@ impl Serve<PutCredential> for Service {
         let author = Author::of(identity, from);
         let subject = AuditSubject::new(AuditAction::CredentialPut, app, provider);
         self.administrated_by(&author, &subject, identity, app).await?;
+        if let Some(complete) = stentor_providers::descriptor(provider).complete {
+            let before = self.present_fields(app, provider).await?;
+            let fields = complete(fields, before.as_ref()).map_err(unusable)?;
+            credential.secret = Value::Object(fields).to_string();
+        }
         // The adapter parses the key, so that an invalid one is refused now and not at the first message.
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
         let _turn = self.check_vapid_key(&credential).await?;
@@ -179,6 +184,19 @@ impl Serve<DeleteCredential> for Service {
 }
 
 impl Service {
+    /// Returns the fields of the stored credential, if there is one that can be read.
+    async fn present_fields(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> ServiceResult<Option<Map<String, Value>>> {
+        match self.store.credential(app, provider).await {
+            Ok(credential) => Ok(read(&credential).as_object().cloned()),
+            Err(StoreError::NotFound(_) | StoreError::Damaged(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Checks that a device may register itself with the caller's key, and that not too many devices of the app do so at once.
     pub(crate) async fn admit_device(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         caller.require_any(&[Scope::Join, Scope::Register])?;

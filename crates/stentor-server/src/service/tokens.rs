@@ -38,7 +38,7 @@ impl Service {
         let adapter = stentor_providers::descriptor(provider);
         let spelled = |token: &PushToken| Some(adapter.spelled(token.clone()));
         self.find_spelled(app, provider, tokens, found, spelled).await?;
-        if adapter.token_ignores_case {
+        if adapter.ignores_case() {
             self.find_spelled(app, provider, tokens, found, |token| adapter.older_spelling(token)).await?;
         }
         Ok(())
@@ -67,7 +67,7 @@ impl Service {
 
     /// Updates tokens that an earlier version stored in another spelling, so that registering a device again creates no second one.
     pub(super) async fn respell(&self, app: AppId, registrations: &[Registration]) -> ServiceResult<()> {
-        for adapter in stentor_providers::all().filter(|adapter| adapter.token_ignores_case) {
+        for adapter in stentor_providers::all().filter(|adapter| adapter.ignores_case()) {
             let matching = registrations.iter().filter(|registration| registration.provider == adapter.kind);
             let both: Vec<_> = matching
                 .filter_map(|registration| {

@@ -7,7 +7,7 @@ pub(super) const WIRE: Floors = Floors {
     module: &[],
     floors: &[
         &["error", "value"],
-        &["limits"],
+        &["limits", "web_push"],
         &["frame", "xml"],
         &["content", "wsdl", "xmlrpc"],
         &["json", "protobuf", "soap"],
@@ -25,7 +25,7 @@ pub(super) const PROVIDERS: Floors = Floors {
     floors: &[
         &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset", "trouble"],
         &["descriptor", "replies"],
-        &["apns", "gateway", "null"],
+        &["apns", "gateway", "null", "web_push"],
         &["fcm"],
         &["registry"],
     ],
