@@ -68,6 +68,36 @@ pub struct ProviderStats {
     pub connect_failures: u64,
 }
 
+impl ProviderStats {
+    /// Adds the activity of another provider.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            connections: self.connections + other.connections,
+            inflight: self.inflight + other.inflight,
+            inflight_limit: self.inflight_limit + other.inflight_limit,
+            latency_floor: self.latency_floor.max(other.latency_floor),
+            delivery_rate: self.delivery_rate + other.delivery_rate,
+            drains: self.drains + other.drains,
+            aborts: self.aborts + other.aborts,
+            connect_failures: self.connect_failures + other.connect_failures,
+        }
+    }
+}
+
+/// The standing of one of several push services behind a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceStanding {
+    /// Its origin, such as `https://push.example`.
+    pub origin: String,
+    /// Its learned limit in messages a minute.
+    pub per_minute: Option<u32>,
+    /// The reason of its rest, if it rests.
+    pub resting: Option<Reason>,
+    /// The time until every delivery that it deferred has had its place.
+    pub backlog: Duration,
+}
+
 /// The obstacle between a provider and its push service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderTrouble {
@@ -128,6 +158,11 @@ pub trait Provider: Send + Sync {
 
     /// Returns its current activity.
     fn stats(&self) -> ProviderStats;
+
+    /// Lists the push services that limit it or rest, if it has several.
+    fn services(&self) -> Vec<ServiceStanding> {
+        Vec::new()
+    }
 
     /// Finishes requests in flight and closes its connections.
     async fn close(&self) {}

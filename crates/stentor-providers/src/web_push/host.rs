@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use reqwest::Url;
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::Cut;
+use stentor_core::ports::provider::{Cut, ProviderTrouble, ServiceStanding};
 use stentor_core::time::Timestamp;
 use stentor_http2::{Client, Endpoint, Excerpt, Fault, Keep, Replies, Reply, RequestBatch, Response};
 
@@ -43,7 +43,7 @@ pub(super) struct Host {
     /// `None` without TLS, where HTTP/1.1 is spoken.
     client: Option<Client>,
     is_http1: AtomicBool,
-    pub(super) pace: Mutex<Pace>,
+    pace: Mutex<Pace>,
     headers: Mutex<(VapidHeader, VapidHeader)>,
 }
 
@@ -76,9 +76,18 @@ impl Host {
     }
 
     /// Returns the obstacle to reaching it.
-    pub(super) fn trouble(&self) -> Option<stentor_core::ports::provider::ProviderTrouble> {
+    pub(super) fn trouble(&self) -> Option<ProviderTrouble> {
         let fault = self.client.as_ref()?.trouble().filter(|_| !self.is_http1.load(Relaxed))?;
         Some(trouble::of_fault(&trouble::place_of(&self.origin), &fault))
+    }
+
+    /// Returns its standing, if it has a limit or rests.
+    pub(super) fn standing(&self, now: Timestamp) -> Option<ServiceStanding> {
+        let pace = self.pace.lock();
+        let (per_minute, resting) = (pace.per_minute(), pace.resting(now).map(|(reason, _)| reason));
+        let standing =
+            ServiceStanding { origin: self.audience.clone(), per_minute, resting, backlog: pace.backlog(now) };
+        (per_minute.is_some() || resting.is_some()).then_some(standing)
     }
 
     /// Sends the requests at these places, as many as its pace allows; the others are deferred.

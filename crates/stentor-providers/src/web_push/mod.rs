@@ -26,7 +26,7 @@ use futures_util::future::join_all;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::{
-    Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble,
+    Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble, ServiceStanding,
 };
 
 use self::credential::WebPushCredential;
@@ -122,16 +122,14 @@ impl Provider for WebPush {
     fn stats(&self) -> ProviderStats {
         let all = self.hosts.all();
         let clients = all.iter().filter_map(|host| host.client()).map(replies::stats);
-        clients.fold(ProviderStats::default(), |sum, one| ProviderStats {
-            connections: sum.connections + one.connections,
-            inflight: sum.inflight + one.inflight,
-            inflight_limit: sum.inflight_limit + one.inflight_limit,
-            latency_floor: sum.latency_floor.max(one.latency_floor),
-            delivery_rate: sum.delivery_rate + one.delivery_rate,
-            drains: sum.drains + one.drains,
-            aborts: sum.aborts + one.aborts,
-            connect_failures: sum.connect_failures + one.connect_failures,
-        })
+        clients.fold(ProviderStats::default(), ProviderStats::and)
+    }
+
+    fn services(&self) -> Vec<ServiceStanding> {
+        let now = self.sender.clock.now();
+        let mut limiting: Vec<_> = self.hosts.all().iter().filter_map(|host| host.standing(now)).collect();
+        limiting.sort_by(|one, other| one.origin.cmp(&other.origin));
+        limiting
     }
 
     async fn close(&self) {

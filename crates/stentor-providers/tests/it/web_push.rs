@@ -253,6 +253,9 @@ async fn a_limit_is_learned_and_what_is_beyond_it_waits_for_its_turn() {
     let waiting = outcomes.iter().filter(|outcome| **outcome != Outcome::Accepted);
     assert!(waiting.clone().all(|outcome| deferred_for(outcome) == (Reason::Throttled, 60)));
     assert_eq!(service.received().len(), 200);
+    let [standing] = &provider.services()[..] else { panic!("one push service limits it") };
+    assert_eq!((standing.per_minute, standing.resting), (Some(60), Some(Reason::Throttled)));
+    assert_eq!(standing.backlog, Duration::from_secs(60));
     // While it rests, nothing is sent. Afterwards 60 a minute are.
     let again = within(30, provider.send(batch(&tokens[..100], &clock))).await;
     assert_eq!((service.received().len(), deferred_for(&again[99])), (200, (Reason::Throttled, 60)));
@@ -260,6 +263,7 @@ async fn a_limit_is_learned_and_what_is_beyond_it_waits_for_its_turn() {
     let later = within(30, provider.send(batch(&tokens[..100], &clock))).await;
     assert_eq!(service.received().len(), 260);
     assert_eq!(deferred_for(&later[99]).0, Reason::Throttled);
+    assert_eq!(provider.services()[0].backlog, Duration::from_secs(40), "40 others at 60 a minute");
 }
 
 #[tokio::test]

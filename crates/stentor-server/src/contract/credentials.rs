@@ -42,6 +42,22 @@ pub struct QuotaStatus {
     pub(crate) throttled_seconds: f64,
 }
 
+/// One of the push services behind a provider, as this server sees it.
+#[derive(Serialize, ToSchema)]
+pub struct PushServiceStatus {
+    /// Scheme, host and port.
+    pub(crate) origin: String,
+    /// Learned limit of messages per minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_minute: Option<u32>,
+    /// Reason of its rest, as a stable word; absent while it takes messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) reason: Option<Reason>,
+    /// Expected seconds until the deliveries that it has deferred so far are sent.
+    pub(crate) backlog_seconds: f64,
+}
+
 /// A credential without its secrets.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Credential)]
@@ -62,6 +78,10 @@ pub struct CredentialView {
     /// State of the quota; absent before the first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quota: Option<QuotaStatus>,
+    /// Push services that limit this server or rest, where each device names its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) push_services: Vec<PushServiceStatus>,
 }
 
 /// Credentials of an app.

@@ -57,6 +57,7 @@ use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, instant_of};
 use stentor_core::outcome::Reason;
+use stentor_core::ports::provider::ServiceStanding;
 use stentor_core::ports::store::{NodeEvent, ParkedLane, Recovery, StoreError};
 use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
@@ -298,6 +299,11 @@ impl Pipeline {
     /// Returns the quota of a credential, if it has one.
     pub(crate) fn quota(&self, app: AppId, provider: ProviderKind) -> Option<stats::QuotaStats> {
         self.shared.providers.quota((app, provider), self.shared.now())
+    }
+
+    /// Lists the push services behind a credential's provider that limit it or rest.
+    pub(crate) fn services(&self, app: AppId, provider: ProviderKind) -> Vec<ServiceStanding> {
+        self.shared.providers.services((app, provider))
     }
 
     /// Returns the state of a quota that all nodes share; `shared` holds its limit per minute and its level in the store.

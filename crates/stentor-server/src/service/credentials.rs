@@ -10,7 +10,7 @@ use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::provider::CredentialError;
+use stentor_core::ports::provider::{CredentialError, ServiceStanding};
 use stentor_core::ports::store::{Change, KeyFilter, NodeRecord, StoreError};
 use stentor_providers::RefusedHost;
 
@@ -18,7 +18,8 @@ use super::audit::{AuditSubject, Author};
 use super::{Caller, ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::credentials::{
-    CredentialCheck, CredentialList, CredentialRequest, CredentialSummary, CredentialView, QuotaStatus,
+    CredentialCheck, CredentialList, CredentialRequest, CredentialSummary, CredentialView, PushServiceStatus,
+    QuotaStatus,
 };
 use crate::contract::table::{CheckCredential, DeleteCredential, ListCredentials, PutCredential};
 use crate::decode::decode_with;
@@ -271,6 +272,7 @@ impl Service {
                 tokens: quota.tokens,
                 throttled_seconds: quota.waited.as_secs_f64(),
             }),
+            push_services: self.pipeline.services(app, provider).into_iter().map(Into::into).collect(),
         })
     }
 
@@ -327,6 +329,13 @@ impl Service {
                 return Ok(credentials.len());
             }
         }
+    }
+}
+
+impl From<ServiceStanding> for PushServiceStatus {
+    fn from(standing: ServiceStanding) -> Self {
+        let ServiceStanding { origin, per_minute, resting: reason, backlog } = standing;
+        Self { origin, per_minute, reason, backlog_seconds: backlog.as_secs_f64() }
     }
 }
 

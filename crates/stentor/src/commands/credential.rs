@@ -98,11 +98,23 @@ fn capitalized(title: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// Describes a push service that limits the server or rests.
+fn service_text(service: &Value) -> String {
+    let origin = cell(&service["origin"]);
+    let limit = service["per_minute"].as_u64().map(|limit| format!("takes {limit} a minute"));
+    let reason = service["reason"].as_str().map(|reason| format!("rests ({reason})"));
+    let backlog = format!("{:.0} s behind", service["backlog_seconds"].as_f64().unwrap_or_default());
+    let parts: Vec<String> = limit.into_iter().chain(reason).chain([backlog]).collect();
+    format!("{origin} {}", parts.join(", "))
+}
+
 fn describe(credentials: &Value) -> String {
     let rows = credentials.as_array().into_iter().flatten().map(|credential| {
         let summary = credential["summary"].as_object();
         let summary = summary.into_iter().flatten().filter(|(_, value)| !value.is_null());
-        let summary: Vec<String> = summary.map(|(name, value)| format!("{name} {}", cell(value))).collect();
+        let mut summary: Vec<String> =
+            summary.map(|(name, value)| format!("{name} {}", cell(value))).collect();
+        summary.extend(credential["push_services"].as_array().into_iter().flatten().map(service_text));
         let state = [cell(&credential["state"]), cell(&credential["detail"])].join(" ");
         [
             cell(&credential["provider"]),

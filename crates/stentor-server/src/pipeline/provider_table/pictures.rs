@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use stentor_core::device::ProviderKind;
-use stentor_core::ports::provider::ProviderStats;
+use stentor_core::ports::provider::{ProviderStats, ServiceStanding};
 use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 
@@ -72,21 +72,18 @@ impl ProviderTable {
         handle.map(|handle| handle.provider.stats()).unwrap_or_default()
     }
 
+    /// Lists the push services behind one credential's provider that limit it or rest.
+    pub(crate) fn services(&self, key: ProviderKey) -> Vec<ServiceStanding> {
+        let handle = self.lock().get(&key).and_then(|entry| entry.handle.clone());
+        handle.map(|handle| handle.provider.services()).unwrap_or_default()
+    }
+
     /// Returns the summed statistics of all providers of a kind.
     pub(crate) fn provider_stats(&self, kind: ProviderKind) -> ProviderStats {
         let entries = self.lock();
         let handles = entries.iter().filter(|((_, provider), _)| *provider == kind);
         let stats = handles.filter_map(|(_, entry)| Some(entry.handle.as_ref()?.provider.stats()));
-        let live = stats.fold(ProviderStats::default(), |sum, one| ProviderStats {
-            connections: sum.connections + one.connections,
-            inflight: sum.inflight + one.inflight,
-            inflight_limit: sum.inflight_limit + one.inflight_limit,
-            latency_floor: sum.latency_floor.max(one.latency_floor),
-            delivery_rate: sum.delivery_rate + one.delivery_rate,
-            drains: sum.drains + one.drains,
-            aborts: sum.aborts + one.aborts,
-            connect_failures: sum.connect_failures + one.connect_failures,
-        });
+        let live = stats.fold(ProviderStats::default(), ProviderStats::and);
         // Under the lock: a provider being moved from here to there would otherwise be counted twice or not at all.
         self.closed.added_to(live, kind)
     }
