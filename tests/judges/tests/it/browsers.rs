@@ -21,7 +21,7 @@ use crate::web_push::server::PushServer;
 const STEP_MAX: Duration = Duration::from_secs(120);
 
 /// A process that answers each line with a line.
-struct Dialog {
+pub(crate) struct Dialog {
     lines: Lines<BufReader<ChildStdout>>,
     /// Absent once it is to end.
     input: Option<ChildStdin>,
@@ -43,7 +43,7 @@ impl Dialog {
     }
 
     /// Runs a script in the page and returns its result.
-    async fn run(&mut self, script: &str) -> anyhow::Result<Value> {
+    pub(crate) async fn run(&mut self, script: &str) -> anyhow::Result<Value> {
         let input = self.input.as_mut().context("it was told to end")?;
         input.write_all(format!("{}\n", json!(script)).as_bytes()).await?;
         self.result().await.with_context(|| script.to_owned())
@@ -83,11 +83,11 @@ impl Launch {
 }
 
 /// A page in a browser, and its sender.
-struct Browsing {
-    server: PushServer,
-    sender: Sender,
+pub(crate) struct Browsing {
+    pub(crate) server: PushServer,
+    pub(crate) sender: Sender,
     launch: Launch,
-    browser: Dialog,
+    pub(crate) browser: Dialog,
     /// The proxy that forwards the page's requests to the server: without it the page has no connection.
     page: Dialog,
     address: String,
@@ -96,7 +96,7 @@ struct Browsing {
 }
 
 impl Browsing {
-    async fn firefox(room: &Room) -> anyhow::Result<Self> {
+    pub(crate) async fn firefox(room: &Room) -> anyhow::Result<Self> {
         let files = RoomAuthority::make(room)?;
         let server = PushServer::start(room, None).await?;
         let sender = Sender::start(Client::Pywebpush, &files).await?;
@@ -104,7 +104,7 @@ impl Browsing {
         Self::begin(("firefox.py", vec![push_service.into()]), files, (server, sender), room).await
     }
 
-    async fn chromium(room: &Room) -> anyhow::Result<Self> {
+    pub(crate) async fn chromium(room: &Room) -> anyhow::Result<Self> {
         let files = RoomAuthority::make(room)?;
         let server = PushServer::start(room, Some(&files)).await?;
         let sender = Sender::start(Client::Pywebpush, &files).await?;
@@ -130,7 +130,7 @@ impl Browsing {
     }
 
     /// Makes the page a device of the gateway that listens.
-    async fn joins(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn joins(&mut self) -> anyhow::Result<()> {
         let key = json!(self.server.join_key);
         let script = format!(
             "document.querySelector('#join input').value = {key}; document.querySelector('#join button').click(); \
@@ -141,15 +141,29 @@ impl Browsing {
     }
 
     /// Subscribes the page for the sender.
-    async fn subscribes(&mut self) -> anyhow::Result<()> {
-        let key = json!(self.sender.key());
+    pub(crate) async fn subscribes(&mut self) -> anyhow::Result<()> {
+        let key = self.sender.key().to_owned();
+        self.subscribes_for(&key).await
+    }
+
+    /// Subscribes the page for the holder of a key.
+    pub(crate) async fn subscribes_for(&mut self, key: &str) -> anyhow::Result<()> {
+        let key = json!(key);
         let script = format!("return await (await import('./device.js')).subscribe({key});");
         self.sender.subscription = self.browser.run(&script).await?;
         Ok(())
     }
 
+    /// Replaces the vendor's host in the URL of a subscription, which Chromium has built in; the path is ours.
+    pub(crate) fn leads_here(&mut self) -> anyhow::Result<()> {
+        let url = self.sender.subscription["endpoint"].as_str().context("a URL")?;
+        let (_, token) = url.split_once("/fcm/send/").with_context(|| url.to_owned())?;
+        self.sender.subscription["endpoint"] = json!(format!("{}/fcm/send/{token}", self.server.url));
+        Ok(())
+    }
+
     /// Has the page gather the messages that its service worker receives from now on.
-    async fn gathers(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn gathers(&mut self) -> anyhow::Result<()> {
         let script = "window.pushed = new Promise((done) => navigator.serviceWorker.addEventListener('message', \
                       (event) => done(event.data)));";
         self.browser.run(script).await.map(drop)
@@ -331,10 +345,7 @@ fn chromium_is_a_device_that_is_pushed_to_and_loses_nothing() {
         here.joins().await?;
         here.subscribes().await?;
         here.gathers().await?;
-        // Chromium has its vendor's host built into the URL; the path is ours.
-        let url = here.sender.subscription["endpoint"].as_str().context("a URL")?;
-        let (_, token) = url.split_once("/fcm/send/").with_context(|| url.to_owned())?;
-        here.sender.subscription["endpoint"] = json!(format!("{}/fcm/send/{token}", here.server.url));
+        here.leads_here()?;
         tell(&mut here).await?;
         lose_nothing(here).await
     });

@@ -31,6 +31,7 @@ pub(crate) enum Client {
     Slixmpp,
     Pywebpush,
     WebPush,
+    WebPushTesting,
     WebpushGo,
     StandardWebhooks,
     FirebaseMessaging,
@@ -65,7 +66,9 @@ impl Client {
             | Self::FirebaseMessaging
             | Self::Mqtt
             | Self::Browsers => Command::new(home.join("bin/python")),
-            Self::Node | Self::NodeGcm | Self::WebPush | Self::PushReceiver => Command::new("node"),
+            Self::Node | Self::NodeGcm | Self::WebPush | Self::WebPushTesting | Self::PushReceiver => {
+                Command::new("node")
+            }
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
@@ -116,6 +119,7 @@ impl Client {
             Self::PushReceiver => ("push-receiver", "package-lock.json"),
             Self::Mqtt => ("mqtt", "requirements.txt"),
             Self::WebPush => ("web-push", "package-lock.json"),
+            Self::WebPushTesting => ("web-push-testing", "package-lock.json"),
             Self::WebpushGo => ("webpush-go", "main.go"),
             Self::StandardWebhooks => ("standardwebhooks", "requirements.txt"),
         }

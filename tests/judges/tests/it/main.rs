@@ -17,4 +17,5 @@ mod policy;
 mod room;
 mod trust_store;
 mod web_push;
+mod web_push_sender;
 mod webhook;

@@ -44,6 +44,8 @@ impl PushServer {
             config.gateway.mcs_listen = Some(([127, 0, 0, 1], 0).into());
             http = http.tls_certs_only([reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?]);
         }
+        // The push services of a story are on this machine.
+        config.outbound.allowed_networks = vec!["loopback".parse()?];
         let data = config.data_dir.clone();
         let built = stentor_node::build(config).await?;
         let port = built.local_addr().port();
@@ -75,7 +77,8 @@ impl PushServer {
 
     async fn make_key(&self, scope: &str) -> anyhow::Result<String> {
         let path = format!("/v1/apps/{}/keys", self.app);
-        let made = self.ask("POST", &path, json!({"name": scope, "scopes": [scope]})).await?;
+        let made =
+            self.ask_with(&self.root_key, "POST", &path, json!({"name": scope, "scopes": [scope]})).await?;
         Ok(made["secret"].as_str().context("a secret")?.to_owned())
     }
 
@@ -96,6 +99,30 @@ impl PushServer {
         let path = format!("/v1/apps/{}/credentials/gateway", self.app);
         let credential = json!({"open_registration": true, "vapid_key": key});
         self.ask_with(&self.root_key, "PUT", &path, credential).await.map(drop)
+    }
+
+    /// Gives the app a key of its own for Web Push, and returns the public one.
+    pub(crate) async fn make_vapid_key(&self, ca_pem: Option<String>) -> anyhow::Result<String> {
+        let path = format!("/v1/apps/{}/credentials", self.app);
+        let credential = json!({"subject": "mailto:judge@app.example", "navigate": "https://app.example/", "ca_pem": ca_pem});
+        self.ask_with(&self.root_key, "PUT", &format!("{path}/web_push"), credential).await?;
+        let list = self.ask_with(&self.root_key, "GET", &path, Value::Null).await?;
+        let mut credentials = list["credentials"].as_array().context("a list")?.iter();
+        let own = credentials.find(|one| one["provider"] == "web_push").context("the credential")?;
+        Ok(own["summary"]["public_key"].as_str().context("a key")?.to_owned())
+    }
+
+    /// Registers a subscription as a device; returns its id.
+    pub(crate) async fn register(&self, subscription: &Value) -> anyhow::Result<Value> {
+        let key = self.make_key("register").await?;
+        let device = json!({"platform": "web", "token": subscription.to_string()});
+        Ok(self.ask_with(&key, "POST", "/v1/devices", device).await?["id"].take())
+    }
+
+    /// Returns the last attempt to reach a device.
+    pub(crate) async fn last_attempt(&self, device: &Value) -> anyhow::Result<Value> {
+        let path = format!("/v1/devices/{}/deliveries", device.as_str().context("an id")?);
+        Ok(self.ask("GET", &path, Value::Null).await?["deliveries"][0].take())
     }
 
     /// Cancels a message. Returns the status.
