@@ -1,5 +1,6 @@
 //! The rate of single messages that are on disk and answered with 202.
 
+use super::killed_singles::{self, KilledReport};
 use super::single_rivals::{self, RivalRow};
 use super::singles::{self, LoadEnd, MessageLoad, Pace, RequestForm, SentMessages};
 use super::sink_log::{self, DeliveryCheck};
@@ -23,6 +24,8 @@ pub(crate) struct AcceptOptions {
     pub(crate) callers: u64,
     /// Duration of the sustained load; zero leaves it out.
     pub(crate) sustained: Duration,
+    /// Kills of the server under the same load, after the sustained one.
+    pub(crate) kills: u32,
     /// Store of the server; with PostgreSQL, SQLite is measured first.
     pub(crate) store: StageStore,
     /// Measures other programs under the sustained load, after the server.
@@ -48,9 +51,13 @@ pub(crate) struct AcceptReport {
     /// Growth of the store after a clean stop, by the number of messages of all loads.
     growth: Option<(StoredSize, u64)>,
     rivals: Vec<RivalRow>,
+    killed: Option<KilledReport>,
     /// The report on SQLite, if another store was measured.
     beside: Option<Box<AcceptReport>>,
 }
+
+/// Most calls that fail while the server is killed.
+const FAILED_MAX_COUNT: u64 = 200_000;
 
 /// Most tokens that the sinks note.
 const SINK_MAX_TOKENS: u64 = 4_200_000;
@@ -80,14 +87,14 @@ pub(crate) async fn run(
 }
 
 async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
-    let AcceptOptions { messages, callers, sustained, store, with_rivals } = options;
+    let AcceptOptions { messages, callers, sustained, kills, store, with_rivals } = options;
     let on_stage = StageOptions { store, ..StageOptions::with_sinks(SINK_MAX_TOKENS) };
     let mut stage = Stage::build(&on_stage, reporter).await?;
     let stored_before = StoredSize::of(&stage)?;
     // Opens connections and warms caches before the clock starts.
     let load = |first, end| {
         let (pace, form) = (Pace::AtOnce, RequestForm::Stentor);
-        MessageLoad { first, end, callers, pace, form }
+        MessageLoad { first, end, callers, pace, form, outlives_kills: false }
     };
     let warm = load(messages, LoadEnd::Count(callers * 4));
     let warm = singles::send(&stage.client, warm).await?;
@@ -102,7 +109,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let check = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
     let behind = answered.elapsed();
     let limits = stage.server.limits()?;
-    let (mut sustained_report, mut growth, mut rivals) = (None, None, Vec::new());
+    let (mut sustained_report, mut growth, mut rivals, mut killed) = (None, None, Vec::new(), None);
     if !sustained.is_zero() {
         let first = messages + callers * 4;
         let load = load(first, LoadEnd::After(sustained));
@@ -110,8 +117,16 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         // A clean stop moves everything into the files.
         stage.server.stop();
         growth = Some((StoredSize::of(&stage)?.since(stored_before), report.next()));
+        let mut load = MessageLoad { first: report.next(), ..load };
+        if kills > 0 {
+            stage.server.start_again().await?;
+            let done = killed_singles::measure(&mut stage, load, kills, &**reporter).await?;
+            // Numbers of failed calls are not used again either: no load makes more calls than this.
+            load.first += done.accepted() as u64 + FAILED_MAX_COUNT;
+            killed = Some(done);
+            stage.server.stop();
+        }
         if with_rivals {
-            let load = MessageLoad { first: report.next(), ..load };
             rivals = single_rivals::measure_all(&stage, load, &**reporter).await;
         }
         sustained_report = Some(report);
@@ -131,6 +146,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         sustained: sustained_report,
         growth,
         rivals,
+        killed,
         beside: None,
     })
 }
@@ -163,6 +179,7 @@ impl AcceptReport {
     /// Returns true if the push service got every message.
     pub(crate) fn holds(&self) -> bool {
         let holds = self.sustained.as_ref().is_none_or(SustainedReport::holds);
+        let holds = holds && self.killed.as_ref().is_none_or(KilledReport::holds);
         self.kept.lost == 0 && holds && self.beside.as_ref().is_none_or(|beside| beside.holds())
     }
 
@@ -216,6 +233,9 @@ impl AcceptReport {
                 object["bytes_per_message"] = json!(bytes as f64 / messages as f64);
             }
             object["rivals"] = self.rivals.iter().map(RivalRow::object).collect();
+        }
+        if let Some(killed) = &self.killed {
+            object["killed"] = killed.object();
         }
         if let Some(beside) = &self.beside {
             object["beside_sqlite"] = beside_file(&COMPARED, &beside.object(), &object);

@@ -1,6 +1,6 @@
 //! Single messages to tokens, by many concurrent callers.
 
-use crate::caller::HttpCaller;
+use crate::caller::{CallerError, HttpCaller};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use stentor_stage::emulator::NOTED_TOKENS;
 use stentor_stage::failure::CommandFailure;
 use stentor_stage::text::cell;
 use tokio::task::JoinSet;
+
+/// Interval between attempts to connect to a server that was killed.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Results of the callers.
 pub(super) struct SentMessages {
@@ -48,6 +51,8 @@ pub(super) struct MessageLoad {
     pub(super) pace: Pace,
     /// Form of the requests.
     pub(super) form: RequestForm,
+    /// True if callers connect again to a server that was killed. A message whose call failed is not counted.
+    pub(super) outlives_kills: bool,
 }
 
 /// The interface through which messages are sent.
@@ -92,7 +97,7 @@ enum RequestKind {
 /// Calls a route without an effect, with the same numbers of calls and callers, to measure the cost of the callers, HTTP and the machine.
 pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) -> anyhow::Result<Duration> {
     let (end, pace, form) = (LoadEnd::Count(count), Pace::AtOnce, RequestForm::Stentor);
-    let load = MessageLoad { first: 0, end, callers, pace, form };
+    let load = MessageLoad { first: 0, end, callers, pace, form, outlives_kills: false };
     Ok(side_by_side(client, load, RequestKind::Nothing).await?.0)
 }
 
@@ -149,7 +154,8 @@ async fn on_one_thread(
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for caller in open {
-        tasks.spawn(call(caller, CallerTask { next: next.clone(), load, kind, began }));
+        let client = client.clone();
+        tasks.spawn(call(caller, CallerTask { client, next: next.clone(), load, kind, began }));
     }
     let mut all = Vec::new();
     while let Some(given) = tasks.join_next().await {
@@ -160,6 +166,7 @@ async fn on_one_thread(
 
 /// The work of one caller.
 struct CallerTask {
+    client: ApiClient,
     /// Number of the next call.
     next: Arc<AtomicU64>,
     load: MessageLoad,
@@ -179,6 +186,32 @@ impl CallerTask {
         goes_on.then_some(number)
     }
 
+    /// Connects again, once the server is back or the load is over; `None` then.
+    async fn reconnected(&self) -> Option<HttpCaller> {
+        loop {
+            if let Ok(caller) = crate::caller::open(&self.client).await {
+                return Some(caller);
+            }
+            self.take()?;
+            tokio::time::sleep(RECONNECT_INTERVAL).await;
+        }
+    }
+
+    /// Makes a call.
+    async fn call(
+        &self,
+        caller: &mut HttpCaller,
+        number: u64,
+    ) -> Result<(StatusCode, bytes::Bytes), CallerError> {
+        match self.kind {
+            RequestKind::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await,
+            RequestKind::Message => {
+                let (path, body) = self.load.form.message(self.load.first + number);
+                caller.call(Method::POST, path, body).await
+            }
+        }
+    }
+
     /// Waits until a call is due; returns the time from which it counts.
     async fn wait(&self, number: u64) -> Instant {
         let Pace::Even(interval) = self.load.pace else { return Instant::now() };
@@ -193,12 +226,17 @@ async fn call(mut caller: HttpCaller, task: CallerTask) -> anyhow::Result<Vec<An
     let mut seen = Vec::new();
     while let Some(number) = task.take() {
         let started_at = task.wait(number).await;
-        let (status, reply) = match task.kind {
-            RequestKind::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
-            RequestKind::Message => {
-                let (path, body) = task.load.form.message(task.load.first + number);
-                caller.call(Method::POST, path, body).await?
-            }
+        let (status, reply) = match task.call(&mut caller, number).await {
+            Ok((status, _)) if task.load.outlives_kills && status != StatusCode::ACCEPTED => continue,
+            Ok(answer) => answer,
+            Err(_) if task.load.outlives_kills => match task.reconnected().await {
+                Some(next) => {
+                    caller = next;
+                    continue;
+                }
+                None => return Ok(seen),
+            },
+            Err(error) => return Err(error.into()),
         };
         seen.push(Answered { number, took: started_at.elapsed(), at: SystemTime::now(), reply });
         if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {

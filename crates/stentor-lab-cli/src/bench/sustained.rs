@@ -48,7 +48,7 @@ pub(super) async fn measure(
     load: MessageLoad,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<SustainedReport> {
-    let MessageLoad { first, callers, form, .. } = load;
+    let MessageLoad { first, callers, .. } = load;
     let (cpu_before, engines_before) = (stage.server.usage().cpu_seconds, stage.engines.used());
     let began = Instant::now();
     let sent = singles::send(&stage.client, load).await?;
@@ -67,7 +67,7 @@ pub(super) async fn measure(
     for (name, part) in PARTS {
         let per_second = rate * part;
         let pace = Pace::Even(Duration::from_secs_f64(1.0 / per_second));
-        let load = MessageLoad { first, end: LoadEnd::After(PACED_FOR), callers, pace, form };
+        let load = MessageLoad { first, end: LoadEnd::After(PACED_FOR), pace, ..load };
         let some = singles::send(&stage.client, load).await?;
         let lost = sink_log::kept(stage.directory(), &[&some]).await?.lost;
         let answered_ms = SinkLog::read(stage.directory())?.times_from_requests(&some);

@@ -68,7 +68,14 @@ impl UrgentOptions {
         let end = LoadEnd::Count(self.messages);
         singles::send(
             client,
-            MessageLoad { first, end, callers: self.callers, pace, form: RequestForm::Stentor },
+            MessageLoad {
+                first,
+                end,
+                callers: self.callers,
+                pace,
+                form: RequestForm::Stentor,
+                outlives_kills: false,
+            },
         )
         .await
     }

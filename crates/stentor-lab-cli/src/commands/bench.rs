@@ -11,6 +11,7 @@ mod limits;
 mod pipeline;
 mod trouble;
 mod urgent;
+mod web_push;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ enum BenchCommand {
     Pipeline(pipeline::PipelineArgs),
     Trouble(trouble::TroubleArgs),
     Urgent(urgent::UrgentArgs),
+    WebPush(web_push::WebPushArgs),
 }
 
 impl BenchArgs {
@@ -54,6 +56,7 @@ impl BenchArgs {
             BenchCommand::Pipeline(pipeline) => pipeline.run(output).await,
             BenchCommand::Trouble(trouble) => trouble.run(output).await,
             BenchCommand::Urgent(urgent) => urgent.run(output).await,
+            BenchCommand::WebPush(web_push) => web_push.run(output).await,
         }
     }
 }

@@ -15,6 +15,7 @@ Examples:
   stentor lab bench accept
   stentor lab bench accept --messages 100000 --callers 64 --json
   stentor lab bench accept --store postgres --json
+  stentor lab bench accept --kills 20 --without-rivals --json
 
 Each message is sent to a sink, and the bench checks that it arrived there. The callers share the machine with the server.
 `floor` is the rate of the same callers at /healthz, which does nothing: no server on this machine can answer faster.")]
@@ -28,6 +29,9 @@ pub(crate) struct AcceptArgs {
     /// Seconds for which the callers then send without a pause, followed by ten at half of that rate and ten at a tenth; 0 leaves it out
     #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=600))]
     seconds: u64,
+    /// Kills of the server under the same load, after it; each message that was answered with 202 must still arrive
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    kills: u32,
     /// Store of the server; with postgres, sqlite is measured too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
@@ -39,10 +43,16 @@ pub(crate) struct AcceptArgs {
 impl AcceptArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let Self { messages, callers, seconds, store, without_rivals } = self;
+        let Self { messages, callers, seconds, kills, store, without_rivals } = self;
         let sustained = Duration::from_secs(seconds);
-        let options =
-            AcceptOptions { messages, callers, sustained, store: store.into(), with_rivals: !without_rivals };
+        let options = AcceptOptions {
+            messages,
+            callers,
+            sustained,
+            kills,
+            store: store.into(),
+            with_rivals: !without_rivals,
+        };
         let report = accept::run(options, &on_the_terminal()).await?;
         output.result(&report.object(), || {
             let [p50, p99] = [0.5, 0.99].map(|part| report.latency_ms(part).unwrap_or_default());
