@@ -9,6 +9,7 @@
 mod credential;
 pub mod descriptor;
 mod header_text;
+mod hosts;
 mod json;
 mod outbound;
 mod registry;

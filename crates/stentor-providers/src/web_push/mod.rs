@@ -1,86 +1,88 @@
 //! Web Push (RFC 8030, 8291, 8292): to browsers, and to all receivers of UnifiedPush.
-//!
-//! A device names its own push service: the endpoint of its subscription. Each push service has its own connections and its own pace
-//! ([`pace`]), so that one which is slow, down or full delays its own deliveries alone.
 
 pub mod credential;
 mod descriptor;
-pub mod errors;
-mod host;
-mod hosts;
-mod http1;
-pub mod pace;
+mod errors;
 mod payload;
-mod progress;
 mod requests;
 mod subscription;
 mod vapid;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::FutureExt as _;
-use futures_util::future::join_all;
+use http::HeaderValue;
+use parking_lot::Mutex;
 use stentor_core::device::ProviderKind;
-use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
+use stentor_core::outcome::Outcome;
+use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{
     Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble, ServiceStanding,
 };
+use stentor_http2::{Excerpt, Keep};
 
 use self::credential::WebPushCredential;
 pub(crate) use self::descriptor::DESCRIPTOR;
-use self::host::{Host, Sender};
-use self::hosts::Hosts;
-use self::http1::Http1;
-use self::progress::Progress;
-use self::requests::WebPushBatch;
+use self::vapid::VapidHeader;
+use crate::hosts::{Answer, HostDialect, HostResponse, HostSender};
 use crate::{Setup, replies};
 
-/// Wait of a delivery for which no push service can be opened, because too many others are in use.
-const HOST_WAIT: Duration = Duration::from_secs(5);
+/// Push services whose signed headers are kept; beyond them all are signed anew.
+const HEADERS_MAX_COUNT: usize = 1_024;
 
 /// Web Push with one app's key.
-pub struct WebPush {
-    sender: Sender,
-    hosts: Hosts,
+pub struct WebPush(HostSender<WebPushDialect>);
+
+/// The protocol between this sender and a push service.
+struct WebPushDialect {
+    credential: WebPushCredential,
+    clock: Arc<dyn Clock>,
+    /// The headers for each push service: with the present key, and with the one before.
+    headers: Mutex<HashMap<String, [VapidHeader; 2]>>,
 }
 
 impl WebPush {
     /// Parses a credential.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
-        let credential = WebPushCredential::parse(secret)?;
-        let http1 = Http1::new(&credential.roots, &setup.limits, &setup.outbound)?;
-        let clock = Arc::clone(&setup.clock);
-        Ok(Self { sender: Sender { credential, http1, clock }, hosts: Hosts::new(setup.clone()) })
-    }
-
-    /// Divides the requests among their push services. Those without one get their outcome at once.
-    fn divide(&self, batch: &WebPushBatch, count: usize, progress: &Progress) -> Vec<(Arc<Host>, Vec<usize>)> {
-        let mut by_origin: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for index in 0..count {
-            match batch.requests.subscription(index) {
-                Some(subscription) => by_origin.entry(subscription.origin).or_default().push(index),
-                None => progress.put([(index, malformed())]),
-            }
-        }
-        let mut divided = Vec::with_capacity(by_origin.len());
-        for (origin, places) in by_origin {
-            match self.hosts.get(origin, &self.sender, batch.now) {
-                Some(host) => divided.push((host, places)),
-                None => {
-                    let full = Outcome::Deferred { reason: Reason::Unavailable, retry_after: HOST_WAIT };
-                    progress.put(places.into_iter().map(|place| (place, full.clone())));
-                }
-            }
-        }
-        divided
+        let (credential, clock) = (WebPushCredential::parse(secret)?, Arc::clone(&setup.clock));
+        let roots = credential.roots.clone();
+        let dialect = WebPushDialect { credential, clock, headers: Mutex::default() };
+        HostSender::new(dialect, roots, setup).map(Self)
     }
 }
 
-fn malformed() -> Outcome {
-    Outcome::Rejected { reason: Reason::InvalidToken, scope: OutcomeScope::Device }
+impl HostDialect for WebPushDialect {
+    const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
+
+    fn has_other_header(&self) -> bool {
+        self.credential.previous.is_some()
+    }
+
+    async fn authorization(
+        &self,
+        origin: &str,
+        refused: Option<&HeaderValue>,
+    ) -> Result<Option<HeaderValue>, Answer> {
+        let WebPushCredential { key, previous, subject, .. } = &self.credential;
+        let (place, key) = match refused {
+            None => (0, Some(key)),
+            Some(_) => (1, previous.as_ref()),
+        };
+        let Some(key) = key else { return Ok(None) };
+        let mut held = self.headers.lock();
+        if held.len() >= HEADERS_MAX_COUNT && !held.contains_key(origin) {
+            held.clear();
+        }
+        let header = held.entry(origin.to_owned()).or_default()[place].get(key, origin, subject, self.clock.now());
+        // A key that does not sign is as a key that is refused.
+        header.map(Some).ok_or(Answer::Refused)
+    }
+
+    fn read(&self, response: &HostResponse<'_>, retry_after: Option<Duration>) -> Answer {
+        errors::answer(response.status(), response.body(), retry_after)
+    }
 }
 
 #[async_trait]
@@ -94,45 +96,24 @@ impl Provider for WebPush {
     }
 
     async fn send_until(&self, batch: Batch, early: Early<'_>, cut: Cut<'_>) -> Vec<Outcome> {
-        let (cut, count) = (cut.shared(), batch.devices.len());
-        let progress = Progress::new(count);
-        let batch = WebPushBatch::new(batch, self.sender.credential.navigate.as_deref());
-        let divided = self.divide(&batch, count, &progress);
-        let sending = divided
-            .iter()
-            .map(|(host, places)| host.send(&self.sender, &batch, places.clone(), &progress, cut.clone()));
-        let mut sending = Box::pin(join_all(sending));
-        let stalled = tokio::select! {
-            biased;
-            _ = &mut sending => false,
-            () = progress.stalled() => true,
-        };
-        if stalled {
-            early(progress.so_far());
-            sending.as_mut().await;
-        }
-        drop(sending);
-        progress.into_all()
+        let count = batch.devices.len();
+        let batch = requests::batch_of(batch, self.0.dialect().credential.navigate.as_deref());
+        self.0.send_until(batch, count, early, cut).await
     }
 
     fn trouble(&self) -> Option<ProviderTrouble> {
-        self.hosts.all().iter().find_map(|host| host.trouble())
+        self.0.trouble()
     }
 
     fn stats(&self) -> ProviderStats {
-        let all = self.hosts.all();
-        let clients = all.iter().filter_map(|host| host.client()).map(replies::stats);
-        clients.fold(ProviderStats::default(), ProviderStats::and)
+        self.0.stats()
     }
 
     fn services(&self) -> Vec<ServiceStanding> {
-        let now = self.sender.clock.now();
-        let mut limiting: Vec<_> = self.hosts.all().iter().filter_map(|host| host.standing(now)).collect();
-        limiting.sort_by(|one, other| one.origin.cmp(&other.origin));
-        limiting
+        self.0.services()
     }
 
     async fn close(&self) {
-        join_all(self.hosts.all().iter().filter_map(|host| host.client()).map(stentor_http2::Client::close)).await;
+        self.0.close().await;
     }
 }

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
+use stentor_core::ports::clock::Clock as _;
 use stentor_core::ports::provider::Provider;
 use stentor_providers::web_push::WebPush;
 use stentor_providers::{Outbound, Setup};
@@ -236,14 +237,17 @@ async fn a_push_service_that_is_down_delays_its_own_deliveries_alone() {
 
 #[tokio::test]
 async fn a_limit_is_learned_and_what_is_beyond_it_waits_for_its_turn() {
-    let taken = Mutex::new(0);
+    let clock = StillClock::new();
+    let (taken, time) = (Mutex::new((0, clock.now())), Arc::clone(&clock));
     let service = PushService::start(move |_| {
         let mut taken = taken.lock();
-        *taken += 1;
-        Some(if *taken <= 60 { (201, "") } else { (429, "retry-after: 60\r\n") })
+        if time.now().since(taken.1) >= Duration::from_secs(60) {
+            *taken = (0, time.now());
+        }
+        taken.0 += 1;
+        Some(if taken.0 <= 60 { (201, "") } else { (429, "retry-after: 60\r\n") })
     })
     .await;
-    let clock = StillClock::new();
     let provider = provider(&json!({}), &clock);
     let device = PushKeyPair::generate().expect("keys");
     let tokens: Vec<_> = (0..200).map(|n| subscription(&service.origin, &n.to_string(), &device)).collect();

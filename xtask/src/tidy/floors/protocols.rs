@@ -25,6 +25,7 @@ pub(super) const PROVIDERS: Floors = Floors {
     floors: &[
         &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset", "trouble"],
         &["descriptor", "replies"],
+        &["hosts"],
         &["apns", "gateway", "null", "web_push"],
         &["fcm"],
         &["registry"],

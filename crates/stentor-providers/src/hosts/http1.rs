@@ -16,17 +16,25 @@ use stentor_core::ports::provider::CredentialError;
 use stentor_core::time::Timestamp;
 use stentor_http2::{Limits, Roots};
 
-use super::errors::{self, Answer};
-use super::requests::SealedRequests;
+use super::answer::Answer;
+use super::{HostDialect, HostRequests, HostResponse};
 use crate::credential::unusable;
 use crate::{Outbound, retry_after};
 
-/// Concurrent requests to one push service.
+/// Concurrent requests to one host.
 const REQUESTS_MAX_COUNT: usize = 32;
 /// Bytes of an error body that are read.
 const BODY_MAX_BYTES: usize = 1_024;
 
-/// The client, shared by all push services.
+/// Requests to one host.
+pub(super) struct Http1Call<'a> {
+    pub(super) origin: &'a Url,
+    pub(super) headers: HeaderMap,
+    pub(super) requests: &'a dyn HostRequests,
+    pub(super) now: Timestamp,
+}
+
+/// The client, shared by all hosts.
 pub(super) struct Http1 {
     http: Client,
     outbound: Outbound,
@@ -50,17 +58,16 @@ impl Http1 {
         Ok(Self { http, outbound: outbound.clone() })
     }
 
-    /// Sends the requests at these places to one push service; answer i belongs to place i. After `cut`, requests that were not answered
+    /// Sends the requests at these places to one host; answer i belongs to place i. After `cut`, requests that were not answered
     /// are unanswered.
-    pub(super) async fn send(
+    pub(super) async fn send<D: HostDialect>(
         &self,
-        origin: &Url,
-        headers: HeaderMap,
-        requests: &SealedRequests,
+        dialect: &D,
+        call: Http1Call<'_>,
         places: &[usize],
-        now: Timestamp,
         cut: impl Future<Output = ()>,
     ) -> Vec<Answer> {
+        let Http1Call { origin, headers, requests, now } = call;
         // The resolver is not asked for a literal address.
         if self.outbound.check_host(origin.host_str().unwrap_or_default()).is_err() {
             return vec![Answer::AddressRefused; places.len()];
@@ -73,12 +80,12 @@ impl Http1 {
             while sending.len() < REQUESTS_MAX_COUNT
                 && let Some((at, place)) = rest.next()
             {
-                match requests.sealed(*place) {
+                match requests.request(*place) {
                     Some((path, body)) => {
-                        let one = self.one(origin, path, headers.clone(), body, now);
+                        let one = self.one(dialect, origin, (path, body), headers.clone(), now);
                         sending.push(one.map(move |answer| (at, answer)));
                     }
-                    None => answers[at] = Answer::Unsealed,
+                    None => answers[at] = Answer::Unwritten,
                 }
             }
             match select(sending.next(), &mut cut).await {
@@ -88,10 +95,17 @@ impl Http1 {
         }
     }
 
-    async fn one(&self, origin: &Url, path: &str, headers: HeaderMap, body: Vec<u8>, now: Timestamp) -> Answer {
-        let Ok(url) = origin.join(path) else { return Answer::Unsealed };
+    async fn one<D: HostDialect>(
+        &self,
+        dialect: &D,
+        origin: &Url,
+        (path, body): (&str, Vec<u8>),
+        headers: HeaderMap,
+        now: Timestamp,
+    ) -> Answer {
+        let Ok(url) = origin.join(path) else { return Answer::Unwritten };
         match self.http.post(url).headers(headers).body(body).send().await {
-            Ok(response) => read(response, now).await,
+            Ok(response) => read(dialect, response, now).await,
             Err(error) => unsent(&error),
         }
     }
@@ -102,7 +116,7 @@ pub(super) fn header_map(headers: &[(HeaderName, HeaderValue)]) -> HeaderMap {
     headers.iter().cloned().collect()
 }
 
-async fn read(mut response: reqwest::Response, now: Timestamp) -> Answer {
+async fn read<D: HostDialect>(dialect: &D, mut response: reqwest::Response, now: Timestamp) -> Answer {
     let status = response.status().as_u16();
     let wait = response.headers().get(RETRY_AFTER).and_then(|value| retry_after::parse(value.as_bytes(), now));
     let mut body = Vec::new();
@@ -112,7 +126,7 @@ async fn read(mut response: reqwest::Response, now: Timestamp) -> Answer {
     {
         body.extend_from_slice(&piece[..piece.len().min(BODY_MAX_BYTES - body.len())]);
     }
-    errors::answer(status, &body, wait)
+    dialect.read(&HostResponse::Http1 { status, headers: response.headers(), body: &body }, wait)
 }
 
 fn unsent(error: &reqwest::Error) -> Answer {

@@ -1,60 +1,47 @@
-//! One push service: its connections, its pace, and the headers with which the app identifies itself there.
+//! One host: its connections and its pace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::future::Shared;
+use http::HeaderValue;
 use http::header::AUTHORIZATION;
-use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use reqwest::Url;
-use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Cut, ProviderTrouble, ServiceStanding};
 use stentor_core::time::Timestamp;
-use stentor_http2::{Client, Endpoint, Excerpt, Fault, Keep, Replies, Reply, RequestBatch, Response};
+use stentor_http2::{Client, Endpoint, Fault, Replies, Reply, RequestBatch, Roots};
 
-use super::credential::WebPushCredential;
-use super::errors::{self, Answer};
-use super::http1::{Http1, header_map};
+use super::answer::{self, Answer};
+use super::http1::{Http1Call, header_map};
 use super::pace::{HostAnswers, Pace};
 use super::progress::Progress;
-use super::requests::WebPushBatch;
-use super::vapid::{VapidHeader, VapidKeyPair};
+use super::{HostBatch, HostDialect, HostResponse, HostSender};
 use crate::subset::Subset;
 use crate::{Setup, replies, trouble};
-
-const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
 
 /// The moment after which no outcome is awaited.
 pub(super) type SharedCut<'a> = Shared<Cut<'a>>;
 
-/// The parts of the adapter that all push services use.
-pub(super) struct Sender {
-    pub(super) credential: WebPushCredential,
-    pub(super) http1: Http1,
-    pub(super) clock: Arc<dyn Clock>,
-}
-
-/// One push service.
+/// One push service that devices name.
 pub(super) struct Host {
     origin: Url,
-    /// The origin without a slash at its end, as the audience of tokens.
-    audience: String,
+    /// The same as a text without a slash at its end.
+    name: String,
     /// `None` without TLS, where HTTP/1.1 is spoken.
     client: Option<Client>,
     is_http1: AtomicBool,
     pace: Mutex<Pace>,
-    headers: Mutex<(VapidHeader, VapidHeader)>,
 }
 
 impl Host {
     /// Prepares for an origin; connects to nothing. `None` if it is no origin.
-    pub(super) fn open(origin: &str, sender: &Sender, setup: &Setup) -> Option<Self> {
+    pub(super) fn open(origin: &str, roots: &Roots, setup: &Setup) -> Option<Self> {
         let url = Url::parse(origin).ok()?;
         let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
         let client = if url.scheme() == "https" {
             let mut endpoint = Endpoint::new(host, url.port_or_known_default()?);
-            endpoint.roots = sender.credential.roots.clone();
+            endpoint.roots = roots.clone();
             endpoint.addresses = Arc::new(setup.outbound.clone());
             Some(Client::new(&endpoint, setup.limits.clone()).ok()?)
         } else {
@@ -62,11 +49,10 @@ impl Host {
         };
         Some(Self {
             origin: url,
-            audience: origin.to_owned(),
+            name: origin.to_owned(),
             is_http1: AtomicBool::new(client.is_none()),
             client,
             pace: Mutex::default(),
-            headers: Mutex::default(),
         })
     }
 
@@ -86,16 +72,16 @@ impl Host {
         let pace = self.pace.lock();
         let (per_minute, resting) = (pace.per_minute(), pace.resting(now).map(|(reason, _)| reason));
         let standing =
-            ServiceStanding { origin: self.audience.clone(), per_minute, resting, backlog: pace.backlog(now) };
+            ServiceStanding { origin: self.name.clone(), per_minute, resting, backlog: pace.backlog(now) };
         (per_minute.is_some() || resting.is_some()).then_some(standing)
     }
 
     /// Sends the requests at these places, as many as its pace allows; the others are deferred.
-    pub(super) async fn send(
+    pub(super) async fn send<D: HostDialect>(
         &self,
-        sender: &Sender,
-        batch: &WebPushBatch,
-        places: Vec<usize>,
+        sender: &HostSender<D>,
+        batch: &HostBatch,
+        places: &[usize],
         progress: &Progress,
         cut: SharedCut<'_>,
     ) {
@@ -105,75 +91,81 @@ impl Host {
         if now.is_empty() {
             return;
         }
-        let has_previous = sender.credential.previous.is_some();
+        let first = match sender.dialect.authorization(&self.name, None).await {
+            Ok(header) => header,
+            Err(answer) => return self.judge(now.iter().map(|place| (*place, answer)).collect(), sender, progress),
+        };
+        let may_repeat = sender.dialect.has_other_header();
         let mut judged = vec![false; now.len()];
         let some = |part: Vec<Option<Answer>>| {
-            // A refused request is sent again if there is another key.
+            // A refused request is sent again if there is another header.
             let known = part.into_iter().enumerate().filter_map(|(at, answer)| Some((at, answer?)));
-            let known: Vec<_> = known.filter(|(_, answer)| !(has_previous && *answer == Answer::Refused)).collect();
+            let known: Vec<_> = known.filter(|(_, answer)| !(may_repeat && *answer == Answer::Refused)).collect();
             known.iter().for_each(|(at, _)| judged[*at] = true);
             self.judge(known.into_iter().map(|(at, answer)| (now[at], answer)).collect(), sender, progress);
         };
-        let mut answers = self.answers(sender, &sender.credential.key, batch, now, cut.clone(), some).await;
-        if let Some(previous) = &sender.credential.previous {
-            let refused: Vec<usize> = (0..now.len()).filter(|at| answers[*at] == Answer::Refused).collect();
+        let mut answers = self.answers(sender, first.as_ref(), batch, now, cut.clone(), some).await;
+        let refused: Vec<usize> = (0..now.len()).filter(|at| answers[*at] == Answer::Refused).collect();
+        // The push service has processed none of them.
+        if !refused.is_empty()
+            && let Ok(Some(other)) = sender.dialect.authorization(&self.name, first.as_ref()).await
+        {
             let places: Vec<usize> = refused.iter().map(|at| now[*at]).collect();
-            // The push service has processed none of them.
-            if !places.is_empty() {
-                let again = self.answers(sender, previous, batch, &places, cut, drop).await;
-                refused.into_iter().zip(again).for_each(|(at, answer)| answers[at] = answer);
-            }
+            let again = self.answers(sender, Some(&other), batch, &places, cut, drop).await;
+            refused.into_iter().zip(again).for_each(|(at, answer)| answers[at] = answer);
         }
         let late = (0..now.len()).filter(|at| !judged[*at]).map(|at| (now[at], answers[at]));
         self.judge(late.collect(), sender, progress);
     }
 
     /// Learns from the answers to the requests at some places, and records their outcomes.
-    fn judge(&self, answers: Vec<(usize, Answer)>, sender: &Sender, progress: &Progress) {
+    fn judge<D>(&self, answers: Vec<(usize, Answer)>, sender: &HostSender<D>, progress: &Progress) {
         let verdict = self.pace.lock().note(&counted(&answers), sender.clock.now());
         if let Some(client) = self.client.as_ref().filter(|_| verdict.concerns_all) {
             client.slow_down();
         }
-        progress.put(answers.into_iter().map(|(place, answer)| (place, errors::outcome(answer, &verdict))));
+        progress.put(answers.into_iter().map(|(place, answer)| (place, answer::outcome(answer, &verdict))));
     }
 
-    /// Sends requests signed with a key, and returns their answers. Passes those to `some` that came while others are late.
-    async fn answers(
+    /// Sends requests with a header of the sender, and returns their answers. Passes those to `some` that came while others are late.
+    async fn answers<D: HostDialect>(
         &self,
-        sender: &Sender,
-        key: &VapidKeyPair,
-        batch: &WebPushBatch,
+        sender: &HostSender<D>,
+        authorization: Option<&HeaderValue>,
+        batch: &HostBatch,
         places: &[usize],
         cut: SharedCut<'_>,
         some: impl FnOnce(Vec<Option<Answer>>) + Send,
     ) -> Vec<Answer> {
-        let Some(headers) = self.headers(sender, key, batch) else { return vec![Answer::Unanswered; places.len()] };
-        let (now, requests) = (sender.clock.now(), &batch.requests);
+        let mut headers = batch.headers.clone();
+        headers.extend(authorization.map(|header| (AUTHORIZATION, header.clone())));
+        let (now, requests) = (sender.clock.now(), &*batch.requests);
         let over_http1 = |places: Vec<usize>| {
-            let (headers, cut) = (header_map(&headers), cut.clone());
-            async move { sender.http1.send(&self.origin, headers, requests, &places, now, cut).await }
+            let call = Http1Call { origin: &self.origin, headers: header_map(&headers), requests, now };
+            let cut = cut.clone();
+            async move { sender.http1.send(&sender.dialect, call, &places, cut).await }
         };
         let Some(client) = self.client.as_ref().filter(|_| !self.is_http1.load(Relaxed)) else {
             return over_http1(places.to_vec()).await;
         };
-        let subset = Subset { of: requests.clone(), places: places.to_vec() };
+        let subset = Subset { of: Arc::<dyn super::HostRequests>::clone(&batch.requests), places: places.to_vec() };
         let call = RequestBatch {
             constant: headers.clone(),
             path: None,
             requests: Arc::new(subset),
             start_within: batch.start_within,
-            keep: KEEP,
+            keep: D::KEEP,
             repeated: batch.repeated,
         };
         let sending = client.start(call);
         if let Some(part) = sending.most(cut.clone()).await {
-            let (answers, older) = read(part.replies, sender.clock.now());
+            let (answers, older) = read(&sender.dialect, part.replies, sender.clock.now());
             let mut known: Vec<_> = answers.into_iter().map(Some).collect();
             part.missing.into_iter().chain(older).for_each(|at| known[at] = None);
             some(known);
         }
         let replies = sending.all(cut.clone()).await;
-        let (mut answers, older) = read(replies, sender.clock.now());
+        let (mut answers, older) = read(&sender.dialect, replies, sender.clock.now());
         if !older.is_empty() {
             self.is_http1.store(true, Relaxed);
             let again = over_http1(older.iter().map(|at| places[*at]).collect()).await;
@@ -181,46 +173,28 @@ impl Host {
         }
         answers
     }
-
-    /// Returns the headers of every request; `None` if the token cannot be signed.
-    fn headers(
-        &self,
-        sender: &Sender,
-        key: &VapidKeyPair,
-        batch: &WebPushBatch,
-    ) -> Option<Vec<(HeaderName, HeaderValue)>> {
-        let credential = &sender.credential;
-        let mut held = self.headers.lock();
-        let held = if std::ptr::eq(key, &raw const credential.key) { &mut held.0 } else { &mut held.1 };
-        let header = held.get(key, &self.audience, &credential.subject, sender.clock.now())?;
-        let mut headers = batch.headers.clone();
-        headers.push((AUTHORIZATION, header));
-        Some(headers)
-    }
 }
 
 /// Reads replies. Returns the answers, and the places whose connection speaks HTTP/1.1 only.
-fn read(replies: Replies, now: Timestamp) -> (Vec<Answer>, Vec<usize>) {
+fn read<D: HostDialect>(dialect: &D, replies: Replies, now: Timestamp) -> (Vec<Answer>, Vec<usize>) {
     let mut answers = vec![Answer::Accepted; replies.len()];
     let mut older = Vec::new();
     for (at, reply) in replies.into_others() {
         answers[at] = match reply {
-            Reply::Answered(response) => of_response(&response, now),
+            Reply::Answered(response) => {
+                dialect.read(&HostResponse::Http2(&response), replies::wait(&response, now))
+            }
             Reply::NotSent(Fault::Alpn) => {
                 older.push(at);
                 Answer::Unreached
             }
             Reply::NotSent(Fault::AddressRefused(_)) => Answer::AddressRefused,
-            Reply::NotSent(Fault::Request(_)) => Answer::Unsealed,
+            Reply::NotSent(Fault::Request(_)) => Answer::Unwritten,
             Reply::NotSent(_) => Answer::Unreached,
             Reply::Unanswered(_) => Answer::Unanswered,
         };
     }
     (answers, older)
-}
-
-fn of_response(response: &Response, now: Timestamp) -> Answer {
-    errors::answer(response.status, response.body(), replies::wait(response, now))
 }
 
 fn counted(answers: &[(usize, Answer)]) -> HostAnswers {
@@ -237,7 +211,7 @@ fn counted(answers: &[(usize, Answer)]) -> HostAnswers {
             Answer::Unavailable(_) | Answer::Undefined | Answer::Unanswered => &mut counts.down,
             Answer::Unreached => &mut counts.unreached,
             // Of these the push service has said nothing.
-            Answer::Unsealed | Answer::AddressRefused => continue,
+            Answer::Unwritten | Answer::AddressRefused => continue,
             _ => &mut counts.fine,
         };
         *count += 1;

@@ -1,20 +1,22 @@
-//! The push services of an app's subscriptions, by origin.
+//! The hosts of an app's devices, by origin.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use stentor_core::time::Timestamp;
+use stentor_http2::Roots;
 
-use super::host::{Host, Sender};
+use super::host::Host;
 use crate::Setup;
 
-/// Push services that are kept. Anyone who may register a device can name a new one.
+/// Hosts that are kept. Anyone who may register a device can name a new one.
 const HOSTS_MAX_COUNT: usize = 512;
 
-/// The push services in use.
+/// The hosts in use.
 pub(super) struct Hosts {
     setup: Setup,
+    roots: Roots,
     known: Mutex<HashMap<String, KnownHost>>,
 }
 
@@ -24,12 +26,12 @@ struct KnownHost {
 }
 
 impl Hosts {
-    pub(super) fn new(setup: Setup) -> Self {
-        Self { setup, known: Mutex::default() }
+    pub(super) fn new(setup: Setup, roots: Roots) -> Self {
+        Self { setup, roots, known: Mutex::default() }
     }
 
-    /// Returns the push service of an origin. `None` if it is no origin, or if too many others are in use.
-    pub(super) fn get(&self, origin: &str, sender: &Sender, now: Timestamp) -> Option<Arc<Host>> {
+    /// Returns the host of an origin. `None` if it is no origin, or if too many others are in use.
+    pub(super) fn get(&self, origin: &str, now: Timestamp) -> Option<Arc<Host>> {
         let mut known = self.known.lock();
         if let Some(found) = known.get_mut(origin) {
             found.used_at = now;
@@ -40,12 +42,12 @@ impl Hosts {
             let oldest = unused.min_by_key(|(_, one)| one.used_at).map(|(origin, _)| origin.clone())?;
             known.remove(&oldest);
         }
-        let host = Arc::new(Host::open(origin, sender, &self.setup)?);
+        let host = Arc::new(Host::open(origin, &self.roots, &self.setup)?);
         known.insert(origin.to_owned(), KnownHost { host: Arc::clone(&host), used_at: now });
         Some(host)
     }
 
-    /// Returns all push services in use.
+    /// Returns all hosts in use.
     pub(super) fn all(&self) -> Vec<Arc<Host>> {
         self.known.lock().values().map(|one| Arc::clone(&one.host)).collect()
     }

@@ -24,28 +24,26 @@ const DOWN_WAIT_MAX: Duration = Duration::from_secs(60);
 const PROBE_COUNT: usize = 10;
 /// A limit rises by a quarter after this time without a refusal.
 const RAISED_AFTER: Duration = Duration::from_secs(300);
-/// A limit above so many messages a minute is none.
-const LIMIT_MAX_PER_MINUTE: u32 = 10_000_000;
 const MINUTE: Duration = Duration::from_secs(60);
 const SECONDS: usize = 60;
 
 /// The answers of a push service to a part of a batch, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HostAnswers {
+pub(super) struct HostAnswers {
     /// Answers about the subscription or the message.
-    pub fine: u32,
+    pub(super) fine: u32,
     /// The accepted ones among them.
-    pub accepted: u32,
+    pub(super) accepted: u32,
     /// Requests to slow down.
-    pub throttled: u32,
+    pub(super) throttled: u32,
     /// Refusals of the key.
-    pub refused: u32,
+    pub(super) refused: u32,
     /// Requests that the push service could not take or did not answer.
-    pub down: u32,
+    pub(super) down: u32,
     /// Requests that did not reach it.
-    pub unreached: u32,
+    pub(super) unreached: u32,
     /// The longest demanded wait.
-    pub retry_after: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl HostAnswers {
@@ -56,11 +54,11 @@ impl HostAnswers {
 
 /// The meaning of bad answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostVerdict {
+pub(super) struct HostVerdict {
     /// True if they concern the push service, and not only their deliveries.
-    pub concerns_all: bool,
+    pub(super) concerns_all: bool,
     /// The wait of deliveries that are deferred.
-    pub wait: Duration,
+    pub(super) wait: Duration,
 }
 
 /// The number of requests that may be sent now, and the waits of the others.
@@ -270,9 +268,11 @@ impl Pace {
     /// Learns a limit from refusals: the number of messages accepted within a minute.
     fn learn(&mut self, until: Timestamp, now: Timestamp) {
         let accepted = self.last_minute.sum(now).max(1);
-        let known = self.limit.map_or(LIMIT_MAX_PER_MINUTE, |limit| limit.per_minute);
-        // A refusal below a known limit lowers it, but not for a batch that was on its way when the limit was learned.
-        let per_minute = accepted.min(known);
+        // Further refusals halve a known limit at most, so that one bad minute costs no more.
+        let per_minute = match self.limit {
+            Some(Limit { per_minute: known, .. }) => accepted.clamp(known.div_ceil(2), known),
+            None => accepted,
+        };
         self.limit = Some(Limit { booked: until, ..Limit::new(per_minute, now) });
     }
 }
@@ -341,6 +341,20 @@ mod tests {
         pace.grant(1, at(301));
         pace.grant(1, at(602));
         assert_eq!(pace.per_minute(), Some(157));
+    }
+
+    #[test]
+    fn further_refusals_halve_a_limit_at_most() {
+        let mut pace = Pace::default();
+        let throttled = |accepted| HostAnswers { throttled: 1_000, ..fine(accepted) };
+        let mut learned = |accepted, seconds| {
+            pace.note(&throttled(accepted), at(seconds));
+            pace.per_minute()
+        };
+        assert_eq!(learned(800, 0), Some(800));
+        assert_eq!(learned(0, 600), Some(400));
+        assert_eq!(learned(300, 1_200), Some(300));
+        assert_eq!(learned(900, 1_800), Some(300));
     }
 
     #[test]
