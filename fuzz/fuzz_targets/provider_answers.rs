@@ -4,7 +4,7 @@ use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use stentor_core::time::Timestamp;
 use stentor_providers::retry_after::{self, RETRY_AFTER_MAX_SECONDS};
-use stentor_providers::{apns, fcm};
+use stentor_providers::{apns, fcm, oauth};
 
 fuzz_target!(|input: &[u8]| {
     let Some((status, rest)) = input.split_first_chunk::<2>() else { return };
@@ -17,5 +17,5 @@ fuzz_target!(|input: &[u8]| {
     let _ = (fcm::errors::outcome(status, body, wait), fcm::errors::lacks_access_token(status, body));
     let _ = (apns::errors::outcome(status, body, wait), apns::errors::is_expired(status, body));
     let _ = (fcm::errors::parse(body), apns::errors::parse(body));
-    let _ = (fcm::auth::parse_grant(body), fcm::auth::parse_refusal(status, body));
+    let _ = (oauth::parse_grant(body), oauth::parse_refusal(status, body));
 });

@@ -1,5 +1,6 @@
 //! Parsing of credentials from JSON; neither errors nor logs ever contain the secret.
 
+use reqwest::Url;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use stentor_core::error::Invalid;
@@ -7,7 +8,7 @@ use stentor_core::ports::provider::CredentialError;
 use stentor_http2::{Endpoint, Roots};
 
 /// The problem of a URL with credentials in it.
-pub(crate) const NO_USER: &str = "must not hold a user or a password";
+const NO_USER: &str = "must not hold a user or a password";
 
 /// Reader of a credential's fields.
 pub(crate) struct Fields<'a> {
@@ -113,6 +114,22 @@ fn endpoint_of(url: &str) -> Result<Endpoint, &'static str> {
     let mut endpoint = Endpoint::new(host, port);
     endpoint.cleartext = cleartext;
     if bare { Ok(endpoint) } else { Err(wrong) }
+}
+
+/// Checks that a URL can be a token endpoint; the error never shows the URL.
+pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
+    let wrong = "must be a URL such as https://host/token";
+    let url = Url::parse(text).map_err(|_| wrong)?;
+    if !matches!(url.scheme(), "https" | "http") || !url.has_host() {
+        return Err(wrong);
+    }
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if has_user { Err(NO_USER) } else { Ok(()) }
+}
+
+/// Returns the host of a URL; empty if it has none.
+pub(crate) fn host_of(url: &str) -> String {
+    Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod descriptor;
 mod header_text;
 mod hosts;
 mod json;
+pub mod oauth;
 mod outbound;
 mod registry;
 mod replies;

@@ -25,6 +25,9 @@ const CODE_MAX_CHARS: usize = 64;
 pub(crate) const ADDRESS_REFUSED: Outcome =
     Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
 
+/// The outcome of a delivery that was not attempted.
+pub(crate) const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
+
 /// Returns the outcome of each reply. `read` interprets the vendor's responses.
 pub(crate) fn outcomes(replies: Replies, read: impl Fn(&Response) -> Outcome) -> Vec<Outcome> {
     let mut outcomes = vec![Outcome::Accepted; replies.len()];
@@ -57,9 +60,17 @@ fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
         // The response of both services to almost all requests; nothing else of it is kept.
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
+        unanswered => outcome_without_answer(unanswered, read),
+    }
+}
+
+/// Returns the outcome of a request that got no response of its own; `read` interprets the response that held it back.
+pub(crate) fn outcome_without_answer(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
+    match reply {
+        Reply::Answered(response) => read(&response),
         Reply::NotSent(Fault::Halted(word)) => put_off(&read(word.response())),
         Reply::NotSent(Fault::AddressRefused(_)) => ADDRESS_REFUSED,
-        Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable, retry_after: None },
+        Reply::NotSent(_) => UNSENT,
         Reply::Unanswered(_) => Outcome::Unknown,
     }
 }

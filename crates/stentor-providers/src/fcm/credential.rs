@@ -1,13 +1,12 @@
 //! The service-account JSON as Google issues it, optionally wrapped with overrides.
 
 use jsonwebtoken::EncodingKey;
-use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::Endpoint;
 
-use crate::credential::{Fields, NO_USER, invalid, parse};
+use crate::credential::{Fields, check_token_url, host_of, invalid, parse};
 
 const ENDPOINT: &str = "https://fcm.googleapis.com";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
@@ -58,7 +57,7 @@ impl FcmCredential {
             None => (account.optional("token_uri")?, account.path_of("token_uri")),
         };
         let token_uri = token_uri.unwrap_or(TOKEN_URI);
-        check_token_uri(token_uri).map_err(|problem| invalid(&token_uri_field, problem))?;
+        check_token_url(token_uri).map_err(|problem| invalid(&token_uri_field, problem))?;
         let credential = Self {
             project_id: account.text("project_id")?.to_owned(),
             client_email: account.text("client_email")?.to_owned(),
@@ -78,10 +77,9 @@ impl FcmCredential {
 
     /// Lists the hosts of its connections, each with the field that names it.
     pub(crate) fn hosts(&self) -> Vec<(String, String)> {
-        let token_host = Url::parse(&self.token_uri).ok().and_then(|url| url.host_str().map(str::to_owned));
         vec![
             ("endpoint".to_owned(), self.endpoint.host.clone()),
-            (self.token_uri_field.clone(), token_host.unwrap_or_default()),
+            (self.token_uri_field.clone(), host_of(&self.token_uri)),
         ]
     }
 
@@ -89,15 +87,4 @@ impl FcmCredential {
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_rsa_pem(self.private_key.expose_secret().as_bytes()).map_err(drop)
     }
-}
-
-/// Checks that a URL can be a token endpoint; the error never shows the URL.
-fn check_token_uri(text: &str) -> Result<(), &'static str> {
-    let wrong = "must be a URL such as https://host/token";
-    let url = Url::parse(text).map_err(|_| wrong)?;
-    if !matches!(url.scheme(), "https" | "http") || !url.has_host() {
-        return Err(wrong);
-    }
-    let has_user = !url.username().is_empty() || url.password().is_some();
-    if has_user { Err(NO_USER) } else { Ok(()) }
 }

@@ -15,17 +15,18 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
-use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
+use stentor_core::outcome::{Outcome, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{
     Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble,
 };
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 
-use self::auth::{AccessTokens, Denied};
+use self::auth::ServiceAccountGrant;
 use self::credential::FcmCredential;
 pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::BodyTemplate;
+use crate::oauth::{AccessTokens, TokenEndpoint};
 use crate::outbound::HostRoute;
 use crate::subset::Subset;
 use crate::{Setup, replies, trouble};
@@ -37,9 +38,6 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The parts of an error response that are kept.
 const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
-
-/// The outcome of a delivery that was not attempted.
-const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
 
 /// FCM through one service account.
 pub struct Fcm {
@@ -63,7 +61,12 @@ impl Fcm {
         let halts = |response: &Response| replies::halts(response, errors::outcome);
         let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
-        let tokens = AccessTokens::new(&credential, setup)?;
+        let at = TokenEndpoint {
+            url: &credential.token_uri,
+            field: &credential.token_uri_field,
+            ca_pem: credential.ca_pem.as_deref(),
+        };
+        let tokens = AccessTokens::new(ServiceAccountGrant::new(&credential)?, &at, setup)?;
         let (tokens, clock) = (Arc::new(tokens), Arc::clone(&setup.clock));
         let (endpoint, outbound) = (&credential.endpoint, &setup.outbound);
         let (route, host) = (HostRoute::new(endpoint, outbound), trouble::place(endpoint));
@@ -125,17 +128,6 @@ fn lacks_token(reply: &Reply) -> bool {
     matches!(reply, Reply::Answered(response) if errors::lacks_access_token(response.status, response.body()))
 }
 
-fn denied(denied: &Denied, count: usize) -> Vec<Outcome> {
-    let outcome = match denied {
-        Denied::Refused(_) => {
-            Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential }
-        }
-        Denied::AddressRefused(_) => replies::ADDRESS_REFUSED,
-        Denied::Unavailable { retry_after, .. } => replies::unavailable(*retry_after),
-    };
-    vec![outcome; count]
-}
-
 #[async_trait]
 impl Provider for Fcm {
     fn kind(&self) -> ProviderKind {
@@ -152,11 +144,11 @@ impl Provider for Fcm {
         let bearer = tokio::select! {
             bearer = self.tokens.get() => bearer,
             // Without an access token nothing can have been sent.
-            () = cut.clone() => return vec![UNSENT; count],
+            () = cut.clone() => return vec![replies::UNSENT; count],
         };
         let bearer = match bearer {
             Ok(bearer) => bearer,
-            Err(cause) => return denied(&cause, count),
+            Err(denied) => return vec![denied.outcome(); count],
         };
         let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
         let body = BodyTemplate::new(&batch.message, batch.now);
@@ -182,7 +174,7 @@ impl Provider for Fcm {
             replies::obey(&self.client, &outcomes);
         }
         // Devices without a push token were not sent to.
-        outcomes.resize(count, UNSENT);
+        outcomes.resize(count, replies::UNSENT);
         outcomes
     }
 
@@ -191,14 +183,7 @@ impl Provider for Fcm {
             return Some(reason);
         }
         self.client.warm();
-        match self.tokens.get().await {
-            Ok(_) => None,
-            Err(Denied::AddressRefused(_)) => Some(Reason::AddressRefused),
-            Err(denied) => {
-                tracing::warn!(cause = self.tokens.describe(&denied).cause, "no FCM access token yet");
-                None
-            }
-        }
+        self.tokens.warm().await
     }
 
     async fn check(&self) -> Result<(), ProviderTrouble> {

@@ -25,7 +25,7 @@ pub(super) const PROVIDERS: Floors = Floors {
     floors: &[
         &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset", "trouble"],
         &["descriptor", "replies"],
-        &["hosts"],
+        &["hosts", "oauth"],
         &["apns", "gateway", "null", "web_push"],
         &["fcm"],
         &["registry"],

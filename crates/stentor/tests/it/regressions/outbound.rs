@@ -75,7 +75,7 @@ fn r17_a_server_without_the_setting_refuses_this_machine_and_the_doctor_finds_wh
     caller.call(&server, Method::POST, "/v1/messages", Some(&to_token("fcm-token:1")));
     until("it is tried again", || (caller.metric(&server, "stentor_deliveries_total{") >= 5.0).then_some(()));
     let log = server.process.log();
-    for line in ["lane parked", "no FCM access token"] {
+    for line in ["lane parked", "no access token"] {
         assert_eq!(log.matches(line).count(), 1, "{line}: {log}");
     }
     drop(server);
