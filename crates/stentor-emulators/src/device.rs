@@ -26,6 +26,8 @@ pub(crate) enum TokenKind {
     Hex64,
     /// An installation id, a colon and 140 characters, as FCM issues them.
     Installation,
+    /// 43 characters of base64url, for the path of a Web Push subscription.
+    Path,
 }
 
 /// A message as a device sees it.
@@ -41,7 +43,7 @@ pub struct DeviceMessage {
     pub push_type: Option<String>,
     /// True if the message may wake the device.
     pub high_priority: bool,
-    /// The payload as it was sent.
+    /// The payload as it was sent; of an encrypted message its clear text.
     pub payload: serde_json::Value,
 }
 
@@ -240,6 +242,7 @@ impl Devices {
                 // Tokens of FCM begin so behind the colon, with 140 characters in all.
                 format!("{}:APA91b{}", &text(&bytes[..17])[..22], &text(&bytes[17..118])[..134])
             }
+            TokenKind::Path => URL_SAFE_NO_PAD.encode(&bytes[..32]),
         }
     }
 }

@@ -25,6 +25,7 @@ mod prefetch;
 mod service;
 pub mod sink;
 pub mod tls;
+pub mod web_push;
 
 pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 pub use ccs::{CcsConfig, CcsEmulator, CcsGeneration, CcsOptions, InjectedMessage, RunningCcs};
@@ -36,3 +37,4 @@ pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, ObserverTotal
 pub use policy::Policy;
 pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};
 pub use tls::TlsConfig;
+pub use web_push::{RunningWebPush, WebPushConfig, WebPushEmulator, WebPushOptions};

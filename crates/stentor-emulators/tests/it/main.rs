@@ -17,4 +17,5 @@ mod rig;
 mod sink;
 mod tls;
 mod topics;
+mod web_push;
 mod whims;

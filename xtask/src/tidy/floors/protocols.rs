@@ -49,7 +49,7 @@ pub(super) const EMULATORS: Floors = Floors {
         &["service"],
         &["control"],
         &["config"],
-        &["apns", "fcm", "sink"],
+        &["apns", "fcm", "sink", "web_push"],
         // The topics of the older generation are those of the newer one.
         &["gcm"],
         &["ccs"],
