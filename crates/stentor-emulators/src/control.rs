@@ -23,6 +23,18 @@ pub struct Sums {
     pub tokens: ObserverTotals,
     /// Connection counts since the start.
     pub wire: WireSums,
+    /// Counts of decrypted messages since the start; zeros for services that do not encrypt.
+    #[serde(default)]
+    pub content: ContentSums,
+}
+
+/// Counts of the accepted messages that were decrypted on behalf of their devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentSums {
+    /// Messages that were decrypted.
+    pub decrypted: u64,
+    /// Messages that no key of their device decrypts, or that are malformed below the encryption.
+    pub undecryptable: u64,
 }
 
 /// Connection counts since the emulator was started.
@@ -52,6 +64,9 @@ pub(crate) struct Control {
 
 /// Additional routes on the control port of one emulator.
 pub(crate) trait ControlRoutes: Send + Sync {
+    /// Learns the address of the push service's port, before the control port opens.
+    fn opened(&self, _address: SocketAddr) {}
+
     /// Answers a request; `None` for other routes.
     fn route(&self, method: &str, segments: &[&str], body: &[u8]) -> Option<ControlAnswer>;
 }
@@ -70,7 +85,7 @@ impl Control {
     }
 
     fn sums(&self) -> Sums {
-        let wire = &self.context.wire;
+        let (wire, content) = (&self.context.wire, &self.context.content);
         // Each number is independent: sums are read while requests are served.
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Sums {
@@ -82,6 +97,10 @@ impl Control {
                 goaways: read(&wire.goaways),
                 unprocessed: read(&wire.unprocessed),
                 refused: read(&wire.refused),
+            },
+            content: ContentSums {
+                decrypted: read(&content.decrypted),
+                undecryptable: read(&content.undecryptable),
             },
         }
     }
@@ -117,6 +136,9 @@ impl Running {
     ) -> Result<Self, EmulatorError> {
         let ca_pem = tls.ca_pem.clone();
         let port = Port::open(listen, tls, protocols, handler).await?;
+        if let Some(routes) = &control.routes {
+            routes.opened(port.address());
+        }
         let control_port = match control_address {
             Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
             None => None,

@@ -28,6 +28,9 @@ pub(crate) trait EmulatedService: Send + Sync + 'static {
     /// Accepts a `:scheme` of "https:", with a colon, as "https".
     const TAKES_SCHEME_WITH_COLON: bool = false;
 
+    /// Passes the `:authority` of HTTP/2 on as the field `host`, as HTTP/1.1 names it.
+    const KEEPS_AUTHORITY: bool = false;
+
     /// Starts a connection.
     fn session(&self) -> Self::Session;
 
@@ -139,6 +142,7 @@ pub(crate) struct EmulatorContext {
     pub(crate) faults: Faults,
     pub(crate) observer: Option<Arc<Observer>>,
     pub(crate) wire: WireTotals,
+    pub(crate) content: ContentTotals,
     pub(crate) limits: ConnectionLimits,
 }
 
@@ -159,8 +163,9 @@ impl TokenAttempt {
 
 impl EmulatorContext {
     pub(crate) fn new(policy: LivePolicy, observer: Option<Observer>, limits: ConnectionLimits) -> Arc<Self> {
-        let (faults, observer, wire) = (Faults::default(), observer.map(Arc::new), WireTotals::default());
-        Arc::new(Self { policy, faults, observer, wire, limits })
+        let (faults, observer) = (Faults::default(), observer.map(Arc::new));
+        let (wire, content) = (WireTotals::default(), ContentTotals::default());
+        Arc::new(Self { policy, faults, observer, wire, content, limits })
     }
 
     /// Counts an attempt at its arrival. If it is certain to be answered at once, it is counted with its outcome instead, which saves a
@@ -192,6 +197,13 @@ pub(crate) struct WireTotals {
     pub(crate) goaways: AtomicU64,
     pub(crate) unprocessed: AtomicU64,
     pub(crate) refused: AtomicU64,
+}
+
+/// Counts of the accepted messages whose content the emulator has tried to decrypt.
+#[derive(Default)]
+pub(crate) struct ContentTotals {
+    pub(crate) decrypted: AtomicU64,
+    pub(crate) undecryptable: AtomicU64,
 }
 
 impl WireTotals {

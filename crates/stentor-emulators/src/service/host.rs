@@ -5,6 +5,7 @@ use crate::faults::{Faults, InjectedFault};
 use crate::frames::{self, Admission, Field, GoAwayEnd, HeaderKind, Host, Order, RequestBody, When};
 use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, StreamLimitPolicy, Wait};
 use futures_util::future::BoxFuture;
+use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -214,6 +215,9 @@ impl<S: EmulatedService> Host for ServiceHost<S> {
         if field.kind == HeaderKind::Scheme && !mended && !is_scheme(field.value) {
             draft.malformed = true;
         }
+        if S::KEEPS_AUTHORITY && field.kind == HeaderKind::Authority {
+            draft.take_authority(field);
+        }
         draft.take_field(field);
     }
 
@@ -302,6 +306,12 @@ impl ServiceDraft {
                     self.headers.append(name, value);
                 }
             }
+        }
+    }
+
+    fn take_authority(&mut self, field: &Field<'_>) {
+        if let Ok(authority) = HeaderValue::from_bytes(field.value) {
+            self.headers.insert(HOST, authority);
         }
     }
 
