@@ -13,6 +13,7 @@ macro_rules! push_services {
             null: Null = 3, "null", "Accepts everything and sends nothing; for trials and tests.";
             gateway: Gateway = 4, "gateway", "Our own connections to devices.";
             web_push: WebPush = 5, "web_push", "Web Push, to browsers and to receivers of UnifiedPush.";
+            wns: Wns = 6, "wns", "Windows Push Notification Services.";
         }
     };
 }

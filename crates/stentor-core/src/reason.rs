@@ -55,5 +55,7 @@ codes! {
         AddressRefused = 23, "address_refused";
         /// The device had too many pending messages; it was notified that messages were deleted.
         TooManyPending = 24, "too_many_pending";
+        /// The push service took it and dropped it: the user has switched notifications off, or the device is away and it may not wait.
+        Dropped = 25, "dropped";
     }
 }

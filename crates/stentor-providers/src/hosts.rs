@@ -125,7 +125,13 @@ impl<D: HostDialect> HostSender<D> {
     }
 
     /// Sends as [`Provider::send_until`](stentor_core::ports::provider::Provider::send_until) does.
-    pub(crate) async fn send_until(&self, batch: HostBatch, count: usize, early: Early<'_>, cut: Cut<'_>) -> Vec<Outcome> {
+    pub(crate) async fn send_until(
+        &self,
+        batch: HostBatch,
+        count: usize,
+        early: Early<'_>,
+        cut: Cut<'_>,
+    ) -> Vec<Outcome> {
         let (cut, progress) = (cut.shared(), Progress::new(count));
         let divided = self.divide(&batch, count, &progress);
         let sending =
@@ -184,7 +190,8 @@ impl<D: HostDialect> HostSender<D> {
     }
 
     pub(crate) async fn close(&self) {
-        join_all(self.hosts.all().iter().filter_map(|host| host.client()).map(stentor_http2::Client::close)).await;
+        join_all(self.hosts.all().iter().filter_map(|host| host.client()).map(stentor_http2::Client::close))
+            .await;
     }
 }
 

@@ -13,6 +13,10 @@ pub(crate) enum Answer {
     Accepted,
     /// The address has ended.
     Gone,
+    /// The address belongs to another sender.
+    Foreign,
+    /// Taken, and dropped: the user has switched notifications off, or the device is away and the message may not wait.
+    Dropped,
     /// The body is larger than this push service takes.
     TooLarge,
     /// The request is malformed.
@@ -42,6 +46,8 @@ pub(crate) fn outcome(answer: Answer, verdict: &HostVerdict) -> Outcome {
     match answer {
         Answer::Accepted => Outcome::Accepted,
         Answer::Gone => Outcome::Unregistered { reason: Reason::Unregistered, since: None },
+        Answer::Foreign => rejected(Reason::SenderMismatch, OutcomeScope::Device),
+        Answer::Dropped => rejected(Reason::Dropped, OutcomeScope::Device),
         // Another push service may take larger bodies, so that this one stops no campaign.
         Answer::TooLarge => rejected(Reason::PayloadTooLarge, OutcomeScope::Device),
         Answer::Malformed => rejected(Reason::InvalidPayload, OutcomeScope::Payload),
@@ -85,7 +91,10 @@ mod tests {
             assert_eq!(outcome_of(Answer::Accepted), Outcome::Accepted);
             assert_eq!(outcome_of(Answer::Gone), gone);
             assert_eq!(outcome_of(Answer::TooLarge), rejected(Reason::PayloadTooLarge, OutcomeScope::Device));
-            assert_eq!(outcome_of(Answer::Malformed), rejected(Reason::InvalidPayload, OutcomeScope::Payload));
+            assert_eq!(
+                outcome_of(Answer::Malformed),
+                rejected(Reason::InvalidPayload, OutcomeScope::Payload)
+            );
             assert_eq!(outcome_of(Answer::Undefined), unavailable(Reason::UnknownAnswer, None));
         }
     }
@@ -97,9 +106,16 @@ mod tests {
             (Answer::Throttled(None), Reason::Throttled),
             (Answer::Unavailable(None), Reason::Unavailable),
         ] {
-            assert_eq!(outcome_of(answer, true), Outcome::Deferred { reason, retry_after: WAIT }, "{answer:?}");
+            assert_eq!(
+                outcome_of(answer, true),
+                Outcome::Deferred { reason, retry_after: WAIT },
+                "{answer:?}"
+            );
         }
-        assert_eq!(outcome_of(Answer::Refused, false), rejected(Reason::SenderMismatch, OutcomeScope::Device));
+        assert_eq!(
+            outcome_of(Answer::Refused, false),
+            rejected(Reason::SenderMismatch, OutcomeScope::Device)
+        );
         assert_eq!(outcome_of(Answer::Unavailable(None), false), unavailable(Reason::Unavailable, None));
         let throttled = Outcome::Throttled { scope: OutcomeScope::Device, retry_after: None };
         assert_eq!(outcome_of(Answer::Throttled(None), false), throttled);

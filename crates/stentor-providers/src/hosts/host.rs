@@ -93,14 +93,17 @@ impl Host {
         }
         let first = match sender.dialect.authorization(&self.name, None).await {
             Ok(header) => header,
-            Err(answer) => return self.judge(now.iter().map(|place| (*place, answer)).collect(), sender, progress),
+            Err(answer) => {
+                return self.judge(now.iter().map(|place| (*place, answer)).collect(), sender, progress);
+            }
         };
         let may_repeat = sender.dialect.has_other_header();
         let mut judged = vec![false; now.len()];
         let some = |part: Vec<Option<Answer>>| {
             // A refused request is sent again if there is another header.
             let known = part.into_iter().enumerate().filter_map(|(at, answer)| Some((at, answer?)));
-            let known: Vec<_> = known.filter(|(_, answer)| !(may_repeat && *answer == Answer::Refused)).collect();
+            let known: Vec<_> =
+                known.filter(|(_, answer)| !(may_repeat && *answer == Answer::Refused)).collect();
             known.iter().for_each(|(at, _)| judged[*at] = true);
             self.judge(known.into_iter().map(|(at, answer)| (now[at], answer)).collect(), sender, progress);
         };
@@ -148,7 +151,8 @@ impl Host {
         let Some(client) = self.client.as_ref().filter(|_| !self.is_http1.load(Relaxed)) else {
             return over_http1(places.to_vec()).await;
         };
-        let subset = Subset { of: Arc::<dyn super::HostRequests>::clone(&batch.requests), places: places.to_vec() };
+        let subset =
+            Subset { of: Arc::<dyn super::HostRequests>::clone(&batch.requests), places: places.to_vec() };
         let call = RequestBatch {
             constant: headers.clone(),
             path: None,

@@ -118,7 +118,8 @@ pub(super) fn header_map(headers: &[(HeaderName, HeaderValue)]) -> HeaderMap {
 
 async fn read<D: HostDialect>(dialect: &D, mut response: reqwest::Response, now: Timestamp) -> Answer {
     let status = response.status().as_u16();
-    let wait = response.headers().get(RETRY_AFTER).and_then(|value| retry_after::parse(value.as_bytes(), now));
+    let wait =
+        response.headers().get(RETRY_AFTER).and_then(|value| retry_after::parse(value.as_bytes(), now));
     let mut body = Vec::new();
     // A body that cannot be read changes nothing: the status is the answer.
     while body.len() < BODY_MAX_BYTES

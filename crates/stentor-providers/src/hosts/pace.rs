@@ -189,7 +189,12 @@ impl Limit {
         let booked = self.booked.max(now);
         let others = u32::try_from(count - allowed).unwrap_or(u32::MAX);
         self.booked = booked.plus(self.step().saturating_mul(others));
-        Grant { allowed, first: booked.since(now) + self.step(), step: self.step(), reason: Reason::Throttled }
+        Grant {
+            allowed,
+            first: booked.since(now) + self.step(),
+            step: self.step(),
+            reason: Reason::Throttled,
+        }
     }
 }
 
@@ -203,7 +208,9 @@ impl Pace {
         let trial = if self.rests > 0 { count.min(PROBE_COUNT) } else { count };
         let granted = match &mut self.limit {
             Some(limit) => limit.grant(count, now),
-            None => Grant { allowed: count, first: Duration::from_secs(1), step, reason: Reason::Unavailable },
+            None => {
+                Grant { allowed: count, first: Duration::from_secs(1), step, reason: Reason::Unavailable }
+            }
         };
         Grant { allowed: granted.allowed.min(trial), ..granted }
     }
@@ -327,7 +334,10 @@ mod tests {
     #[test]
     fn deliveries_that_come_back_at_their_places_are_sent() {
         let mut pace = Pace::default();
-        pace.note(&HostAnswers { throttled: 100, retry_after: Some(Duration::from_secs(1)), ..fine(60) }, at(0));
+        pace.note(
+            &HostAnswers { throttled: 100, retry_after: Some(Duration::from_secs(1)), ..fine(60) },
+            at(0),
+        );
         assert_eq!(pace.grant(0, at(60)).allowed, 0);
         for second in 61..180 {
             assert_eq!(pace.grant(1, at(second)).allowed, 1, "second {second}");

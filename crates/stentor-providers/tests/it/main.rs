@@ -5,5 +5,7 @@ mod apns;
 mod credentials;
 mod fcm;
 mod outbound;
+mod push_service;
 mod support;
 mod web_push;
+mod wns;

@@ -1,6 +1,5 @@
 //! The adapter to Web Push, against small push services that answer as a test says.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,77 +14,10 @@ use stentor_core::ports::provider::Provider;
 use stentor_providers::web_push::WebPush;
 use stentor_providers::{Outbound, Setup};
 use stentor_wire::web_push::PushKeyPair;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
+use crate::push_service::PushService;
 use crate::support::{StillClock, allowing, batch, rejected, setup, within};
-
-/// A request that a push service has received.
-#[derive(Clone, Debug)]
-struct Received {
-    path: String,
-    headers: HashMap<String, String>,
-    body: Vec<u8>,
-}
-
-/// The answer to a request: a status and further header lines; `None` keeps silent.
-type Answering = dyn Fn(&Received) -> Option<(u16, &'static str)> + Send + Sync;
-
-/// A push service that speaks HTTP/1.1.
-struct PushService {
-    origin: String,
-    received: Arc<Mutex<Vec<Received>>>,
-}
-
-impl PushService {
-    async fn start(
-        answer: impl Fn(&Received) -> Option<(u16, &'static str)> + Send + Sync + 'static,
-    ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let origin = format!("http://{}", listener.local_addr().expect("an address"));
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let (seen, answer): (_, Arc<Answering>) = (Arc::clone(&received), Arc::new(answer));
-        tokio::spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                tokio::spawn(serve(tcp, Arc::clone(&seen), Arc::clone(&answer)));
-            }
-        });
-        Self { origin, received }
-    }
-
-    fn received(&self) -> Vec<Received> {
-        self.received.lock().clone()
-    }
-}
-
-async fn serve(
-    tcp: TcpStream,
-    seen: Arc<Mutex<Vec<Received>>>,
-    answer: Arc<Answering>,
-) -> std::io::Result<()> {
-    let mut io = BufReader::new(tcp);
-    loop {
-        let (mut line, mut headers) = (String::new(), HashMap::new());
-        if io.read_line(&mut line).await? == 0 {
-            return Ok(());
-        }
-        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        loop {
-            let mut line = String::new();
-            io.read_line(&mut line).await?;
-            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-            headers.insert(name.to_ascii_lowercase(), value.to_owned());
-        }
-        let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        io.read_exact(&mut body).await?;
-        let request = Received { path, headers, body };
-        seen.lock().push(request.clone());
-        let Some((status, more)) = answer(&request) else { return std::future::pending().await };
-        let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n{more}\r\n");
-        io.write_all(head.as_bytes()).await?;
-    }
-}
 
 /// The key of the app, in base64url.
 const KEY: &str = "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw";

@@ -26,7 +26,7 @@ pub(super) const PROVIDERS: Floors = Floors {
         &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset", "trouble"],
         &["descriptor", "replies"],
         &["hosts", "oauth"],
-        &["apns", "gateway", "null", "web_push"],
+        &["apns", "gateway", "null", "web_push", "wns"],
         &["fcm"],
         &["registry"],
     ],

@@ -48,7 +48,7 @@ fn csv_takes_columns_in_any_order_and_a_stray_quote_costs_its_line() {
         \"t2\",android,,,\"Smith, Anna\"\n\
         \"t3,android,,,\n\
         t4,android\n\
-        t5,windows,,,\n\
+        t5,web,,,\n\
         \xff,android,,,\n\
         t6,android,,,\n";
     let parsed = parse(Format::Csv, body);
@@ -58,7 +58,7 @@ fn csv_takes_columns_in_any_order_and_a_stray_quote_costs_its_line() {
     let expected = [
         (4, "invalid_request", None),
         (5, "invalid_request", None),
-        (6, "invalid_field", Some("provider")),
+        (6, "invalid_field", Some("token")),
         (7, "invalid_request", None),
     ];
     assert_eq!(refusals(&parsed), expected);
