@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock as _;
 use stentor_core::ports::provider::Provider;
+use stentor_emulators::web_push::{
+    RunningWebPush, SyntheticSubscriptions, WebPushConfig, WebPushEmulator, WebPushOptions,
+};
 use stentor_providers::web_push::WebPush;
 use stentor_providers::{Outbound, Setup};
 use stentor_wire::web_push::PushKeyPair;
@@ -243,4 +246,48 @@ async fn a_silent_push_service_holds_up_no_outcome_of_the_others() {
     })
     .await;
     assert_eq!(outcomes[3], Outcome::Unknown);
+}
+
+/// A push service that checks and opens messages, over TLS and HTTP/2.
+async fn emulated(limit_per_minute: Option<u64>, clock: &Arc<StillClock>) -> (RunningWebPush, WebPush) {
+    let vendor = WebPushOptions { limit_per_minute, decrypt_every: 1, ..WebPushOptions::default() };
+    let emulator = WebPushEmulator::start(WebPushConfig { vendor, ..WebPushConfig::default() }).await;
+    let emulator = emulator.expect("an emulator");
+    let provider = provider(&json!({"ca_pem": emulator.running.ca_pem().expect("TLS")}), clock);
+    (emulator, provider)
+}
+
+fn synthetic(emulator: &RunningWebPush, count: u64) -> (SyntheticSubscriptions, Vec<String>) {
+    let origin = format!("https://{}", emulator.running.addr());
+    let all = SyntheticSubscriptions::new(&origin, 1).expect("keys");
+    let tokens = (0..count).map(|n| all.token(n)).collect();
+    (all, tokens)
+}
+
+#[tokio::test]
+async fn over_http2_a_thousand_subscriptions_are_each_reached_once_with_what_they_can_open() {
+    let clock = StillClock::new();
+    let (emulator, provider) = emulated(None, &clock).await;
+    let (all, tokens) = synthetic(&emulator, 1_000);
+    let outcomes = within(60, provider.send(batch(&tokens, &clock))).await;
+    assert_eq!(outcomes, vec![Outcome::Accepted; 1_000]);
+    for n in 0..1_000 {
+        assert_eq!(emulator.running.counts(&all.path_token(n)).accepted, 1, "{n}");
+    }
+    let content = emulator.running.sums().content;
+    assert_eq!((content.decrypted, content.undecryptable), (1_000, 0));
+    assert!(provider.stats().connections >= 1, "HTTP/2 carried them");
+}
+
+#[tokio::test]
+async fn over_http2_a_sender_with_little_engagement_gets_its_messages_a_minute_and_a_limit_is_learned() {
+    let clock = StillClock::new();
+    let (emulator, provider) = emulated(Some(100), &clock).await;
+    let (_, tokens) = synthetic(&emulator, 500);
+    let outcomes = within(60, provider.send(batch(&tokens, &clock))).await;
+    let accepted = outcomes.iter().filter(|outcome| **outcome == Outcome::Accepted).count();
+    assert_eq!(accepted, 100);
+    let others = outcomes.iter().filter(|outcome| **outcome != Outcome::Accepted);
+    assert!(others.map(deferred_for).all(|(reason, _)| reason == Reason::Throttled));
+    assert_eq!(provider.services()[0].per_minute, Some(100));
 }
