@@ -38,8 +38,6 @@ pub struct Descriptor {
     pub overrides: Option<Overrides>,
     /// Default quota of a credential in messages per minute, as set by the push service; `None` if there is no such rule.
     pub quota_per_minute: Option<u32>,
-    /// Longest push token.
-    pub token_max_bytes: usize,
     /// Returns true if a text has the form of a token of the push service.
     pub can_be_token: fn(&str) -> bool,
     /// The form of a token, in words that follow *must be*.

@@ -60,16 +60,12 @@ pub fn refused_host(
 
 #[cfg(test)]
 mod tests {
-    use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
-
     use super::*;
 
     #[test]
-    fn each_kind_leads_to_its_adapter_and_its_tokens_fit_what_is_kept() {
+    fn each_kind_leads_to_its_adapter() {
         for kind in ProviderKind::ALL {
-            let adapter = descriptor(*kind);
-            assert_eq!(adapter.kind, *kind);
-            assert!(adapter.token_max_bytes <= PUSH_TOKEN_MAX_BYTES);
+            assert_eq!(descriptor(*kind).kind, *kind);
         }
     }
 

@@ -25,7 +25,8 @@ const MAX_PAYLOAD_BYTES: usize = 4096;
 const MAX_VOIP_PAYLOAD_BYTES: usize = 5120;
 const DEVICE_PATH: &str = "/3/device/";
 const MIN_TOKEN_CHARS: usize = 64;
-const MAX_TOKEN_CHARS: usize = 200;
+/// Apple documents no length: this is room enough.
+const MAX_TOKEN_CHARS: usize = 4096;
 
 /// The APNs protocol with everything it needs.
 pub(super) struct ApnsService {

@@ -116,7 +116,7 @@ async fn bad_headers_are_refused_with_their_reason() {
 async fn bad_paths_tokens_and_methods_are_refused() {
     let apns = rig::apns(json!({})).await;
     let mut client = Client::connect(apns.addr()).await;
-    let long = "a".repeat(202);
+    let long = "a".repeat(4_098);
     for (path, status, reason) in [
         ("/", 404, "BadPath"),
         ("/4/device/aa", 404, "BadPath"),

@@ -6,7 +6,7 @@ use stentor_core::device::{Platform, ProviderKind};
 
 use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
-use super::{Apns, TOKEN_MAX_DIGITS, is_device_token};
+use super::{Apns, is_device_token};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
@@ -24,9 +24,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         help: "Content for Apple devices only (an object with `headers` and `payload`)",
     }),
     quota_per_minute: None,
-    token_max_bytes: TOKEN_MAX_DIGITS,
     can_be_token: is_device_token,
-    token_form: "64 to 200 hexadecimal digits",
+    token_form: "64 to 4,096 hexadecimal digits",
     // Hexadecimal digits, which apps write in either case.
     token_spelling: TokenSpelling::IgnoresCase,
     // It reports `BadDeviceToken` for every token of the other environment.

@@ -18,6 +18,7 @@ use http::{HeaderName, HeaderValue};
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
+use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{
@@ -36,9 +37,11 @@ use crate::subset::Subset;
 use crate::{Setup, replies, trouble};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
-/// Apple documents no limit; tokens have long had 64 digits, and 160 for live activities.
+/// Tokens have had 64 digits for long.
 const TOKEN_MIN_DIGITS: usize = 64;
-const TOKEN_MAX_DIGITS: usize = 200;
+/// Apple documents no length, and those of live activities have more than twice as many digits. This bound is no rule of Apple's: it is the
+/// room that the store has for any token.
+const TOKEN_MAX_DIGITS: usize = PUSH_TOKEN_MAX_BYTES;
 /// Characters of a UUID with its hyphens.
 const UUID_CHARS: usize = Hyphenated::LENGTH;
 

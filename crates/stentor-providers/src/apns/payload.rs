@@ -14,7 +14,7 @@ use stentor_core::name::CollapseKey;
 use stentor_core::target::{Target, TokenTarget};
 
 use super::credential::is_topic;
-use super::{TOKEN_MAX_DIGITS, TOKEN_MIN_DIGITS, is_device_token};
+use super::{DESCRIPTOR, is_device_token};
 use crate::header_text::fits_header;
 use crate::json;
 
@@ -166,7 +166,7 @@ pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     if let Target::Token(TokenTarget { token, provider: ProviderKind::Apns, .. }) = &spec.target
         && !is_device_token(token.expose())
     {
-        let problem = format!("must be {TOKEN_MIN_DIGITS} to {TOKEN_MAX_DIGITS} hexadecimal digits for APNs");
+        let problem = format!("must be {} for {}", DESCRIPTOR.token_form, DESCRIPTOR.label);
         return Err(Invalid::new("target.token.token", problem));
     }
     if content.data.contains_key("aps") {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use stentor_core::device::{Platform, ProviderKind};
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 use stentor_core::message::Message;
 
 use super::credential::FcmCredential;
@@ -27,8 +26,6 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         help: "Content for Android devices only (an object as FCM takes it)",
     }),
     quota_per_minute: Some(QUOTA_PER_MINUTE),
-    // No bound is documented.
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,

@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use serde_json::Value;
 use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::error::Invalid;
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
@@ -28,7 +27,6 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         help: "content for devices of the gateway only, as JSON",
     }),
     quota_per_minute: None,
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,

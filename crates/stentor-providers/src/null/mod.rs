@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use stentor_core::device::ProviderKind;
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
 
@@ -22,7 +21,6 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     platforms: &[],
     overrides: None,
     quota_per_minute: None,
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use stentor_core::device::{Platform, ProviderKind};
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 
 use super::credential::complete;
 use super::subscription::canonical;
@@ -24,7 +23,6 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         help: "Content for browsers and UnifiedPush only (an object with `headers`, and `payload` or `raw`)",
     }),
     quota_per_minute: None,
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |text| canonical(text).is_some(),
     token_form: "a subscription: the JSON of `PushSubscription`, or `https://…#p256dh=…&auth=…`",
     token_spelling: TokenSpelling::Canonical(canonical),

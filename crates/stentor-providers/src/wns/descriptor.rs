@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use stentor_core::device::{Platform, ProviderKind};
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 
 use super::channel::canonical;
 use super::credential::WnsCredential;
@@ -23,7 +22,6 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         help: "Content for Windows devices only (an object with `type`, `payload` and `headers`)",
     }),
     quota_per_minute: None,
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |text| canonical(text).is_some(),
     token_form: "a channel URI of notify.windows.com",
     token_spelling: TokenSpelling::Canonical(canonical),

@@ -132,6 +132,16 @@ async fn a_token_that_cannot_be_apple_s_is_rejected_without_a_request() {
 }
 
 #[tokio::test]
+async fn tokens_of_every_length_are_reached() {
+    let scene = start(Policy::default()).await;
+    let tokens = [64, 160, 202, 1_000, 4_096].map(|digits| "5e".repeat(digits / 2));
+    assert_eq!(scene.send(&tokens).await, vec![Outcome::Accepted; 5]);
+    for token in &tokens {
+        assert_eq!(scene.emulator.counts(token).accepted, 1, "{} digits", token.len());
+    }
+}
+
+#[tokio::test]
 async fn the_stream_limit_of_a_fresh_connection_and_after_a_rejection_is_one() {
     let tokens = tokens(300);
     let scripts = vec![

@@ -242,13 +242,9 @@ pub(super) fn read_token(provider: ProviderKind, text: String) -> Result<PushTok
     checked_token(provider, PushToken::new(text)?)
 }
 
-/// Checks a token against the rules of the push service. A longer one, or one of another form, would fail with every message.
+/// Checks a token against the rules of the push service. One of another form would fail with every message.
 fn checked_token(provider: ProviderKind, token: PushToken) -> Result<PushToken, Invalid> {
     let adapter = stentor_providers::descriptor(provider);
-    let max_bytes = adapter.token_max_bytes;
-    if token.expose().len() > max_bytes {
-        return Err(Invalid::new("token", format!("must be at most {max_bytes} bytes for {provider}")));
-    }
     if !(adapter.can_be_token)(token.expose()) {
         return Err(Invalid::new("token", format!("must be {} for {}", adapter.token_form, adapter.label)));
     }

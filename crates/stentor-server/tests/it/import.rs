@@ -79,19 +79,19 @@ async fn lines_name_platforms_as_people_do_and_a_refused_word_is_answered_with_t
 }
 
 #[tokio::test]
-async fn a_line_whose_token_is_longer_than_its_push_service_takes_is_told_with_the_limit() {
+async fn a_line_whose_token_is_too_long_is_told_with_the_limit() {
     let server = server().await;
     let tenant = server.tenant().await;
-    let (longest, too_long) = ("0".repeat(200), "0".repeat(201));
+    let (longest, too_long) = ("0".repeat(4_096), "0".repeat(4_098));
     let line = |platform, token| format!("{}\n", json!({"platform": platform, "token": token}));
-    let ndjson = [line("apple", &longest), line("apple", &too_long), line("android", &too_long)].concat();
+    let ndjson = [line("apple", &longest), line("apple", &too_long), line("android", &longest)].concat();
     let csv = format!("platform,token\napple,{too_long}\n");
     for (query, kind, body) in [("", NDJSON, ndjson), ("?format=csv", "text/csv", csv)] {
         let report = import(&server, &tenant, query, kind, body).await;
         let error = &report["errors"][0];
         assert_eq!((&report["failed"], &error["line"]), (&json!(1), &json!(2)), "{report}");
         assert_eq!((&error["code"], &error["field"]), (&json!("invalid_field"), &json!("token")), "{report}");
-        assert!(error["detail"].as_str().is_some_and(|detail| detail.contains("200 bytes")), "{report}");
+        assert!(error["detail"].as_str().is_some_and(|detail| detail.contains("4096 bytes")), "{report}");
     }
 }
 
