@@ -4,7 +4,7 @@ use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use stentor_core::time::Timestamp;
 use stentor_providers::retry_after::{self, RETRY_AFTER_MAX_SECONDS};
-use stentor_providers::{apns, fcm, oauth};
+use stentor_providers::{Attempt, apns, fcm, oauth};
 
 fuzz_target!(|input: &[u8]| {
     let Some((status, rest)) = input.split_first_chunk::<2>() else { return };
@@ -14,8 +14,12 @@ fuzz_target!(|input: &[u8]| {
     let wait = retry_after::parse(header, Timestamp::from_millis(1_800_000_000_000));
     assert!(wait.unwrap_or_default() <= Duration::from_secs(RETRY_AFTER_MAX_SECONDS));
     let _ = retry_after::parse(body, Timestamp::MAX);
+    for (repeated, seconds) in [(false, 0), (false, 3_600), (true, 3_600)] {
+        let attempt = Attempt { repeated, left: Duration::from_secs(seconds) };
+        let _ = apns::errors::outcome(status, body, wait, attempt);
+    }
     let _ = (fcm::errors::outcome(status, body, wait), fcm::errors::lacks_access_token(status, body));
-    let _ = (apns::errors::outcome(status, body, wait), apns::errors::is_expired(status, body));
+    let _ = apns::errors::is_expired(status, body);
     let _ = (fcm::errors::parse(body), apns::errors::parse(body));
     let _ = (oauth::parse_grant(body), oauth::parse_refusal(status, body));
 });

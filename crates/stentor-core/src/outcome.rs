@@ -12,6 +12,8 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeScope {
+    /// This delivery only: the push service failed at it again, and it waits without the others.
+    Delivery,
     /// This device only: may end its delivery.
     Device,
     /// This content, for every device: may stop the campaign.
@@ -57,7 +59,7 @@ pub enum Outcome {
     Unavailable {
         /// The reason, as in the ledger.
         reason: Reason,
-        /// Credential or Service.
+        /// Delivery, Device, Credential or Service.
         scope: OutcomeScope,
         /// Shortest delay before a retry.
         retry_after: Option<Duration>,

@@ -6,6 +6,7 @@
 //! retries a request that a push service may have processed.
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod credential;
 pub mod descriptor;
 mod header_text;
@@ -26,6 +27,7 @@ use stentor_core::outbound::Refused;
 use stentor_core::ports::clock::Clock;
 pub use stentor_http2::Limits;
 
+pub use self::attempt::Attempt;
 pub use self::descriptor::Descriptor;
 pub use self::outbound::Outbound;
 pub use self::registry::{all, descriptor, open, refused_host, usual_provider};

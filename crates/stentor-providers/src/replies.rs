@@ -9,7 +9,7 @@ use stentor_core::ports::provider::{Batch, ProviderStats};
 use stentor_core::time::Timestamp;
 use stentor_http2::{Client, Fault, Part, Replies, Reply, Response};
 
-use crate::retry_after;
+use crate::{Attempt, retry_after};
 
 const WORDS_MAX_CHARS: usize = 200;
 /// The headers of an error response that are read.
@@ -86,10 +86,16 @@ const fn put_off(answer: &Outcome) -> Outcome {
 }
 
 /// Returns true if a response requests a pause; `read` interprets the vendor's responses.
-pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Duration>) -> Outcome) -> bool {
+pub(crate) fn halts(
+    response: &Response,
+    read: impl FnOnce(u16, &[u8], Option<Duration>, Attempt) -> Outcome,
+) -> bool {
+    // Which attempt it was changes the meaning of responses without a `Retry-After` only.
+    let attempt = Attempt { repeated: false, left: Duration::ZERO };
     // A `Retry-After` of zero does not request a pause.
     let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
-    wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO)))
+    wait.is_some()
+        && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO), attempt))
 }
 
 /// Returns the longest time that a request of the batch may wait for its stream: an expired message must not be sent.

@@ -1,4 +1,16 @@
 //! Interpretation of APNs' responses. Source: Apple, "Handling notification responses from APNs".
+//!
+//! Design decision: Apple writes "After 15 minutes, you can retry JSON payloads that receive response status codes that begin with 5XX". A
+//! 5xx with `Retry-After` is obeyed as it says. One without:
+//! - The first one of a delivery is tried again by our own backoff, after about a second. Most are the failure of one of Apple's servers,
+//!   and another one answers the retry. A quarter of an hour would be too late for many messages.
+//! - The second one shows that this push fails at Apple: its delivery waits for the 15 minutes, and so after each further one. Its ten
+//!   attempts then last hours. By our own backoff they would be over after some six minutes, before Apple's time has passed once.
+//! - The sentence is about a payload. So the wait concerns its delivery alone (`OutcomeScope::Delivery`) and parks no lane. Whether the
+//!   service fails is decided by the answers to first attempts: when most are 5xx, the circuit breaker opens, and no delivery waits for 15
+//!   minutes on account of that.
+//! - A message that ends within twice this time is tried again by our own backoff: it would end unsent.
+//! - `Shutdown` is about one server that closes, and `IdleTimeout` about a connection. Neither is about the push.
 
 use std::time::Duration;
 
@@ -6,10 +18,13 @@ use serde::Deserialize;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::time::Timestamp;
 
-use crate::replies;
+use crate::{Attempt, replies};
 
 /// Delay after `TooManyProviderTokenUpdates` if APNs states none.
 pub const TOKEN_UPDATES_WAIT_DEFAULT_SECONDS: u64 = 60;
+
+/// Delay of a delivery after a repeated 5xx for which APNs states none.
+pub const FAILED_AGAIN_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// An error body.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -54,17 +69,18 @@ pub fn is_expired(status: u16, body: &[u8]) -> bool {
     status == 403 && parse(body).reason == "ExpiredProviderToken"
 }
 
-/// Returns the outcome of a response; `retry_after` is from its header.
+/// Returns the outcome of a response to an attempt; `retry_after` is from its header.
 #[must_use]
-pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
+pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>, attempt: Attempt) -> Outcome {
     if (200..300).contains(&status) {
         return Outcome::Accepted;
     }
     let refusal = parse(body);
-    by_reason(&refusal, retry_after).unwrap_or_else(|| by_status(status, &refusal, retry_after))
+    by_reason(&refusal, retry_after, attempt)
+        .unwrap_or_else(|| by_status(status, &refusal, retry_after, attempt))
 }
 
-fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<Outcome> {
+fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>, attempt: Attempt) -> Option<Outcome> {
     Some(match refusal.reason.as_str() {
         "Unregistered" => dead(Reason::Unregistered, refusal),
         "ExpiredToken" => dead(Reason::TokenExpired, refusal),
@@ -96,15 +112,19 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<O
         // Apple sends it for a single device.
         "TooManyRequests" => Outcome::Throttled { scope: OutcomeScope::Device, retry_after },
         "TooManyProviderTokenUpdates" => token_updates(retry_after),
-        "IdleTimeout" | "InternalServerError" | "ServiceUnavailable" | "Shutdown" => {
-            unavailable(Reason::Unavailable, retry_after)
-        }
+        "InternalServerError" | "ServiceUnavailable" => failed(retry_after, attempt),
+        "IdleTimeout" | "Shutdown" => unavailable(Reason::Unavailable, retry_after),
         _ => return None,
     })
 }
 
 /// Returns the outcome of a response without a known reason.
-fn by_status(status: u16, refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Outcome {
+fn by_status(
+    status: u16,
+    refusal: &ApnsErrorBody,
+    retry_after: Option<Duration>,
+    attempt: Attempt,
+) -> Outcome {
     match status {
         400 => rejected(Reason::UnknownAnswer, OutcomeScope::Payload),
         403 => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
@@ -112,7 +132,7 @@ fn by_status(status: u16, refusal: &ApnsErrorBody, retry_after: Option<Duration>
         410 => dead(Reason::Unregistered, refusal),
         413 => rejected(Reason::PayloadTooLarge, OutcomeScope::Payload),
         429 => Outcome::Throttled { scope: OutcomeScope::Device, retry_after },
-        500.. => unavailable(Reason::Unavailable, retry_after),
+        500.. => failed(retry_after, attempt),
         _ => unavailable(Reason::UnknownAnswer, retry_after),
     }
 }
@@ -128,6 +148,18 @@ fn rejected(reason: Reason, scope: OutcomeScope) -> Outcome {
 fn token_updates(retry_after: Option<Duration>) -> Outcome {
     let wait = retry_after.unwrap_or(Duration::from_secs(TOKEN_UPDATES_WAIT_DEFAULT_SECONDS));
     Outcome::Throttled { scope: OutcomeScope::Credential, retry_after: Some(wait) }
+}
+
+/// Returns the outcome of a failure within APNs.
+fn failed(retry_after: Option<Duration>, attempt: Attempt) -> Outcome {
+    if retry_after.is_none() && attempt.repeated && attempt.can_wait(FAILED_AGAIN_WAIT) {
+        return Outcome::Unavailable {
+            reason: Reason::Unavailable,
+            scope: OutcomeScope::Delivery,
+            retry_after: Some(FAILED_AGAIN_WAIT),
+        };
+    }
+    unavailable(Reason::Unavailable, retry_after)
 }
 
 fn unavailable(reason: Reason, retry_after: Option<Duration>) -> Outcome {

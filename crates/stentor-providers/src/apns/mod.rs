@@ -34,7 +34,7 @@ pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::Push;
 use crate::outbound::HostRoute;
 use crate::subset::Subset;
-use crate::{Setup, replies, trouble};
+use crate::{Attempt, Setup, replies, trouble};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
 /// Tokens have had 64 digits for long.
@@ -78,8 +78,9 @@ impl Apns {
         })
     }
 
-    fn read(&self, response: &Response) -> Outcome {
-        errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
+    fn read(&self, response: &Response, attempt: Attempt) -> Outcome {
+        let wait = replies::wait(response, self.clock.now());
+        errors::outcome(response.status, response.body(), wait, attempt)
     }
 
     /// Resends, with a new provider token, the requests refused because the old one had expired. `sent` is `None` once the requests were
@@ -182,20 +183,27 @@ impl Provider for Apns {
             return vec![refused; count];
         };
         let push = Push::new(&batch.message, &self.bundle_id);
-        let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
+        let (attempt, start_within) = (Attempt::of(&batch), replies::start_within(&batch));
         let message = batch.message.id;
         let pushes = ApnsPushes { message, body: push.body, devices: batch.devices, tokens: batch.tokens };
         let (requests, places) = well_formed(pushes);
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
-        let call = RequestBatch { constant, path: None, requests, start_within, keep: KEEP, repeated };
+        let call = RequestBatch {
+            constant,
+            path: None,
+            requests,
+            start_within,
+            keep: KEEP,
+            repeated: attempt.repeated,
+        };
         let sending = self.client.start(call.clone());
         // Passed to `early` only if no token was too old, because requests refused for that are sent again.
         let again = match sending.most(cut.clone()).await {
             Some(part) if !part.replies.others().any(|(_, reply)| is_expired(reply)) => {
                 // The remaining requests must not hold the memory of all.
                 drop(call);
-                let answered = replies::early(part, |response| self.read(response));
+                let answered = replies::early(part, |response| self.read(response, attempt));
                 early(spread(answered, Some(malformed()), places.as_deref(), count));
                 None
             }
@@ -205,9 +213,9 @@ impl Provider for Apns {
         self.send_expired_again(&bearer, again, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &self.host, &replies, words);
-        let sent = replies::outcomes(replies, |response| self.read(response));
+        let sent = replies::outcomes(replies, |response| self.read(response, attempt));
         // Repeated attempts are mostly refused again, and are no evidence about the push service.
-        if !repeated {
+        if !attempt.repeated {
             replies::obey(&self.client, &sent);
         }
         spread(sent, malformed(), places.as_deref(), count)

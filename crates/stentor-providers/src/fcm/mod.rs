@@ -58,7 +58,7 @@ impl Fcm {
         let path = format!("/v1/projects/{}/messages:send", credential.project_id);
         let path = PathAndQuery::try_from(path)
             .map_err(|_| crate::credential::invalid("project_id", "cannot be part of a URL"))?;
-        let halts = |response: &Response| replies::halts(response, errors::outcome);
+        let halts = |response: &Response| replies::halts(response, |status, body, wait, _| errors::outcome(status, body, wait));
         let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let at = TokenEndpoint {

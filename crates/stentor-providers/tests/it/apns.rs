@@ -6,7 +6,7 @@ use std::time::Duration;
 use rcgen::KeyPair;
 use serde_json::json;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
-use stentor_core::ports::provider::Provider;
+use stentor_core::ports::provider::{Batch, Provider};
 use stentor_core::time::Timestamp;
 use stentor_emulators::apns::ApnsKey;
 use stentor_emulators::policy::{
@@ -120,6 +120,21 @@ async fn retry_after_is_passed_on() {
     let scripts = vec![always(&token[0], ServiceError::new("ServiceUnavailable").retry_after_s(9))];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     assert_eq!(scene.send(&token).await, [unavailable(Some(9))]);
+}
+
+#[tokio::test]
+async fn a_repeated_attempt_that_fails_again_waits_alone_for_a_quarter_of_an_hour() {
+    let token = tokens(1);
+    let scripts = vec![always(&token[0], ServiceError::new("InternalServerError"))];
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    assert_eq!(scene.send(&token).await, [unavailable(None)]);
+    let again = Batch { repeated: true, ..batch(&token, &scene.clock) };
+    let later = Outcome::Unavailable {
+        reason: Reason::Unavailable,
+        scope: OutcomeScope::Delivery,
+        retry_after: Some(Duration::from_secs(900)),
+    };
+    assert_eq!(within(60, scene.provider.send(again)).await, [later]);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //! - One answer concerns its delivery; only the share of such answers concerns the push service (`evidence`). While most deliveries
 //!   succeed, a rate limit, a 5xx or a refused credential counts for that delivery alone: it waits separately, counts against
 //!   `max_attempts`, and pauses no other delivery.
+//! - A wait of a delivery alone (`OutcomeScope::Delivery`) parks no lane, however long it is and whatever the others meet.
 //! - A refusal or deferral because of our credential or of the push service as a whole never ends a delivery and does not count against
 //!   `max_attempts`: the delivery continues in a child chunk that keeps its attempt number.
 //! - If too few answers are known, the attempt gets a number, so that the next one is known to be a retry, and ends nothing.
@@ -454,7 +455,10 @@ pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> AnswerCounts {
             Outcome::Unsent { retry_after: None, .. } => health.unanswered += 1,
             Outcome::Deferred { .. } => {}
             Outcome::Unknown
-            | Outcome::Unavailable { scope: OutcomeScope::Credential | OutcomeScope::Service, .. } => {
+            | Outcome::Unavailable {
+                scope: OutcomeScope::Delivery | OutcomeScope::Credential | OutcomeScope::Service,
+                ..
+            } => {
                 health.unanswered += u32::from(!repeated);
             }
             other if !closes_lane(other) => health.answered += 1,

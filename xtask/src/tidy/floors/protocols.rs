@@ -23,7 +23,17 @@ pub(super) const PROVIDERS: Floors = Floors {
     folder: "crates/stentor-providers/src/",
     module: &[],
     floors: &[
-        &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset", "trouble"],
+        &[
+            "attempt",
+            "credential",
+            "header_text",
+            "json",
+            "outbound",
+            "retry_after",
+            "schema",
+            "subset",
+            "trouble",
+        ],
         &["descriptor", "replies"],
         &["hosts", "oauth"],
         &["apns", "gateway", "null", "web_push", "wns"],

@@ -3,9 +3,20 @@ use proptest::prelude::*;
 use super::*;
 
 const WAIT: Option<Duration> = Some(Duration::from_secs(7));
+const HOUR: Duration = Duration::from_secs(3_600);
+const FIRST: Attempt = Attempt { repeated: false, left: HOUR };
+const REPEATED: Attempt = Attempt { repeated: true, left: HOUR };
+
+fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
+    super::outcome(status, body, retry_after, FIRST)
+}
 
 fn is(status: u16, reason: &str) -> Outcome {
-    outcome(status, format!(r#"{{"reason":"{reason}"}}"#).as_bytes(), WAIT)
+    outcome(status, &body(reason), WAIT)
+}
+
+fn body(reason: &str) -> Vec<u8> {
+    format!(r#"{{"reason":"{reason}"}}"#).into_bytes()
 }
 
 fn all(status: u16, reasons: &[&str], meaning: &Outcome) {
@@ -127,6 +138,37 @@ fn trouble_of_the_service_is_unavailable() {
 }
 
 #[test]
+fn a_5xx_that_comes_again_delays_its_delivery_alone_for_the_15_minutes_that_apple_names() {
+    let later = Outcome::Unavailable {
+        reason: Reason::Unavailable,
+        scope: OutcomeScope::Delivery,
+        retry_after: Some(Duration::from_secs(900)),
+    };
+    let soon = unavailable(Reason::Unavailable, None);
+    for (status, reason) in [(500, "InternalServerError"), (503, "ServiceUnavailable"), (502, "")] {
+        let answer = |retry_after, attempt| super::outcome(status, &body(reason), retry_after, attempt);
+        assert_eq!(answer(None, FIRST), soon, "another of Apple's servers may take it");
+        assert_eq!(answer(None, REPEATED), later);
+        assert_eq!(answer(WAIT, REPEATED), unavailable(Reason::Unavailable, WAIT), "it says for how long");
+    }
+    for (status, reason) in [(503, "Shutdown"), (400, "IdleTimeout")] {
+        assert_eq!(super::outcome(status, &body(reason), None, REPEATED), soon, "{reason}");
+    }
+}
+
+#[test]
+fn a_message_with_a_short_ttl_is_tried_again_before_it_ends() {
+    let answer = |seconds| {
+        let attempt = Attempt { repeated: true, left: Duration::from_secs(seconds) };
+        super::outcome(500, &body("InternalServerError"), None, attempt)
+    };
+    for short in [0, 1, 60, 899, 900, 1_799] {
+        assert_eq!(answer(short), unavailable(Reason::Unavailable, None), "{short} s");
+    }
+    assert!(matches!(answer(1_800), Outcome::Unavailable { scope: OutcomeScope::Delivery, .. }));
+}
+
+#[test]
 fn what_nobody_documented_never_blames_the_token() {
     assert_eq!(outcome(400, b"<html>", None), rejected(Reason::UnknownAnswer, OutcomeScope::Payload));
     all(404, &["BadPath"], &rejected(Reason::UnknownAnswer, OutcomeScope::Credential));
@@ -138,5 +180,6 @@ proptest! {
     #[test]
     fn no_bytes_make_the_parser_panic(status in any::<u16>(), body in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = (outcome(status, &body, None), is_expired(status, &body));
+        let _ = super::outcome(status, &body, None, REPEATED);
     }
 }

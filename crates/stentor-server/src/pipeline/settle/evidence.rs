@@ -79,7 +79,7 @@ const fn is_trouble(outcome: &Outcome) -> bool {
         outcome,
         Outcome::Unknown
             | Outcome::Throttled { scope: OutcomeScope::Credential | OutcomeScope::Service, .. }
-            | Outcome::Unavailable { scope: OutcomeScope::Service, .. }
+            | Outcome::Unavailable { scope: OutcomeScope::Delivery | OutcomeScope::Service, .. }
     )
 }
 
@@ -253,6 +253,17 @@ mod tests {
         let outcomes = [unsent(Some(std::time::Duration::from_secs(1))), unsent(None)];
         assert_eq!(Evidence::of(&outcomes, true), evidence(0, 1, 0));
         assert_eq!(Evidence::of(&outcomes, false), evidence(0, 2, 0));
+    }
+
+    #[test]
+    fn a_delivery_that_waits_alone_says_nothing_and_as_a_probe_that_the_service_fails() {
+        let failed = Outcome::Unavailable {
+            reason: Reason::Unavailable,
+            scope: OutcomeScope::Delivery,
+            retry_after: Some(std::time::Duration::from_secs(900)),
+        };
+        assert_eq!(Evidence::of(std::slice::from_ref(&failed), true), evidence(0, 0, 0));
+        assert_eq!(Evidence::of(&[failed], false), evidence(0, 1, 0));
     }
 
     #[test]

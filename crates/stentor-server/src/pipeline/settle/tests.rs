@@ -65,6 +65,7 @@ fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {
     let scope = prop::sample::select(vec![
+        OutcomeScope::Delivery,
         OutcomeScope::Device,
         OutcomeScope::Payload,
         OutcomeScope::Credential,
@@ -375,6 +376,26 @@ fn the_age_of_a_message_lengthens_no_wait_of_a_known_length() {
     assert!((2_000..=3_000).contains(&wait_ms), "{wait_ms}");
     let own = waits_ms(OutcomeScope::Device, None, age);
     assert!((500..=1_000).contains(&own), "{own}");
+}
+
+#[test]
+fn a_delivery_that_waits_alone_parks_no_lane_and_counts_only_where_others_succeed() {
+    let wait = Duration::from_secs(900);
+    let scope = OutcomeScope::Delivery;
+    let failed = Outcome::Unavailable { reason: Reason::Unavailable, scope, retry_after: Some(wait) };
+    let mut again = sending(1);
+    again.attempt = 2;
+    for (trouble, attempt) in
+        [(TroubleSource::Delivery, 3), (TroubleSource::Unclear, 3), (TroubleSource::Service, 2)]
+    {
+        let outcomes = std::slice::from_ref(&failed);
+        let settled = settle(&again, outcomes, blaming(trouble), &RetryPolicy::default(), 0.5, NOW);
+        assert_eq!((settled.parking, settled.health), (None, AnswerCounts::default()), "{trouble:?}");
+        let child = &settled.settlement.children[0];
+        assert_eq!(child.attempt, attempt, "{trouble:?}");
+        let waits = child.due_at.since(NOW);
+        assert!(waits >= wait && waits <= wait + wait / 4, "{trouble:?}: {waits:?}");
+    }
 }
 
 fn down(retry_after: Option<Duration>) -> Outcome {
