@@ -37,7 +37,7 @@ pub struct SinkConfig {
     pub listen: SocketAddr,
     /// TLS for the port.
     pub tls: TlsConfig,
-    /// Counts tokens if present: those in APNs paths, and `message.token` in FCM bodies.
+    /// Counts tokens if present: those in APNs paths, and `message.token` or `message.fid` in FCM bodies.
     pub observer: Option<ObserverConfig>,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,

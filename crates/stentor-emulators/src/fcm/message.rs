@@ -26,6 +26,8 @@ const MESSAGE_FIELDS: &[&str] = &[
     "webpush",
     "fcmOptions",
 ];
+/// The fields of which a message has one.
+const TARGET_FIELDS: &[&str] = &["fid", "token", "topic", "condition"];
 const NOTIFICATION_FIELDS: &[&str] = &["title", "body", "image"];
 const ANDROID_FIELDS: &[&str] = &[
     "collapseKey",
@@ -53,8 +55,10 @@ pub(super) struct RequestViolation {
 /// The target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageTarget<'a> {
-    /// A registration token or an installation id.
+    /// A registration token.
     Device(&'a str),
+    /// An installation id.
+    Installation(&'a str),
     Topic(&'a str),
     Condition(&'a str),
 }
@@ -75,6 +79,16 @@ type Checked<T = ()> = Result<T, RequestViolation>;
 pub(super) fn device_of<'a>(request: &'a JsonNode<'_>) -> Option<&'a str> {
     let message = request.field("message")?;
     message.field("token").or_else(|| message.field("fid"))?.text()
+}
+
+impl<'a> MessageTarget<'a> {
+    /// Returns the address of the device, if the target is one.
+    pub(super) const fn device(self) -> Option<&'a str> {
+        match self {
+            Self::Device(address) | Self::Installation(address) => Some(address),
+            Self::Topic(_) | Self::Condition(_) => None,
+        }
+    }
 }
 
 impl<'a> SendRequest<'a> {
@@ -130,14 +144,22 @@ fn known_fields(node: &JsonNode<'_>, known: &[&str], path: &'static str) -> Chec
 }
 
 fn check_target<'a>(message: &'a JsonNode<'_>) -> Checked<MessageTarget<'a>> {
-    let mut found = ["token", "fid", "topic", "condition"]
-        .into_iter()
-        .filter_map(|name| message.field(name).map(|value| (name, value)));
-    let (Some((name, value)), None) = (found.next(), found.next()) else {
-        return violation("message", "exactly one of token, fid, topic and condition must be set");
+    let mut found =
+        TARGET_FIELDS.iter().filter_map(|name| message.field(name).map(|value| (*name, value)));
+    let (name, value) = match (found.next(), found.next()) {
+        (Some(target), None) => target,
+        (None, _) => return violation("message", "exactly one of fid, token, topic and condition must be set"),
+        // As Google's JSON reader refuses a second member of a protobuf `oneof`.
+        (Some(_), Some((second, _))) => {
+            let description = format!(
+                "Invalid value at 'message' (oneof), oneof field 'target' is already set. Cannot set '{second}'"
+            );
+            return violation("message", description);
+        }
     };
     match (name, value.text()) {
-        ("token" | "fid", Some(token)) if is_token(token) => Ok(MessageTarget::Device(token)),
+        ("token", Some(token)) if is_token(token) => Ok(MessageTarget::Device(token)),
+        ("fid", Some(fid)) if is_token(fid) => Ok(MessageTarget::Installation(fid)),
         ("topic", Some(topic)) if is_topic(topic) => Ok(MessageTarget::Topic(topic)),
         ("condition", Some(condition)) if super::condition::FcmCondition::parse(condition).is_some() => {
             Ok(MessageTarget::Condition(condition))
@@ -272,7 +294,7 @@ fn check_size(message: &JsonNode<'_>, target: MessageTarget<'_>) -> Checked {
     let own = android.and_then(|android| android.field("notification"));
     let bytes = text_bytes(data) + text_bytes(message.field("notification")) + text_bytes(own);
     let limit = match target {
-        MessageTarget::Device(_) => MAX_MESSAGE_BYTES,
+        MessageTarget::Device(_) | MessageTarget::Installation(_) => MAX_MESSAGE_BYTES,
         MessageTarget::Topic(_) | MessageTarget::Condition(_) => MAX_TOPIC_MESSAGE_BYTES,
     };
     if bytes > limit {

@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PROJECTS_PATH: &str = "/v1/projects/";
 const SEND_SUFFIX: &str = "/messages:send";
+const TOKEN_FIELD: &str = "message.token";
+const FID_FIELD: &str = "message.fid";
 
 /// The FCM protocol with everything it needs.
 pub(super) struct FcmService {
@@ -121,12 +123,14 @@ impl FcmService {
         request: &JsonNode<'_>,
     ) -> ServiceReply {
         // A dead token is dead under every policy.
-        if matches!(sent.target, MessageTarget::Device(_)) && !self.is_live(sending.hash) {
+        if sent.target.device().is_some() && !self.is_live(sending.hash) {
             return refuse(sending, &FcmRefusal::Error(ServiceError::new("UNREGISTERED")), Wait::None);
         }
         let decision = call.judge.decide(&sending.name, sending.hash, sending.attempt.0, call.number);
         match decision.verdict {
-            ScriptedAnswer::Error(refusal) => refuse(sending, &FcmRefusal::Error(refusal), decision.wait),
+            ScriptedAnswer::Error(refusal) => {
+                refuse(sending, &FcmRefusal::Error(blaming(refusal, sent.target)), decision.wait)
+            }
             ScriptedAnswer::Reset(code) => {
                 ServiceReply::new(WireAnswer::Reset(code.error_code()), decision.wait, None)
             }
@@ -175,10 +179,12 @@ impl FcmService {
         let is_followed = self.devices.is_followed();
         // Nothing is copied for a token without a listener or follower.
         let tokens = match sent.target {
-            MessageTarget::Device(_) if !is_followed && !self.devices.is_registered(sending.hash) => {
+            MessageTarget::Device(_) | MessageTarget::Installation(_)
+                if !is_followed && !self.devices.is_registered(sending.hash) =>
+            {
                 return None;
             }
-            MessageTarget::Device(token) => vec![token.to_owned()],
+            MessageTarget::Device(address) | MessageTarget::Installation(address) => vec![address.to_owned()],
             MessageTarget::Topic(topic) => self.topics.tokens_where(&FcmCondition::Topic(topic.to_owned())),
             MessageTarget::Condition(text) => self.topics.tokens_where(&FcmCondition::parse(text)?),
         };
@@ -253,10 +259,18 @@ fn is_project(text: &str) -> bool {
 /// Returns the name under which a target is counted and scripted.
 fn target_name(target: MessageTarget<'_>) -> Cow<'_, str> {
     match target {
-        MessageTarget::Device(token) => Cow::Borrowed(token),
+        MessageTarget::Device(address) | MessageTarget::Installation(address) => Cow::Borrowed(address),
         MessageTarget::Topic(topic) => Cow::Owned(format!("/topics/{topic}")),
         MessageTarget::Condition(condition) => Cow::Borrowed(condition),
     }
+}
+
+/// Returns a scripted error; one that blames the token blames the field that names the device.
+fn blaming(mut refusal: ServiceError, target: MessageTarget<'_>) -> ServiceError {
+    if matches!(target, MessageTarget::Installation(_)) && refusal.field.as_deref() == Some(TOKEN_FIELD) {
+        refusal.field = Some(FID_FIELD.to_owned());
+    }
+    refusal
 }
 
 fn refuse(sending: &SendAttempt<'_>, refused: &FcmRefusal, wait: Wait) -> ServiceReply {

@@ -55,7 +55,7 @@ fn a_request_is_read_with_its_android_options() {
     let json = br#"{"message":{"fid":"x","android":{"collapse_key":"k","ttl":"3.9s","priority":"HIGH"}}}"#;
     let node = JsonNode::parse(json).unwrap();
     let sent = SendRequest::check(&node).unwrap();
-    assert_eq!((sent.target, sent.collapse_key), (MessageTarget::Device("x"), Some("k")));
+    assert_eq!((sent.target, sent.collapse_key), (MessageTarget::Installation("x"), Some("k")));
     assert_eq!((sent.ttl, sent.high_priority), (Duration::from_secs(3), true));
 }
 

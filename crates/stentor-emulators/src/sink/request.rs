@@ -3,8 +3,9 @@
 use crate::json::JsonNode;
 use crate::observer::token_hash;
 
-/// The start of an FCM message that begins with its token.
+/// The starts of FCM messages that begin with the address of a device.
 const TOKEN_FIRST: &[u8] = br#"{"message":{"token":""#;
+const FID_FIRST: &[u8] = br#"{"message":{"fid":""#;
 pub(super) const APNS_PATH: &[u8] = b"/3/device/";
 const PROJECTS_PATH: &[u8] = b"/v1/projects/";
 const SEND_SUFFIX: &[u8] = b"/messages:send";
@@ -69,10 +70,10 @@ pub(super) enum SinkTarget {
 impl SinkTarget {
     /// Finds the target in a body.
     ///
-    /// A token that comes first and has no escapes is taken without parsing the rest, because a sink must be fast. Every other body is
-    /// parsed, and of equal names the last one counts.
+    /// A token or an installation id that comes first and has no escapes is taken without parsing the rest, because a sink must be fast.
+    /// Every other body is parsed, and of equal names the last one counts.
     pub(super) fn of(body: &[u8]) -> Self {
-        first_token(body).map_or_else(|| Self::parse(body), |token| Self::Device(token_hash(token)))
+        first_address(body).map_or_else(|| Self::parse(body), |address| Self::Device(token_hash(address)))
     }
 
     fn parse(body: &[u8]) -> Self {
@@ -87,8 +88,8 @@ impl SinkTarget {
     }
 }
 
-fn first_token(body: &[u8]) -> Option<&[u8]> {
-    let rest = body.strip_prefix(TOKEN_FIRST)?;
+fn first_address(body: &[u8]) -> Option<&[u8]> {
+    let rest = body.strip_prefix(TOKEN_FIRST).or_else(|| body.strip_prefix(FID_FIRST))?;
     let end = plain_bytes(rest);
     (rest.get(end) == Some(&b'"') && end > 0).then(|| &rest[..end])
 }

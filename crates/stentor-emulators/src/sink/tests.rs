@@ -29,6 +29,7 @@ fn the_token_of_a_message_is_found_wherever_it_is() {
         (r#"{"message":{"token":"to\u003aken"}}"#, token),
         (r#"{"message":{"topic":null,"notification":{"body":"\"token\":\"x\""},"token":"to:ken"}}"#, token),
         (r#"{"message":{"fid":"to:ken"}}"#, token),
+        (r#"{"message":{"data":{"fid":"other"},"fid":"to:ken"}}"#, token),
         (r#"{"message":{"data":{"token":"other"},"topic":"news"}}"#, SinkTarget::Uncounted),
         (r#"{"message":{"condition":"'a' in topics"}}"#, SinkTarget::Uncounted),
         (r#"{"message":{"data":{"token":"other"}}}"#, SinkTarget::Nobody),
@@ -42,10 +43,10 @@ fn the_token_of_a_message_is_found_wherever_it_is() {
 }
 
 #[test]
-fn a_token_ends_at_the_first_byte_that_is_not_plain_wherever_that_is() {
-    for length in 1..40 {
+fn an_address_ends_at_the_first_byte_that_is_not_plain_wherever_that_is() {
+    for (field, length) in ["token", "fid"].into_iter().flat_map(|field| (1..40).map(move |n| (field, n))) {
         let token = "t".repeat(length);
-        let body = |end: &str| format!(r#"{{"message":{{"token":"{token}{end}"#);
+        let body = |end: &str| format!(r#"{{"message":{{"{field}":"{token}{end}"#);
         let whole = body(r#"","data":{"padding":"0123456789"}}}"#);
         assert_eq!(SinkTarget::of(whole.as_bytes()), SinkTarget::Device(token_hash(token.as_bytes())));
         let escaped = body(r#"\u0074"}}"#);

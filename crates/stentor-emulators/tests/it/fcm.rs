@@ -98,6 +98,36 @@ async fn an_invalid_argument_blames_the_field_that_the_policy_names() {
     assert_eq!(details[1]["fieldViolations"][0]["field"], "message.token");
 }
 
+/// An installation id, as Firebase's SDKs make them.
+const FID: &str = "cJ4vGd1wRk2aB-3_xYz09Q";
+
+#[tokio::test]
+async fn an_installation_id_is_answered_and_counted_like_a_token() {
+    let scripts = json!([
+        {"token": "gone", "then": {"error": {"code": "UNREGISTERED"}}},
+        {"token": "bad", "then": {"error": {"code": "INVALID_ARGUMENT", "field": "message.token"}}},
+    ]);
+    let fcm = rig::fcm(json!({ "scripts": scripts })).await;
+    let send = async |message: Value| post(fcm.addr(), SEND, &json!({ "message": message })).await;
+    assert_eq!(send(json!({"fid": FID})).await.0, 200);
+    assert_eq!(fcm.counts(FID).accepted, 1);
+    let (status, body) = send(json!({"fid": "gone"})).await;
+    assert_eq!((status, &body["error"]["details"][0]["errorCode"]), (404, &json!("UNREGISTERED")));
+    let (_, body) = send(json!({"fid": "bad"})).await;
+    assert_eq!(body["error"]["details"][1]["fieldViolations"][0]["field"], "message.fid");
+}
+
+#[tokio::test]
+async fn a_second_target_is_refused_in_the_words_of_googles_json_reader() {
+    let fcm = rig::fcm(json!({})).await;
+    let both = json!({"message": {"token": "abc", "fid": FID}});
+    let (status, body) = post(fcm.addr(), SEND, &both).await;
+    let words =
+        "Invalid value at 'message' (oneof), oneof field 'target' is already set. Cannot set 'token'";
+    assert_eq!((status, &body["error"]["message"]), (400, &json!(words)));
+    assert_eq!((fcm.counts("abc").accepted, fcm.counts(FID).accepted), (0, 0));
+}
+
 #[tokio::test]
 async fn a_script_goes_on_per_token() {
     let policy = json!({"scripts": [{"prefix": "slow", "answers": [
@@ -123,7 +153,9 @@ async fn a_malformed_message_names_its_field() {
     for (message, field) in [
         (json!({}), "message"),
         (json!({"token": "a", "topic": "b"}), "message"),
+        (json!({"token": "a", "fid": "b"}), "message"),
         (json!({"token": "a b"}), "message.token"),
+        (json!({"fid": "a b"}), "message.fid"),
         (json!({"topic": "/topics/a"}), "message.topic"),
         (json!({"condition": "'a' in"}), "message.condition"),
         (json!({"token": "a", "shout": 1}), "message"),
