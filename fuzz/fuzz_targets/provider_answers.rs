@@ -4,6 +4,7 @@ use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use stentor_core::time::Timestamp;
 use stentor_providers::retry_after::{self, RETRY_AFTER_MAX_SECONDS};
+use stentor_providers::fcm::errors::Sent;
 use stentor_providers::{Attempt, apns, fcm, oauth};
 
 fuzz_target!(|input: &[u8]| {
@@ -17,9 +18,13 @@ fuzz_target!(|input: &[u8]| {
     for (repeated, seconds) in [(false, 0), (false, 3_600), (true, 3_600)] {
         let attempt = Attempt { repeated, left: Duration::from_secs(seconds) };
         let _ = apns::errors::outcome(status, body, wait, attempt);
+        for to_installation in [false, true] {
+            let now = Timestamp::from_millis(1_800_000_000_000);
+            let sent = Sent { attempt, to_installation, now };
+            let _ = fcm::errors::outcome(status, body, wait, &sent);
+        }
     }
-    let _ = (fcm::errors::outcome(status, body, wait), fcm::errors::lacks_access_token(status, body));
-    let _ = apns::errors::is_expired(status, body);
+    let _ = (fcm::errors::lacks_access_token(status, body), apns::errors::is_expired(status, body));
     let _ = (fcm::errors::parse(body), apns::errors::parse(body));
     let _ = (oauth::parse_grant(body), oauth::parse_refusal(status, body));
 });

@@ -15,6 +15,7 @@ use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
 use stentor_providers::{apns, fcm};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const FID: &str = "cJ4vGd1wRk2aB-3_xYz09Q";
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 static FCM: LazyLock<InProcessEmulator> = LazyLock::new(|| {
@@ -60,10 +61,13 @@ fuzz_target!(|text: &str| {
         occurrence: None,
     };
     if fcm::payload::check(&message.spec).is_ok() {
-        let body = fcm::payload::BodyTemplate::new(&message, NOW).with_token(TOKEN, |parts| parts.concat());
-        let request = Request::post("/v1/projects/p/messages:send").body(body.as_ref()).unwrap();
-        let answer = FCM.answer(request).unwrap();
-        assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
+        let template = fcm::payload::BodyTemplate::new(&message, NOW);
+        for address in [TOKEN, FID] {
+            let body = template.with_token(address, |parts| parts.concat());
+            let request = Request::post("/v1/projects/p/messages:send").body(body.as_ref()).unwrap();
+            let answer = FCM.answer(request).unwrap();
+            assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
+        }
     }
     if apns::payload::check(&message.spec).is_ok() {
         let push = apns::payload::Push::new(&message, "com.example.app");

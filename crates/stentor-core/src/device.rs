@@ -1,6 +1,7 @@
 //! Devices and the addresses by which push services know them.
 
 mod facts;
+mod token_form;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ pub use crate::provider::ProviderKind;
 use crate::reason::Reason;
 use crate::time::Timestamp;
 pub use facts::{DEVICE_TEXTS, DEVICE_TEXTS_COUNT, DeviceFacts, DevicePatch, DeviceText, with_device_texts};
+pub use token_form::TokenForm;
 
 codes! {
     /// OS family of a device.

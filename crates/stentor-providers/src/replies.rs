@@ -28,15 +28,17 @@ pub(crate) const ADDRESS_REFUSED: Outcome =
 /// The outcome of a delivery that was not attempted.
 pub(crate) const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
 
-/// Returns the outcome of each reply. `read` interprets the vendor's responses.
-pub(crate) fn outcomes(replies: Replies, read: impl Fn(&Response) -> Outcome) -> Vec<Outcome> {
+/// Returns the outcome of each reply. `read` interprets the vendor's response to the request at a position.
+pub(crate) fn outcomes(replies: Replies, read: impl Fn(usize, &Response) -> Outcome) -> Vec<Outcome> {
     let mut outcomes = vec![Outcome::Accepted; replies.len()];
-    replies.into_others().for_each(|(at, reply)| outcomes[at] = outcome(reply, &read));
+    replies
+        .into_others()
+        .for_each(|(at, reply)| outcomes[at] = outcome(reply, |response| read(at, response)));
     outcomes
 }
 
 /// Returns the outcomes received so far, each at its position.
-pub(crate) fn early(part: Part, read: impl Fn(&Response) -> Outcome) -> Vec<Option<Outcome>> {
+pub(crate) fn early(part: Part, read: impl Fn(usize, &Response) -> Outcome) -> Vec<Option<Outcome>> {
     let mut early: Vec<_> = outcomes(part.replies, read).into_iter().map(Some).collect();
     part.missing.into_iter().for_each(|at| early[at] = None);
     early

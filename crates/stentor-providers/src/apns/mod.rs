@@ -203,7 +203,7 @@ impl Provider for Apns {
             Some(part) if !part.replies.others().any(|(_, reply)| is_expired(reply)) => {
                 // The remaining requests must not hold the memory of all.
                 drop(call);
-                let answered = replies::early(part, |response| self.read(response, attempt));
+                let answered = replies::early(part, |_, response| self.read(response, attempt));
                 early(spread(answered, Some(malformed()), places.as_deref(), count));
                 None
             }
@@ -213,7 +213,7 @@ impl Provider for Apns {
         self.send_expired_again(&bearer, again, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &self.host, &replies, words);
-        let sent = replies::outcomes(replies, |response| self.read(response, attempt));
+        let sent = replies::outcomes(replies, |_, response| self.read(response, attempt));
         // Repeated attempts are mostly refused again, and are no evidence about the push service.
         if !attempt.repeated {
             replies::obey(&self.client, &sent);

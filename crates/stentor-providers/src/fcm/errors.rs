@@ -1,18 +1,35 @@
 //! Interpretation of FCM's responses. Source: FCM v1 `ErrorCode` reference and the `google.rpc.Status` error model.
+//!
+//! Design decision: `UNREGISTERED` is not final for a young installation id. An app gets its installation id at once, and FCM knows the
+//! device behind it later: on Apple's systems when the app has its device token. Until then FCM answers `UNREGISTERED`
+//! (firebase-ios-sdk#16638, react-native-firebase#9112). Therefore:
+//! - The first attempt at an installation id that is answered so is tried again after a minute, if the message lives that long.
+//! - The next such answer ends the delivery. It retires the device only if its registration is older than a day: it is passed on as an
+//!   answer about registrations up to that time, by which the store decides.
+//!
+//! How old a registration is, is known to the store alone, and reading it for each delivery would cost every campaign something. A device
+//! that is gone costs one request more, once. Registration tokens are retired by the first answer, as ever.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
+use stentor_core::time::Timestamp;
 
-use crate::replies;
+use crate::{Attempt, replies};
 
 /// Delay after `QUOTA_EXCEEDED` if FCM states none (its quota is counted per minute).
 pub const QUOTA_WAIT_DEFAULT_SECONDS: u64 = 60;
 
-/// The field of a message that names the device.
+/// Delay of a delivery to an installation id that FCM does not know yet.
+pub const UNKNOWN_WAIT: Duration = Duration::from_secs(60);
+/// Age up to which the registration of an installation id outlives the answer that FCM does not know it.
+pub const YOUNG_MAX_AGE: Duration = Duration::from_secs(24 * 3_600);
+
+/// The fields of a message that name the device.
 const TOKEN_FIELD: &str = "message.token";
+const FID_FIELD: &str = "message.fid";
 /// FCM's message for a payload beyond its limit.
 const TOO_BIG: &str = "too big";
 /// Prefix of the subject if the quota of the whole project is exceeded.
@@ -103,7 +120,7 @@ impl Status {
     fn blames_token(&self) -> bool {
         let mut violations = self.details.iter().flat_map(|detail| &detail.field_violations);
         let by_field =
-            violations.any(|violation| matches!(violation.field.as_str(), TOKEN_FIELD | "message.fid"));
+            violations.any(|violation| matches!(violation.field.as_str(), TOKEN_FIELD | FID_FIELD));
         // Without a named field only the message is left.
         by_field || self.message.contains("registration token")
     }
@@ -132,19 +149,41 @@ pub fn lacks_access_token(status: u16, body: &[u8]) -> bool {
     status == 401 && !parse(body).has_own_code()
 }
 
+/// The request that a response answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// True if the device was named by its installation id, and not by a registration token.
+    pub to_installation: bool,
+    /// Start of the attempt.
+    pub now: Timestamp,
+}
+
 /// Returns the outcome of a response; `retry_after` is from its header.
 #[must_use]
-pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
+pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>, sent: &Sent) -> Outcome {
     if (200..300).contains(&status) {
         return Outcome::Accepted;
     }
     let error = parse(body);
-    by_code(&error, retry_after).unwrap_or_else(|| by_http_status(status, retry_after))
+    by_code(&error, retry_after, sent).unwrap_or_else(|| by_http_status(status, retry_after))
 }
 
-fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
+/// Returns the outcome of a response to an attempt, whatever address it was sent to.
+pub(super) fn outcome_at_once(
+    status: u16,
+    body: &[u8],
+    retry_after: Option<Duration>,
+    attempt: Attempt,
+) -> Outcome {
+    let sent = Sent { attempt, to_installation: false, now: Timestamp::default() };
+    outcome(status, body, retry_after, &sent)
+}
+
+fn by_code(error: &Status, retry_after: Option<Duration>, sent: &Sent) -> Option<Outcome> {
     Some(match error.code() {
-        "UNREGISTERED" => Outcome::Unregistered { reason: Reason::Unregistered, since: None },
+        "UNREGISTERED" => unregistered(sent),
         "INVALID_ARGUMENT" => invalid_argument(error),
         "SENDER_ID_MISMATCH" => rejected(Reason::SenderMismatch, OutcomeScope::Device),
         "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" if error.names_project() => {
@@ -164,6 +203,19 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
         }
         _ => return None,
     })
+}
+
+/// Returns the outcome of an address that FCM does not know.
+fn unregistered(sent: &Sent) -> Outcome {
+    let reason = Reason::Unregistered;
+    if !sent.to_installation {
+        return Outcome::Unregistered { reason, since: None };
+    }
+    if !sent.attempt.repeated && sent.attempt.can_wait(UNKNOWN_WAIT) {
+        let (scope, retry_after) = (OutcomeScope::Device, Some(UNKNOWN_WAIT));
+        return Outcome::Unavailable { reason, scope, retry_after };
+    }
+    Outcome::Unregistered { reason, since: Some(sent.now.minus(YOUNG_MAX_AGE)) }
 }
 
 /// Returns the outcome of an invalid argument. The token is kept unless the error names it as the culprit.

@@ -1,5 +1,6 @@
 //! Firebase Cloud Messaging, HTTP v1 (`projects.messages:send`).
 
+pub mod address;
 pub mod auth;
 pub mod credential;
 mod descriptor;
@@ -22,14 +23,16 @@ use stentor_core::ports::provider::{
 };
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 
+use self::address::is_installation_id;
 use self::auth::ServiceAccountGrant;
 use self::credential::FcmCredential;
 pub(crate) use self::descriptor::DESCRIPTOR;
+use self::errors::Sent;
 use self::payload::BodyTemplate;
 use crate::oauth::{AccessTokens, TokenEndpoint};
 use crate::outbound::HostRoute;
 use crate::subset::Subset;
-use crate::{Setup, replies, trouble};
+use crate::{Attempt, Setup, replies, trouble};
 
 /// Messages per minute that a project may send by default, unless Google grants more (Firebase documentation, "Throttling and quotas").
 pub const QUOTA_PER_MINUTE: u32 = 600_000;
@@ -58,7 +61,7 @@ impl Fcm {
         let path = format!("/v1/projects/{}/messages:send", credential.project_id);
         let path = PathAndQuery::try_from(path)
             .map_err(|_| crate::credential::invalid("project_id", "cannot be part of a URL"))?;
-        let halts = |response: &Response| replies::halts(response, |status, body, wait, _| errors::outcome(status, body, wait));
+        let halts = |response: &Response| replies::halts(response, errors::outcome_at_once);
         let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let at = TokenEndpoint {
@@ -84,8 +87,9 @@ impl Fcm {
         }
     }
 
-    fn read(&self, response: &Response) -> Outcome {
-        errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
+    fn read(&self, response: &Response, sent: &Sent) -> Outcome {
+        let wait = replies::wait(response, self.clock.now());
+        errors::outcome(response.status, response.body(), wait, sent)
     }
 
     /// Resends, with a new access token, the requests refused for an invalid one; such requests were not processed. `of` is `None` once the
@@ -107,7 +111,7 @@ impl Fcm {
     }
 }
 
-/// One message to many tokens.
+/// One message to many devices.
 struct FcmPushes {
     body: BodyTemplate,
     tokens: TokenList,
@@ -122,6 +126,13 @@ impl Requests for FcmPushes {
         let token = self.tokens.get(index).unwrap_or_default();
         self.body.with_token(token, |parts| line.body(parts));
     }
+}
+
+/// Marks the addresses that are installation ids; empty if none is.
+fn installations(tokens: &TokenList) -> Vec<bool> {
+    let marks: Vec<bool> =
+        (0..tokens.len()).map(|at| tokens.get(at).is_some_and(is_installation_id)).collect();
+    if marks.contains(&true) { marks } else { Vec::new() }
 }
 
 fn lacks_token(reply: &Reply) -> bool {
@@ -150,9 +161,17 @@ impl Provider for Fcm {
             Ok(bearer) => bearer,
             Err(denied) => return vec![denied.outcome(); count],
         };
-        let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
+        let (attempt, start_within) = (Attempt::of(&batch), replies::start_within(&batch));
+        // Kept apart from the addresses, which are dropped before the last answers come.
+        let installations = installations(&batch.tokens);
+        let now = batch.now;
+        let read = |at: usize, response: &Response| {
+            let to_installation = installations.get(at).is_some_and(|is_one| *is_one);
+            self.read(response, &Sent { attempt, to_installation, now })
+        };
         let body = BodyTemplate::new(&batch.message, batch.now);
         let pushes = Arc::new(FcmPushes { body, tokens: batch.tokens });
+        let repeated = attempt.repeated;
         let call = RequestBatch { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
         let sending = self.client.start(call);
         let again = match sending.most(cut.clone()).await {
@@ -160,7 +179,7 @@ impl Provider for Fcm {
             Some(part) if !part.replies.others().any(|(_, reply)| lacks_token(reply)) => {
                 // The remaining requests must not hold the memory of all.
                 drop(pushes);
-                early(replies::early(part, |response| self.read(response)));
+                early(replies::early(part, read));
                 None
             }
             _ => Some(pushes),
@@ -168,7 +187,7 @@ impl Provider for Fcm {
         let mut replies = sending.all(cut.clone()).await;
         self.send_refused_again(&bearer, again, &mut replies, cut).await;
         replies::report(self.kind(), &self.host, &replies, |response| errors::words(response.body()));
-        let mut outcomes = replies::outcomes(replies, |response| self.read(response));
+        let mut outcomes = replies::outcomes(replies, read);
         // Repeated attempts are mostly refused again, and are no evidence about the push service.
         if !repeated {
             replies::obey(&self.client, &outcomes);

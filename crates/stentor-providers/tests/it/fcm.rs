@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
-use stentor_core::ports::provider::Provider;
+use stentor_core::ports::provider::{Batch, Provider};
 use stentor_emulators::faults::InjectedFault;
 use stentor_emulators::fcm::{FcmAuth, ServiceAccount};
 use stentor_emulators::policy::{
@@ -58,6 +58,9 @@ impl Scene {
     }
 }
 
+/// Installation ids in the form that Firebase's SDKs give them.
+const FIDS: [&str; 2] = ["cJ4vGd1wRk2aB-3_xYz09Q", "dQ90zYx_3-Ba2kRw1dGv4J"];
+
 fn tokens(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("fcm-token:{n}")).collect()
 }
@@ -106,6 +109,23 @@ async fn a_token_that_fcm_calls_malformed_ends_one_delivery_only() {
     let scene = start(Policy::default()).await;
     let outcomes = scene.send(&["no{token}".to_owned(), "fine".to_owned()]).await;
     assert_eq!(outcomes, [rejected(Reason::InvalidToken, OutcomeScope::Device), Outcome::Accepted]);
+}
+
+#[tokio::test]
+async fn installation_ids_and_tokens_are_each_reached_under_their_name() {
+    let scripts = vec![always(FIDS[1], ServiceError::new("UNREGISTERED"))];
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    let mixed = [FIDS[0], "fcm-token:1", FIDS[1]].map(ToOwned::to_owned);
+    let (scope, reason) = (OutcomeScope::Device, Reason::Unregistered);
+    let later = Outcome::Unavailable { reason, scope, retry_after: Some(Duration::from_secs(60)) };
+    assert_eq!(scene.send(&mixed).await, [Outcome::Accepted, Outcome::Accepted, later]);
+    for address in &mixed[..2] {
+        assert_eq!(scene.emulator.counts(address).accepted, 1, "{address}");
+    }
+    let again = Batch { repeated: true, ..batch(&mixed, &scene.clock) };
+    let since = Some(again.now.minus(Duration::from_secs(86_400)));
+    let outcomes = within(60, scene.provider.send(again)).await;
+    assert_eq!(outcomes[2], Outcome::Unregistered { reason, since });
 }
 
 /// Returns ten tokens with this prefix.

@@ -134,6 +134,35 @@ async fn r9_a_token_called_dead_before_it_was_registered_again_is_kept() {
     assert_eq!(accepted, [1, 0], "the one that registered later than it died is kept");
 }
 
+/// Installation ids in the form that Firebase's SDKs give them.
+const FIDS: [&str; 2] = ["cJ4vGd1wRk2aB-3_xYz09Q", "dQ90zYx_3-Ba2kRw1dGv4J"];
+
+#[tokio::test]
+async fn a_young_installation_id_that_fcm_does_not_know_yet_keeps_its_device() {
+    let scene = Scene::fcm(server().await, always(ServiceError::new("UNREGISTERED"))).await;
+    scene.import([FIDS[0], &fcm_token(0)].map(|token| json!({"platform": "android", "token": token})).into_iter()).await;
+    // Too short to wait for another answer.
+    let brief = json!({"target": "everyone", "notification": {"title": "Hi"}, "ttl_seconds": 60});
+    let sent = scene.server.send(&scene.tenant, Method::POST, "/v1/messages").json(&brief).read().await;
+    let ledger = scene.ended(&sent.text("campaign")).await;
+    assert_eq!(count_of(&ledger, "fcm", "unregistered"), 2, "{ledger}");
+    scene.fcm.set_policy(Policy::default()).expect("a policy");
+    let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
+    assert_eq!(ledger["totals"]["accepted"], 1, "{ledger}");
+    assert_eq!((scene.fcm.counts(FIDS[0]).accepted, scene.fcm.counts(&fcm_token(0)).accepted), (1, 0));
+}
+
+#[tokio::test]
+async fn the_first_answer_that_an_installation_id_is_unknown_ends_no_delivery() {
+    let scene = Scene::fcm(server().await, always(ServiceError::new("UNREGISTERED"))).await;
+    scene.import(FIDS.map(|token| json!({"platform": "android", "token": token})).into_iter()).await;
+    let campaign = scene.send(json!("everyone")).await;
+    scene.until_attempts(2).await;
+    let ledger = scene.rested(&campaign).await;
+    assert_eq!((&ledger["totals"]["queued"], &ledger["totals"]["rejected"]), (&json!(2), &json!(0)), "{ledger}");
+    assert!(!scene.is_parked().await, "the answers concern these devices alone");
+}
+
 #[tokio::test]
 async fn r10_a_full_queue_refuses_with_a_reason_and_a_time_and_goes_on_when_it_empties() {
     const ROOM: u64 = 50;

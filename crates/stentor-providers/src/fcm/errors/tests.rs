@@ -4,6 +4,15 @@ use serde_json::json;
 use super::*;
 
 const WAIT: Option<Duration> = Some(Duration::from_secs(7));
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const HOUR: Duration = Duration::from_secs(3_600);
+const TO_TOKEN: Sent =
+    Sent { attempt: Attempt { repeated: false, left: HOUR }, to_installation: false, now: NOW };
+const TO_INSTALLATION: Sent = Sent { to_installation: true, ..TO_TOKEN };
+
+fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
+    super::outcome(status, body, retry_after, &TO_TOKEN)
+}
 
 fn own(status: &str, code: &str) -> String {
     let detail = json!({"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": code});
@@ -77,6 +86,29 @@ fn the_excerpt_of_long_error_details_means_what_the_whole_means() {
 fn unregistered_retires_the_token() {
     let dead = Outcome::Unregistered { reason: Reason::Unregistered, since: None };
     assert_eq!(is(404, &own("NOT_FOUND", "UNREGISTERED")), dead);
+}
+
+#[test]
+fn an_installation_id_that_is_unknown_is_tried_again_and_then_retired_unless_its_registration_is_young() {
+    let body = own("NOT_FOUND", "UNREGISTERED");
+    let answer = |repeated, seconds| {
+        let attempt = Attempt { repeated, left: Duration::from_secs(seconds) };
+        super::outcome(404, body.as_bytes(), None, &Sent { attempt, ..TO_INSTALLATION })
+    };
+    let later = Outcome::Unavailable {
+        reason: Reason::Unregistered,
+        scope: OutcomeScope::Device,
+        retry_after: Some(Duration::from_secs(60)),
+    };
+    let a_day_ago = Some(Timestamp::from_millis(NOW.as_millis() - 86_400_000));
+    let dead = Outcome::Unregistered { reason: Reason::Unregistered, since: a_day_ago };
+    assert_eq!(answer(false, 3_600), later);
+    assert_eq!(answer(true, 3_600), dead);
+    for short in [0, 60, 119] {
+        assert_eq!(answer(false, short), dead, "the message would end before: {short} s");
+    }
+    let invalid = super::outcome(400, violation("message.fid").as_bytes(), None, &TO_INSTALLATION);
+    assert_eq!(invalid, rejected(Reason::InvalidToken, OutcomeScope::Device));
 }
 
 #[test]
@@ -192,6 +224,7 @@ proptest! {
     #[test]
     fn no_bytes_make_the_parser_panic(status in any::<u16>(), body in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = outcome(status, &body, None);
+        let _ = super::outcome(status, &body, None, &TO_INSTALLATION);
     }
 
     #[test]

@@ -157,10 +157,29 @@ fn every_malformed_override_is_named() {
     assert_eq!(apns(json!({"payload": {"x": "y".repeat(5_000)}})), "apns.payload");
 }
 
+#[test]
+fn an_installation_id_is_named_by_a_field_of_its_own() {
+    let named = |address: &str| {
+        let template = BodyTemplate::new(&message(spec(visible())), DUE);
+        let body = template.with_token(address, |parts| parts.concat());
+        let message = serde_json::from_slice::<Value>(&body).expect("JSON")["message"].clone();
+        let field = |name| message.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+        assert_eq!(message["notification"]["title"], "Hi");
+        (field("fid"), field("token"))
+    };
+    let fid = "cJ4vGd1wRk2aB-3_xYz09Q";
+    assert_eq!(named(fid), (Some(fid.to_owned()), None));
+    // A registration token begins with an installation id.
+    let token = format!("{fid}:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx");
+    for other in [token.as_str(), &fid[1..], "aJ4vGd1wRk2aB-3_xYz09Q", "cJ4vGd1wRk2aB-3_xYz0:Q"] {
+        assert_eq!(named(other), (None, Some(other.to_owned())));
+    }
+}
+
 proptest! {
     #[test]
     fn any_token_and_any_text_make_a_body_that_reads_back(
-        token in "[!-~]{1,60}",
+        token in prop_oneof!["[!-~]{1,60}", "[cdef][A-Za-z0-9_-]{21}"],
         title in any::<String>(),
         pairs in prop::collection::btree_map(any::<String>(), any::<String>(), 0..5),
     ) {
@@ -168,7 +187,8 @@ proptest! {
         let content = Content { notification: Some(notification), data: pairs.clone(), ..Content::default() };
         let body = BodyTemplate::new(&message(spec(content)), DUE).with_token(&token, |parts| parts.concat());
         let read: Value = serde_json::from_slice(&body).expect("JSON");
-        prop_assert_eq!(read["message"]["token"].as_str(), Some(token.as_str()));
+        let field = if is_installation_id(&token) { "fid" } else { "token" };
+        prop_assert_eq!(read["message"][field].as_str(), Some(token.as_str()));
         prop_assert_eq!(read["message"]["notification"]["title"].as_str(), Some(title.as_str()));
         let data: BTreeMap<String, String> =
             serde_json::from_value(read["message"].get("data").cloned().unwrap_or(json!({}))).expect("strings");
