@@ -41,6 +41,19 @@ const ANDROID_FIELDS: &[&str] = &[
     "bandwidthConstrainedOk",
     "restrictedSatelliteOk",
 ];
+const ANDROID_V2_FIELDS: &[&str] = &[
+    "collapseKey",
+    "ttl",
+    "restrictedPackageName",
+    "data",
+    "fcmOptions",
+    "directBootOk",
+    "bandwidthConstrainedOk",
+    "restrictedSatelliteOk",
+    "remoteNotification",
+    "backgroundSync",
+];
+const REMOTE_NOTIFICATION_FIELDS: &[&str] = &["notification", "mutableContent", "useAsV1DataMessage"];
 const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
 const WEBPUSH_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions"];
 
@@ -106,20 +119,22 @@ impl<'a> SendRequest<'a> {
         known_fields(message, MESSAGE_FIELDS, "message")?;
         let target = check_target(message)?;
         let android = check_android(message)?;
+        let newer = check_android_v2(message)?;
         check_data(message.field("data"), "message.data")?;
         check_notification(message)?;
         check_apns(message)?;
         check_web(message)?;
         check_label(message, "message.fcm_options.analytics_label")?;
         check_size(message, target)?;
+        let either = android.or(newer);
+        let is_urgent = android.and_then(|android| text_field(android, "priority"));
         Ok(Self {
             validate_only,
             target,
-            collapse_key: android.and_then(|android| text_field(android, "collapseKey")),
-            ttl: android.and_then(|android| parse_ttl(android.field("ttl"))).unwrap_or(MAX_TTL),
-            high_priority: android
-                .and_then(|android| text_field(android, "priority"))
-                .is_some_and(|priority| priority.eq_ignore_ascii_case("high")),
+            collapse_key: either.and_then(|android| text_field(android, "collapseKey")),
+            ttl: either.and_then(|android| parse_ttl(android.field("ttl"))).unwrap_or(MAX_TTL),
+            high_priority: is_urgent.is_some_and(|priority| priority.eq_ignore_ascii_case("high"))
+                || newer.is_some_and(|newer| newer.field("remoteNotification").is_some()),
         })
     }
 }
@@ -217,9 +232,7 @@ fn check_android<'a, 'b>(message: &'a JsonNode<'b>) -> Checked<Option<&'a JsonNo
         return violation("message.android", "android and android_v2 exclude each other");
     }
     known_fields(android, ANDROID_FIELDS, "message.android")?;
-    if android.field("ttl").is_some() && parse_ttl(android.field("ttl")).is_none() {
-        return violation("message.android.ttl", "must be a duration such as \"3.5s\" of at most four weeks");
-    }
+    check_ttl(android, "message.android.ttl")?;
     let priority = android.field("priority");
     let is_priority = |text: &str| text.eq_ignore_ascii_case("high") || text.eq_ignore_ascii_case("normal");
     if priority.is_some_and(|priority| !priority.text().is_some_and(is_priority)) {
@@ -236,6 +249,32 @@ fn check_android<'a, 'b>(message: &'a JsonNode<'b>) -> Checked<Option<&'a JsonNo
     check_data(android.field("data"), "message.android.data")?;
     check_label(android, "message.android.fcm_options.analytics_label")?;
     Ok(Some(android))
+}
+
+/// Checks the newer form, whose kind of message is one of two.
+fn check_android_v2<'a, 'b>(message: &'a JsonNode<'b>) -> Checked<Option<&'a JsonNode<'b>>> {
+    let Some(android) = message.field("androidV2") else { return Ok(None) };
+    known_fields(android, ANDROID_V2_FIELDS, "message.android_v2")?;
+    check_ttl(android, "message.android_v2.ttl")?;
+    check_data(android.field("data"), "message.android_v2.data")?;
+    check_label(android, "message.android_v2.fcm_options.analytics_label")?;
+    match (android.field("remoteNotification"), android.field("backgroundSync")) {
+        (Some(_), Some(_)) => {
+            violation("message.android_v2", "remote_notification and background_sync exclude each other")
+        }
+        (Some(visible), None) => {
+            known_fields(visible, REMOTE_NOTIFICATION_FIELDS, "message.android_v2.remote_notification")
+                .map(|()| Some(android))
+        }
+        _ => Ok(Some(android)),
+    }
+}
+
+fn check_ttl(android: &JsonNode<'_>, path: &'static str) -> Checked {
+    if android.field("ttl").is_some() && parse_ttl(android.field("ttl")).is_none() {
+        return violation(path, "must be a duration such as \"3.5s\" of at most four weeks");
+    }
+    Ok(())
 }
 
 /// Parses a duration such as "3.5s", in whole seconds.
@@ -289,9 +328,10 @@ fn check_label(node: &JsonNode<'_>, path: &'static str) -> Checked {
 /// Checks the size of the keys and values that reach an Android device.
 fn check_size(message: &JsonNode<'_>, target: MessageTarget<'_>) -> Checked {
     // The message's own data reaches an Android device only where the part for Android has none.
-    let android = message.field("android");
+    let android = message.field("android").or_else(|| message.field("androidV2"));
     let data = android.and_then(|android| android.field("data")).or_else(|| message.field("data"));
-    let own = android.and_then(|android| android.field("notification"));
+    let own = android
+        .and_then(|android| android.field("notification").or_else(|| android.field("remoteNotification")));
     let bytes = text_bytes(data) + text_bytes(message.field("notification")) + text_bytes(own);
     let limit = match target {
         MessageTarget::Device(_) | MessageTarget::Installation(_) => MAX_MESSAGE_BYTES,

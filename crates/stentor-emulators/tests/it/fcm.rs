@@ -170,6 +170,10 @@ async fn a_malformed_message_names_its_field() {
         (json!({"token": "a", "android": {"ttl": "1"}}), "message.android.ttl"),
         (json!({"token": "a", "android": {"priority": "URGENT"}}), "message.android.priority"),
         (json!({"token": "a", "android": {}, "androidV2": {}}), "message.android"),
+        (json!({"token": "a", "androidV2": {"priority": "HIGH"}}), "message.android_v2"),
+        (json!({"token": "a", "androidV2": {"ttl": "1"}}), "message.android_v2.ttl"),
+        (json!({"token": "a", "androidV2": {"data": {"from": "x"}}}), "message.android_v2.data"),
+        (json!({"token": "a", "android_v2": {"remote_notification": {}, "background_sync": {}}}), "message.android_v2"),
         (json!({"token": "a", "apns": {"headers": {"apns-priority": 5}}}), "message.apns.headers"),
     ] {
         let (status, body) = post(fcm.addr(), SEND, &json!({"message": message})).await;

@@ -22,7 +22,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     overrides: Some(Overrides {
         field: "android",
         about: "FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of \
-            all others) and `apns` are parts of FCM's message as it takes them.",
+            all others, with the message's ttl and collapse key unless it has its own) and `apns` are parts of FCM's message as it takes them.",
         help: "Content for Android devices only (an object as FCM takes it)",
     }),
     quota_per_minute: Some(QUOTA_PER_MINUTE),

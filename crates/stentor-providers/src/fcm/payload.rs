@@ -28,6 +28,20 @@ const ANDROID_FIELDS: &[&str] = &[
     "bandwidthConstrainedOk",
     "restrictedSatelliteOk",
 ];
+/// The fields of the newer form. Its kind of message, which is one of two, stands for a priority.
+const ANDROID_V2_FIELDS: &[&str] = &[
+    "backgroundSync",
+    "bandwidthConstrainedOk",
+    "collapseKey",
+    "data",
+    "directBootOk",
+    "fcmOptions",
+    "remoteNotification",
+    "restrictedPackageName",
+    "restrictedSatelliteOk",
+    "ttl",
+];
+const REMOTE_NOTIFICATION_FIELDS: &[&str] = &["mutableContent", "notification", "useAsV1DataMessage"];
 /// Parts of a message that may be given among Android's fields although they stand beside them, because no Android field has these names.
 const WEB: &str = "webpush";
 const ANDROID_V2: &str = "androidV2";
@@ -91,7 +105,9 @@ fn rest(message: &Message, now: Timestamp) -> Map<String, Value> {
     fields.extend(own.remove_entry(WEB));
     // FCM refuses a message with both forms.
     match own.remove_entry(ANDROID_V2) {
-        Some((name, instead)) => fields.insert(name, instead),
+        Some((name, instead)) => {
+            fields.insert(name, Value::Object(android_v2(message, now, instead.as_object())))
+        }
         None => fields.insert("android".into(), Value::Object(android(message, now, &own))),
     };
     fields.insert("apns".into(), Value::Object(apns(message, apple.as_ref().and_then(Value::as_object))));
@@ -99,15 +115,27 @@ fn rest(message: &Message, now: Timestamp) -> Map<String, Value> {
 }
 
 fn android(message: &Message, now: Timestamp, own: &Map<String, Value>) -> Map<String, Value> {
-    let spec = &message.spec;
-    let mut android = Map::new();
-    let priority = if spec.priority == Priority::High { "HIGH" } else { "NORMAL" };
+    let mut android = while_it_waits(message, now);
+    let priority = if message.spec.priority == Priority::High { "HIGH" } else { "NORMAL" };
     android.insert("priority".into(), priority.into());
+    json::merge(&mut android, own);
+    android
+}
+
+/// Returns the newer form of the part for Android devices. Without a ttl FCM would keep the message for four weeks.
+fn android_v2(message: &Message, now: Timestamp, own: Option<&Map<String, Value>>) -> Map<String, Value> {
+    let mut android = while_it_waits(message, now);
+    json::merge(&mut android, &camel(own));
+    android
+}
+
+/// Returns the fields that both forms of the part for Android devices have for a message that waits at FCM.
+fn while_it_waits(message: &Message, now: Timestamp) -> Map<String, Value> {
+    let mut android = Map::new();
     android.insert("ttl".into(), format!("{}s", message.remaining_ttl(now).as_seconds()).into());
-    if let Some(key) = &spec.collapse_key {
+    if let Some(key) = &message.spec.collapse_key {
         android.insert("collapseKey".into(), key.as_str().into());
     }
-    json::merge(&mut android, own);
     android
 }
 
@@ -148,8 +176,12 @@ pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     content.data.keys().try_for_each(|key| check_key(key, "data"))?;
     let mut android = camel(content.overrides.get(&ProviderKind::Fcm));
     check_beside(&mut android)?;
-    check_android(&android)?;
     check_apns(&camel(content.overrides.get(&ProviderKind::Apns)))?;
+    if let Some(newer) = android_v2_of(&android)? {
+        check_android_v2(&newer)?;
+        return check_size(content, &newer);
+    }
+    check_android(&android)?;
     check_size(content, &android)
 }
 
@@ -176,32 +208,59 @@ fn check_beside(android: &mut Map<String, Value>) -> Result<(), Invalid> {
             }
         }
     }
-    json::object(android, ANDROID_V2, "android")?;
-    let is_newer = android.remove(ANDROID_V2).is_some();
     android.retain(|name, _| name != APPLE && name != WEB);
-    if is_newer && !android.is_empty() {
+    Ok(())
+}
+
+/// Returns the newer form, which stands alone.
+fn android_v2_of(android: &Map<String, Value>) -> Result<Option<Map<String, Value>>, Invalid> {
+    let newer = json::object(android, ANDROID_V2, "android")?.map(|newer| camel(Some(newer)));
+    if newer.is_some() && android.len() > 1 {
         return Err(Invalid::new(format!("android.{ANDROID_V2}"), "excludes all other fields of `android`"));
     }
-    Ok(())
+    Ok(newer)
 }
 
 fn check_android(android: &Map<String, Value>) -> Result<(), Invalid> {
     json::only(android, ANDROID_FIELDS, "android")?;
-    if let Some(data) = json::object(android, "data", "android")? {
-        json::strings(data, "android.data")?;
-        data.keys().try_for_each(|key| check_key(key, "android.data"))?;
-    }
+    check_common(android, "android")?;
     json::object(android, "notification", "android")?;
-    if android.get("ttl").is_some_and(|ttl| !ttl.as_str().is_some_and(is_ttl)) {
-        return Err(Invalid::new("android.ttl", "must be seconds such as \"3.5s\", at most four weeks"));
-    }
     let is_priority = |text: &str| matches!(text.to_ascii_uppercase().as_str(), "HIGH" | "NORMAL");
     if android.get("priority").is_some_and(|priority| !priority.as_str().is_some_and(is_priority)) {
         return Err(Invalid::new("android.priority", "must be HIGH or NORMAL"));
     }
+    Ok(())
+}
+
+fn check_android_v2(newer: &Map<String, Value>) -> Result<(), Invalid> {
+    let path = "android.androidV2";
+    json::only(newer, ANDROID_V2_FIELDS, path)?;
+    check_common(newer, path)?;
+    let visible = json::object(newer, "remoteNotification", path)?;
+    let silent = json::object(newer, "backgroundSync", path)?;
+    if visible.is_some() && silent.is_some() {
+        return Err(Invalid::new(format!("{path}.backgroundSync"), "excludes `remoteNotification`"));
+    }
+    let Some(visible) = visible else { return Ok(()) };
+    let (visible, path) = (camel(Some(visible)), "android.androidV2.remoteNotification");
+    json::only(&visible, REMOTE_NOTIFICATION_FIELDS, path)?;
+    json::object(&visible, "notification", path).map(drop)
+}
+
+/// Checks the fields that both forms of the part for Android devices have.
+fn check_common(android: &Map<String, Value>, path: &str) -> Result<(), Invalid> {
+    if let Some(data) = json::object(android, "data", path)? {
+        let path = format!("{path}.data");
+        json::strings(data, &path)?;
+        data.keys().try_for_each(|key| check_key(key, &path))?;
+    }
+    if android.get("ttl").is_some_and(|ttl| !ttl.as_str().is_some_and(is_ttl)) {
+        let problem = "must be seconds such as \"3.5s\", at most four weeks";
+        return Err(Invalid::new(format!("{path}.ttl"), problem));
+    }
     for name in ["collapseKey", "restrictedPackageName"] {
         if android.get(name).is_some_and(|value| !value.is_string()) {
-            return Err(Invalid::new(format!("android.{name}"), "must be a string"));
+            return Err(Invalid::new(format!("{path}.{name}"), "must be a string"));
         }
     }
     Ok(())
@@ -271,7 +330,7 @@ fn check_size(content: &Content, android: &Map<String, Value>) -> Result<(), Inv
         None => content.data.iter().map(|(key, value)| key.len() + value.len()).sum(),
     };
     let notification = content.notification.as_ref().map_or(0, |visible| bytes_of(&json!(visible)));
-    let own = android.get("notification").map_or(0, bytes_of);
+    let own = android.get("notification").or_else(|| android.get("remoteNotification")).map_or(0, bytes_of);
     let bytes = data + notification + own;
     if bytes <= PAYLOAD_MAX_BYTES {
         return Ok(());

@@ -208,9 +208,47 @@ fn parts_beside_androids_go_to_their_places_and_the_newer_form_replaces_androids
         (&message["apns"]["fcmOptions"], &message["apns"]["headers"]["apns-priority"]),
         (&json!({"image": "i"}), &json!("10"))
     );
-    let newer = overriding(ProviderKind::Fcm, json!({"androidV2": {"backgroundSync": {}}}));
-    let message = sent(spec(Content { overrides: newer, ..visible() }), 0);
-    assert_eq!((&message["androidV2"], message.get("android")), (&json!({"backgroundSync": {}}), None));
+}
+
+#[test]
+fn the_newer_part_for_android_has_the_messages_ttl_and_collapse_key_unless_it_names_its_own() {
+    let key = CollapseKey::new("ours").expect("fits");
+    let newer = |part: Value| {
+        let overrides = overriding(ProviderKind::Fcm, json!({ "androidV2": part }));
+        let content = Content { overrides, ..visible() };
+        let spec = MessageSpec { collapse_key: Some(key.clone()), ..spec(content) };
+        assert_eq!(check(&spec), Ok(()));
+        sent(spec, 600)
+    };
+    let message = newer(json!({"background_sync": {}}));
+    let expected = json!({"backgroundSync": {}, "ttl": "3000s", "collapseKey": "ours"});
+    assert_eq!((&message["androidV2"], message.get("android")), (&expected, None));
+    let own = json!({"collapseKey": "own", "ttl": "5s", "remoteNotification": {"mutableContent": true}});
+    assert_eq!(newer(own.clone())["androidV2"], own);
+}
+
+#[test]
+fn the_newer_part_for_android_is_checked_before_it_is_sent() {
+    for (part, field) in [
+        (json!({"priority": "HIGH"}), "priority"),
+        (json!({"notification": {}}), "notification"),
+        (json!({"ttl": "soon"}), "ttl"),
+        (json!({"collapse_key": 1}), "collapseKey"),
+        (json!({"data": {"from": "x"}}), "data.from"),
+        (json!({"data": {"k": 1}}), "data.k"),
+        (json!({"remote_notification": true}), "remoteNotification"),
+        (json!({"remote_notification": {"title": "x"}}), "remoteNotification.title"),
+        (json!({"remote_notification": {}, "background_sync": {}}), "backgroundSync"),
+    ] {
+        let overrides = overriding(ProviderKind::Fcm, json!({ "androidV2": part }));
+        assert_eq!(refused(Content { overrides, ..visible() }), format!("android.androidV2.{field}"));
+    }
+    let large = json!({"androidV2": {"data": {"k": "x".repeat(4_096)}}});
+    assert_eq!(refused(Content { overrides: overriding(ProviderKind::Fcm, large), ..visible() }), "data");
+    let instead = json!({"androidV2": {"data": {"k": "v"}}});
+    let content =
+        Content { overrides: overriding(ProviderKind::Fcm, instead), ..data(&[("k", &"x".repeat(9_000))]) };
+    assert_eq!(check(&spec(content)), Ok(()), "Android gets the newer part's data");
 }
 
 #[test]
@@ -221,6 +259,7 @@ fn parts_beside_androids_are_checked() {
         (json!({"webpush": "x"}), "android.webpush"),
         (json!({"apns": {"x": 1}}), "apns.x"),
         (json!({"androidV2": {}, "directBootOk": true}), "android.androidV2"),
+        (json!({"androidV2": 1}), "android.androidV2"),
     ] {
         assert_eq!(refused(Content { overrides: overriding(ProviderKind::Fcm, own), ..visible() }), field);
     }

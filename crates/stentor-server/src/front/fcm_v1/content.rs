@@ -17,24 +17,41 @@ const RESERVED_PREFIXES: &[&str] = &["google.", "gcm.notification."];
 /// Most bytes of keys and values for a topic or a condition, as documented. The limit of a device is checked with its push service.
 const TOPIC_PAYLOAD_MAX_BYTES: usize = 2_048;
 const LABEL_MAX_CHARS: usize = 50;
+/// The newer form of the part for Android devices.
+const NEWER: &str = "androidV2";
 
 /// Builds the message without its target.
 pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
     let message = &call.message;
     let notification = notification(message)?;
     let data = data(message.get("data"), "message.data")?;
-    let mut android = part(message, "android")?;
-    if message.contains_key("android") && message.contains_key("androidV2") {
+    let is_newer = message.contains_key(NEWER);
+    let (name, path) =
+        if is_newer { (NEWER, "message.android_v2") } else { ("android", "message.android") };
+    let mut android = part(message, name)?;
+    if message.contains_key("android") && is_newer {
         let detail = "android and android_v2 exclude each other";
         return Err(RpcStatus::violation("message.android", detail));
     }
+    if is_newer && android.contains_key("priority") {
+        let detail =
+            format!("Invalid JSON payload received. Unknown name \"priority\" at '{path}': Cannot find field.");
+        return Err(RpcStatus::violation(path, detail));
+    }
     // Fields with an equivalent in our message are taken out of the part; the rest belongs to FCM and is passed on unchanged.
-    let settings = AndroidSettings::take(&mut android, notification.is_some())?;
+    let mut settings = AndroidSettings::take(&mut android, path, notification.is_some())?;
+    if is_newer {
+        // The kind of message stands for a priority.
+        let is_urgent = android.contains_key("remoteNotification");
+        settings.priority = if is_urgent { Priority::High } else { Priority::Normal };
+    }
     if !matches!(call.fcm_target, FcmTarget::Token(_) | FcmTarget::Group(_)) {
         check_topic_size(message)?;
     }
     let is_empty = notification.is_none() && data.is_empty();
-    let overrides = overrides(message, android, is_empty.then_some(settings.priority))?;
+    // Only validated: FCM receives it in the part for Android, where it replaces the message's data.
+    self::data(android.get("data"), &format!("{path}.data"))?;
+    let overrides = overrides(message, android, (!is_newer && is_empty).then_some(settings.priority))?;
     Ok(MessageRequest {
         // A placeholder: the caller sets the target before sending.
         target: TargetRequest::Everyone,
@@ -58,28 +75,28 @@ struct AndroidSettings {
 }
 
 impl AndroidSettings {
-    fn take(android: &mut FcmFields, is_visible: bool) -> Result<Self, RpcStatus> {
+    fn take(android: &mut FcmFields, path: &str, is_visible: bool) -> Result<Self, RpcStatus> {
         let ttl = android.remove("ttl");
         // FCM keeps a message for four weeks by default.
         let ttl_seconds = ttl.map_or(Some(TTL_MAX_SECONDS), |ttl| ttl.as_str().and_then(seconds));
         let ttl_seconds = ttl_seconds.ok_or_else(|| {
             RpcStatus::violation(
-                "message.android.ttl",
+                format!("{path}.ttl"),
                 "must be seconds such as \"3.5s\", at most four weeks",
             )
         })?;
         let priority =
-            match text(android, "priority", "message.android")?.map(|text| text.to_ascii_uppercase()) {
+            match text(android, "priority", path)?.map(|text| text.to_ascii_uppercase()) {
                 // The defaults of FCM: high priority for notifications, normal for data alone.
                 None if is_visible => Priority::High,
                 None => Priority::Normal,
                 Some(text) if text == "HIGH" => Priority::High,
                 Some(text) if text == "NORMAL" => Priority::Normal,
                 Some(_) => {
-                    return Err(RpcStatus::violation("message.android.priority", "must be NORMAL or HIGH"));
+                    return Err(RpcStatus::violation(format!("{path}.priority"), "must be NORMAL or HIGH"));
                 }
             };
-        let key = text(android, "collapseKey", "message.android")?.filter(|key| !key.is_empty());
+        let key = text(android, "collapseKey", path)?.filter(|key| !key.is_empty());
         Ok(Self { priority, ttl_seconds, collapse_key: key.as_deref().map(collapse_key) })
     }
 }
@@ -150,8 +167,6 @@ fn overrides(
     mut fcm: FcmFields,
     priority: Option<Priority>,
 ) -> Result<BTreeMap<ProviderKind, FcmFields>, RpcStatus> {
-    // Only validated: FCM receives it in the Android part, where it replaces the message's data.
-    data(fcm.get("data"), "message.android.data")?;
     let mut apple = part(message, "apns")?;
     let headers_and_payload: FcmFields =
         ["headers", "payload"].iter().filter_map(|name| apple.remove_entry(*name)).collect();
@@ -162,9 +177,8 @@ fn overrides(
             options.entry("fcmOptions").or_insert_with(|| json!({"analyticsLabel": label}));
         }
     }
-    // AndroidConfigV2 has no priority (discovery document), and is passed on unchanged.
-    if message.contains_key("androidV2") {
-        fcm = FcmFields::from_iter([("androidV2".to_owned(), Value::Object(part(message, "androidV2")?))]);
+    if message.contains_key(NEWER) {
+        fcm = FcmFields::from_iter([(NEWER.to_owned(), Value::Object(fcm))]);
     } else if let Some(priority) = priority {
         // A message without content makes a device fetch something. It is legal here, and with this field also valid as our message.
         let word = if priority == Priority::High { "HIGH" } else { "NORMAL" };
@@ -193,10 +207,11 @@ fn label(message: &FcmFields) -> Result<Option<String>, RpcStatus> {
 }
 
 fn check_topic_size(message: &FcmFields) -> Result<(), RpcStatus> {
-    let android = message.get("android");
+    let android = message.get("android").or_else(|| message.get(NEWER));
     // At FCM, Android's data replaces the message's; only one of both counts.
     let data = android.and_then(|android| android.get("data")).or_else(|| message.get("data"));
-    let own = android.and_then(|android| android.get("notification"));
+    let own = android
+        .and_then(|android| android.get("notification").or_else(|| android.get("remoteNotification")));
     let bytes: usize = [data, message.get("notification"), own].into_iter().flatten().map(bytes_of).sum();
     if bytes > TOPIC_PAYLOAD_MAX_BYTES {
         let detail = format!("Topic message too big: {bytes} bytes, at most {TOPIC_PAYLOAD_MAX_BYTES}");

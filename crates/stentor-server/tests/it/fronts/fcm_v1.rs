@@ -217,8 +217,9 @@ async fn a_message_reaches_the_token_with_the_parts_of_every_platform() {
             "apns": {"headers": {"apns-priority": "10"}, "fcm_options": {"image": "i"}},
             "webpush": {"headers": {"Urgency": "high"}}, "fcm_options": {"analytics_label": "l"}}))
         .await;
-    scene.sent(json!({"fid": "an-installation", "android_v2": {"background_sync": {}}})).await;
-    for token in ["plain", "an-installation"] {
+    let fid = "cJ4vGd1wRk2aB-3_xYz09Q";
+    scene.sent(json!({"fid": fid, "android_v2": {"background_sync": {}}})).await;
+    for token in ["plain", fid] {
         assert_eq!(scene.fcm.counts(token).accepted, 1, "{token}");
     }
 }
@@ -271,15 +272,20 @@ async fn every_block_of_a_message_arrives_as_it_was_sent() {
 async fn the_newer_block_for_android_and_the_label_for_all_arrive_too() {
     let scene = Scene::new().await;
     let mut next = listening(&scene.fcm, "newer");
-    let newer = json!({"remoteNotification": {"mutableContent": true}});
+    let newer = json!({"remoteNotification": {"mutableContent": true}, "ttl": "60s"});
     let web = json!({"notification": {"title": "W"}});
     scene
         .sent(json!({"token": "newer", "data": {"k": "v"}, "androidV2": newer, "webpush": web,
             "fcmOptions": {"analyticsLabel": "all"}}))
         .await;
     let arrived = next().await;
-    assert_eq!((&arrived["androidV2"], arrived.get("android")), (&newer, None));
     let label = json!({"analyticsLabel": "all"});
+    let part = &arrived["androidV2"];
+    assert_eq!((&part["remoteNotification"], arrived.get("android")), (&newer["remoteNotification"], None));
+    assert_eq!(part["fcmOptions"], label);
+    // The TTL that remains when the message is sent.
+    let ttl = part["ttl"].as_str().and_then(|ttl| ttl.strip_suffix('s')?.parse::<u64>().ok());
+    assert!(ttl.is_some_and(|ttl| ttl <= 60), "{arrived}");
     assert_eq!(
         (&arrived["webpush"]["notification"], &arrived["webpush"]["fcmOptions"]),
         (&web["notification"], &label)
@@ -301,6 +307,7 @@ async fn a_dead_token_is_unregistered_and_what_is_wrong_is_said_in_foreign_words
         json!({"token": "t", "android": {"unknown": 1}}),
         json!({"condition": "'a' in topics &&"}),
         json!({"topic": "a b"}),
+        json!({"fid": "no installation", "data": {"k": "v"}}),
     ] {
         assert_eq!(refusal(&scene.send(message.clone()).await), invalid, "{message}");
     }

@@ -45,10 +45,15 @@ fn data_alone_is_of_normal_priority_and_nothing_at_all_is_a_message_too() {
 
 #[test]
 fn the_newer_form_of_androids_part_replaces_the_older_and_both_are_refused() {
-    let part = json!({"remote_notification": {"mutable_content": true}});
+    let part =
+        json!({"remote_notification": {"mutable_content": true}, "ttl": "60s", "collapse_key": "score"});
     let newer = fits(&json!({"token": "t", "data": {"k": "v"}, "android_v2": part}));
     let expected = json!({"androidV2": {"remoteNotification": {"mutableContent": true}}});
     assert_eq!(json!(newer.overrides[&ProviderKind::Fcm]), expected);
+    assert_eq!((newer.ttl_seconds, newer.collapse_key.as_deref()), (Some(60), Some("score")));
+    assert_eq!(newer.priority, Priority::High, "a notification is urgent");
+    let silent = fits(&json!({"token": "t", "android_v2": {"background_sync": {}}}));
+    assert_eq!(silent.priority, Priority::Normal);
     assert!(drafted(&json!({"token": "t", "android": {}, "android_v2": {}})).is_err());
 }
 
