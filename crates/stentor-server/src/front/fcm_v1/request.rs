@@ -1,6 +1,7 @@
 //! The request of `messages:send`, with names in one spelling.
 
 use serde_json::{Map, Value};
+use stentor_providers::fcm::address::is_installation_id;
 use stentor_wire::json::{LostNumber, lost_number};
 
 use super::rpc_status::RpcStatus;
@@ -106,6 +107,11 @@ fn target(message: &mut FcmFields) -> Result<FcmTarget, RpcStatus> {
     Ok(match name {
         "topic" => FcmTarget::Topic(text),
         "condition" => FcmTarget::Condition(text),
+        // Its form is the mark by which it is sent as what it is.
+        "fid" if !is_installation_id(&text) => {
+            let detail = "The installation ID is not a valid Firebase installation ID";
+            return Err(RpcStatus::invalid_argument("message.fid", detail));
+        }
         // A device group is named in place of a token (FCM's page of device groups for this API).
         _ if gcm_http::is_key(&text) => FcmTarget::Group(text),
         _ => FcmTarget::Token(text),
@@ -191,10 +197,10 @@ mod tests {
         assert!(read(&json!({"data": {}})).is_err());
         assert!(read(&json!({"token": "t", "topic": "a"})).is_err());
         assert!(read(&json!({"token": 7})).is_err());
-        assert_eq!(
-            read(&json!({"fid": "f", "token": null})).expect("fits").fcm_target,
-            FcmTarget::Token("f".into())
-        );
+        let fid = "cJ4vGd1wRk2aB-3_xYz09Q";
+        let target = |message| read(&message).map(|call| call.fcm_target);
+        assert_eq!(target(json!({"fid": fid, "token": null})).expect("fits"), FcmTarget::Token(fid.into()));
+        assert!(target(json!({"fid": format!("{fid}:APA91b")})).is_err(), "a registration token");
         let group = read(&json!({"token": "stentor-group.YQ"})).expect("fits").fcm_target;
         assert_eq!(group, FcmTarget::Group("stentor-group.YQ".into()));
     }
