@@ -9,6 +9,7 @@ use stentor_core::message::{Message, MessageSpec};
 use stentor_core::ports::provider::{CredentialError, Provider};
 
 use crate::Setup;
+use crate::preview::RequestPreview;
 use crate::schema::CredentialSchema;
 
 /// Hosts used by a credential, each after the name of its field.
@@ -20,6 +21,9 @@ pub type OpenedProvider = Result<Arc<dyn Provider>, CredentialError>;
 /// Completes the fields of a credential: those given, and those of the credential before.
 pub type CompleteCredential =
     fn(Map<String, Value>, Option<&Map<String, Value>>) -> Result<Map<String, Value>, CredentialError>;
+
+/// Shows the request that a message causes: takes the credential's JSON and the message.
+pub type PreviewRequest = fn(&str, &Message) -> Result<RequestPreview, CredentialError>;
 
 /// The descriptor of an adapter.
 #[derive(Debug)]
@@ -52,6 +56,8 @@ pub struct Descriptor {
     pub check: fn(&MessageSpec) -> Result<(), Invalid>,
     /// Returns the size of a message in bytes, without its token.
     pub payload_bytes: fn(&Message) -> usize,
+    /// Shows the request that a message causes with a credential; `None` if there is none.
+    pub preview: Option<PreviewRequest>,
     /// Completes the fields of a new credential from those of the one before, if the push service needs that.
     pub complete: Option<CompleteCredential>,
     /// Lists the hosts used by a credential.

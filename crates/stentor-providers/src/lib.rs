@@ -14,6 +14,7 @@ mod hosts;
 mod json;
 pub mod oauth;
 mod outbound;
+mod preview;
 mod registry;
 mod replies;
 pub mod retry_after;
@@ -30,6 +31,7 @@ pub use stentor_http2::Limits;
 pub use self::attempt::Attempt;
 pub use self::descriptor::Descriptor;
 pub use self::outbound::Outbound;
+pub use self::preview::RequestPreview;
 pub use self::registry::{all, descriptor, open, refused_host, usual_provider};
 
 /// The environment of an adapter.

@@ -96,8 +96,7 @@ pub(crate) fn halts(
     let attempt = Attempt { repeated: false, left: Duration::ZERO };
     // A `Retry-After` of zero does not request a pause.
     let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
-    wait.is_some()
-        && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO), attempt))
+    wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO), attempt))
 }
 
 /// Returns the longest time that a request of the batch may wait for its stream: an expired message must not be sent.

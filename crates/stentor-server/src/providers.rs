@@ -11,7 +11,7 @@ use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
 use stentor_providers::schema::{CONNECTIONS_MAX_COUNT, QUOTA_MAX_PER_MINUTE};
-use stentor_providers::{Limits, Outbound, RefusedHost, Setup};
+use stentor_providers::{Limits, Outbound, RefusedHost, RequestPreview, Setup};
 use tokio::runtime::Handle;
 
 use crate::pipeline::ProviderFactory;
@@ -107,6 +107,13 @@ pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), In
 /// Returns the size of a message at a push service in bytes, without the token.
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
     (stentor_providers::descriptor(provider).payload_bytes)(message) as u64
+}
+
+/// Shows the request that a message causes with a credential; `None` if there is none.
+pub(crate) fn preview(credential: &Credential, message: &Message) -> Result<Option<RequestPreview>, Invalid> {
+    let Some(preview) = stentor_providers::descriptor(credential.provider).preview else { return Ok(None) };
+    let ours = split(credential, &Limits::default())?;
+    preview(&ours.rest, message).map(Some).map_err(CredentialError::into_invalid)
 }
 
 /// Checks that a credential's JSON can be used; connects to nothing.

@@ -159,11 +159,12 @@ fn known_fields(node: &JsonNode<'_>, known: &[&str], path: &'static str) -> Chec
 }
 
 fn check_target<'a>(message: &'a JsonNode<'_>) -> Checked<MessageTarget<'a>> {
-    let mut found =
-        TARGET_FIELDS.iter().filter_map(|name| message.field(name).map(|value| (*name, value)));
+    let mut found = TARGET_FIELDS.iter().filter_map(|name| message.field(name).map(|value| (*name, value)));
     let (name, value) = match (found.next(), found.next()) {
         (Some(target), None) => target,
-        (None, _) => return violation("message", "exactly one of fid, token, topic and condition must be set"),
+        (None, _) => {
+            return violation("message", "exactly one of fid, token, topic and condition must be set");
+        }
         // As Google's JSON reader refuses a second member of a protobuf `oneof`.
         (Some(_), Some((second, _))) => {
             let description = format!(

@@ -122,8 +122,7 @@ async fn a_second_target_is_refused_in_the_words_of_googles_json_reader() {
     let fcm = rig::fcm(json!({})).await;
     let both = json!({"message": {"token": "abc", "fid": FID}});
     let (status, body) = post(fcm.addr(), SEND, &both).await;
-    let words =
-        "Invalid value at 'message' (oneof), oneof field 'target' is already set. Cannot set 'token'";
+    let words = "Invalid value at 'message' (oneof), oneof field 'target' is already set. Cannot set 'token'";
     assert_eq!((status, &body["error"]["message"]), (400, &json!(words)));
     assert_eq!((fcm.counts("abc").accepted, fcm.counts(FID).accepted), (0, 0));
 }
@@ -173,7 +172,10 @@ async fn a_malformed_message_names_its_field() {
         (json!({"token": "a", "androidV2": {"priority": "HIGH"}}), "message.android_v2"),
         (json!({"token": "a", "androidV2": {"ttl": "1"}}), "message.android_v2.ttl"),
         (json!({"token": "a", "androidV2": {"data": {"from": "x"}}}), "message.android_v2.data"),
-        (json!({"token": "a", "android_v2": {"remote_notification": {}, "background_sync": {}}}), "message.android_v2"),
+        (
+            json!({"token": "a", "android_v2": {"remote_notification": {}, "background_sync": {}}}),
+            "message.android_v2",
+        ),
         (json!({"token": "a", "apns": {"headers": {"apns-priority": 5}}}), "message.apns.headers"),
     ] {
         let (status, body) = post(fcm.addr(), SEND, &json!({"message": message})).await;

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::message::Message;
+use stentor_core::ports::provider::CredentialError;
 
 use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
 use super::{Apns, is_device_token};
+use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
@@ -33,10 +36,18 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes: |message| Push::new(message, "").body.len(),
+    preview: Some(preview),
     complete: None,
     hosts: |secret| Ok(ApnsCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Apns::open(secret, setup)?)),
 };
+
+fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
+    let credential = ApnsCredential::parse(secret)?;
+    let Push { headers, body } = Push::new(message, &credential.bundle_id);
+    let url = url_at(&credential.endpoint, &format!("/3/device/{TOKEN_PLACE}"));
+    Ok(RequestPreview::new(url, &headers, &body))
+}
 
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "ApnsCredential",

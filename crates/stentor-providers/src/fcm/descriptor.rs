@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use http::header::CONTENT_TYPE;
+
 use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::message::Message;
+use stentor_core::ports::provider::CredentialError;
 
 use super::credential::FcmCredential;
 use super::payload::{self, BodyTemplate};
 use super::{Fcm, QUOTA_PER_MINUTE};
+use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown,
@@ -33,6 +37,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes,
+    preview: Some(preview),
     complete: None,
     hosts: |secret| Ok(FcmCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Fcm::open(secret, setup)?)),
@@ -81,6 +86,13 @@ const SERVICE_ACCOUNT: &[CredentialField] = &[
 
 const ACCOUNT_TYPE: Choice =
     Choice { name: "FcmAccountType", words: &["service_account"], about: "Kind of account." };
+
+fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
+    let credential = FcmCredential::parse(secret)?;
+    let url = url_at(&credential.endpoint, &format!("/v1/projects/{}/messages:send", credential.project_id));
+    let body = BodyTemplate::new(message, message.due_at).with_token(TOKEN_PLACE, |parts| parts.concat());
+    Ok(RequestPreview::new(url, &[(CONTENT_TYPE, super::JSON)], &body))
+}
 
 fn payload_bytes(message: &Message) -> usize {
     BodyTemplate::new(message, message.due_at)

@@ -41,6 +41,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     },
     check,
     payload_bytes,
+    preview: None,
     complete: None,
     hosts: |_| Ok(Vec::new()),
     open: |secret, _| Ok(Arc::new(GatewayAdapter::open(secret)?)),

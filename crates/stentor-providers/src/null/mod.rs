@@ -35,6 +35,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     },
     check: |_| Ok(()),
     payload_bytes: |_| 0,
+    preview: None,
     complete: None,
     hosts: |_| Ok(Vec::new()),
     open: |secret, _| Ok(Arc::new(Null::open(secret)?)),

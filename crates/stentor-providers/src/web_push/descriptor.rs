@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::message::Message;
+use stentor_core::ports::provider::CredentialError;
 
-use super::credential::complete;
+use super::credential::{WebPushCredential, complete};
 use super::subscription::canonical;
 use super::{WebPush, payload};
+use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown};
 
@@ -30,11 +33,20 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes: |message| payload::text(&message.spec.content, None).len(),
+    preview: Some(preview),
     complete: Some(complete),
     // Each subscription names its own host.
     hosts: |_| Ok(Vec::new()),
     open: |secret, setup| Ok(Arc::new(WebPush::open(secret, setup)?)),
 };
+
+/// Shows the text before it is sealed.
+fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
+    let credential = WebPushCredential::parse(secret)?;
+    let text = payload::text(&message.spec.content, credential.navigate.as_deref());
+    let headers = payload::headers(message, message.due_at);
+    Ok(RequestPreview::new(TOKEN_PLACE.to_owned(), &headers, &text))
+}
 
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "WebPushCredential",

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::message::Message;
+use stentor_core::ports::provider::CredentialError;
 
 use super::channel::canonical;
 use super::credential::WnsCredential;
 use super::{Wns, payload};
+use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown};
 
@@ -29,10 +32,17 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes: |message| payload::body(&message.spec.content).len(),
+    preview: Some(preview),
     complete: None,
     hosts: |secret| Ok(WnsCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Wns::open(secret, setup)?)),
 };
+
+fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
+    WnsCredential::parse(secret)?;
+    let (headers, body) = (payload::headers(message, message.due_at), payload::body(&message.spec.content));
+    Ok(RequestPreview::new(TOKEN_PLACE.to_owned(), &headers, &body))
+}
 
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "WnsCredential",

@@ -11,6 +11,7 @@ use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::id::{CampaignId, DeviceId, MessageId, ScheduleId};
 use stentor_core::message::{Message, MessageSpec, Notification, Priority};
 use stentor_core::target::Target;
+use stentor_providers::RequestPreview;
 use utoipa::ToSchema;
 
 pub(crate) use self::overrides::named_override;
@@ -159,6 +160,20 @@ pub struct DryRun {
     pub(crate) audience: AudienceView,
     /// Size of the payload in bytes, by provider.
     pub(crate) payload_bytes: BTreeMap<String, u64>,
+    /// Request for one device of each push service, in the order of the push services.
+    pub(crate) requests: Vec<PreviewView>,
+}
+
+/// Request that a message causes for one device: a POST, without the device's token and without secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RequestPreview)]
+pub struct PreviewView {
+    #[schema(value_type = String)]
+    pub(crate) provider: String,
+    pub(crate) url: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    /// Body of the request, before it is sealed for a device.
+    pub(crate) body: String,
 }
 
 /// Devices that the target reaches at present.
@@ -242,12 +257,22 @@ impl DryRun {
     pub(crate) fn new(
         audience: impl IntoIterator<Item = (ProviderKind, u64)>,
         payload_bytes: impl IntoIterator<Item = (ProviderKind, u64)>,
+        requests: Vec<PreviewView>,
     ) -> Self {
         let by_word = |(provider, count): (ProviderKind, u64)| (provider.to_string(), count);
         let reached = audience.into_iter().filter(|(_, count)| *count > 0);
         let providers: BTreeMap<_, _> = reached.map(by_word).collect();
         let audience = AudienceView { total: providers.values().sum(), providers };
-        Self { dry_run: true, audience, payload_bytes: payload_bytes.into_iter().map(by_word).collect() }
+        let payload_bytes = payload_bytes.into_iter().map(by_word).collect();
+        Self { dry_run: true, audience, payload_bytes, requests }
+    }
+}
+
+impl PreviewView {
+    /// Shows a request to a push service.
+    pub(crate) fn new(provider: ProviderKind, preview: RequestPreview) -> Self {
+        let RequestPreview { url, headers, body } = preview;
+        Self { provider: provider.to_string(), url, headers: headers.into_iter().collect(), body }
     }
 }
 

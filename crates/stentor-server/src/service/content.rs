@@ -3,11 +3,12 @@
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::message::{Message, MessageSpec};
+use stentor_core::ports::store::StoreError;
 use stentor_core::target::Target;
 
 use super::messages::target_problem;
 use super::{ErrorCode, Problem, Service, ServiceResult};
-use crate::contract::messages::DryRun;
+use crate::contract::messages::{DryRun, PreviewView};
 use crate::contract::table::PutCredential;
 
 impl Service {
@@ -40,7 +41,29 @@ impl Service {
         let counts = self.store.count_audience(message.app, &message.spec.target).await?;
         let bytes =
             |provider: &ProviderKind| (*provider, crate::providers::payload_bytes(*provider, message));
-        Ok(DryRun::new(counts, providers.iter().map(bytes)))
+        let requests = self.previews(message, &counts).await?;
+        Ok(DryRun::new(counts, providers.iter().map(bytes), requests))
+    }
+
+    /// Shows the request that a message causes for one device of each push service that it reaches.
+    async fn previews(
+        &self,
+        message: &Message,
+        counts: &[(ProviderKind, u64)],
+    ) -> ServiceResult<Vec<PreviewView>> {
+        let mut previews = Vec::new();
+        for (provider, _) in counts.iter().filter(|(_, count)| *count > 0) {
+            let credential = match self.store.credential(message.app, *provider).await {
+                Ok(credential) => credential,
+                Err(StoreError::NotFound(_) | StoreError::Damaged(_)) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            // A credential of an earlier version may not be readable any more; its own check says so.
+            if let Ok(Some(preview)) = crate::providers::preview(&credential, message) {
+                previews.push(PreviewView::new(*provider, preview));
+            }
+        }
+        Ok(previews)
     }
 
     fn providers_of(&self, app: AppId, target: &Target) -> ServiceResult<Vec<ProviderKind>> {

@@ -140,7 +140,11 @@ const FIDS: [&str; 2] = ["cJ4vGd1wRk2aB-3_xYz09Q", "dQ90zYx_3-Ba2kRw1dGv4J"];
 #[tokio::test]
 async fn a_young_installation_id_that_fcm_does_not_know_yet_keeps_its_device() {
     let scene = Scene::fcm(server().await, always(ServiceError::new("UNREGISTERED"))).await;
-    scene.import([FIDS[0], &fcm_token(0)].map(|token| json!({"platform": "android", "token": token})).into_iter()).await;
+    scene
+        .import(
+            [FIDS[0], &fcm_token(0)].map(|token| json!({"platform": "android", "token": token})).into_iter(),
+        )
+        .await;
     // Too short to wait for another answer.
     let brief = json!({"target": "everyone", "notification": {"title": "Hi"}, "ttl_seconds": 60});
     let sent = scene.server.send(&scene.tenant, Method::POST, "/v1/messages").json(&brief).read().await;
@@ -159,7 +163,11 @@ async fn the_first_answer_that_an_installation_id_is_unknown_ends_no_delivery() 
     let campaign = scene.send(json!("everyone")).await;
     scene.until_attempts(2).await;
     let ledger = scene.rested(&campaign).await;
-    assert_eq!((&ledger["totals"]["queued"], &ledger["totals"]["rejected"]), (&json!(2), &json!(0)), "{ledger}");
+    assert_eq!(
+        (&ledger["totals"]["queued"], &ledger["totals"]["rejected"]),
+        (&json!(2), &json!(0)),
+        "{ledger}"
+    );
     assert!(!scene.is_parked().await, "the answers concern these devices alone");
 }
 

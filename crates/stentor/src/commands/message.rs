@@ -33,6 +33,7 @@ Examples:
   stentor message send --topic news --title Hello --body \"from Stentor\"
   stentor message send --everyone --data kind=sync --collapse-key sync --ttl-seconds 3600
   stentor message send --condition \"'a' in topics && ('b' in topics || 'c' in topics)\" --body Hi --dry-run
+  stentor message send --everyone --title Hi --dry-run --explain
   stentor message send --user u1 --body Hi --send-at 2027-01-01T09:00:00Z --idempotency-key 4711")]
     Send(Box<SendArgs>),
     /// Show a message
@@ -84,6 +85,9 @@ struct SendArgs {
     /// Validate, count the audience, and send nothing
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: show the exact request for one device of each push service, without its token and without secrets
+    #[arg(long, requires = "dry_run")]
+    explain: bool,
     /// The idempotency key, which makes this command safe to repeat
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -207,9 +211,20 @@ impl SendArgs {
             output.say(&format!("{} is safe on disk", cell(&reply["id"])))?;
             return follow(client, &cell(&reply["campaign"]), output).await;
         }
-        output.result(&reply, || facts(&reply))?;
+        output.result(&reply, || if self.explain { requests_text(&reply) } else { facts(&reply) })?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Writes the requests of a dry run as HTTP writes them.
+fn requests_text(reply: &Value) -> String {
+    let requests = reply["requests"].as_array().into_iter().flatten().map(|request| {
+        let headers = request["headers"].as_object().into_iter().flatten();
+        let headers: Vec<String> = headers.map(|(name, value)| format!("{name}: {}", cell(value))).collect();
+        let (provider, url) = (cell(&request["provider"]), cell(&request["url"]));
+        format!("{provider}\nPOST {url}\n{}\n\n{}\n", headers.join("\n"), cell(&request["body"]))
+    });
+    requests.collect::<Vec<_>>().join("\n")
 }
 
 impl ContentArgs {

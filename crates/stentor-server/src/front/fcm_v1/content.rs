@@ -26,16 +26,16 @@ pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
     let notification = notification(message)?;
     let data = data(message.get("data"), "message.data")?;
     let is_newer = message.contains_key(NEWER);
-    let (name, path) =
-        if is_newer { (NEWER, "message.android_v2") } else { ("android", "message.android") };
+    let (name, path) = if is_newer { (NEWER, "message.android_v2") } else { ("android", "message.android") };
     let mut android = part(message, name)?;
     if message.contains_key("android") && is_newer {
         let detail = "android and android_v2 exclude each other";
         return Err(RpcStatus::violation("message.android", detail));
     }
     if is_newer && android.contains_key("priority") {
-        let detail =
-            format!("Invalid JSON payload received. Unknown name \"priority\" at '{path}': Cannot find field.");
+        let detail = format!(
+            "Invalid JSON payload received. Unknown name \"priority\" at '{path}': Cannot find field."
+        );
         return Err(RpcStatus::violation(path, detail));
     }
     // Fields with an equivalent in our message are taken out of the part; the rest belongs to FCM and is passed on unchanged.
@@ -85,17 +85,16 @@ impl AndroidSettings {
                 "must be seconds such as \"3.5s\", at most four weeks",
             )
         })?;
-        let priority =
-            match text(android, "priority", path)?.map(|text| text.to_ascii_uppercase()) {
-                // The defaults of FCM: high priority for notifications, normal for data alone.
-                None if is_visible => Priority::High,
-                None => Priority::Normal,
-                Some(text) if text == "HIGH" => Priority::High,
-                Some(text) if text == "NORMAL" => Priority::Normal,
-                Some(_) => {
-                    return Err(RpcStatus::violation(format!("{path}.priority"), "must be NORMAL or HIGH"));
-                }
-            };
+        let priority = match text(android, "priority", path)?.map(|text| text.to_ascii_uppercase()) {
+            // The defaults of FCM: high priority for notifications, normal for data alone.
+            None if is_visible => Priority::High,
+            None => Priority::Normal,
+            Some(text) if text == "HIGH" => Priority::High,
+            Some(text) if text == "NORMAL" => Priority::Normal,
+            Some(_) => {
+                return Err(RpcStatus::violation(format!("{path}.priority"), "must be NORMAL or HIGH"));
+            }
+        };
         let key = text(android, "collapseKey", path)?.filter(|key| !key.is_empty());
         Ok(Self { priority, ttl_seconds, collapse_key: key.as_deref().map(collapse_key) })
     }
@@ -210,8 +209,8 @@ fn check_topic_size(message: &FcmFields) -> Result<(), RpcStatus> {
     let android = message.get("android").or_else(|| message.get(NEWER));
     // At FCM, Android's data replaces the message's; only one of both counts.
     let data = android.and_then(|android| android.get("data")).or_else(|| message.get("data"));
-    let own = android
-        .and_then(|android| android.get("notification").or_else(|| android.get("remoteNotification")));
+    let own =
+        android.and_then(|android| android.get("notification").or_else(|| android.get("remoteNotification")));
     let bytes: usize = [data, message.get("notification"), own].into_iter().flatten().map(bytes_of).sum();
     if bytes > TOPIC_PAYLOAD_MAX_BYTES {
         let detail = format!("Topic message too big: {bytes} bytes, at most {TOPIC_PAYLOAD_MAX_BYTES}");
