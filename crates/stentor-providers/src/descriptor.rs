@@ -48,6 +48,8 @@ pub struct Descriptor {
     pub token_form: &'static str,
     /// The spellings of one token.
     pub token_spelling: TokenSpelling,
+    /// True if each device names the host of its push service.
+    pub names_hosts: bool,
     /// True if the push service reports tokens of another environment as invalid.
     pub confuses_environments: bool,
     /// The schema of its credential.

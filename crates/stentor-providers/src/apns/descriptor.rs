@@ -31,6 +31,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "64 to 4,096 hexadecimal digits",
     // Hexadecimal digits, which apps write in either case.
     token_spelling: TokenSpelling::IgnoresCase,
+    names_hosts: false,
     // It reports `BadDeviceToken` for every token of the other environment.
     confuses_environments: true,
     credential: CREDENTIAL,

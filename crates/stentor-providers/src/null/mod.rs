@@ -24,6 +24,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     can_be_token: |_| true,
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
+    names_hosts: false,
     confuses_environments: false,
     credential: CredentialSchema {
         name: "NullCredential",

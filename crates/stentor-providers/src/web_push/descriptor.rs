@@ -29,6 +29,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     can_be_token: |text| canonical(text).is_some(),
     token_form: "a subscription: the JSON of `PushSubscription`, or `https://…#p256dh=…&auth=…`",
     token_spelling: TokenSpelling::Canonical(canonical),
+    names_hosts: true,
     confuses_environments: false,
     credential: CREDENTIAL,
     check: payload::check,

@@ -28,6 +28,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     can_be_token: |text| canonical(text).is_some(),
     token_form: "a channel URI of notify.windows.com",
     token_spelling: TokenSpelling::Canonical(canonical),
+    names_hosts: true,
     confuses_environments: false,
     credential: CREDENTIAL,
     check: payload::check,

@@ -23,7 +23,7 @@ use super::budget::Reservation;
 use super::due_index::DispatcherKey;
 use super::lease_table::LeaseGuard;
 use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
-use super::settle::evidence::Evidence;
+use super::settle::evidence::{Evidence, evident};
 use super::settle::{AnswerCounts, Settled, count_foreign, is_weak, settle};
 use super::settler_inbox::{ChunkPlace, Continuation, LeaseParts, SettlerWork};
 use super::shared::PipelineContext;
@@ -158,7 +158,7 @@ fn settle_answered(
     let answered = chunk.part(&parts.answered);
     let settlement = decide(shared, source, &answered, &parts.outcomes, Evidence::default());
     let settlement = settlement.spread(&parts.answered, parts.awaited.clone(), chunk.ambiguous);
-    (settlement, Evidence::of(&parts.outcomes, is_weak(chunk, source.is_probe)))
+    (settlement, Evidence::of(&evident(chunk.provider, &parts.outcomes), is_weak(chunk, source.is_probe)))
 }
 
 /// A chunk of which a part is answered.
@@ -205,7 +205,8 @@ fn decide(
     let Source { key, handle, is_probe } = source;
     // Drawn once here: `settle` stays a function of its arguments.
     let (jitter, now) = (rand::random(), shared.now());
-    let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
+    let evidence =
+        Evidence::of(&evident(chunk.provider, outcomes), is_weak(chunk, *is_probe)).and_fine(before);
     let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));
     // Weighed before it is judged: `settle` needs the standing of the push service with these outcomes included, and `judge` needs the
     // result of `settle`.

@@ -119,6 +119,7 @@ pub fn settle(
         };
         builder.write(index as u32, verdict);
     }
+    let health = health_of(&evidence::evident(chunk.provider, outcomes), is_weak(chunk, standing.is_probe));
     let settlement = Settlement {
         chunk: chunk.id,
         epoch: chunk.epoch,
@@ -130,7 +131,7 @@ pub fn settle(
         children: builder.children.into_iter().map(|(again, positions)| child(again, positions)).collect(),
         stop: context.stop(outcomes),
     };
-    Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
+    Settled { settlement, parking, health }
 }
 
 /// Returns true if failures of a chunk say nothing about the push service, because its deliveries failed before. A probe's failures always

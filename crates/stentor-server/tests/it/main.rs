@@ -20,6 +20,7 @@ mod idempotency;
 mod import;
 mod limits;
 mod messages;
+mod named_hosts;
 mod openapi;
 mod operator;
 mod pipeline;

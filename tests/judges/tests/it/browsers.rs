@@ -56,7 +56,7 @@ impl Dialog {
     }
 
     /// Lets it end by itself, so that it closes its connections and files.
-    async fn ends(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn ends(&mut self) -> anyhow::Result<()> {
         self.input = None;
         let status = tokio::time::timeout(STEP_MAX, self.process.wait()).await;
         let status = status.context("it does not end")??;

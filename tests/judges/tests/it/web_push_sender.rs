@@ -51,7 +51,7 @@ async fn reaches(mut here: Browsing, ca_pem: Option<String>) -> anyhow::Result<(
     let text: Value = serde_json::from_str(pushed["body"].as_str().unwrap_or_default())?;
     ensure!(text == opened(), "{text}");
     ensure!(here.server.last_attempt(&device).await?["state"] == "accepted");
-    Ok(())
+    here.browser.ends().await
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! First attempts are strong evidence. A retry of a failed delivery is weak evidence: the cause that makes one device's deliveries fail
 //! makes them fail again, even if the service is healthy. So a good answer to a retry counts, and a bad one does not.
 
+use std::borrow::Cow;
+
+use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope};
 
 /// Fewest first attempts from which a share concerns the push service.
@@ -16,6 +19,15 @@ const WINDOW_MAX_ANSWERS: u32 = 256;
 const CLEARED_MAX_ANSWERS: u32 = 10_000;
 /// This many tokens of another sender in a row are no coincidence, even after a disproved suspicion.
 const FOREIGN_MAX_ANSWERS: u32 = 2_048;
+
+/// Returns the outcomes that are evidence about a provider's push service. Where each device names its own one, the silence of one says
+/// nothing about the others.
+pub(crate) fn evident(provider: ProviderKind, outcomes: &[Outcome]) -> Cow<'_, [Outcome]> {
+    if !stentor_providers::descriptor(provider).names_hosts {
+        return Cow::Borrowed(outcomes);
+    }
+    Cow::Owned(outcomes.iter().filter(|outcome| **outcome != Outcome::Unknown).cloned().collect())
+}
 
 /// The evidence of one batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -206,6 +218,15 @@ mod tests {
 
     const fn evidence(fine: u32, troubled: u32, refused: u32) -> Evidence {
         Evidence { fine, accepted: fine, troubled, refused, foreign: 0 }
+    }
+
+    #[test]
+    fn silence_is_evidence_only_where_all_devices_have_one_push_service() {
+        let outcomes = [Outcome::Unknown, Outcome::Accepted];
+        assert_eq!(*evident(ProviderKind::Fcm, &outcomes), outcomes);
+        for provider in [ProviderKind::WebPush, ProviderKind::Wns] {
+            assert_eq!(*evident(provider, &outcomes), [Outcome::Accepted]);
+        }
     }
 
     #[test]

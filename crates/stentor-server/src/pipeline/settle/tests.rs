@@ -75,10 +75,13 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
     let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
     let unsent = (reason.clone(), wait.clone())
         .prop_map(|(reason, retry_after)| Outcome::Unsent { reason, retry_after });
+    let deferred = (reason.clone(), (0..u64::MAX).prop_map(Duration::from_millis))
+        .prop_map(|(reason, retry_after)| Outcome::Deferred { reason, retry_after });
     prop_oneof![
         Just(Outcome::Accepted),
         Just(Outcome::Unknown),
         unsent,
+        deferred,
         Just(Outcome::Replaced { token: PushToken::new("next").expect("fits") }),
         Just(Outcome::Unregistered { reason: Reason::Unregistered, since: Some(NOW) }),
         (reason.clone(), scope.clone()).prop_map(|(reason, scope)| Outcome::Rejected { reason, scope }),
@@ -116,7 +119,7 @@ proptest! {
     fn every_settlement_is_coherent_and_gives_every_position_one_fate((chunk, outcomes, jitter, now) in any_case()) {
         let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         prop_assert!(settled.settlement.is_coherent(chunk.devices.len()));
-        let sent = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Unsent { .. })).count();
+        let sent = outcomes.iter().filter(|outcome| is_attempt(outcome)).count();
         prop_assert_eq!(settled.settlement.attempts as usize, sent);
         prop_assert!(chunk.tally.settled(&settled.settlement.records).is_some_and(|after| after.sum() == chunk.tally.sum()));
     }
@@ -326,6 +329,20 @@ fn r17_what_may_not_be_connected_to_closes_the_lane_and_ends_nothing() {
     let parking = settled.parking.expect("parked");
     assert_eq!((parking.until, parking.reason), (None, Reason::AddressRefused));
     assert!(parking.detail.contains("outbound.allowed_networks"), "{}", parking.detail);
+}
+
+#[test]
+fn what_one_of_several_push_services_defers_waits_as_long_as_it_says_and_concerns_nothing_else() {
+    let mut last = sending(40);
+    last.attempt = RetryPolicy::default().max_attempts;
+    let wait = Duration::from_secs(600);
+    let deferred = Outcome::Deferred { reason: Reason::Throttled, retry_after: wait };
+    let settled = decide(&last, &[vec![Outcome::Accepted], vec![deferred; 39]].concat());
+    assert_eq!((settled.parking, settled.settlement.attempts), (None, 1));
+    assert_eq!(settled.health, AnswerCounts { answered: 1, unanswered: 0 });
+    let child = &settled.settlement.children[0];
+    assert_eq!((child.positions.len(), child.attempt, child.ambiguous), (39, last.attempt, false));
+    assert!(child.due_at >= NOW.plus(wait) && child.due_at <= NOW.plus(wait + wait / 8));
 }
 
 #[test]
