@@ -40,6 +40,8 @@ const NAMES: &[&str] = &[
     "api.push.apple.com",
     "api.sandbox.push.apple.com",
     "api.development.push.apple.com",
+    "web.push.apple.com",
+    "updates.push.services.mozilla.com",
 ];
 
 /// The TLS setup of an emulator's port.

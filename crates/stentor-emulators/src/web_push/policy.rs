@@ -47,6 +47,11 @@ const ROWS: &[Row] = &[
     Row(BAD_SUBJECT, StatusCode::FORBIDDEN, "sub is neither a mailto: nor an https: address"),
     Row(WRONG_KEY, StatusCode::FORBIDDEN, "the subscription was made for the key of another sender"),
     Row(NOT_FOUND, StatusCode::NOT_FOUND, "there is no such subscription"),
+    Row(
+        "NotAcceptable",
+        StatusCode::NOT_ACCEPTABLE,
+        "there were too many messages, as the service of Edge says",
+    ),
     Row(METHOD_NOT_ALLOWED, StatusCode::METHOD_NOT_ALLOWED, "messages are sent with POST"),
     Row(GONE, StatusCode::GONE, "the subscription has ended"),
     Row(TOO_LARGE, StatusCode::PAYLOAD_TOO_LARGE, "the body has more than 4096 bytes"),

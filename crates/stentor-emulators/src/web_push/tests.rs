@@ -1,10 +1,13 @@
-//! Encryption against the example of RFC 8291, synthetic subscriptions, and content that is damaged.
+//! Encryption against the example of RFC 8291, an identity against that of RFC 8292, synthetic subscriptions, and content that is damaged.
 
 use super::content::SealedMessage;
 use super::keys::SubscriptionKeys;
+use super::policy::{BAD_AUDIENCE, BAD_EXPIRATION, BAD_SIGNATURE};
 use super::synthetic::{SyntheticSubscriptions, synthetic_auth, synthetic_number, synthetic_token};
+use super::vapid::{RequestOrigin, VapidSession, VapidVerifier};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderValue;
 
 /// The example of RFC 8291, section 5 and appendix A.
 const PRIVATE_KEY: &str = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94";
@@ -13,6 +16,8 @@ const PUBLIC_KEY: &str =
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 const BODY: &str = "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN";
 const TEXT: &str = "When I grow up, I want to be a watermelon";
+/// The example of RFC 8292, section 2.4, which expired in 2016.
+const IDENTITY: &str = "vapid t=eyJ0eXAiOiJKV1QiLCJhbGciOiJFUzI1NiJ9.eyJhdWQiOiJodHRwczovL3B1c2guZXhhbXBsZS5uZXQiLCJleHAiOjE0NTM1MjM3NjgsInN1YiI6Im1haWx0bzpwdXNoQGV4YW1wbGUuY29tIn0.i3CYb7t4xfxCDquptFOepC9GAu_HLGkMlMuCGSK2rpiUfnK9ojFwDXb1JrErtmysazNjjvW2L9OkSSHzvoD1oA, k=BA1Hxzyi1RUM1b5wjxsn7nGxAszw2u61m164i3MrAIxHF6YK5h4SDYic-dRuU_RCPCfA5aq9ojSwk5Y2EmClBPs";
 
 fn bytes(text: &str) -> Vec<u8> {
     URL_SAFE_NO_PAD.decode(text).unwrap()
@@ -30,6 +35,19 @@ fn open(body: &[u8], auth: &[u8]) -> Result<Vec<u8>, &'static str> {
 fn the_example_of_rfc_8291_is_decrypted() {
     assert_eq!(example_keys().public(), bytes(PUBLIC_KEY));
     assert_eq!(open(&bytes(BODY), &bytes(AUTH)), Ok(TEXT.as_bytes().to_vec()));
+}
+
+#[test]
+fn the_signature_of_the_example_of_rfc_8292_is_valid_and_its_time_is_over() {
+    let check = |identity: &str, authority: &str| {
+        let origin = RequestOrigin { scheme: "https", authority, other: None };
+        let header = HeaderValue::from_str(identity).unwrap();
+        VapidVerifier::default().check(&mut VapidSession::default(), &header, origin).map(|_| ())
+    };
+    assert_eq!(check(IDENTITY, "push.example.net"), Err(BAD_EXPIRATION));
+    assert_eq!(check(IDENTITY, "push.example.net:443"), Err(BAD_EXPIRATION));
+    assert_eq!(check(IDENTITY, "push.example.net:8443"), Err(BAD_AUDIENCE));
+    assert_eq!(check(&IDENTITY.replace("i3CY", "i3CZ"), "push.example.net"), Err(BAD_SIGNATURE));
 }
 
 #[test]

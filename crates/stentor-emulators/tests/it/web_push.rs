@@ -27,6 +27,7 @@ const REASONS: &[(u16, &str)] = &[
     (403, "WrongKey"),
     (404, "NotFound"),
     (405, "MethodNotAllowed"),
+    (406, "NotAcceptable"),
     (410, "Gone"),
     (413, "TooLarge"),
     (429, "Throttled"),

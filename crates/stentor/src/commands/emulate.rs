@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{
     ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator,
-    Policy, VendorOptions,
+    Policy, VendorOptions, WebPushConfig, WebPushEmulator,
 };
 
 /// Run an emulator of a push service until it is terminated
@@ -61,6 +61,15 @@ Examples:
 App servers log in with any sender id and key, unless the settings file names some.
 --streams is how many messages a connection may have without an answer")]
     Ccs(CcsArgs),
+    /// A push service of Web Push, as browsers use it (RFC 8030, with VAPID), which decrypts what its devices receive
+    #[command(after_help = "\
+Examples:
+  stentor emulate web-push --listen 127.0.0.1:8443 --ca-dir emulator --control 127.0.0.1:8444
+  curl -X POST http://127.0.0.1:8444/device/register
+  stentor emulate web-push --limit-per-minute --policy '{\"mix\":\"realistic\"}'
+
+A device that registers at the control port gets its endpoint and its keys, and `push_token`, by which Stentor knows it")]
+    WebPush(WebPushArgs),
     /// A sink for either service: responds with 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
@@ -99,6 +108,22 @@ struct CcsArgs {
     /// Charge this number of bytes for each message in addition to its data's keys and values
     #[arg(long, value_name = "N")]
     data_overhead_bytes: Option<usize>,
+}
+
+/// Options of the emulator of Web Push.
+#[derive(Debug, Args)]
+struct WebPushArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// The origin of the endpoints, such as https://localhost:8443, if it is not the address to listen on
+    #[arg(long, value_name = "URL")]
+    origin: Option<String>,
+    /// Answer 429 to a sender's key above this number of messages in a minute; without a number 1,000, the limit of Chrome
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000")]
+    limit_per_minute: Option<u64>,
+    /// Decrypt the messages for one in this number of synthetic subscriptions; 0 decrypts none
+    #[arg(long, value_name = "N")]
+    decrypt_every: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -168,6 +193,11 @@ impl EmulateArgs {
                 let ccs = CcsEmulator::start(args.configuration()?).await.map_err(refused)?;
                 args.emulator.serve("ccs", ccs.running, ended, output).await
             }
+            PushService::WebPush(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let started = WebPushEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("web-push", started.running, ended, output).await
+            }
             PushService::Sink(options) => options.run(output).await,
         }
     }
@@ -207,6 +237,17 @@ impl CcsArgs {
             Some(CcsGenerationName::Fcm) => CcsGeneration::Fcm,
             None => own.generation,
         };
+        Ok(config)
+    }
+}
+
+impl WebPushArgs {
+    fn configuration(&self) -> anyhow::Result<WebPushConfig> {
+        let mut config: WebPushConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.origin = self.origin.clone().or_else(|| own.origin.take());
+        own.limit_per_minute = self.limit_per_minute.or(own.limit_per_minute);
+        own.decrypt_every = self.decrypt_every.unwrap_or(own.decrypt_every);
         Ok(config)
     }
 }

@@ -116,6 +116,9 @@ fn describe(facts: &Value) -> String {
     if service == "gcm" {
         lines.push(format!("  app servers send to {url}/gcm/send or {url}/fcm/send"));
     }
+    if service == "web-push" {
+        lines.push(format!("  endpoints          {url}/push/…, from the control port's /device/register"));
+    }
     if let Some(mcs) = facts["devices"]["mcs"].as_str() {
         let fact = |field: &str| facts["devices"][field].as_str().unwrap_or_default();
         lines.push(format!("  devices register   {}, as project and sender {}", fact("url"), fact("app")));
