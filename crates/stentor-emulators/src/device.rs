@@ -7,7 +7,7 @@ mod tests;
 use crate::dice::mix;
 use crate::observer::token_hash;
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use mailbox::Mailbox;
 pub(crate) use mailbox::Storage;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -28,6 +28,8 @@ pub(crate) enum TokenKind {
     Installation,
     /// 43 characters of base64url, for the path of a Web Push subscription.
     Path,
+    /// Base64 of 96 bytes, as in the query of a WNS channel.
+    Base64,
 }
 
 /// A message as a device sees it.
@@ -39,7 +41,7 @@ pub struct DeviceMessage {
     pub collapse_key: Option<String>,
     /// The APNs topic, or the FCM topic that it was sent to.
     pub topic: Option<String>,
-    /// The APNs push type.
+    /// The APNs push type, or the type of a notification of WNS.
     pub push_type: Option<String>,
     /// True if the message may wake the device.
     pub high_priority: bool,
@@ -96,7 +98,7 @@ pub(crate) enum DeviceState {
 pub struct TokenRegistration {
     /// The token to use; a new one is issued if absent.
     pub token: Option<String>,
-    /// The bundle id that the token belongs to (APNs); sending with another one is refused.
+    /// The bundle id (APNs) or the client (WNS) that the token belongs to; sending with another one is refused.
     pub topic: Option<String>,
 }
 
@@ -196,13 +198,18 @@ impl Devices {
         self.registered.load(Ordering::Relaxed) > 0 && self.with(hash, |_| ()).is_some()
     }
 
+    /// Returns true if the device listens at this moment.
+    pub(crate) fn is_connected(&self, hash: u64) -> bool {
+        self.with(hash, |device| device.mailbox.is_connected()).unwrap_or(false)
+    }
+
     pub(crate) fn state(&self, hash: u64, topic: &str) -> DeviceState {
         if self.registered.load(Ordering::Relaxed) == 0 {
             return DeviceState::Unknown;
         }
         let state = self.with(hash, |device| match (device.expired_since_ms, &device.topic) {
             (Some(since_ms), _) => DeviceState::Expired { since_ms },
-            // Only APNs passes a topic; the other services pass an empty one.
+            // APNs passes a topic, WNS a client; other services, and senders without a name, pass an empty one.
             (None, Some(own)) if !topic.is_empty() && own != topic => DeviceState::OtherTopic,
             _ => DeviceState::Live,
         });
@@ -243,6 +250,8 @@ impl Devices {
                 format!("{}:APA91b{}", &text(&bytes[..17])[..22], &text(&bytes[17..118])[..134])
             }
             TokenKind::Path => URL_SAFE_NO_PAD.encode(&bytes[..32]),
+            // Tokens of WNS begin so.
+            TokenKind::Base64 => format!("AwYAAAB{}", STANDARD.encode(&bytes[..96])),
         }
     }
 }

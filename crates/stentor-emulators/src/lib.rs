@@ -26,6 +26,7 @@ mod service;
 pub mod sink;
 pub mod tls;
 pub mod web_push;
+pub mod wns;
 
 pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 pub use ccs::{CcsConfig, CcsEmulator, CcsGeneration, CcsOptions, InjectedMessage, RunningCcs};
@@ -38,3 +39,4 @@ pub use policy::Policy;
 pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};
 pub use tls::TlsConfig;
 pub use web_push::{RunningWebPush, WebPushConfig, WebPushEmulator, WebPushOptions};
+pub use wns::{RunningWns, WnsConfig, WnsEmulator, WnsOptions};

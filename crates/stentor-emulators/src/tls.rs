@@ -42,6 +42,9 @@ const NAMES: &[&str] = &[
     "api.development.push.apple.com",
     "web.push.apple.com",
     "updates.push.services.mozilla.com",
+    "*.notify.windows.com",
+    "login.microsoftonline.com",
+    "login.live.com",
 ];
 
 /// The TLS setup of an emulator's port.

@@ -55,6 +55,10 @@ impl Mailbox {
         receiver
     }
 
+    pub(super) fn is_connected(&self) -> bool {
+        self.listener.as_ref().is_some_and(|listener| !listener.is_closed())
+    }
+
     pub(super) fn put(&mut self, message: &DeviceMessage, storage: &Storage, now_ms: u64) {
         if let Some(listener) = &self.listener {
             if listener.send(message.clone()).is_ok() {

@@ -202,7 +202,7 @@ fn now_s() -> u64 {
 }
 
 /// Parses a form. Pairs that cannot be decoded are left out.
-fn parse_form(form: &[u8]) -> Vec<(String, String)> {
+pub(crate) fn parse_form(form: &[u8]) -> Vec<(String, String)> {
     form.split(|byte| *byte == b'&')
         .filter_map(|pair| {
             let at = pair.iter().position(|byte| *byte == b'=')?;

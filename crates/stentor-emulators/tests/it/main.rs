@@ -19,3 +19,4 @@ mod tls;
 mod topics;
 mod web_push;
 mod whims;
+mod wns;

@@ -60,8 +60,8 @@ pub(super) const EMULATORS: Floors = Floors {
         &["control"],
         &["config"],
         &["apns", "fcm", "sink", "web_push"],
-        // The topics of the older generation are those of the newer one.
-        &["gcm"],
+        // The topics of the older generation are those of the newer one, and forms are read in one way.
+        &["gcm", "wns"],
         &["ccs"],
         &["fuzzing"],
     ],
