@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{
     ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator,
-    Policy, VendorOptions, WebPushConfig, WebPushEmulator,
+    Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig, WnsEmulator,
 };
 
 /// Run an emulator of a push service until it is terminated
@@ -70,6 +70,16 @@ Examples:
 
 A device that registers at the control port gets its endpoint and its keys, and `push_token`, by which Stentor knows it")]
     WebPush(WebPushArgs),
+    /// Windows Push Notification Services, with the token endpoint of Entra ID
+    #[command(after_help = "\
+Examples:
+  stentor emulate wns --listen 127.0.0.1:8443 --ca-dir emulator --control 127.0.0.1:8444
+  curl -X POST http://127.0.0.1:8444/device/register
+  stentor emulate wns --policy '{\"scripts\":[{\"prefix\":\"\",\"answers\":[{\"answer\":{\"error\":{\"code\":\"AppThrottled\",\"retry_after_s\":5}}}]}]}'
+
+A device that registers at the control port gets its channel URI. Any client with any secret gets access tokens at
+/TENANT/oauth2/v2.0/token, unless the settings file names some")]
+    Wns(WnsArgs),
     /// A sink for either service: responds with 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
@@ -124,6 +134,16 @@ struct WebPushArgs {
     /// Decrypt the messages for one in this number of synthetic subscriptions; 0 decrypts none
     #[arg(long, value_name = "N")]
     decrypt_every: Option<u64>,
+}
+
+/// Options of the emulator of WNS.
+#[derive(Debug, Args)]
+struct WnsArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// The origin of the channel URIs, such as https://localhost:8443, if it is not the address to listen on
+    #[arg(long, value_name = "URL")]
+    origin: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -198,6 +218,11 @@ impl EmulateArgs {
                 let started = WebPushEmulator::start(args.configuration()?).await.map_err(refused)?;
                 args.emulator.serve("web-push", started.running, ended, output).await
             }
+            PushService::Wns(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let started = WnsEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("wns", started.running, ended, output).await
+            }
             PushService::Sink(options) => options.run(output).await,
         }
     }
@@ -248,6 +273,15 @@ impl WebPushArgs {
         own.origin = self.origin.clone().or_else(|| own.origin.take());
         own.limit_per_minute = self.limit_per_minute.or(own.limit_per_minute);
         own.decrypt_every = self.decrypt_every.unwrap_or(own.decrypt_every);
+        Ok(config)
+    }
+}
+
+impl WnsArgs {
+    fn configuration(&self) -> anyhow::Result<WnsConfig> {
+        let mut config: WnsConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.origin = self.origin.clone().or_else(|| own.origin.take());
         Ok(config)
     }
 }

@@ -119,6 +119,9 @@ fn describe(facts: &Value) -> String {
     if service == "web-push" {
         lines.push(format!("  endpoints          {url}/push/…, from the control port's /device/register"));
     }
+    if service == "wns" {
+        lines.push(format!("  token endpoint     {url}/TENANT/oauth2/v2.0/token"));
+    }
     if let Some(mcs) = facts["devices"]["mcs"].as_str() {
         let fact = |field: &str| facts["devices"][field].as_str().unwrap_or_default();
         lines.push(format!("  devices register   {}, as project and sender {}", fact("url"), fact("app")));
