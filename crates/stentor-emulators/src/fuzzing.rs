@@ -6,7 +6,8 @@ use crate::frames::Connection;
 use crate::listener::ConnectionHandler;
 use crate::service::{EmulatedService, Served, ServiceCall, ServiceReply, WireAnswer};
 use crate::sink::{self, SinkHost};
-use crate::{ApnsConfig, CcsConfig, FcmConfig, GcmConfig, SinkConfig, apns, ccs, fcm, gcm};
+use crate::{ApnsConfig, CcsConfig, FcmConfig, GcmConfig, SinkConfig, WebPushConfig, WnsConfig};
+use crate::{apns, ccs, fcm, gcm, web_push, wns};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -38,6 +39,16 @@ impl InProcessEmulator {
     /// Builds GCM. Fails as the emulator's start does.
     pub fn gcm(config: GcmConfig) -> Result<Self, EmulatorError> {
         Ok(Self::new(gcm::build(config)?.1))
+    }
+
+    /// Builds Web Push. Fails as the emulator's start does.
+    pub fn web_push(config: WebPushConfig) -> Result<Self, EmulatorError> {
+        Ok(Self::new(web_push::build(config)?.1))
+    }
+
+    /// Builds WNS. Fails as the emulator's start does.
+    pub fn wns(config: WnsConfig) -> Result<Self, EmulatorError> {
+        Ok(Self::new(wns::build(config)?.1))
     }
 
     fn new<S: EmulatedService>(service: Arc<S>) -> Self {

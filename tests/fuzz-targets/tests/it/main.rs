@@ -38,6 +38,8 @@ mod targets {
         emulator_frames,
         emulator_gcm,
         emulator_policy,
+        emulator_web_push,
+        emulator_wns,
         gateway_ccs,
         gateway_mcs,
         ids,
