@@ -9,6 +9,11 @@ const installed = createRequire(path.join(home, 'package.json'));
 const { initializeApp, cert } = installed('firebase-admin/app');
 const { getMessaging } = installed('firebase-admin/messaging');
 
+// Installation ids, in the form that Firebase's SDKs give them; FCM does not know the last one.
+const FID = 'cJ4vGd1wRk2aB-3_xYz09Q';
+const FIDS = ['dQ90zYx_3-Ba2kRw1dGv4J', 'eAbCdEfGhIjKlMnOpQrStU'];
+const GONE_FID = 'fGone0123456789abcdefg';
+
 const report = (step, facts) => process.stdout.write(JSON.stringify({ step, ...facts }) + '\n');
 
 async function attempt(step, call) {
@@ -47,6 +52,9 @@ async function main() {
   await attempt('send each', async () => counted(await messaging.sendEach(many)));
   const multicast = { tokens: ['multi-1', 'multi-2'], data: { a: 'b' } };
   await attempt('multicast', async () => counted(await messaging.sendEachForMulticast(multicast)));
+  await attempt('fid', () => messaging.send({ fid: FID, data: { a: 'b' } }));
+  await attempt('fids', async () => counted(await messaging.sendEachForMulticast({ fids: FIDS, data: { a: 'b' } })));
+  await attempt('gone fid', () => messaging.send({ fid: GONE_FID, data: { a: 'b' } }));
   await attempt('subscribe', async () => topic(await messaging.subscribeToTopic(['good', 'rich'], 'news')));
   await attempt('topic', () => messaging.send({ topic: 'news', data: { a: 'b' } }));
   await attempt('condition', () => messaging.send({ condition: "'news' in topics && !('sport' in topics)", data: { a: 'b' } }));

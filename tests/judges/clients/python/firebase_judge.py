@@ -8,6 +8,12 @@ import firebase_admin
 from firebase_admin import credentials, messaging
 
 
+# Installation ids, in the form that Firebase's SDKs give them; FCM does not know the last one.
+FID = "cJ4vGd1wRk2aB-3_xYz09Q"
+FIDS = ["dQ90zYx_3-Ba2kRw1dGv4J", "eAbCdEfGhIjKlMnOpQrStU"]
+GONE_FID = "fGone0123456789abcdefg"
+
+
 def report(step, **facts):
     print(json.dumps({"step": step, **facts}), flush=True)
 
@@ -74,6 +80,10 @@ def the_rest():
     attempt("send each async", lambda: counted(asyncio.run(messaging.send_each_async(many("async")))))
     multicast = messaging.MulticastMessage(tokens=["multi-1", "multi-2"], data={"a": "b"})
     attempt("multicast", lambda: counted(messaging.send_each_for_multicast(multicast)))
+    attempt("fid", lambda: messaging.send(messaging.Message(fid=FID, data={"a": "b"})))
+    installations = messaging.MulticastMessage(fids=FIDS, data={"a": "b"})
+    attempt("fids", lambda: counted(messaging.send_each_for_multicast(installations)))
+    attempt("gone fid", lambda: messaging.send(messaging.Message(fid=GONE_FID, data={"a": "b"})))
     attempt("subscribe", lambda: topic(messaging.subscribe_to_topic, ["good", "rich"]))
     attempt("topic", lambda: messaging.send(messaging.Message(topic="news", data={"a": "b"})))
     condition = "'news' in topics && !('sport' in topics)"

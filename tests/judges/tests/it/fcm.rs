@@ -16,6 +16,12 @@ use crate::room::{Room, judge};
 const PROJECT: &str = "judged-project";
 const CLIENT_EMAIL: &str = "judge@judged-project.iam.gserviceaccount.com";
 
+/// Installation ids that the judges send to.
+pub(crate) const FIDS: [&str; 3] =
+    ["cJ4vGd1wRk2aB-3_xYz09Q", "dQ90zYx_3-Ba2kRw1dGv4J", "eAbCdEfGhIjKlMnOpQrStU"];
+/// One that FCM does not know.
+const GONE_FID: &str = "fGone0123456789abcdefg";
+
 /// A running emulator that knows one service account.
 struct Fcm {
     emulator: RunningFcm,
@@ -67,6 +73,7 @@ fn policy() -> Policy {
     scripted(vec![
         always("gone", ServiceError::new("UNREGISTERED")),
         always("gone-many", ServiceError::new("UNREGISTERED")),
+        always(GONE_FID, ServiceError::new("UNREGISTERED")),
         always("invalid", ServiceError::new("INVALID_ARGUMENT")),
         always("foreign", ServiceError::new("SENDER_ID_MISMATCH")),
         always("quota", ServiceError::new("QUOTA_EXCEEDED")),
@@ -109,6 +116,14 @@ fn check_common(fcm: &Fcm, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks the steps of clients that know installation ids.
+fn check_installations(fcm: &Fcm, report: &Report, unknown: &str) -> anyhow::Result<()> {
+    report.value("fid")?.as_str().context("a message name")?;
+    report.is("fids", &json!({"success": 2, "failure": 0, "errors": []}))?;
+    report.failed("gone fid", unknown)?;
+    fcm.accepted_once(FIDS)
+}
+
 #[test]
 fn firebase_admin_for_python_gets_along_with_the_fcm_emulator() {
     judge("fcm::firebase_admin_for_python_gets_along_with_the_fcm_emulator", Client::Python, async |room| {
@@ -123,6 +138,7 @@ fn firebase_admin_for_python_gets_along_with_the_fcm_emulator() {
             let tokens: Vec<String> = (0..19).map(|number| format!("{prefix}-{number}")).collect();
             fcm.accepted_once(tokens.iter().map(String::as_str))?;
         }
+        check_installations(&fcm, &report, "UnregisteredError")?;
         report.failed("gone", "UnregisteredError")?;
         report.failed("invalid", "InvalidArgumentError")?;
         report.failed("foreign", "SenderIdMismatchError")?;
@@ -146,6 +162,7 @@ fn firebase_admin_for_node_gets_along_with_the_fcm_emulator() {
         report.is("send each", &json!({"success": 199, "failure": 1, "errors": [gone]}))?;
         let tokens: Vec<String> = (0..199).map(|number| format!("each-{number}")).collect();
         fcm.accepted_once(tokens.iter().map(String::as_str))?;
+        check_installations(&fcm, &report, "messaging/installation-id-not-registered")?;
         report.failed("gone", gone)?;
         report.failed("invalid", "messaging/invalid-argument")?;
         report.failed("foreign", "messaging/mismatched-credential")?;

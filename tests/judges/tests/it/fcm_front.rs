@@ -9,6 +9,7 @@ use tokio::process::Command;
 
 use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
+use crate::fcm::FIDS;
 use crate::fronts::Served;
 use crate::room::{Room, judge, judge_all};
 use crate::trust_store;
@@ -98,8 +99,10 @@ fn firebase_admin_for_python_sends_through_the_front_to_fcm() {
         report.failed("gone", "UnregisteredError")?;
         report.failed("too big", "InvalidArgumentError")?;
         let tokens = [each("each", 19), each("async", 19)].concat();
-        // Two that died before, 38 at once and ten one by one, of which two have audiences; two more are a multicast's.
-        here.check(&report, &tokens, 52).await?;
+        // Two that died before, 38 at once and ten one by one, of which two have audiences; two more are a multicast's, and four go to
+        // installation ids.
+        here.check(&report, &tokens, 56).await?;
+        here.served.reached(FIDS)?;
         here.served.forget_credential().await?;
         let report = here.report(Client::Python, "firebase_judge.py").await?;
         report.failed("send", "ThirdPartyAuthError")
@@ -118,7 +121,8 @@ fn firebase_admin_for_node_sends_through_the_front_to_fcm() {
         report.is("send each", &json!({"success": 199, "failure": 1, "errors": [gone]}))?;
         report.failed("gone", gone)?;
         report.failed("too big", "messaging/invalid-argument")?;
-        here.check(&report, &each("each", 199), 212).await?;
+        here.check(&report, &each("each", 199), 216).await?;
+        here.served.reached(FIDS)?;
         here.served.forget_credential().await?;
         let report = here.report(Client::Node, "judge.js").await?;
         report.failed("send", "messaging/third-party-auth-error")
