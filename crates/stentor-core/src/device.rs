@@ -114,6 +114,8 @@ pub struct Registration {
     pub provider: ProviderKind,
     /// Its address there; one device per (app, provider, token).
     pub token: PushToken,
+    /// Its address there before, which `token` replaces: the device that has it is this one.
+    pub former: Option<PushToken>,
     /// The other facts that its app states.
     pub facts: DeviceFacts,
     /// Topics to subscribe to; existing subscriptions to other topics are kept.
@@ -124,7 +126,13 @@ impl Registration {
     /// Creates a registration without optional fields.
     #[must_use]
     pub fn new(platform: Platform, provider: ProviderKind, token: PushToken) -> Self {
-        Self { platform, provider, token, facts: DeviceFacts::default(), topics: Vec::new() }
+        Self { platform, provider, token, former: None, facts: DeviceFacts::default(), topics: Vec::new() }
+    }
+
+    /// Returns the token that this one replaces, if it is another one.
+    #[must_use]
+    pub fn replaces(&self) -> Option<&PushToken> {
+        self.former.as_ref().filter(|former| **former != self.token)
     }
 
     /// Checks the number of tags and topics, and sorts the tags.

@@ -23,7 +23,7 @@ impl Gateway {
     ) -> Result<(DeviceIdentity, DeviceCredentials), StoreError> {
         let credentials = self.key().issue(app);
         let (provider, token) = (ProviderKind::Gateway, credentials.token.clone());
-        let registration = Registration { platform, provider, token, facts, topics };
+        let registration = Registration { platform, provider, token, former: None, facts, topics };
         let registration =
             registration.checked().map_err(|invalid| StoreError::Conflict(invalid.to_string()))?;
         let registered = self.store().register_some(app, &[registration], self.clock().now()).await?;

@@ -20,8 +20,8 @@ mod upstream;
 pub use apps::{AccountFilter, AppStore, KeyFilter};
 pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry, NewSchedule};
 pub use devices::{
-    DeviceFilter, DeviceStore, GroupStore, MemberAction, Registered, Removal, RemovalStore,
-    SubscriptionAction, SubscriptionChange, TopicStore, UserStore,
+    DeviceFilter, DeviceStore, GroupStore, MemberAction, Registered, Removal, RemovalStore, Replacement,
+    SubscriptionAction, SubscriptionChange, TokenKind, TopicStore, UserStore,
 };
 pub use health::{HealthStore, StoreFigures, WriteProof};
 pub use leases::{Lease, LeaseTerms, LeasedChunk, SendDecision};

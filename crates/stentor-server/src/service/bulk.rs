@@ -46,7 +46,7 @@ impl Serve<RegisterDevices> for Service {
             // The store replies to the valid items in order, so each of them takes the next reply.
             let answer = one.and_then(|_| registered.next().unwrap_or_else(no_answer));
             match answer {
-                Ok(Registered { device: id, created }) => {
+                Ok(Registered { device: id, created, .. }) => {
                     RegisterResult { registered: Some(RegisteredView { id, created }), refused: None }
                 }
                 Err(problem) => RegisterResult { registered: None, refused: Some(problem.into()) },

@@ -38,6 +38,7 @@ impl DeviceRequest {
             platform: self.platform,
             provider,
             token,
+            former: None,
             facts: DeviceFacts { user, tags: tags_of(self.tags)?, ..texts },
             topics: topics.map_err(|invalid: Invalid| Invalid::new("topics", invalid.problem))?,
         }
@@ -81,7 +82,7 @@ impl Serve<ListDevices> for Service {
         let DeviceQuery { after, limit, provider, user, tag, state } = query;
         let page = After { after, limit }.page(|text| text.parse().ok().map(DeviceId::raw))?;
         caller.allow::<ListDevices>()?;
-        let filter = DeviceFilter { provider, user, tag, state };
+        let filter = DeviceFilter { provider, user, tag, state, kind: None };
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
             let found = self.store.devices(caller.app(), &filter, Page { after, limit }).await?;

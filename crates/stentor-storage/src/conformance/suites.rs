@@ -123,6 +123,18 @@ macro_rules! store_suite {
                     a_device_known_only_by_its_token_is_not_listed_until_registered
                     counts_are_by_provider
                 }
+                renewals {
+                    a_device_whose_former_token_is_named_moves_to_the_new_one
+                    a_renewal_changes_the_facts_that_it_names_and_revives_its_device
+                    a_former_token_that_no_device_has_changes_nothing
+                    devices_that_turn_out_to_be_one_become_the_one_that_was_registered_first
+                    a_device_that_had_the_new_token_first_stays_in_place_of_the_one_with_the_former
+                    what_waits_for_two_devices_that_become_one_reaches_it_once
+                    devices_with_too_many_topics_together_stay_two
+                    renewals_that_name_each_others_tokens_are_made_in_their_order
+                    many_renewals_at_once_move_each_device_and_make_none
+                    devices_are_listed_by_the_form_of_their_token
+                }
                 expiry {
                     what_is_queued_past_its_ttl_expires
                     a_paused_campaign_ages_and_expires

@@ -64,8 +64,8 @@ use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
 use crate::sql::store::{
     app_providers, apps, books, campaigns, chunks, codes, collapse, device_texts, devices, groups,
-    message_rows, offered_tokens, owners, producers, registration, retained, sequences, stretch, tags,
-    targets, topics, upstream,
+    merged_devices, message_rows, offered_tokens, owners, producers, registration, retained, sequences,
+    stretch, tags, targets, topics, upstream,
 };
 use crate::sql::{AcceptanceList, Done, ReadKind, SqlEngine, SqlStore, WriteKind};
 use crate::vault::Vault;

@@ -53,9 +53,9 @@ use super::wal::{self, WalBound};
 use super::writer::{CommitPriority, WriterThread};
 use crate::seal::SealKeys;
 use crate::sql::store::{
-    app_providers, books, campaigns, chunks, codes, collapse, device_texts, devices, groups, message_rows,
-    offered_tokens, owners, producers, registration, rehearsal, replies, retained, sequences, stretch, tags,
-    targets, topics,
+    app_providers, books, campaigns, chunks, codes, collapse, device_texts, devices, groups, merged_devices,
+    message_rows, offered_tokens, owners, producers, registration, rehearsal, replies, retained, sequences,
+    stretch, tags, targets, topics,
 };
 use crate::sql::{AcceptanceList, Done, ReadKind, SqlEngine, SqlStore, WriteKind, attempt};
 use crate::vault::Vault;
@@ -246,8 +246,9 @@ impl SqlEngine for SqliteParts {
             };
             let some = store.inner.pace.first(plain);
             let batch = RegistrationBatch::new(app, some, now, tokens::hash);
+            let given = batch.given.len();
             let registered = store.write(move |connection| register::some(connection, &batch)).await?;
-            store.inner.pace.note(some.len(), registered.len());
+            store.inner.pace.note(given, registered.len());
             Ok(registered)
         })
     }

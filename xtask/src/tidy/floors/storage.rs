@@ -87,7 +87,7 @@ pub(super) const SQL_STORE: Floors = Floors {
             "webhooks",
         ],
         &["apps", "collapse", "groups", "history", "rehearsal", "removal", "schedules", "users"],
-        &["audit", "devices", "targets", "unlisted"],
+        &["audit", "devices", "merged_devices", "targets", "unlisted"],
         &["audience_counts", "offered_tokens", "removals", "start"],
         &["messages", "upstream"],
         &["pipeline"],

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 
 use super::{Page, Precondition, StoreError};
-use crate::device::{Device, DeviceKeys, DevicePatch, DeviceState, ProviderKind, PushToken, Registration};
+use crate::device::{
+    Device, DeviceKeys, DevicePatch, DeviceState, ProviderKind, PushToken, Registration, TokenForm,
+};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
 use crate::name::{ExternalId, GroupName, ServiceName, Tag, TopicName};
@@ -16,8 +18,22 @@ use crate::user::User;
 pub struct Registered {
     /// The device.
     pub device: DeviceId,
-    /// False when the token was known.
+    /// False when the token, or the one that it replaces, was known.
     pub created: bool,
+    /// The effect of the token that it replaces.
+    pub replacement: Replacement,
+}
+
+/// The effect of the former token that a registration names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Replacement {
+    /// It names none, or no device has that token.
+    #[default]
+    None,
+    /// The device that had it has the new token.
+    Renewed,
+    /// The device that had it and the one that already had the new token are one device.
+    Merged,
 }
 
 /// The filter of a list of devices.
@@ -31,6 +47,25 @@ pub struct DeviceFilter {
     pub tag: Option<Tag>,
     /// Only devices in this state; without it all except unlisted ones.
     pub state: Option<DeviceState>,
+    /// Only devices with tokens of a kind.
+    pub kind: Option<TokenKind>,
+}
+
+/// A kind of tokens: those that have a form, or those that have not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenKind {
+    /// The form.
+    pub form: TokenForm,
+    /// False for the tokens that have another form.
+    pub has_it: bool,
+}
+
+impl TokenKind {
+    /// Returns true if a token is of this kind.
+    #[must_use]
+    pub fn includes(&self, token: &str) -> bool {
+        self.form.fits(token) == self.has_it
+    }
 }
 
 impl DeviceFilter {
@@ -116,6 +151,10 @@ pub trait DeviceStore: Send + Sync {
     /// known (provider, token) of the app is updated: given fields replace stored ones (no tags: they stay), topics are added, a retired or
     /// unlisted device is revived and listed, `token_since` becomes `now`. Reply i belongs to registration i; registrations without a reply
     /// must be passed again.
+    ///
+    /// A registration that names a former token is of the device that has it: this device gets the new token and keeps its id. If another
+    /// device has the new token already, both become one. The one that was registered first stays, with the subscriptions and memberships
+    /// of both. Of the facts that the registration leaves out, those of the device that had the new token win.
     async fn register_some(
         &self,
         app: AppId,

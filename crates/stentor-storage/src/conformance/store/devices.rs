@@ -274,7 +274,7 @@ pub(super) fn many_topics(count: usize) -> Vec<TopicName> {
     (0..count).map(|number| topic(&format!("topic-{number}"))).collect()
 }
 
-fn full(address: &str) -> Registration {
+pub(super) fn full(address: &str) -> Registration {
     let facts = DeviceFacts {
         user: Some(person("ada")),
         tags: vec![tag("beta"), tag("tall")],

@@ -20,6 +20,7 @@ pub mod prune;
 pub mod receipts;
 pub mod recover;
 pub mod registry;
+pub mod renewals;
 pub mod restart;
 pub mod schedules;
 pub mod tokens;

@@ -1,8 +1,8 @@
 //! The list of devices.
 
-use stentor_core::device::{Device, DeviceState};
+use stentor_core::device::{Device, DeviceState, TokenForm};
 use stentor_core::id::{AppId, DeviceId};
-use stentor_core::ports::store::{DeviceFilter, Page};
+use stentor_core::ports::store::{DeviceFilter, Page, TokenKind};
 
 use super::app_providers::{self, AppProvider};
 use super::devices::{device, select};
@@ -60,8 +60,18 @@ fn query(
             " AND d.key IN (SELECT key FROM device_tags WHERE app = ${app} AND tag = ${tag} AND key > $1 AND key <= $2)"
         );
     }
+    if let Some(TokenKind { form, has_it }) = filter.kind {
+        values.push(pattern(form).into());
+        let operator = if has_it { "~" } else { "!~" };
+        conditions += &format!(" AND d.token {operator} ${}", values.len());
+    }
     let (select, state) = (select(fleet.provider), condition(filter.state));
     (format!("{select} WHERE d.key > $1 AND d.key <= $2 AND {state}{conditions} ORDER BY d.key"), values)
+}
+
+/// Returns the regular expression of a form.
+fn pattern(TokenForm { first, rest_count }: TokenForm) -> String {
+    format!("^[{first}][A-Za-z0-9_-]{{{rest_count}}}$")
 }
 
 /// Returns the condition for devices in a state.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::postgres::copy_rows::CopyRows;
 use crate::postgres::engine::Connection;
 use stentor_core::device::{DEVICE_TEXTS_COUNT, Registration};
-use stentor_core::ports::store::Registered;
+use stentor_core::ports::store::{Registered, Replacement};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
@@ -28,7 +28,7 @@ const TIME: Duration = Duration::from_millis(80);
 pub(super) fn some(connection: &Connection, batch: &RegistrationBatch) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
-    let found = registrar.look_up()?;
+    let (found, mut formers) = (registrar.look_up()?, registrar.look_up_formers()?);
     // The lookups cost the same for every batch; only the writes depend on the tags, topics and users of the devices.
     let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     let mut registered = Vec::with_capacity(found.len());
@@ -38,14 +38,22 @@ pub(super) fn some(connection: &Connection, batch: &RegistrationBatch) -> Done<V
         if !keys.is_empty() && portion.is_over() {
             break;
         }
-        let (key, created) = match found {
-            TokenMatch::New => (registrar.insert(at, one)?, true),
-            TokenMatch::Known(kept) => (registrar.renew(*kept, one)?, false),
+        let (key, created, replacement) = match (found, formers.remove(&at)) {
+            (TokenMatch::New, None) => (registrar.insert(at, one)?, true, Replacement::None),
+            (TokenMatch::New, Some(former)) => {
+                (registrar.move_token(at, former, one)?, false, Replacement::Renewed)
+            }
+            (TokenMatch::Known(holder), Some(former)) => {
+                (registrar.merge(*holder, former, one)?, false, Replacement::Merged)
+            }
+            (TokenMatch::Known(kept), None) => (registrar.renew(*kept, one)?, false, Replacement::None),
             // `keys` has it: equal tokens keep the caller's order, so the earlier one was done before.
-            TokenMatch::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
+            (TokenMatch::Repeats(earlier), _) => {
+                (registrar.renew_again(keys[earlier], one)?, false, Replacement::None)
+            }
         };
         keys.push(key);
-        registered.push(Registered { device: device_of(key), created });
+        registered.push(Registered { device: device_of(key), created, replacement });
     }
     registrar.close()?;
     Ok(registered)

@@ -9,8 +9,11 @@ use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, TopicName};
 
 use super::app_providers::{self, AppProvider};
+use super::merged_devices::DevicePair;
 use super::register::{self, NewRow};
-use super::registration::{KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch};
+use super::registration::{
+    KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch, WantedToken,
+};
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{many_owners, many_topics, owners, sequences, tokens, topics};
 use crate::postgres::copy_rows::CopyRows;
@@ -27,6 +30,8 @@ pub(super) struct Registrar<'a> {
     subscriptions: Vec<(i64, i64)>,
     /// Known devices of which only the time changes.
     touched: Vec<i64>,
+    /// Known devices that move to another token: their keys, the hashes and the tokens.
+    moved: (Vec<i64>, Vec<i64>, Vec<Option<String>>),
     fleets: HashMap<ProviderKind, AppProvider>,
     users: HashMap<&'a ExternalId, i64>,
     topics: HashMap<&'a TopicName, i64>,
@@ -49,6 +54,7 @@ impl<'a> Registrar<'a> {
             new: Vec::new(),
             subscriptions: Vec::new(),
             touched: Vec::new(),
+            moved: (Vec::new(), Vec::new(), Vec::new()),
             fleets: providers.into_iter().map(ensure).collect::<Done<_>>()?,
             users: many_owners::ensure_all(connection, batch.app, &users, batch.now)?,
             topics: HashMap::new(),
@@ -61,27 +67,42 @@ impl<'a> Registrar<'a> {
 
     /// Looks up every token.
     pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
-        let batch = self.batch;
-        let mut found = batch.repeats();
+        let mut found = self.batch.repeats();
+        let wanted = self.batch.wanted(&found);
+        self.holders(&wanted, |at, device| found[at] = TokenMatch::Known(Box::new(device)))?;
+        Ok(found)
+    }
+
+    /// Finds the devices that former tokens lead to, by the positions of the registrations.
+    pub(super) fn look_up_formers(&self) -> Done<HashMap<usize, KnownDevice>> {
+        let (wanted, mut found) = (self.batch.wanted_formers(), HashMap::new());
+        if !wanted.is_empty() {
+            self.holders(&wanted, |at, device| drop(found.insert(at, device)))?;
+        }
+        Ok(found)
+    }
+
+    /// Passes the devices that hold tokens, which are in order of hash, to `found` with the positions.
+    fn holders(&self, wanted: &[WantedToken<'_>], mut found: impl FnMut(usize, KnownDevice)) -> Done<()> {
+        let hashes = wanted.iter().map(|want| want.hash).collect();
         let columns = format!("{}, d.token, d.token_hash", *KNOWN_COLUMNS);
-        let kept = tokens::behind(self.connection, &columns, batch.hashes.clone(), |row| {
+        let kept = tokens::behind(self.connection, &columns, hashes, |row| {
             let token: String = row.get(KNOWN_COLUMNS_COUNT)?;
             Ok((row.get::<i64>(KNOWN_COLUMNS_COUNT + 1)?, token, KnownDevice::read(row)?))
         })?;
         for (hash, token, device) in kept {
-            let start = batch.by_hash.partition_point(|at| batch.hashes[*at] < hash);
-            let same = batch.by_hash[start..].iter().take_while(|at| batch.hashes[**at] == hash);
+            let start = wanted.partition_point(|before| before.hash < hash);
+            let mut same = wanted[start..].iter().take_while(|want| want.hash == hash);
             let fleet = app_providers::fleet_of(device.key);
-            let mut meant = same.filter(|at| {
-                let one = &batch.given[**at];
-                one.token.expose() == token && self.fleets.get(&one.provider).is_some_and(|of| of.no == fleet)
-            });
-            // Only the first of equal tokens: the others were marked as repeats.
-            if let Some(first) = meant.next() {
-                found[*first] = TokenMatch::Known(Box::new(device));
+            let is_meant = |want: &&WantedToken<'_>| {
+                let of = self.fleets.get(&self.batch.given[want.at].provider);
+                want.token.expose() == token && of.is_some_and(|of| of.no == fleet)
+            };
+            if let Some(want) = same.find(is_meant) {
+                found(want.at, device);
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Creates a new device; returns its key.
@@ -125,6 +146,34 @@ impl<'a> Registrar<'a> {
         owners::move_device(self.connection, key, kept.user, user)?;
         change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), renewed.tags.as_deref())?;
         renewed.write(self.connection, key, one.platform, user, self.batch.now)?;
+        Ok(key)
+    }
+
+    /// Applies a registration that moves a known device to a token that no device has; returns the device's key.
+    pub(super) fn move_token(&mut self, at: usize, former: KnownDevice, one: &'a Registration) -> Done<i64> {
+        let key = self.renew(former, one)?;
+        let (keys, hashes, tokens) = &mut self.moved;
+        keys.push(key);
+        hashes.push(self.batch.hashes[at]);
+        tokens.push(Some(one.token.expose().to_owned()));
+        Ok(key)
+    }
+
+    /// Applies a registration by which two known devices are one; returns its key.
+    pub(super) fn merge(
+        &mut self,
+        holder: KnownDevice,
+        former: KnownDevice,
+        one: &'a Registration,
+    ) -> Done<i64> {
+        let (fleet, user) = (self.fleet(one.provider)?, self.user(one.facts.user.as_ref()));
+        let pair = DevicePair { holder, former };
+        if !pair.stays().active {
+            *self.joined.entry(fleet.no).or_default() += 1;
+        }
+        pair.merge(self.connection, fleet, one, user, self.batch.now)?;
+        let key = pair.stays().key;
+        self.subscribe(key, &one.topics)?;
         Ok(key)
     }
 
@@ -189,6 +238,13 @@ impl<'a> Registrar<'a> {
         if !self.touched.is_empty() {
             let sql = "UPDATE devices SET token_since = $1 WHERE key = ANY($2)";
             run(self.connection, sql, params![self.batch.now.as_millis(), self.touched])?;
+        }
+        let (keys, hashes, tokens) = std::mem::take(&mut self.moved);
+        if !keys.is_empty() {
+            let sql = "UPDATE devices SET token = moved.token, token_hash = moved.hash
+                FROM unnest($1::bigint[], $2::bigint[], $3::text[]) moved (key, hash, token)
+                WHERE devices.key = moved.key";
+            run(self.connection, sql, vec![keys.into(), hashes.into(), Value::Texts(tokens)])?;
         }
         many_topics::count_all(self.connection, &self.topics_joined)?;
         for (fleet, joined) in self.joined {

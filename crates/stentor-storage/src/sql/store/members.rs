@@ -7,8 +7,13 @@ use stentor_core::name::ExternalId;
 use stentor_core::ports::store::{MemberAction, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
+use super::app_providers::device_of;
 use super::{app_providers, owners};
 use crate::sql::{Connection, Done, Portion, Row, all, int, number, one, params, readable, run, text};
+
+const ADD_DEVICE: &str =
+    "INSERT INTO group_devices (grp, device, key) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const DEVICE_GROUPS: &str = "SELECT count(*) FROM group_devices WHERE key = ?1";
 
 /// Lists members in order, after the given one: first users by name, then devices by id.
 pub(crate) fn list(
@@ -94,6 +99,21 @@ pub(crate) fn remove_device(connection: &Connection, key: i64) -> Done<()> {
     run(connection, "DELETE FROM group_devices WHERE key = ?1", [key]).map(drop)
 }
 
+/// Makes a device a member of all groups of another one, which leaves them.
+pub(crate) fn move_all(connection: &Connection, from: i64, to: i64) -> Done<()> {
+    let groups =
+        all(connection, "SELECT grp FROM group_devices WHERE key = ?1", [from], |row| row.get::<i64>(0))?;
+    if groups.is_empty() {
+        return Ok(());
+    }
+    for group in groups {
+        let is_new = run(connection, ADD_DEVICE, [group, int(device_of(to).raw()), to])? > 0;
+        count(connection, group, if is_new { 0 } else { -1 })?;
+    }
+    run(connection, "DELETE FROM group_devices WHERE key = ?1", [from])?;
+    check_count(connection, DEVICE_GROUPS, to)
+}
+
 fn users(connection: &Connection, group: i64, after: &str, count: usize) -> Done<Vec<Member>> {
     let sql = "SELECT external_id FROM group_users WHERE grp = ?1 AND external_id > ?2 ORDER BY external_id";
     let read = |row: &Row<'_>| text(row, 0, ExternalId::new).map(Member::User);
@@ -127,10 +147,9 @@ fn add_user(
 
 fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
     let Some((_, key)) = app_providers::locate(connection, app, device)? else { return Ok(None) };
-    let sql = "INSERT INTO group_devices (grp, device, key) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    let added = run(connection, sql, [group, int(device.raw()), key])? > 0;
+    let added = run(connection, ADD_DEVICE, [group, int(device.raw()), key])? > 0;
     if added {
-        check_count(connection, "SELECT count(*) FROM group_devices WHERE key = ?1", key)?;
+        check_count(connection, DEVICE_GROUPS, key)?;
     }
     Ok(Some(added))
 }

@@ -17,6 +17,7 @@ pub(crate) mod devices;
 pub(crate) mod groups;
 pub(crate) mod history;
 pub(crate) mod members;
+pub(crate) mod merged_devices;
 pub(crate) mod message_rows;
 pub(crate) mod messages;
 pub(crate) mod offered_tokens;

@@ -1,5 +1,6 @@
 //! A batch of registrations, and the devices that are known already.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use stentor_core::device::{DEVICE_TEXTS_COUNT, Platform, ProviderKind, PushToken, Registration};
@@ -38,7 +39,17 @@ pub(crate) struct RegistrationBatch {
     pub(crate) hashes: Vec<i64>,
     /// Positions in order of hash; equal tokens keep the caller's order.
     pub(crate) by_hash: Vec<usize>,
+    /// Hashes of former tokens with the positions of their registrations, in order.
+    formers: Vec<(i64, usize)>,
     pub(crate) now: Timestamp,
+}
+
+/// A token of a batch whose holder is looked up.
+pub(crate) struct WantedToken<'a> {
+    pub(crate) hash: i64,
+    /// The position of the registration that names it.
+    pub(crate) at: usize,
+    pub(crate) token: &'a PushToken,
 }
 
 /// The state of a registration's token in the store.
@@ -52,6 +63,7 @@ pub(crate) enum TokenMatch {
 }
 
 /// The columns of a known device that a repeated registration may change.
+#[derive(Clone)]
 pub(crate) struct KnownDevice {
     pub(crate) key: i64,
     pub(crate) active: bool,
@@ -63,17 +75,37 @@ pub(crate) struct KnownDevice {
 }
 
 impl RegistrationBatch {
-    /// Hashes the tokens with the engine's `hash`, and sorts.
+    /// Takes the first registrations that do not depend on each other's former tokens. Hashes the tokens with the engine's `hash`, and sorts.
     pub(crate) fn new(
         app: AppId,
         registrations: &[Registration],
         now: Timestamp,
         hash: fn(AppId, ProviderKind, &PushToken) -> i64,
     ) -> Self {
-        let hashes: Vec<i64> = registrations.iter().map(|one| hash(app, one.provider, &one.token)).collect();
-        let mut by_hash: Vec<usize> = (0..registrations.len()).collect();
+        let given = registrations[..independent(registrations)].to_vec();
+        let hashes: Vec<i64> = given.iter().map(|one| hash(app, one.provider, &one.token)).collect();
+        let mut by_hash: Vec<usize> = (0..given.len()).collect();
         by_hash.sort_by_key(|at| hashes[*at]);
-        Self { app, given: registrations.to_vec(), hashes, by_hash, now }
+        let former = |(at, one): (usize, &Registration)| Some((hash(app, one.provider, one.replaces()?), at));
+        let mut formers: Vec<_> = given.iter().enumerate().filter_map(former).collect();
+        formers.sort_unstable();
+        Self { app, given, hashes, by_hash, formers, now }
+    }
+
+    /// Lists the tokens that no earlier registration of the batch has, in order of hash. The others get the device of the earlier one.
+    pub(crate) fn wanted(&self, found: &[TokenMatch]) -> Vec<WantedToken<'_>> {
+        let firsts = self.by_hash.iter().filter(|at| matches!(found[**at], TokenMatch::New));
+        let wanted =
+            |at: &usize| WantedToken { hash: self.hashes[*at], at: *at, token: &self.given[*at].token };
+        firsts.map(wanted).collect()
+    }
+
+    /// Lists the former tokens, in order of hash.
+    pub(crate) fn wanted_formers(&self) -> Vec<WantedToken<'_>> {
+        let wanted = |(hash, at): &(i64, usize)| {
+            Some(WantedToken { hash: *hash, at: *at, token: self.given[*at].replaces()? })
+        };
+        self.formers.iter().filter_map(wanted).collect()
     }
 
     /// Finds the registrations that repeat the token of an earlier one in the batch.
@@ -95,6 +127,27 @@ impl RegistrationBatch {
     }
 }
 
+/// Returns the number of first registrations of which none names a former token that another one names, as its own or as its former one.
+/// What the others lead to is only known when these are done. At least one, if there is any.
+fn independent(registrations: &[Registration]) -> usize {
+    // With each token, whether a registration with a former token names it.
+    let mut named: HashMap<(ProviderKind, &PushToken), bool> = HashMap::new();
+    if registrations.iter().all(|one| one.replaces().is_none()) {
+        return registrations.len();
+    }
+    for (at, one) in registrations.iter().enumerate() {
+        let tokens = [Some(&one.token), one.replaces()];
+        let moves = one.replaces().is_some();
+        for token in tokens.into_iter().flatten() {
+            let before = named.insert((one.provider, token), moves);
+            if before.is_some_and(|moved| moved || moves) {
+                return at.max(1);
+            }
+        }
+    }
+    registrations.len()
+}
+
 /// The columns of a known device after a registration.
 pub(crate) struct RenewedDevice<'a> {
     pub(crate) tags: Option<String>,
@@ -114,6 +167,17 @@ impl KnownDevice {
             tags: row.get(6)?,
             texts: device_texts::read(row, FIRST_TEXT)?,
         })
+    }
+
+    /// Returns this device with the facts of another one where it has none.
+    pub(crate) fn with_facts_of(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.user = both.user.or(other.user);
+        both.tags = both.tags.or_else(|| other.tags.clone());
+        for (text, others) in both.texts.iter_mut().zip(&other.texts) {
+            *text = text.take().or_else(|| others.clone());
+        }
+        both
     }
 
     /// Returns the columns after a registration: values absent from it stay as they were.

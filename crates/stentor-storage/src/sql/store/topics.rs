@@ -179,6 +179,17 @@ pub(crate) fn drop_device(connection: &Connection, key: i64) -> Done<()> {
     Ok(())
 }
 
+/// Subscribes a device to all topics of another one, which leaves them.
+pub(crate) fn move_all(connection: &Connection, from: i64, to: i64) -> Done<()> {
+    let topics = all(connection, "SELECT topic FROM subscriptions WHERE key = ?1", [from], |row| row.get(0))?;
+    for topic in topics {
+        let is_new = add(connection, topic, to)?;
+        take(connection, topic, from)?;
+        count(connection, topic, if is_new { 0 } else { -1 })?;
+    }
+    Ok(())
+}
+
 fn take(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
     Ok(run(connection, "DELETE FROM subscriptions WHERE topic = ?1 AND key = ?2", [topic, key])? > 0)
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params_from_iter};
 use stentor_core::device::{Device, DeviceState};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::Tag;
-use stentor_core::ports::store::{DeviceFilter, Page, StoreError};
+use stentor_core::ports::store::{DeviceFilter, Page, StoreError, TokenKind};
 
 use super::app_providers::{self, AppProvider, device_of};
 use super::devices::{device, select};
@@ -20,6 +20,7 @@ pub(super) struct Listing {
     user: Option<i64>,
     tag: Option<Tag>,
     state: Option<DeviceState>,
+    kind: Option<TokenKind>,
 }
 
 /// Finds the fleets to search; none if no device can match.
@@ -34,7 +35,9 @@ pub(super) fn plan(connection: &Connection, app: AppId, filter: &DeviceFilter) -
     };
     let fleets = app_providers::of_app(connection, app)?.into_iter();
     let meant = fleets.filter(|fleet| filter.provider.is_none_or(|provider| provider == fleet.provider));
-    Ok(meant.map(|fleet| Listing { fleet, user, tag: filter.tag.clone(), state: filter.state }).collect())
+    let listing =
+        |fleet| Listing { fleet, user, tag: filter.tag.clone(), state: filter.state, kind: filter.kind };
+    Ok(meant.map(listing).collect())
 }
 
 impl SqliteStore {
@@ -72,7 +75,7 @@ impl Listing {
                     Err(fault) if fault.is_damage() => {
                         crate::sql::note_damage(connection, "devices", key, &fault)
                     }
-                    shown => found.extend(shown?),
+                    shown => found.extend(shown?.filter(|device| self.is_of_kind(device.token.expose()))),
                 }
             }
             if found.len() == max || walked == WALKED_MAX_COUNT {
@@ -98,17 +101,28 @@ impl Listing {
                 (sql, of.into_iter().chain(bounds).collect())
             }
             (None, None) => (
-                "SELECT key, retired_at IS NOT NULL FROM devices WHERE key > ? AND key <= ? ORDER BY key",
+                "SELECT key, retired_at IS NOT NULL, token FROM devices WHERE key > ? AND key <= ? ORDER BY key",
                 bounds.into(),
             ),
         }
     }
 
-    /// Returns true if the row of a candidate allows that it matches, so that few retired devices among many are found without a look-up of
-    /// each.
+    /// Returns true if the row of a candidate allows that it matches, so that a few matching devices among many are found without a look-up
+    /// of each.
     fn may_be_here(&self, row: &Row<'_>) -> Done<bool> {
-        let is_told = self.user.is_none() && self.tag.is_none() && self.state == Some(DeviceState::Retired);
-        Ok(!is_told || row.get(1)?)
+        // The rows of a user's devices, and of a tag's, have the key alone.
+        if self.user.is_some() || self.tag.is_some() {
+            return Ok(true);
+        }
+        if self.state == Some(DeviceState::Retired) && !row.get::<bool>(1)? {
+            return Ok(false);
+        }
+        // A token that cannot be read is met, and reported, when the device is read.
+        Ok(self.kind.is_none() || row.str(2).map_or(true, |token| self.is_of_kind(token)))
+    }
+
+    fn is_of_kind(&self, token: &str) -> bool {
+        self.kind.is_none_or(|kind| kind.includes(token))
     }
 
     /// Returns true if a user's device has the requested tag.

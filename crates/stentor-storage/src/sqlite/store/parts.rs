@@ -20,7 +20,7 @@ impl EngineParts for Connection {
     }
 
     fn forget_token(&self, fleet: AppProvider, token: &PushToken, key: i64) -> Done<()> {
-        tokens::forget(self, tokens::hash(fleet.app, fleet.provider, token), key)
+        tokens::forget(self, [(tokens::hash(fleet.app, fleet.provider, token), key)])
     }
 
     fn note_fleets(&self, app: i64) -> Done<()> {
@@ -40,7 +40,7 @@ impl EngineParts for Connection {
         let hash = tokens::hash(fleet.app, fleet.provider, token);
         // Looked up by the former token, the device would be found where another one registers it.
         if former != token {
-            tokens::forget(self, tokens::hash(fleet.app, fleet.provider, former), key)?;
+            tokens::forget(self, [(tokens::hash(fleet.app, fleet.provider, former), key)])?;
             tokens::note(self, [(hash, key)])?;
         }
         let sql = "UPDATE devices SET token = ?2 WHERE key = ?1";

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stentor_core::device::{DEVICE_TEXTS_COUNT, Registration};
-use stentor_core::ports::store::Registered;
+use stentor_core::ports::store::{Registered, Replacement};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
@@ -46,23 +46,31 @@ pub(super) fn some(connection: &Connection, batch: &RegistrationBatch) -> Done<V
 fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'_>) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
-    let found = registrar.look_up()?;
+    let (found, mut formers) = (registrar.look_up()?, registrar.look_up_formers()?);
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
-    for (one, found) in batch.given.iter().zip(found) {
+    for (at, (one, found)) in batch.given.iter().zip(found).enumerate() {
         // At least one, or a batch would never be finished.
         if portion.is_over() && !keys.is_empty() {
             break;
         }
-        let (key, created) = match found {
-            TokenMatch::New => (registrar.insert(one)?, true),
-            TokenMatch::Known(kept) => (registrar.renew(*kept, one)?, false),
+        let (key, created, replacement) = match (found, formers.remove(&at)) {
+            (TokenMatch::New, None) => (registrar.insert(one)?, true, Replacement::None),
+            (TokenMatch::New, Some(former)) => {
+                (registrar.move_token(former, one)?, false, Replacement::Renewed)
+            }
+            (TokenMatch::Known(holder), Some(former)) => {
+                (registrar.merge(*holder, former, one)?, false, Replacement::Merged)
+            }
+            (TokenMatch::Known(kept), None) => (registrar.renew(*kept, one)?, false, Replacement::None),
             // `keys` has it: equal tokens keep the caller's order, so the earlier one was done before.
-            TokenMatch::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
+            (TokenMatch::Repeats(earlier), _) => {
+                (registrar.renew_again(keys[earlier], one)?, false, Replacement::None)
+            }
         };
         registrar.subscribe(key, &one.topics)?;
         keys.push(key);
-        registered.push(Registered { device: device_of(key), created });
+        registered.push(Registered { device: device_of(key), created, replacement });
     }
     registrar.note(&keys, &registered)?;
     registrar.close()?;

@@ -6,14 +6,17 @@ use rusqlite::{CachedStatement, Connection};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::DeviceId;
 use stentor_core::name::{ExternalId, TopicName};
-use stentor_core::ports::store::Registered;
+use stentor_core::ports::store::{Registered, Replacement};
 
 use super::app_providers::{self, AppProvider};
+use super::merged_devices::DevicePair;
 use super::register::{self, NewRow};
-use super::registration::{KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch};
+use super::registration::{
+    KNOWN_COLUMNS, KNOWN_COLUMNS_COUNT, KnownDevice, RegistrationBatch, TokenMatch, WantedToken,
+};
 use super::tags::{change_tags, join_tags};
 use super::{device_topics, owners, sequences, tokens, topics};
-use crate::sql::{Done, Row, damaged, one};
+use crate::sql::{Done, damaged, one, params, run};
 
 /// The cached statements and lookups of a batch.
 pub(super) struct Registrar<'a> {
@@ -26,7 +29,16 @@ pub(super) struct Registrar<'a> {
     users: HashMap<&'a ExternalId, i64>,
     topics: HashMap<&'a TopicName, (i64, i64)>,
     joined: HashMap<u64, i64>,
+    /// Hashes of the former tokens of devices that have moved, with their keys.
+    left: Vec<(i64, i64)>,
     last_device: u64,
+}
+
+/// The device that a former token leads to.
+pub(super) struct FormerHolder {
+    /// The hash of the former token.
+    hash: i64,
+    device: KnownDevice,
 }
 
 impl<'a> Registrar<'a> {
@@ -43,6 +55,7 @@ impl<'a> Registrar<'a> {
             users: HashMap::new(),
             topics: HashMap::new(),
             joined: HashMap::new(),
+            left: Vec::new(),
             last_device: sequences::last(connection, "device")?,
         })
     }
@@ -50,26 +63,40 @@ impl<'a> Registrar<'a> {
     /// Finds out about every token, in order of hash.
     pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
         let mut found = self.batch.repeats();
-        let firsts = self.batch.by_hash.iter().filter(|at| matches!(found[**at], TokenMatch::New));
-        let firsts: Vec<usize> = firsts.copied().collect();
-        let hash = |at: &usize| self.batch.hashes[*at];
-        let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
-        let wanted: Vec<(i64, AppProvider)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
-        // Only the first of equal tokens is looked up: the others get the device that it gets.
+        let wanted = self.batch.wanted(&found);
+        self.holders(&wanted, |at, _, device| found[at] = TokenMatch::Known(Box::new(device)))?;
+        Ok(found)
+    }
+
+    /// Finds the devices that former tokens lead to, by the positions of the registrations.
+    pub(super) fn look_up_formers(&self) -> Done<HashMap<usize, FormerHolder>> {
+        let (wanted, mut found) = (self.batch.wanted_formers(), HashMap::new());
+        self.holders(&wanted, |at, hash, device| drop(found.insert(at, FormerHolder { hash, device })))?;
+        Ok(found)
+    }
+
+    /// Passes the devices that hold tokens, which are in order of hash, to `found` with the positions and the hashes.
+    fn holders(
+        &self,
+        wanted: &[WantedToken<'_>],
+        mut found: impl FnMut(usize, i64, KnownDevice),
+    ) -> Done<()> {
+        let fleet = |want: &WantedToken<'_>| self.fleet(self.batch.given[want.at].provider);
+        let places = wanted.iter().map(|want| Ok((want.hash, fleet(want)?)));
+        let places: Vec<(i64, AppProvider)> = places.collect::<Done<_>>()?;
         let columns = format!("{}, d.token", *KNOWN_COLUMNS);
-        tokens::behind(self.connection, &columns, &wanted, |row| {
+        tokens::behind(self.connection, &columns, &places, |row| {
             let (key, of): (i64, i64) = (row.get(0)?, row.get(KNOWN_COLUMNS_COUNT + 1)?);
-            let start = wanted.partition_point(|(before, _)| *before < of);
+            let start = wanted.partition_point(|before| before.hash < of);
             // Tokens that differ may have one hash: each is compared with the device's own.
-            for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
-                let one = &self.batch.given[*at];
-                if self.fleet(one.provider)?.no == app_providers::fleet_of(key) && holds(row, one)? {
-                    found[*at] = TokenMatch::Known(Box::new(KnownDevice::read(row)?));
+            for want in wanted[start..].iter().take_while(|want| want.hash == of) {
+                let holds = row.str(KNOWN_COLUMNS_COUNT)? == want.token.expose();
+                if holds && fleet(want)?.no == app_providers::fleet_of(key) {
+                    found(want.at, want.hash, KnownDevice::read(row)?);
                 }
             }
             Ok(())
-        })?;
-        Ok(found)
+        })
     }
 
     /// Creates a new device; returns its key.
@@ -108,6 +135,31 @@ impl<'a> Registrar<'a> {
         Ok(key)
     }
 
+    /// Applies a registration that moves a known device to a token that no device has; returns the device's key.
+    pub(super) fn move_token(&mut self, former: FormerHolder, one: &'a Registration) -> Done<i64> {
+        let key = self.renew(former.device, one)?;
+        self.left.push((former.hash, key));
+        let sql = "UPDATE devices SET token = ?2 WHERE key = ?1";
+        run(self.connection, sql, params![key, one.token.expose()])?;
+        Ok(key)
+    }
+
+    /// Applies a registration by which two known devices are one; returns its key.
+    pub(super) fn merge(
+        &mut self,
+        holder: KnownDevice,
+        former: FormerHolder,
+        one: &'a Registration,
+    ) -> Done<i64> {
+        let (fleet, user) = (self.fleet(one.provider)?, self.user(one.facts.user.as_ref())?);
+        let pair = DevicePair { holder, former: former.device };
+        if !pair.stays().active {
+            *self.joined.entry(fleet.no).or_default() += 1;
+        }
+        pair.merge(self.connection, fleet, one, user, self.batch.now)?;
+        Ok(pair.stays().key)
+    }
+
     /// Applies a second registration of the same token in one batch.
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
         // The row of the first one must be there to be read.
@@ -140,11 +192,13 @@ impl<'a> Registrar<'a> {
         Ok(())
     }
 
-    /// Records the holders of the new devices' tokens, in order of hash.
+    /// Records the holders of the new tokens, in order of hash.
     pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
+        // First, because a former token may have the hash of the new one.
+        tokens::forget(self.connection, self.left.iter().copied())?;
         // A portion may have ended before the last ones, which have no device yet.
-        let is_new = |at: &&usize| registered.get(**at).is_some_and(|one| one.created);
-        let new = self.batch.by_hash.iter().filter(is_new);
+        let is_new = |one: &Registered| one.created || one.replacement == Replacement::Renewed;
+        let new = self.batch.by_hash.iter().filter(|at| registered.get(**at).is_some_and(is_new));
         tokens::note(self.connection, new.map(|at| (self.batch.hashes[*at], keys[*at])))
     }
 
@@ -173,9 +227,4 @@ impl<'a> Registrar<'a> {
         self.users.insert(user, no);
         Ok(Some(no))
     }
-}
-
-/// Returns true if the device of a row has the token of a registration.
-fn holds(row: &Row<'_>, one: &Registration) -> Done<bool> {
-    Ok(row.str(KNOWN_COLUMNS_COUNT)? == one.token.expose())
 }

@@ -150,14 +150,17 @@ fn note_within(connection: &Connection, pairs: &[HashPair], room: Room) -> Done<
     make_room(connection, count, room)
 }
 
-/// Removes the holder of a token.
-pub(super) fn forget(connection: &Connection, hash: i64, key: i64) -> Done<()> {
-    let pair = pair((hash, key));
+/// Removes the holders of tokens, as hashes and keys.
+pub(super) fn forget(connection: &Connection, holders: impl IntoIterator<Item = (i64, i64)>) -> Done<()> {
+    let mut pairs: Vec<HashPair> = holders.into_iter().map(pair).collect();
+    pairs.sort_unstable();
     // A pair is in one of both tables, and only the small one is counted.
-    if fresh(connection).remove(pair)? {
-        return change_count(connection, -1).map(drop);
+    let elsewhere = fresh(connection).remove(&pairs)?;
+    let removed = pairs.len() - elsewhere.len();
+    if removed > 0 {
+        change_count(connection, -limit(removed))?;
     }
-    old(connection).remove(pair).map(drop)
+    old(connection).remove(&elsewhere).map(drop)
 }
 
 /// Moves stretches on until few enough hashes are fresh.

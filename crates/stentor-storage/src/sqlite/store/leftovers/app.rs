@@ -97,7 +97,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
 
 fn remove_device(connection: &Connection, key: i64, hash: Option<i64>) -> Done<()> {
     if let Some(hash) = hash {
-        tokens::forget(connection, hash, key)?;
+        tokens::forget(connection, [(hash, key)])?;
     }
     run(connection, "DELETE FROM subscriptions WHERE key = ?1", [key])?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key]).map(drop)

@@ -93,13 +93,25 @@ impl Leaves<'_> {
         Ok(added)
     }
 
-    /// Removes a pair; returns true if it was present.
-    pub(super) fn remove(&self, pair: HashPair) -> Done<bool> {
-        let mut leaf = self.covering(pair.0)?;
-        let Ok(at) = leaf.pairs.binary_search(&pair) else { return Ok(false) };
-        leaf.pairs.remove(at);
-        self.put(&leaf)?;
-        Ok(true)
+    /// Removes sorted pairs; returns those that were not present.
+    pub(super) fn remove(&self, pairs: &[HashPair]) -> Done<Vec<HashPair>> {
+        let (mut rest, mut missing) = (pairs, Vec::new());
+        while let Some((hash, _)) = rest.first() {
+            let mut leaf = self.covering(*hash)?;
+            let (here, beyond) = rest.split_at(rest.partition_point(|(hash, _)| *hash <= leaf.until));
+            let before = leaf.pairs.len();
+            for pair in here {
+                match leaf.pairs.binary_search(pair) {
+                    Ok(at) => drop(leaf.pairs.remove(at)),
+                    Err(_) => missing.push(*pair),
+                }
+            }
+            if leaf.pairs.len() < before {
+                self.put(&leaf)?;
+            }
+            rest = beyond;
+        }
+        Ok(missing)
     }
 
     /// Empties leaves, beginning at a hash, until `most` pairs are taken or the last leaf is emptied.
