@@ -37,6 +37,9 @@ macro_rules! declare_records {
             pub provider: Option<ProviderKind>,
             /// Address of the device at the push service: 1 to 4,096 bytes of visible ASCII.
             pub token: String,
+            /// Former address of the device, which `token` replaces: the device that has it keeps its id. If another device has `token`, both become one.
+            #[serde(default)]
+            pub former_token: Option<String>,
             /// The app's own id of the user that the device belongs to.
             #[serde(default)]
             pub user: Option<String>,
@@ -103,8 +106,9 @@ macro_rules! declare_records {
             /// Creates a request without optional fields.
             #[must_use]
             pub fn new(platform: Platform, token: String) -> Self {
-                let (provider, user, tags, topics) = (None, None, Vec::new(), Vec::new());
-                Self { platform, provider, token, user, $($name: None,)* tags, topics }
+                let (provider, former_token, user) = (None, None, None);
+                let (tags, topics) = (Vec::new(), Vec::new());
+                Self { platform, provider, token, former_token, user, $($name: None,)* tags, topics }
             }
 
             /// Sets the optional texts.
@@ -160,7 +164,7 @@ pub(crate) const CLEARABLE: [&str; 2 + DEVICE_TEXTS_COUNT] = with_device_texts(&
 pub struct RegisteredView {
     #[schema(value_type = String)]
     pub(crate) id: DeviceId,
-    /// False if the token was already registered.
+    /// False if the token, or the one that it replaces, was already registered.
     pub(crate) created: bool,
 }
 

@@ -54,6 +54,10 @@ pub struct ImportResult {
     pub(crate) created: u64,
     /// Devices that already existed.
     pub(crate) updated: u64,
+    /// Of these, devices that have moved from their `former_token` to a new one.
+    pub(crate) renewed: u64,
+    /// Of these, devices that have become one with the device of their `former_token`.
+    pub(crate) merged: u64,
     /// Invalid lines.
     pub(crate) failed: u64,
     /// True if nothing was stored because of `dry_run`.

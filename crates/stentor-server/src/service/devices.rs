@@ -5,7 +5,9 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
 use stentor_core::name::{ExternalId, Tag, TimeZoneName, TopicName};
-use stentor_core::ports::store::{self, AttemptFilter, DeviceFilter, Page, Removal, SubscriptionAction};
+use stentor_core::ports::store::{
+    self, AttemptFilter, DeviceFilter, Page, Removal, Replacement, SubscriptionAction,
+};
 
 use super::calendar::known_zone;
 use super::long_list::LongList;
@@ -30,6 +32,7 @@ impl DeviceRequest {
             None => return Err(Invalid::new("provider", format!("must be given for {}", self.platform))),
         };
         let token = read_token(provider, self.token)?;
+        let former = self.former_token.map(|text| read_former(provider, text)).transpose()?;
         let topics: Result<_, _> = self.topics.into_iter().map(TopicName::new).collect();
         let user = self.user.map(ExternalId::new).transpose()?;
         let texts = DeviceFacts::of_texts(texts)?;
@@ -38,7 +41,7 @@ impl DeviceRequest {
             platform: self.platform,
             provider,
             token,
-            former: None,
+            former,
             facts: DeviceFacts { user, tags: tags_of(self.tags)?, ..texts },
             topics: topics.map_err(|invalid: Invalid| Invalid::new("topics", invalid.problem))?,
         }
@@ -102,6 +105,11 @@ impl Serve<ReplaceDevice> for Service {
         Conditional { request, condition }: Conditional<DeviceRequest>,
     ) -> ServiceResult<DeviceView> {
         caller.allow::<ReplaceDevice>()?;
+        if request.former_token.is_some() {
+            let problem =
+                "is for registrations: here the path names the device, and `token` replaces its token";
+            return Err(Problem::field("former_token", problem));
+        }
         let registration = request.checked()?;
         let present = self.store.device(caller.app(), id).await?;
         // The push service of a device never changes: chunks refer to it by provider, and its token belongs to it.
@@ -223,24 +231,51 @@ impl Service {
 pub(super) struct DeviceCounts {
     pub(super) created: u64,
     pub(super) updated: u64,
+    /// Known ones that have moved to another token.
+    pub(super) renewed: u64,
+    /// Known ones that have become one with another device.
+    pub(super) merged: u64,
 }
 
 impl DeviceCounts {
     /// Counts the devices of some replies.
     pub(super) fn of(replies: &[store::Registered]) -> Self {
-        let created = replies.iter().filter(|reply| reply.created).count() as u64;
-        Self { created, updated: replies.len() as u64 - created }
+        let count =
+            |is: &dyn Fn(&store::Registered) -> bool| replies.iter().filter(|reply| is(reply)).count() as u64;
+        let created = count(&|reply| reply.created);
+        Self {
+            created,
+            updated: replies.len() as u64 - created,
+            renewed: count(&|reply| reply.replacement == Replacement::Renewed),
+            merged: count(&|reply| reply.replacement == Replacement::Merged),
+        }
     }
 
     /// Adds the counts of other devices.
     pub(super) const fn and(self, other: Self) -> Self {
-        Self { created: self.created + other.created, updated: self.updated + other.updated }
+        Self {
+            created: self.created + other.created,
+            updated: self.updated + other.updated,
+            renewed: self.renewed + other.renewed,
+            merged: self.merged + other.merged,
+        }
     }
 }
 
 /// Parses a token of a push service, in its canonical spelling.
 pub(super) fn read_token(provider: ProviderKind, text: String) -> Result<PushToken, Invalid> {
     checked_token(provider, PushToken::new(text)?)
+}
+
+/// Parses the token that a registration replaces.
+fn read_former(provider: ProviderKind, text: String) -> Result<PushToken, Invalid> {
+    if provider == ProviderKind::Gateway {
+        return Err(Invalid::new(
+            "former_token",
+            "is not for devices of the gateway, which gives them new tokens",
+        ));
+    }
+    read_token(provider, text).map_err(|invalid| Invalid::new("former_token", invalid.problem))
 }
 
 /// Checks a token against the rules of the push service. One of another form would fail with every message.

@@ -69,11 +69,9 @@ impl Service {
     pub(super) async fn respell(&self, app: AppId, registrations: &[Registration]) -> ServiceResult<()> {
         for adapter in stentor_providers::all().filter(|adapter| adapter.ignores_case()) {
             let matching = registrations.iter().filter(|registration| registration.provider == adapter.kind);
-            let both: Vec<_> = matching
-                .filter_map(|registration| {
-                    Some((registration.token.clone(), adapter.older_spelling(&registration.token)?))
-                })
-                .collect();
+            let tokens = matching.flat_map(|one| [Some(&one.token), one.replaces()]).flatten();
+            let both: Vec<_> =
+                tokens.filter_map(|token| Some((token.clone(), adapter.older_spelling(token)?))).collect();
             if both.is_empty() {
                 continue;
             }

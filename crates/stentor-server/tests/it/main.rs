@@ -26,6 +26,7 @@ mod operator;
 mod pipeline;
 mod problems;
 mod regressions;
+mod renewals;
 mod replies;
 mod room;
 mod services;

@@ -45,7 +45,10 @@ Examples:
   zcat devices.ndjson.gz | stentor device import --format ndjson -
 
 A line of NDJSON: {\"platform\":\"android\",\"token\":\"…\",\"user\":\"u1\",\"topics\":[\"news\"]}
-A CSV file names the same fields in its first line; tags and topics are separated by `;`.")]
+A CSV file names the same fields in its first line; tags and topics are separated by `;`.
+
+A device that has a new address keeps its id, its topics and its past: `former_token` names the address that `token` replaces.
+{\"platform\":\"android\",\"token\":\"…\",\"former_token\":\"…\"}")]
     Import(DeviceImportArgs),
     /// Show one device
     #[command(after_help = "\
@@ -106,6 +109,9 @@ struct RegistrationArgs {
     /// The push token
     #[arg(long)]
     token: String,
+    /// The former push token of the device, which this one replaces
+    #[arg(long, value_name = "TOKEN")]
+    former_token: Option<String>,
     /// The push service; by default the usual one of the platform
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS))]
     provider: Option<String>,
@@ -333,7 +339,8 @@ impl RegistrationArgs {
         let mut body = Map::new();
         body.insert("platform".to_owned(), json!(self.platform));
         body.insert("token".to_owned(), json!(self.token));
-        let optional = [("provider", &self.provider), ("user", &self.user)];
+        let optional =
+            [("provider", &self.provider), ("former_token", &self.former_token), ("user", &self.user)];
         for (field, value) in optional.into_iter().chain(self.texts.fields()) {
             if let Some(value) = value {
                 body.insert(field.to_owned(), json!(value));

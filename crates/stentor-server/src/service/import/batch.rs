@@ -85,12 +85,13 @@ impl Parsed {
 
 impl Weight {
     fn of(registration: &Registration) -> Self {
-        let Registration { token, facts, topics, .. } = registration;
+        let Registration { token, former, facts, topics, .. } = registration;
+        let former = former.as_ref().map_or(0, |former| former.expose().len());
         let (user, tags) = (&facts.user, &facts.tags);
         let names = tags.iter().map(|tag| tag.as_str().len()).sum::<usize>()
             + topics.iter().map(|topic| topic.as_str().len()).sum::<usize>()
             + user.as_ref().map_or(0, |user| user.as_str().len());
-        let bytes = size_of::<Registration>() + token.expose().len() + names;
+        let bytes = size_of::<Registration>() + token.expose().len() + former + names;
         // Users and topics are looked up, and a row is written to both of their lists.
         let rows = 2 * usize::from(user.is_some()) + tags.len() + 2 * topics.len();
         Self { bytes: bytes + (tags.len() + topics.len()) * NAME_BYTES, rows }

@@ -45,6 +45,10 @@ pub struct ImportReport {
     pub created: u64,
     /// Devices that were already known.
     pub updated: u64,
+    /// Known devices that moved from their former token to another one.
+    pub renewed: u64,
+    /// Known devices that became one with the device of their former token.
+    pub merged: u64,
     /// Invalid lines.
     pub failed: u64,
     /// True if nothing was stored on purpose.
@@ -67,6 +71,8 @@ impl ImportReport {
     pub(super) const fn count(&mut self, counts: DeviceCounts) {
         self.created += counts.created;
         self.updated += counts.updated;
+        self.renewed += counts.renewed;
+        self.merged += counts.merged;
     }
 
     /// Refuses a line that was counted as valid.
@@ -100,6 +106,8 @@ impl From<ImportReport> for ImportResult {
             valid: report.valid,
             created: report.created,
             updated: report.updated,
+            renewed: report.renewed,
+            merged: report.merged,
             failed: report.failed,
             dry_run: report.dry_run,
             errors: errors.collect(),

@@ -150,7 +150,7 @@ fn fields() -> Vec<(&'static str, Value)> {
             "DeviceRegistration",
             with_texts(json!({
                 "platform": reference("Platform"), "provider": provider("Adapter that reaches it"), "token": reference("PushToken"),
-                "user": nullable("ExternalId"), "tags": tags("array"), "topics": {
+                "former_token": nullable("PushToken"), "user": nullable("ExternalId"), "tags": tags("array"), "topics": {
                     "type": "array", "items": reference("TopicName"), "maxItems": limits::TOPICS_PER_DEVICE_MAX_COUNT,
                 },
             })),

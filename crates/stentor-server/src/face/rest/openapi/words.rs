@@ -165,7 +165,8 @@ fn credentials() -> [(String, Value); 6] {
 
 /// Returns the pattern of CSV: a header with columns in the order of the reference, then any lines.
 fn csv() -> String {
-    let optional: [_; 3 + DEVICE_TEXTS_COUNT] = with_device_texts(&["user"], &["tags", "topics"]);
+    let optional: [_; 4 + DEVICE_TEXTS_COUNT] =
+        with_device_texts(&["former_token", "user"], &["tags", "topics"]);
     let optional = optional.map(|name| format!("(,{name})?")).concat();
     format!("^platform(,provider)?,token{optional}(\\n[ -~]*)*$")
 }

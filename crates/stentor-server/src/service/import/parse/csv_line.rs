@@ -10,8 +10,8 @@ use crate::decode::errors;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Names of columns, in the order of the fields.
-const NAMES: [&str; 6 + DEVICE_TEXTS_COUNT] =
-    with_device_texts(&["platform", "provider", "token", "user"], &["tags", "topics"]);
+const NAMES: [&str; 7 + DEVICE_TEXTS_COUNT] =
+    with_device_texts(&["platform", "provider", "token", "former_token", "user"], &["tags", "topics"]);
 const PLATFORM: usize = 0;
 const PROVIDER: usize = 1;
 const TOKEN: usize = 2;
@@ -57,13 +57,14 @@ impl Columns {
         for (field, cell) in self.fields.iter().zip(cells) {
             found[*field] = Some(cell).filter(|cell| !cell.is_empty());
         }
-        let [platform, provider, token, user, texts @ .., tags, topics] = found;
+        let [platform, provider, token, former_token, user, texts @ .., tags, topics] = found;
         let platform = platform.ok_or_else(|| Problem::field(NAMES[PLATFORM], "is missing"))?;
         let platform = word(NAMES[PLATFORM], &platform)?;
         let provider = provider.map(|text| word(NAMES[PROVIDER], &text)).transpose()?;
         let token = token.ok_or_else(|| Problem::field(NAMES[TOKEN], "is missing"))?.into_owned();
         let mut device = DeviceRequest::new(platform, token);
         device.provider = provider;
+        device.former_token = former_token.map(Cow::into_owned);
         device.user = user.map(Cow::into_owned);
         device.set_texts(texts.map(|text| text.map(Cow::into_owned)));
         (device.tags, device.topics) = (list(tags), list(topics));
