@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use stentor_core::device::{Platform, ProviderKind, PushToken};
+use stentor_core::device::{Platform, ProviderKind, PushToken, TokenForm};
 use stentor_core::error::Invalid;
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::ports::provider::{CredentialError, Provider};
@@ -50,6 +50,8 @@ pub struct Descriptor {
     pub token_spelling: TokenSpelling,
     /// True if each device names the host of its push service.
     pub names_hosts: bool,
+    /// The kinds of tokens, if the push service replaces one kind by another.
+    pub token_kinds: Option<TokenKinds>,
     /// True if the push service reports tokens of another environment as invalid.
     pub confuses_environments: bool,
     /// The schema of its credential.
@@ -77,6 +79,17 @@ pub enum TokenSpelling {
     IgnoresCase,
     /// Every spelling leads to one that is stored; `None` for a text that is no token.
     Canonical(fn(&str) -> Option<String>),
+}
+
+/// Two kinds of tokens of a push service, of which one replaces the other.
+#[derive(Debug)]
+pub struct TokenKinds {
+    /// The word for the newer kind.
+    pub newer: &'static str,
+    /// The form of the newer kind, by which tokens are told apart.
+    pub form: TokenForm,
+    /// The word for the older kind.
+    pub older: &'static str,
 }
 
 /// A part of a message that is passed to one push service unchanged.

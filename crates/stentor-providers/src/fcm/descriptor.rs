@@ -8,11 +8,12 @@ use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::message::Message;
 use stentor_core::ports::provider::CredentialError;
 
+use super::address::INSTALLATION_ID;
 use super::credential::FcmCredential;
 use super::payload::{self, BodyTemplate};
 use super::{Fcm, QUOTA_PER_MINUTE};
+use crate::descriptor::{Descriptor, Overrides, TokenKinds, TokenSpelling};
 use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
-use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown,
 };
@@ -34,6 +35,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
     names_hosts: false,
+    token_kinds: Some(TokenKinds { newer: "fid", form: INSTALLATION_ID, older: "token" }),
     confuses_environments: false,
     credential: CREDENTIAL,
     check: payload::check,

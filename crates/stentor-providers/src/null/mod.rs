@@ -25,6 +25,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
     names_hosts: false,
+    token_kinds: None,
     confuses_environments: false,
     credential: CredentialSchema {
         name: "NullCredential",

@@ -262,6 +262,8 @@ pub struct DeviceQuery {
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) state: Option<DeviceState>,
+    /// Only devices with this kind of address, at a `provider` that replaces one kind by another: in the words of its own requests, such as `token`.
+    pub(crate) address: Option<String>,
 }
 
 /// Filter and page of a list of deliveries.

@@ -6,8 +6,9 @@ use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
 use stentor_core::name::{ExternalId, Tag, TimeZoneName, TopicName};
 use stentor_core::ports::store::{
-    self, AttemptFilter, DeviceFilter, Page, Removal, Replacement, SubscriptionAction,
+    self, AttemptFilter, DeviceFilter, Page, Removal, Replacement, SubscriptionAction, TokenKind,
 };
+use stentor_providers::descriptor::TokenKinds;
 
 use super::calendar::known_zone;
 use super::long_list::LongList;
@@ -82,10 +83,11 @@ impl Serve<ShowDevice> for Service {
 
 impl Serve<ListDevices> for Service {
     async fn serve(&self, caller: Caller, (): (), query: DeviceQuery) -> ServiceResult<DeviceList> {
-        let DeviceQuery { after, limit, provider, user, tag, state } = query;
+        let DeviceQuery { after, limit, provider, user, tag, state, address } = query;
         let page = After { after, limit }.page(|text| text.parse().ok().map(DeviceId::raw))?;
         caller.allow::<ListDevices>()?;
-        let filter = DeviceFilter { provider, user, tag, state, kind: None };
+        let kind = address.map(|word| token_kind(provider, &word)).transpose()?;
+        let filter = DeviceFilter { provider, user, tag, state, kind };
         let (mut list, mut after) = (LongList::new(page.limit), page.after);
         while let Some(limit) = list.wanted() {
             let found = self.store.devices(caller.app(), &filter, Page { after, limit }).await?;
@@ -276,6 +278,21 @@ fn read_former(provider: ProviderKind, text: String) -> Result<PushToken, Invali
         ));
     }
     read_token(provider, text).map_err(|invalid| Invalid::new("former_token", invalid.problem))
+}
+
+/// Returns the kind of tokens that a word means at a push service.
+fn token_kind(provider: Option<ProviderKind>, word: &str) -> ServiceResult<TokenKind> {
+    let needed = || Problem::field("provider", "must be given with `address`");
+    let adapter = stentor_providers::descriptor(provider.ok_or_else(needed)?);
+    let Some(TokenKinds { newer, form, older }) = &adapter.token_kinds else {
+        let problem = format!("is not for {}, which has one kind of addresses", adapter.label);
+        return Err(Problem::field("address", problem));
+    };
+    let has_it = word.eq_ignore_ascii_case(newer);
+    if has_it || word.eq_ignore_ascii_case(older) {
+        return Ok(TokenKind { form: *form, has_it });
+    }
+    Err(Problem::field("address", format!("must be {newer} or {older}")))
 }
 
 /// Checks a token against the rules of the push service. One of another form would fail with every message.

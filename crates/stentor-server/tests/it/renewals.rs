@@ -97,3 +97,30 @@ async fn two_spellings_of_a_former_token_of_apns_are_one() {
     let body = json!({"platform": "apple", "token": new.to_uppercase(), "former_token": old.to_uppercase()});
     assert_eq!(register(&server, &tenant, &body).await.text("id"), id);
 }
+
+#[tokio::test]
+async fn devices_that_still_have_an_address_of_the_older_kind_are_listed() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let mut ids = Vec::new();
+    for token in ["old:1", FID, "old:2"] {
+        ids.push(
+            register(&server, &tenant, &json!({"platform": "android", "token": token})).await.text("id"),
+        );
+    }
+    register(&server, &tenant, &json!({"platform": "apple", "token": "0a".repeat(32)})).await;
+    assert_eq!(
+        listed(&server, &tenant, "provider=fcm&address=token").await,
+        [ids[0].clone(), ids[2].clone()]
+    );
+    assert_eq!(listed(&server, &tenant, "provider=fcm&address=fid").await, [ids[1].clone()]);
+    assert_eq!(listed(&server, &tenant, "provider=fcm&address=token&limit=1").await, [ids[0].clone()]);
+    for (query, field) in [
+        ("address=fid", "provider"),
+        ("provider=apns&address=token", "address"),
+        ("provider=fcm&address=iid", "address"),
+    ] {
+        let read = server.send(&tenant, Method::GET, &format!("/v1/devices?{query}")).read().await;
+        assert_eq!(read.refusal(), (422, "invalid_field".to_owned(), Some(field.to_owned())), "{query}");
+    }
+}

@@ -65,7 +65,8 @@ A device of the gateway that wants sealed messages has `keys`. The server cannot
     #[command(after_help = "\
 Examples:
   stentor device list --provider fcm --limit 20
-  stentor device list --state retired")]
+  stentor device list --state retired
+  stentor device list --provider fcm --address token --limit 1000")]
     List(DeviceListArgs),
     /// Show the messages to a device and their outcomes
     #[command(after_help = "Example:\n  stentor device deliveries dev_…")]
@@ -241,6 +242,9 @@ struct DeviceListArgs {
     /// Only devices in this state; `retired` means a dead token
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::DEVICE_STATES))]
     state: Option<String>,
+    /// Only devices with this kind of address at the push service; fcm has `fid` and `token`
+    #[arg(long, requires = "provider")]
+    address: Option<String>,
 }
 
 impl DeviceArgs {
@@ -364,6 +368,7 @@ impl DeviceListArgs {
             ("user", self.user),
             ("tag", self.tag),
             ("state", self.state),
+            ("address", self.address),
         ];
         query.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
         let page = client.get_with("/v1/devices", &query).await?;
