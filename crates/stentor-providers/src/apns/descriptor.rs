@@ -9,8 +9,8 @@ use stentor_core::ports::provider::CredentialError;
 use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
 use super::{Apns, is_device_token};
-use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
 };

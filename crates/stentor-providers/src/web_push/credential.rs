@@ -7,8 +7,15 @@ use stentor_http2::Roots;
 use super::vapid::VapidKeyPair;
 use crate::credential::{self, Fields};
 
-const FIELDS: &[&str] =
-    &["subject", "private_key", "public_key", "previous_private_key", "previous_public_key", "navigate", "ca_pem"];
+const FIELDS: &[&str] = &[
+    "subject",
+    "private_key",
+    "public_key",
+    "previous_private_key",
+    "previous_public_key",
+    "navigate",
+    "ca_pem",
+];
 const KEY_PROBLEM: &str = "must be a P-256 key: 32 bytes in base64url, or PEM";
 
 /// The parsed credential.
@@ -39,7 +46,8 @@ impl WebPushCredential {
         };
         let subject = fields.text("subject")?;
         if !is_subject(subject) {
-            return Err(fields.invalid("subject", "must be mailto: and an address, or an https: URL, of a public host"));
+            return Err(fields
+                .invalid("subject", "must be mailto: and an address, or an https: URL, of a public host"));
         }
         let roots = fields.optional("ca_pem")?.map_or(Roots::Native, |pem| Roots::Pem(pem.to_owned().into()));
         Ok(Self {
@@ -78,8 +86,9 @@ pub(super) fn complete(
     let kept = given.or_else(|| former.clone().filter(|_| !rotates));
     let key = match kept {
         Some(key) => key,
-        None => VapidKeyPair::generate()
-            .ok_or_else(|| credential::unusable("private_key", "cannot be generated: the system has no randomness"))?,
+        None => VapidKeyPair::generate().ok_or_else(|| {
+            credential::unusable("private_key", "cannot be generated: the system has no randomness")
+        })?,
     };
     let public = |name: &str, key: &str| {
         let pair = VapidKeyPair::read(key).ok_or_else(|| credential::unusable(name, KEY_PROBLEM))?;
@@ -142,7 +151,9 @@ mod tests {
             fields.insert(name.to_owned(), value);
             parsed(&fields).err().expect("refused").into_invalid().field
         };
-        for subject in ["ops@app.example", "mailto:ops@localhost", "mailto:", "http://app.example", "https://a b.c", ""] {
+        for subject in
+            ["ops@app.example", "mailto:ops@localhost", "mailto:", "http://app.example", "https://a b.c", ""]
+        {
             assert_eq!(refused("subject", subject.into()), "subject", "{subject}");
         }
         assert_eq!(refused("private_key", "AAAA".into()), "private_key");
@@ -153,7 +164,8 @@ mod tests {
             fields.insert("subject".into(), subject.into());
             assert!(parsed(&fields).is_ok(), "{subject}");
         }
-        let both = object(&json!({"subject": "mailto:a@b.c", "private_key": made["private_key"], "rotate": true}));
+        let both =
+            object(&json!({"subject": "mailto:a@b.c", "private_key": made["private_key"], "rotate": true}));
         assert_eq!(complete(both, None).expect_err("refused").into_invalid().field, "rotate");
     }
 }

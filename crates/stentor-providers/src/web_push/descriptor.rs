@@ -9,8 +9,8 @@ use stentor_core::ports::provider::CredentialError;
 use super::credential::{WebPushCredential, complete};
 use super::subscription::canonical;
 use super::{WebPush, payload};
-use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {

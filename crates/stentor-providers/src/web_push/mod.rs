@@ -75,7 +75,8 @@ impl HostDialect for WebPushDialect {
         if held.len() >= HEADERS_MAX_COUNT && !held.contains_key(origin) {
             held.clear();
         }
-        let header = held.entry(origin.to_owned()).or_default()[place].get(key, origin, subject, self.clock.now());
+        let header =
+            held.entry(origin.to_owned()).or_default()[place].get(key, origin, subject, self.clock.now());
         // A key that does not sign is as a key that is refused.
         header.map(Some).ok_or(Answer::Refused)
     }

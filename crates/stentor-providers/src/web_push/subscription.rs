@@ -80,7 +80,17 @@ fn is_endpoint(url: &Url) -> bool {
 
 /// Replaces the letters of the other alphabet of base64, which some libraries write.
 fn url_safe(text: &str) -> String {
-    text.chars().map(|letter| if letter == '+' { '-' } else if letter == '/' { '_' } else { letter }).collect()
+    text.chars()
+        .map(|letter| {
+            if letter == '+' {
+                '-'
+            } else if letter == '/' {
+                '_'
+            } else {
+                letter
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,7 +109,9 @@ mod tests {
     fn a_subscription_as_a_browser_writes_it_is_one_token_whatever_the_spelling_of_its_keys() {
         let expected = token("https://push.example/wpush/v2/abc");
         let other = P256DH.replace('-', "+").replace('_', "/");
-        for (p256dh, auth) in [(P256DH, AUTH), (&*format!("{P256DH}="), "BTBZMqHH6r4Tts7J/aSIgg=="), (&*other, AUTH)] {
+        for (p256dh, auth) in
+            [(P256DH, AUTH), (&*format!("{P256DH}="), "BTBZMqHH6r4Tts7J/aSIgg=="), (&*other, AUTH)]
+        {
             let json = format!(
                 r#"{{"endpoint":"https://Push.example:443/wpush/v2/abc","expirationTime":null,"keys":{{"p256dh":"{p256dh}","auth":"{auth}"}}}}"#
             );

@@ -35,7 +35,9 @@ impl VapidKeyPair {
         if text.starts_with("-----BEGIN") {
             let lines = text.lines().filter(|line| !line.starts_with("-----"));
             let der = STANDARD.decode(lines.map(str::trim).collect::<String>()).ok()?;
-            return EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok().map(Self::of);
+            return EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_FIXED_SIGNING, &der)
+                .ok()
+                .map(Self::of);
         }
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
         let bytes: [u8; PRIVATE_KEY_BYTES] = bytes.try_into().ok()?;
@@ -88,7 +90,13 @@ pub(super) struct VapidHeader(Option<(HeaderValue, Timestamp)>);
 
 impl VapidHeader {
     /// Returns the header, newly signed if the last one is old; `None` if it cannot be signed.
-    pub(super) fn get(&mut self, key: &VapidKeyPair, origin: &str, subject: &str, now: Timestamp) -> Option<HeaderValue> {
+    pub(super) fn get(
+        &mut self,
+        key: &VapidKeyPair,
+        origin: &str,
+        subject: &str,
+        now: Timestamp,
+    ) -> Option<HeaderValue> {
         let is_current = |at: Timestamp| now < at.plus(RENEW_AFTER) && at <= now.plus(CLOCK_TOLERANCE);
         if let Some((header, _)) = self.0.as_ref().filter(|(_, at)| is_current(*at)) {
             return Some(header.clone());
@@ -128,10 +136,12 @@ mod tests {
 
     #[test]
     fn a_header_names_the_push_service_its_end_and_the_sender() {
-        let header = VapidHeader::default().get(&pair(), "https://push.example", "mailto:me@app.example", NOW);
+        let header =
+            VapidHeader::default().get(&pair(), "https://push.example", "mailto:me@app.example", NOW);
         let header = header.expect("signed");
         assert!(header.is_sensitive());
-        let expected = json!({"aud": "https://push.example", "exp": 1_800_028_800, "sub": "mailto:me@app.example"});
+        let expected =
+            json!({"aud": "https://push.example", "exp": 1_800_028_800, "sub": "mailto:me@app.example"});
         assert_eq!(claims(&header), expected);
     }
 
@@ -153,7 +163,9 @@ mod tests {
         assert_eq!(VapidKeyPair::read(&pem.serialize_pem()).expect("read").public(), public);
         let raw = VapidKeyPair::generate().expect("a key");
         assert_eq!(raw.len(), 43);
-        for wrong in ["", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", &"A".repeat(43)] {
+        for wrong in
+            ["", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", &"A".repeat(43)]
+        {
             assert!(VapidKeyPair::read(wrong).is_none(), "{wrong}");
         }
     }

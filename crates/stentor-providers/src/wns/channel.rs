@@ -11,7 +11,8 @@ const LOCAL_HOSTS: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
 pub(super) fn canonical(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let host = url.host_str()?;
-    let is_vendors = host.strip_suffix(DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'));
+    let is_vendors =
+        host.strip_suffix(DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'));
     let is_safe = match url.scheme() {
         "https" => is_vendors || LOCAL_HOSTS.contains(&host),
         "http" => LOCAL_HOSTS.contains(&host),
@@ -35,8 +36,14 @@ mod tests {
     #[test]
     fn only_channels_of_the_vendor_and_of_this_machine_are_tokens() {
         for (text, spelled) in [
-            ("https://db5p.notify.windows.com/?token=AgYAAAB%2bx", "https://db5p.notify.windows.com/?token=AgYAAAB%2bx"),
-            ("https://WNS2-db5p.Notify.Windows.com:443/?token=a", "https://wns2-db5p.notify.windows.com/?token=a"),
+            (
+                "https://db5p.notify.windows.com/?token=AgYAAAB%2bx",
+                "https://db5p.notify.windows.com/?token=AgYAAAB%2bx",
+            ),
+            (
+                "https://WNS2-db5p.Notify.Windows.com:443/?token=a",
+                "https://wns2-db5p.notify.windows.com/?token=a",
+            ),
             ("http://127.0.0.1:8080?token=a", "http://127.0.0.1:8080/?token=a"),
         ] {
             assert_eq!(canonical(text).as_deref(), Some(spelled));

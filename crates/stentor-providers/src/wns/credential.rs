@@ -119,7 +119,11 @@ mod tests {
             ("token_endpoint", json!("ftp://x")),
             ("secret", json!("x")),
         ] {
-            assert_eq!(with(name, value.clone()).err().expect("refused").into_invalid().field, name, "{value}");
+            assert_eq!(
+                with(name, value.clone()).err().expect("refused").into_invalid().field,
+                name,
+                "{value}"
+            );
         }
     }
 }

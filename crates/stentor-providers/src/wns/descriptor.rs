@@ -9,8 +9,8 @@ use stentor_core::ports::provider::CredentialError;
 use super::channel::canonical;
 use super::credential::WnsCredential;
 use super::{Wns, payload};
-use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -51,12 +51,24 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     about: "An app registration in Microsoft Entra ID.",
     put: "Puts the credential for the Windows Push Notification Services.",
     fields: &[
-        CredentialField::required("tenant_id", CredentialFieldKind::Text, "Directory (tenant) id of the app registration")
-            .asked(Input::Named(Flag::new("tenant-id", "ID"))),
-        CredentialField::required("client_id", CredentialFieldKind::Text, "Application (client) id of the app registration")
-            .asked(Input::Named(Flag::new("client-id", "ID"))),
-        CredentialField::required("client_secret", CredentialFieldKind::Text, "Client secret of the app registration")
-            .asked(Input::NamedFile(Flag::new("client-secret", "FILE"))),
+        CredentialField::required(
+            "tenant_id",
+            CredentialFieldKind::Text,
+            "Directory (tenant) id of the app registration",
+        )
+        .asked(Input::Named(Flag::new("tenant-id", "ID"))),
+        CredentialField::required(
+            "client_id",
+            CredentialFieldKind::Text,
+            "Application (client) id of the app registration",
+        )
+        .asked(Input::Named(Flag::new("client-id", "ID"))),
+        CredentialField::required(
+            "client_secret",
+            CredentialFieldKind::Text,
+            "Client secret of the app registration",
+        )
+        .asked(Input::NamedFile(Flag::new("client-secret", "FILE"))),
         CredentialField::optional(
             "token_endpoint",
             CredentialFieldKind::Url,

@@ -21,7 +21,8 @@ const BODY_MAX_BYTES: usize = 5_000;
 const TAG_MAX_LETTERS: usize = 16;
 const FIELD: &str = "wns";
 const OVERRIDE_FIELDS: &[&str] = &["type", "payload", "headers"];
-const OWN_HEADERS: &[&str] = &["x-wns-cache-policy", "x-wns-group", "x-wns-match", "x-wns-suppresspopup", "x-wns-tag", "x-wns-ttl"];
+const OWN_HEADERS: &[&str] =
+    &["x-wns-cache-policy", "x-wns-group", "x-wns-match", "x-wns-suppresspopup", "x-wns-tag", "x-wns-ttl"];
 const TYPE: HeaderName = HeaderName::from_static("x-wns-type");
 const TTL: HeaderName = HeaderName::from_static("x-wns-ttl");
 const CACHE_POLICY: HeaderName = HeaderName::from_static("x-wns-cache-policy");
@@ -86,7 +87,9 @@ pub(super) fn headers(message: &Message, now: Timestamp) -> Vec<(HeaderName, Hea
     texts.extend(spec.collapse_key.as_ref().map(|key| (TAG, tag_of(key.as_str()).into_owned())));
     let given = own(&spec.content).and_then(|own| own.get("headers")).and_then(Value::as_object);
     for (name, value) in given.into_iter().flatten() {
-        let (Ok(name), Some(text)) = (HeaderName::try_from(name.to_ascii_lowercase()), value.as_str()) else { continue };
+        let (Ok(name), Some(text)) = (HeaderName::try_from(name.to_ascii_lowercase()), value.as_str()) else {
+            continue;
+        };
         texts.retain(|(known, _)| *known != name);
         texts.push((name, text.to_owned()));
     }
@@ -172,9 +175,15 @@ fn check_override(own: &Map<String, Value>, is_visible: bool) -> Result<(), Inva
     };
     match kind {
         Some(None) => return wrong("type", "must be toast, tile, badge or raw"),
-        Some(Some(Kind::Tile | Kind::Badge)) if !has_payload => return wrong("payload", "must be given for a tile or a badge"),
-        Some(Some(Kind::Toast)) if !has_payload && !is_visible => return wrong("payload", "must be given for a toast without a notification"),
-        Some(Some(Kind::Raw)) if !has_payload && is_visible => return wrong("payload", "must be given for raw bytes beside a notification"),
+        Some(Some(Kind::Tile | Kind::Badge)) if !has_payload => {
+            return wrong("payload", "must be given for a tile or a badge");
+        }
+        Some(Some(Kind::Toast)) if !has_payload && !is_visible => {
+            return wrong("payload", "must be given for a toast without a notification");
+        }
+        Some(Some(Kind::Raw)) if !has_payload && is_visible => {
+            return wrong("payload", "must be given for raw bytes beside a notification");
+        }
         _ => {}
     }
     let Some(headers) = json::object(own, "headers", FIELD)? else { return Ok(()) };
@@ -189,7 +198,9 @@ fn check_override(own: &Map<String, Value>, is_visible: bool) -> Result<(), Inva
             ("x-wns-cache-policy", text) if !["cache", "no-cache"].contains(&text) => {
                 return wrong(&path, "must be cache or no-cache");
             }
-            (_, text) if !fits_header(text) => return wrong(&path, "must be printable text, without a space at either end"),
+            (_, text) if !fits_header(text) => {
+                return wrong(&path, "must be printable text, without a space at either end");
+            }
             _ => {}
         }
     }

@@ -45,10 +45,10 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink", "store_ratio"],
         &["sink_log", "steady"],
-        &["sustained", "single_rivals"],
+        &["killed_singles", "sustained", "single_rivals"],
         &[
             "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
-            "urgent",
+            "urgent", "web_push",
         ],
     ],
     back: &[],
@@ -163,7 +163,7 @@ pub(super) const PROGRAM_COMMANDS_BENCH: Floors = Floors {
     module: &["commands", "bench"],
     floors: &[&[
         "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
-        "urgent",
+        "urgent", "web_push",
     ]],
     back: &[],
     parent: &[("exit", "one exit code for all benches")],

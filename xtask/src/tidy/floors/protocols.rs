@@ -29,6 +29,7 @@ pub(super) const PROVIDERS: Floors = Floors {
             "header_text",
             "json",
             "outbound",
+            "preview",
             "retry_after",
             "schema",
             "subset",

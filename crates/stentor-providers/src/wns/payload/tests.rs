@@ -10,9 +10,11 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 fn content(title: Option<&str>, data: &[(&str, &str)], own: Option<Value>) -> Content {
-    let notification = title.map(|title| Notification { title: Some(title.into()), ..Notification::default() });
+    let notification =
+        title.map(|title| Notification { title: Some(title.into()), ..Notification::default() });
     let overrides = own.map(|own| (ProviderKind::Wns, own.as_object().expect("an object").clone()));
-    let data: BTreeMap<_, _> = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let data: BTreeMap<_, _> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Content { notification, data, overrides: overrides.into_iter().collect() }
 }
 
