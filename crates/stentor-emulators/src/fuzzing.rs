@@ -6,8 +6,8 @@ use crate::frames::Connection;
 use crate::listener::ConnectionHandler;
 use crate::service::{EmulatedService, Served, ServiceCall, ServiceReply, WireAnswer};
 use crate::sink::{self, SinkHost};
-use crate::{ApnsConfig, CcsConfig, FcmConfig, GcmConfig, SinkConfig, WebPushConfig, WnsConfig};
-use crate::{apns, ccs, fcm, gcm, web_push, wns};
+use crate::{ApnsConfig, CcsConfig, FcmConfig, GcmConfig, HmsConfig, SinkConfig, WebPushConfig, WnsConfig};
+use crate::{apns, ccs, fcm, gcm, hms, web_push, wns};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -49,6 +49,11 @@ impl InProcessEmulator {
     /// Builds WNS. Fails as the emulator's start does.
     pub fn wns(config: WnsConfig) -> Result<Self, EmulatorError> {
         Ok(Self::new(wns::build(config)?.1))
+    }
+
+    /// Builds HMS. Fails as the emulator's start does.
+    pub fn hms(config: HmsConfig) -> Result<Self, EmulatorError> {
+        Ok(Self::new(hms::build(config)?.1))
     }
 
     fn new<S: EmulatedService>(service: Arc<S>) -> Self {

@@ -53,6 +53,12 @@ impl<'a> JsonNode<'a> {
         }
     }
 
+    /// Returns a field by its exact name; of two equal names the last wins, and null counts as absent.
+    pub(crate) fn exact(&self, name: &str) -> Option<&Self> {
+        let mut entries = self.entries()?.iter().rev();
+        entries.find(|(key, _)| key == name).map(|(_, node)| node).filter(|node| **node != JsonNode::Null)
+    }
+
     /// Returns a field by its lowerCamelCase name, which may also be written in snake_case; null counts as absent.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         let entries = self.entries()?.iter().rev();

@@ -4,6 +4,7 @@
 //! counts; the three are separate parts.
 #![deny(unsafe_code)]
 
+mod access_tokens;
 pub mod apns;
 pub mod ccs;
 pub mod config;
@@ -17,6 +18,7 @@ mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gcm;
+pub mod hms;
 mod json;
 mod listener;
 pub mod observer;
@@ -34,6 +36,7 @@ pub use config::{EmulatorConfig, VendorOptions};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm};
 pub use gcm::{GcmConfig, GcmEmulator, GcmOptions, RunningGcm};
+pub use hms::{HmsConfig, HmsEmulator, HmsOptions, RunningHms};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, ObserverTotals};
 pub use policy::Policy;
 pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};

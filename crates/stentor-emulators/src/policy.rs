@@ -61,7 +61,8 @@ pub enum ScriptedAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceError {
-    /// The FCM `errorCode`, the APNs `reason`, or GCM's error; for GCM over HTTP also the status of a whole request, as "503".
+    /// The FCM `errorCode`, the APNs `reason`, GCM's error or Push Kit's code; for the latter two over HTTP also the status of a whole
+    /// request, as "503".
     pub code: String,
     /// `Retry-After` in seconds; no header if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -45,6 +45,8 @@ const NAMES: &[&str] = &[
     "*.notify.windows.com",
     "login.microsoftonline.com",
     "login.live.com",
+    "push-api.cloud.huawei.com",
+    "oauth-login.cloud.huawei.com",
 ];
 
 /// The TLS setup of an emulator's port.

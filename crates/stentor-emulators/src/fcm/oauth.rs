@@ -1,17 +1,11 @@
-//! The token endpoint (RFC 7523) and the access tokens it gives out.
-//!
-//! An access token carries its expiry and a signature of this emulator, so that it outlives a restart with the
-//! same seed and needs no table.
+//! The token endpoint (RFC 7523), and the check of the access tokens it gives out.
 
+use crate::access_tokens::{AccessTokens, BearerSession, now_s};
 use crate::error::EmulatorError;
-use aws_lc_rs::hmac;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_PREFIX: &str = "ya29.stentor-emulator";
@@ -74,12 +68,8 @@ pub(super) struct GrantDenial {
 pub(super) struct TokenIssuer {
     auth: FcmAuth,
     accounts: HashMap<String, DecodingKey>,
-    key: hmac::Key,
+    tokens: AccessTokens,
 }
-
-/// The access token that a connection used last, so that it is verified once.
-#[derive(Default)]
-pub(super) struct BearerSession(Option<(HeaderValue, u64)>);
 
 impl TokenIssuer {
     pub(super) fn new(auth: FcmAuth, seed: u64) -> Result<Self, EmulatorError> {
@@ -92,8 +82,7 @@ impl TokenIssuer {
                 })
         };
         let accounts = auth.accounts.iter().map(read).collect::<Result<_, _>>()?;
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &seed.to_le_bytes());
-        Ok(Self { auth, accounts, key })
+        Ok(Self { auth, accounts, tokens: AccessTokens::new(TOKEN_PREFIX, seed) })
     }
 
     /// Answers a token request made with this form at this path; the body is JSON either way.
@@ -107,7 +96,8 @@ impl TokenIssuer {
         let claims = self.verify(assertion)?;
         self.check_claims(&claims, path, now_s())?;
         let granted = GrantReply {
-            access_token: self.issue(now_s() + self.auth.token_life_s),
+            // Any project may be sent for with it, so it needs no owner.
+            access_token: self.tokens.issue(0, self.auth.token_life_s),
             expires_in: self.auth.token_life_s,
             token_type: "Bearer",
         };
@@ -154,51 +144,14 @@ impl TokenIssuer {
         Err(denied("invalid_grant", "the audience is not this token endpoint"))
     }
 
-    fn issue(&self, expires_s: u64) -> String {
-        format!("{TOKEN_PREFIX}.{expires_s}.{}", self.sign(expires_s))
-    }
-
-    fn sign(&self, expires_s: u64) -> String {
-        URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &expires_s.to_le_bytes()))
-    }
-
     /// Returns true if a request may send.
     pub(super) fn admits(&self, session: &mut BearerSession, header: Option<&HeaderValue>) -> bool {
-        if !self.auth.required {
-            return true;
-        }
-        let Some(header) = header else { return false };
-        // The same header again is the rule: its signature is verified once for a connection.
-        let known = match &session.0 {
-            Some((current, expires_s)) if current == header => Some(*expires_s),
-            _ => self.recognize(header),
-        };
-        let Some(expires_s) = known.filter(|expires_s| *expires_s > now_s()) else { return false };
-        // An unchanged header is not copied for each request.
-        if session.0.as_ref().is_none_or(|(current, _)| current != header) {
-            session.0 = Some((header.clone(), expires_s));
-        }
-        true
-    }
-
-    /// Returns the expiry of one of our own tokens.
-    fn recognize(&self, header: &HeaderValue) -> Option<u64> {
-        let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
-        let token = scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())?;
-        let (expires, signature) = token.strip_prefix(TOKEN_PREFIX)?.strip_prefix('.')?.split_once('.')?;
-        let expires_s = expires.parse().ok()?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        hmac::verify(&self.key, &u64::to_le_bytes(expires_s), &signature).ok()?;
-        Some(expires_s)
+        !self.auth.required || self.tokens.find(session, header).is_some_and(|token| !token.has_expired())
     }
 }
 
 fn denied(error: &'static str, description: &str) -> GrantDenial {
     GrantDenial { error, error_description: description.to_owned() }
-}
-
-fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Parses a form. Pairs that cannot be decoded are left out.

@@ -19,7 +19,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=UTF-8");
 pub(super) struct GcmResults {
     pub(super) verdicts: Vec<GcmVerdict>,
     counts: Vec<PendingCount>,
-    wait: Option<Wait>,
+    wait: Wait,
 }
 
 impl GcmResults {
@@ -27,16 +27,12 @@ impl GcmResults {
     pub(super) fn push(&mut self, answer: GcmAnswer) {
         self.verdicts.push(answer.verdict);
         self.counts.extend(answer.count);
-        self.wait = Some(match (self.wait.take().unwrap_or(Wait::None), answer.wait) {
-            (Wait::Released, _) | (_, Wait::Released) => Wait::Released,
-            (Wait::For(one), Wait::For(other)) => Wait::For(one.max(other)),
-            (Wait::None, wait) | (wait, Wait::None) => wait,
-        });
+        self.wait = self.wait.later(answer.wait);
     }
 
     /// Builds the reply. `word` encodes the response of a request that is not rejected as a whole.
     pub(super) fn reply(self, word: impl FnOnce(&[GcmVerdict]) -> WireAnswer) -> ServiceReply {
-        let wait = self.wait.unwrap_or(Wait::None);
+        let wait = self.wait;
         // One reset resets the whole request, and nothing of it is counted.
         if let Some(code) = self.reset() {
             return ServiceReply::new(WireAnswer::Reset(code), wait, None);

@@ -1,6 +1,6 @@
 //! Device groups, which GCM called user notifications: some tokens under one notification key.
 
-use super::message::{GcmRefusal, field, text};
+use super::message::{GcmRefusal, text};
 use super::request::tokens;
 use crate::dice::mix;
 use crate::json::JsonNode;
@@ -106,7 +106,7 @@ impl<'a> GroupRequest<'a> {
         };
         let name = given("notification_key_name")?.filter(|name| !name.is_empty());
         let name = name.ok_or("notification_key_name is missing")?;
-        let list = field(request, "registration_ids").ok_or("registration_ids is missing")?;
+        let list = request.exact("registration_ids").ok_or("registration_ids is missing")?;
         let mut tokens = tokens(list).map_err(sentence)?;
         // A token that is given twice is one member, and counts once.
         tokens.sort_unstable();

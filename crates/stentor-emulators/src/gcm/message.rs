@@ -95,15 +95,9 @@ impl<'a> GcmMessage<'a> {
     }
 }
 
-/// Returns a field by its exact name; of two equal names the last wins, and null counts as absent.
-pub(crate) fn field<'a>(request: &'a JsonNode<'a>, name: &str) -> Option<&'a JsonNode<'a>> {
-    let mut entries = request.entries()?.iter().rev();
-    entries.find(|(key, _)| key == name).map(|(_, node)| node).filter(|node| **node != JsonNode::Null)
-}
-
 /// Returns a field that must be text.
 pub(crate) fn text<'a>(request: &'a JsonNode<'a>, name: &str) -> Result<Option<&'a str>, GcmRefusal> {
-    match field(request, name) {
+    match request.exact(name) {
         None => Ok(None),
         Some(node) => node.text().map(Some).ok_or_else(|| wrong_kind(name, "string")),
     }
@@ -111,7 +105,7 @@ pub(crate) fn text<'a>(request: &'a JsonNode<'a>, name: &str) -> Result<Option<&
 
 /// Returns a boolean field; false if absent.
 pub(crate) fn switch(request: &JsonNode<'_>, name: &str) -> Result<bool, GcmRefusal> {
-    match field(request, name) {
+    match request.exact(name) {
         None => Ok(false),
         Some(JsonNode::Bool(value)) => Ok(*value),
         Some(_) => Err(wrong_kind(name, "boolean")),
@@ -119,7 +113,7 @@ pub(crate) fn switch(request: &JsonNode<'_>, name: &str) -> Result<bool, GcmRefu
 }
 
 fn object<'a>(request: &'a JsonNode<'a>, name: &str) -> Result<Option<&'a JsonNode<'a>>, GcmRefusal> {
-    match field(request, name) {
+    match request.exact(name) {
         Some(node) if node.entries().is_none() => Err(wrong_kind(name, "object")),
         found => Ok(found),
     }
@@ -127,7 +121,7 @@ fn object<'a>(request: &'a JsonNode<'a>, name: &str) -> Result<Option<&'a JsonNo
 
 /// Returns the time to live. The vendor's examples write it as a number and, for XMPP, as text.
 fn ttl(request: &JsonNode<'_>) -> Result<Duration, GcmRefusal> {
-    let seconds = match field(request, "time_to_live") {
+    let seconds = match request.exact("time_to_live") {
         None => return Ok(MAX_TTL),
         Some(JsonNode::Number(number)) => number.as_i64(),
         Some(JsonNode::Text(digits)) => digits.parse().ok(),

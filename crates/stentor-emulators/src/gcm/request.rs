@@ -2,7 +2,7 @@
 
 use super::errors::MISSING_REGISTRATION;
 use super::form;
-use super::message::{GcmAddress, GcmRefusal, field, text};
+use super::message::{GcmAddress, GcmRefusal, text};
 use crate::json::JsonNode;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -57,7 +57,7 @@ impl<'a> GcmAudience<'a> {
         let to = text(request, "to")?;
         let condition = text(request, "condition")?;
         let group = text(request, "notification_key")?;
-        let list = field(request, "registration_ids");
+        let list = request.exact("registration_ids");
         let given = [to.is_some(), condition.is_some(), group.is_some(), list.is_some()];
         if given.iter().filter(|given| **given).count() > 1 {
             let sentence =

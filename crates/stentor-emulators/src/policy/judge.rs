@@ -24,14 +24,26 @@ pub(crate) struct Dialect {
 }
 
 /// The time at which the response is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// At once.
+    #[default]
     None,
     /// After a time.
     For(Duration),
     /// When stalls are released.
     Released,
+}
+
+impl Wait {
+    /// Returns the later of two times, for a response to several messages.
+    pub(crate) fn later(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Released, _) | (_, Self::Released) => Self::Released,
+            (Self::For(one), Self::For(other)) => Self::For(one.max(other)),
+            (Self::None, wait) | (wait, Self::None) => wait,
+        }
+    }
 }
 
 /// The decision about one request.

@@ -10,6 +10,7 @@ mod faults;
 mod fcm;
 mod frames;
 mod gcm;
+mod hms;
 mod kill;
 mod observer;
 mod provider_token;

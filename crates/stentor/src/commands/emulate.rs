@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{
     ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator,
-    Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig, WnsEmulator,
+    HmsEmulator, Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig, WnsEmulator,
 };
 
 /// Run an emulator of a push service until it is terminated
@@ -51,6 +51,16 @@ Examples:
 
 App servers send to /gcm/send or /fcm/send of its address, with Authorization: key=ANYTHING")]
     Gcm(GcmArgs),
+    /// Huawei Push Kit (REST API), with its token endpoint
+    #[command(after_help = "\
+Examples:
+  stentor emulate hms --listen 127.0.0.1:8443 --ca-dir emulator
+  stentor emulate hms --policy '{\"scripts\":[{\"prefix\":\"gone\",\"then\":{\"error\":{\"code\":\"80300007\"}}}]}'
+  stentor emulate hms --plaintext --control 127.0.0.1:8444 --observer hms.observer
+
+App servers get access tokens at /oauth2/v3/token of its address, with any client and secret, unless the settings file
+names some, and send to /v2/PROJECT/messages:send or /v1/CLIENT/messages:send")]
+    Hms(EmulatorOptions),
     /// The connection server of GCM and FCM (XMPP), for app servers that stay connected
     #[command(after_help = "\
 Examples:
@@ -207,6 +217,11 @@ impl EmulateArgs {
                 let ended = args.emulator.start.prepare()?;
                 let running = GcmEmulator::start(args.configuration()?).await.map_err(refused)?;
                 args.emulator.serve("gcm", running, ended, output).await
+            }
+            PushService::Hms(options) => {
+                let ended = options.start.prepare()?;
+                let running = HmsEmulator::start(options.configuration()?).await.map_err(refused)?;
+                options.serve("hms", running, ended, output).await
             }
             PushService::Ccs(args) => {
                 let ended = args.emulator.start.prepare()?;

@@ -211,7 +211,7 @@ fn no_command_writes_into_the_working_directory_unless_it_is_asked_to() {
     for arguments in PRINTING.iter().chain(&working) {
         in_it(arguments).output().unwrap();
     }
-    for service in ["fcm", "apns", "gcm", "ccs", "sink"] {
+    for service in ["fcm", "apns", "gcm", "hms", "ccs", "sink"] {
         let mut command = in_it(&["emulate", service, "--listen", "127.0.0.1:0", "--json"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();

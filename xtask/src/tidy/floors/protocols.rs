@@ -53,7 +53,7 @@ pub(super) const EMULATORS: Floors = Floors {
     folder: "crates/stentor-emulators/src/",
     module: &[],
     floors: &[
-        &["dice", "error", "frames", "json", "prefetch"],
+        &["access_tokens", "dice", "error", "frames", "json", "prefetch"],
         &["observer", "tls"],
         &["device", "listener", "policy"],
         &["faults"],
@@ -61,8 +61,8 @@ pub(super) const EMULATORS: Floors = Floors {
         &["control"],
         &["config"],
         &["apns", "fcm", "sink", "web_push"],
-        // The topics of the older generation are those of the newer one, and forms are read in one way.
-        &["gcm", "wns"],
+        // The topics of the older generation are those of the newer one, and forms and tokens are read in one way.
+        &["gcm", "hms", "wns"],
         &["ccs"],
         &["fuzzing"],
     ],

@@ -99,7 +99,7 @@ fn describe(facts: &Value) -> String {
     match (text("ca_file"), url.starts_with("https") || url.starts_with("tls")) {
         (Some(ca), _) => {
             lines.push(format!("  clients trust      {ca}"));
-            if matches!(service, "fcm" | "apns") {
+            if matches!(service, "fcm" | "apns" | "gcm" | "hms") {
                 lines.push(format!(
                     "  point Stentor here stentor app credential set --provider {service} … --endpoint {url} --ca {ca}"
                 ));
@@ -110,8 +110,8 @@ fn describe(facts: &Value) -> String {
         }
         (None, false) => lines.push("  without TLS".to_owned()),
     }
-    if service == "fcm" {
-        lines.push(format!("  token endpoint     {url}/token"));
+    if let Some(path) = token_path(service) {
+        lines.push(format!("  token endpoint     {url}{path}"));
     }
     if service == "gcm" {
         lines.push(format!("  app servers send to {url}/gcm/send or {url}/fcm/send"));
@@ -136,6 +136,15 @@ fn describe(facts: &Value) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// Returns the path of a service's token endpoint, if it has one.
+fn token_path(service: &str) -> Option<&'static str> {
+    match service {
+        "fcm" => Some("/token"),
+        "hms" => Some("/oauth2/v3/token"),
+        _ => None,
+    }
 }
 
 /// Reads a file of settings.
