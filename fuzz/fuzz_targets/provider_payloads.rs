@@ -11,8 +11,8 @@ use stentor_core::name::CollapseKey;
 use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_emulators::fuzzing::InProcessEmulator;
-use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
-use stentor_providers::{apns, fcm};
+use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, HmsConfig, ObserverConfig};
+use stentor_providers::{apns, fcm, hms};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const FID: &str = "cJ4vGd1wRk2aB-3_xYz09Q";
@@ -26,6 +26,12 @@ static FCM: LazyLock<InProcessEmulator> = LazyLock::new(|| {
 static APNS: LazyLock<InProcessEmulator> = LazyLock::new(|| {
     let config = ApnsConfig { observer: observer(), vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() }, ..ApnsConfig::default() };
     InProcessEmulator::apns(config).unwrap()
+});
+
+static HMS: LazyLock<InProcessEmulator> = LazyLock::new(|| {
+    let mut config = HmsConfig { observer: observer(), ..HmsConfig::default() };
+    config.vendor.auth.required = false;
+    InProcessEmulator::hms(config).unwrap()
 });
 
 fn observer() -> ObserverConfig {
@@ -68,6 +74,11 @@ fuzz_target!(|text: &str| {
             let answer = FCM.answer(request).unwrap();
             assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
         }
+    }
+    if hms::payload::check(&message.spec).is_ok() {
+        let body = hms::payload::template(&message, NOW).with_tokens([TOKEN].into_iter(), |parts| parts.concat());
+        let answer = HMS.answer(Request::post("/v2/p/messages:send").body(body.as_ref()).unwrap()).unwrap();
+        assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
     }
     if apns::payload::check(&message.spec).is_ok() {
         let push = apns::payload::Push::new(&message, "com.example.app");

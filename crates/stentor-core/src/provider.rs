@@ -14,6 +14,7 @@ macro_rules! push_services {
             gateway: Gateway = 4, "gateway", "Our own connections to devices.";
             web_push: WebPush = 5, "web_push", "Web Push, to browsers and to receivers of UnifiedPush.";
             wns: Wns = 6, "wns", "Windows Push Notification Services.";
+            hms: Hms = 7, "hms", "Huawei Push Kit.";
         }
     };
 }

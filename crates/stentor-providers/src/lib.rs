@@ -12,6 +12,7 @@ pub mod descriptor;
 mod header_text;
 mod hosts;
 mod json;
+pub mod multicast;
 pub mod oauth;
 mod outbound;
 mod preview;

@@ -17,6 +17,8 @@ const WORDS: &[&[&str]] = &[
     &["apns"],
     &["firebase"],
     &["apple"],
+    &["hms"],
+    &["huawei"],
     &["service", "account"],
     &["team", "id"],
     &["bundle", "id"],
@@ -38,7 +40,7 @@ pub(crate) struct VendorPlace {
 const PLACES: &[VendorPlace] = &[
     VendorPlace {
         path: "crates/stentor-core/src/provider.rs",
-        words: &[&["fcm"], &["apns"], &["firebase"], &["apple"]],
+        words: &[&["fcm"], &["apns"], &["firebase"], &["apple"], &["hms"], &["huawei"]],
         reason: "the one table of names and persisted codes",
     },
     VendorPlace {
@@ -58,7 +60,7 @@ const PLACES: &[VendorPlace] = &[
     },
     VendorPlace {
         path: "crates/stentor-server/src/front/",
-        words: &[&["fcm"], &["apns"], &["apple"], &["firebase"], &["service", "account"]],
+        words: &[&["fcm"], &["apns"], &["apple"], &["firebase"], &["huawei"], &["service", "account"]],
         reason: "a front speaks the API of a vendor",
     },
     VendorPlace {

@@ -1,6 +1,7 @@
 //! Credentials: accepted and refused inputs, and the protection of secrets.
 
 use rcgen::{KeyPair, PKCS_ECDSA_P384_SHA384};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
@@ -9,6 +10,7 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::CredentialError;
 use stentor_providers::apns::credential::ApnsCredential;
 use stentor_providers::fcm::credential::FcmCredential;
+use stentor_providers::hms::credential::HmsCredential;
 use stentor_providers::null::Null;
 use stentor_providers::{fcm, open};
 
@@ -111,6 +113,27 @@ fn each_wrong_field_of_an_apns_credential_is_named() {
     let sandbox = with(apns(), "environment", json!("sandbox"));
     let endpoint = ApnsCredential::parse(&sandbox).expect("a credential").endpoint;
     assert_eq!(endpoint.host, "api.sandbox.push.apple.com");
+}
+
+#[test]
+fn each_wrong_field_of_a_huawei_credential_is_named_and_its_secret_never_shown() {
+    let right =
+        json!({"client_secret": "hush\n", "client_id": "104288077", "project_id": "736430079244623146"});
+    let read = HmsCredential::parse(&right.to_string()).expect("a credential");
+    assert_eq!((read.endpoint.host.as_str(), read.endpoint.port), ("push-api.cloud.huawei.com", 443));
+    assert_eq!(read.token_url, "https://oauth-login.cloud.huawei.com/oauth2/v3/token");
+    assert_eq!(read.client_secret.expose_secret(), "hush");
+    assert!(!format!("{read:?}").contains("hush"));
+    let parse = |name: &str, value: Value| field(HmsCredential::parse(&with(right.clone(), name, value)));
+    for name in ["client_secret", "client_id", "project_id"] {
+        assert_eq!(parse(name, Value::Null), name);
+        assert_eq!(parse(name, json!("two\nlines")), name);
+    }
+    assert_eq!(parse("project_id", json!("a/b")), "project_id");
+    assert_eq!(parse("token_endpoint", json!("https://me:hush@host/token")), "token_endpoint");
+    assert_eq!(parse("token_endpoint", json!("ftp://host")), "token_endpoint");
+    assert_eq!(parse("endpoint", json!("host")), "endpoint");
+    assert_eq!(parse("app_id", json!("1")), "app_id");
 }
 
 #[test]
