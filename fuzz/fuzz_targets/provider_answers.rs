@@ -5,7 +5,7 @@ use std::time::Duration;
 use stentor_core::time::Timestamp;
 use stentor_providers::retry_after::{self, RETRY_AFTER_MAX_SECONDS};
 use stentor_providers::fcm::errors::Sent;
-use stentor_providers::{Attempt, apns, fcm, hms, oauth};
+use stentor_providers::{Attempt, apns, fcm, gcm, hms, oauth};
 
 fuzz_target!(|input: &[u8]| {
     let Some((status, rest)) = input.split_first_chunk::<2>() else { return };
@@ -28,6 +28,8 @@ fuzz_target!(|input: &[u8]| {
     let _ = (fcm::errors::parse(body), apns::errors::parse(body));
     // Two tokens of one request: whatever the answer is, each gets its outcome.
     assert_eq!(hms::errors::outcomes(status, body, wait, &["one", "two"]).len(), 2);
-    let _ = (hms::errors::outcome(status, body, wait), hms::errors::lacks_access_token(status, body));
+    assert_eq!(gcm::errors::outcomes(status, body, wait, 2).len(), 2);
+    let _ = (hms::errors::outcome(status, body, wait), gcm::errors::outcome(status, body, wait));
+    let _ = hms::errors::lacks_access_token(status, body);
     let _ = (oauth::parse_grant(body), oauth::parse_refusal(status, body));
 });

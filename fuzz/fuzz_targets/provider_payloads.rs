@@ -11,8 +11,8 @@ use stentor_core::name::CollapseKey;
 use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_emulators::fuzzing::InProcessEmulator;
-use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, HmsConfig, ObserverConfig};
-use stentor_providers::{apns, fcm, hms};
+use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, GcmConfig, HmsConfig, ObserverConfig};
+use stentor_providers::{apns, fcm, gcm, hms};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const FID: &str = "cJ4vGd1wRk2aB-3_xYz09Q";
@@ -33,6 +33,8 @@ static HMS: LazyLock<InProcessEmulator> = LazyLock::new(|| {
     config.vendor.auth.required = false;
     InProcessEmulator::hms(config).unwrap()
 });
+static GCM: LazyLock<InProcessEmulator> =
+    LazyLock::new(|| InProcessEmulator::gcm(GcmConfig { observer: observer(), ..GcmConfig::default() }).unwrap());
 
 fn observer() -> ObserverConfig {
     ObserverConfig { path: None, capacity_tokens: 8 }
@@ -79,6 +81,14 @@ fuzz_target!(|text: &str| {
         let body = hms::payload::template(&message, NOW).with_tokens([TOKEN].into_iter(), |parts| parts.concat());
         let answer = HMS.answer(Request::post("/v2/p/messages:send").body(body.as_ref()).unwrap()).unwrap();
         assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
+    }
+    if gcm::payload::check(&message.spec).is_ok() {
+        let body = gcm::payload::template(&message, NOW).with_tokens([TOKEN].into_iter(), |parts| parts.concat());
+        let request = Request::post("/gcm/send").header("authorization", "key=k");
+        let request = request.header("content-type", "application/json").body(body.as_ref()).unwrap();
+        let answer = GCM.answer(request).unwrap();
+        let taken = answer.status().is_success() && !answer.body().windows(7).any(|part| part == b"\"error\"");
+        assert!(taken, "{:?} for {:?}", answer.body(), body);
     }
     if apns::payload::check(&message.spec).is_ok() {
         let push = apns::payload::Push::new(&message, "com.example.app");

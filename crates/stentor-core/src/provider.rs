@@ -15,6 +15,7 @@ macro_rules! push_services {
             web_push: WebPush = 5, "web_push", "Web Push, to browsers and to receivers of UnifiedPush.";
             wns: Wns = 6, "wns", "Windows Push Notification Services.";
             hms: Hms = 7, "hms", "Huawei Push Kit.";
+            gcm: Gcm = 8, "gcm", "Google Cloud Messaging, the legacy HTTP protocol.";
         }
     };
 }

@@ -10,6 +10,7 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::CredentialError;
 use stentor_providers::apns::credential::ApnsCredential;
 use stentor_providers::fcm::credential::FcmCredential;
+use stentor_providers::gcm::credential::GcmCredential;
 use stentor_providers::hms::credential::HmsCredential;
 use stentor_providers::null::Null;
 use stentor_providers::{fcm, open};
@@ -134,6 +135,24 @@ fn each_wrong_field_of_a_huawei_credential_is_named_and_its_secret_never_shown()
     assert_eq!(parse("token_endpoint", json!("ftp://host")), "token_endpoint");
     assert_eq!(parse("endpoint", json!("host")), "endpoint");
     assert_eq!(parse("app_id", json!("1")), "app_id");
+}
+
+#[test]
+fn each_wrong_field_of_a_gcm_credential_is_named_and_its_key_never_shown() {
+    let right = json!({"api_key": "hush\n", "endpoint": "https://gcm.example.com"});
+    let read = GcmCredential::parse(&right.to_string()).expect("a credential");
+    assert_eq!((read.endpoint.host.as_str(), read.path), ("gcm.example.com", "/gcm/send"));
+    assert_eq!(read.api_key.expose_secret(), "hush");
+    assert!(!format!("{read:?}").contains("hush"));
+    let parse = |name: &str, value: Value| field(GcmCredential::parse(&with(right.clone(), name, value)));
+    for name in ["api_key", "endpoint"] {
+        assert_eq!(parse(name, Value::Null), name);
+        assert_eq!(parse(name, json!(5)), name);
+    }
+    assert_eq!(parse("api_key", json!("two\nlines")), "api_key");
+    assert_eq!(parse("endpoint", json!("https://gcm.example.com/gcm/send")), "endpoint");
+    assert_eq!(parse("path", json!("/v1/send")), "path");
+    assert_eq!(parse("path", json!("/fcm/send")), "none");
 }
 
 #[test]

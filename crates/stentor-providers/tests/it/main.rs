@@ -4,6 +4,7 @@
 mod apns;
 mod credentials;
 mod fcm;
+mod gcm;
 mod hms;
 mod outbound;
 mod push_service;

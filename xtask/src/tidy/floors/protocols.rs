@@ -37,7 +37,7 @@ pub(super) const PROVIDERS: Floors = Floors {
         ],
         &["descriptor", "replies"],
         &["hosts", "multicast", "oauth"],
-        &["apns", "gateway", "hms", "null", "web_push", "wns"],
+        &["apns", "gateway", "gcm", "hms", "null", "web_push", "wns"],
         &["fcm"],
         &["registry"],
     ],
