@@ -26,6 +26,8 @@ pub(crate) enum Client {
     GcmServer,
     Pyfcm,
     PythonGcm,
+    /// Huawei's own SDK, and pyhcm.
+    Hms,
     Smack,
     SmackOf2017,
     Slixmpp,
@@ -60,6 +62,7 @@ impl Client {
             Self::Python
             | Self::Pyfcm
             | Self::PythonGcm
+            | Self::Hms
             | Self::Slixmpp
             | Self::Pywebpush
             | Self::StandardWebhooks
@@ -110,6 +113,7 @@ impl Client {
             Self::GcmServer => ("gcm-server", "pom.xml"),
             Self::Pyfcm => ("pyfcm", "requirements.txt"),
             Self::PythonGcm => ("python-gcm", "requirements.txt"),
+            Self::Hms => ("hms", "requirements.txt"),
             Self::Smack => ("smack", "pom.xml"),
             Self::SmackOf2017 => ("smack-4.2", "pom.xml"),
             Self::Slixmpp => ("slixmpp", "requirements.txt"),

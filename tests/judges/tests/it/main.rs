@@ -13,6 +13,7 @@ mod gateway_mcs;
 mod gateway_mqtt;
 mod gateway_server;
 mod gcm;
+mod hms;
 mod policy;
 mod room;
 mod trust_store;

@@ -30,6 +30,8 @@ pub(crate) const NAMES: &[&str] = &[
     "mtalk.google.com",
     "fcmregistrations.googleapis.com",
     "firebaseinstallations.googleapis.com",
+    "push-api.cloud.huawei.com",
+    "oauth-login.cloud.huawei.com",
 ];
 
 /// A prepared namespace and a folder for the story's files.
