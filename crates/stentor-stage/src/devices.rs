@@ -6,8 +6,14 @@
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The most devices that stay recognizable: 256 marks times 65,536 endings of an APNs token, for each half.
-pub const MAX_DEVICES: u64 = 2 * MARKS * (1 << 16);
+/// The most devices of one push service that stay recognizable: 256 marks times 65,536 endings of an APNs token.
+const MAX_DEVICES_PER_SERVICE: u64 = MARKS * (1 << 16);
+/// The most devices of the usual push services that stay recognizable.
+pub const MAX_DEVICES: u64 = 2 * MAX_DEVICES_PER_SERVICE;
+/// The beginning of Huawei's tokens.
+pub(crate) const HMS_PREFIX: &str = "IQAAAACy";
+/// The beginning of GCM's tokens.
+pub(crate) const GCM_PREFIX: &str = "APA91b";
 
 const MARKS: u64 = (LOCALES.len() * TIME_ZONES.len()) as u64;
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -35,41 +41,111 @@ const TIME_ZONES: [&str; 16] = [
     "Australia/Sydney",
 ];
 
-/// One half of the population.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Half {
-    /// Android devices, reached through FCM.
+/// A push service of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StagedService {
+    /// Firebase Cloud Messaging, with Android devices.
     Fcm,
-    /// Apple devices, reached through APNs.
+    /// The Apple Push Notification service, with Apple devices.
     Apns,
+    /// Huawei Push Kit, with Android devices.
+    Hms,
+    /// Google Cloud Messaging, the legacy HTTP protocol, with Android devices.
+    Gcm,
 }
 
-impl Half {
-    /// Both halves.
-    pub const BOTH: [Self; 2] = [Self::Fcm, Self::Apns];
+impl StagedService {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Fcm, Self::Apns, Self::Hms, Self::Gcm];
+    /// Those of a stage whose options name none.
+    pub const USUAL: [Self; 2] = [Self::Fcm, Self::Apns];
 
     /// The provider's word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Fcm => "fcm",
             Self::Apns => "apns",
+            Self::Hms => "hms",
+            Self::Gcm => "gcm",
         }
     }
 
     /// The platform's word.
     pub const fn platform(self) -> &'static str {
         match self {
-            Self::Fcm => "android",
+            Self::Fcm | Self::Hms | Self::Gcm => "android",
             Self::Apns => "apple",
+        }
+    }
+
+    /// Returns true if a device of its platform that names no provider is its device.
+    const fn is_usual(self) -> bool {
+        matches!(self, Self::Fcm | Self::Apns)
+    }
+
+    /// The beginning of each of its tokens.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Fcm | Self::Apns => "",
+            Self::Hms => HMS_PREFIX,
+            Self::Gcm => GCM_PREFIX,
+        }
+    }
+
+    /// The letters of its tokens.
+    const fn alphabet(self) -> &'static [u8] {
+        match self {
+            Self::Apns => HEX,
+            Self::Fcm | Self::Hms | Self::Gcm => BASE64,
         }
     }
 }
 
-/// One device: its half and its number there.
+/// The push services of a stage. Its devices are dealt out to them in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StagedServices {
+    services: [StagedService; StagedService::ALL.len()],
+    count: usize,
+}
+
+impl StagedServices {
+    /// FCM and APNs.
+    pub const USUAL: Self = Self {
+        services: [StagedService::Fcm, StagedService::Apns, StagedService::Hms, StagedService::Gcm],
+        count: 2,
+    };
+
+    /// Names some of them, each once and at least one; otherwise returns `None`.
+    pub fn new(named: &[StagedService]) -> Option<Self> {
+        let is_repeated = |(place, service)| named[..place].contains(service);
+        if named.is_empty() || named.iter().enumerate().any(is_repeated) {
+            return None;
+        }
+        let mut services = StagedService::ALL;
+        services[..named.len()].copy_from_slice(named);
+        Some(Self { services, count: named.len() })
+    }
+
+    /// Returns them in their order.
+    pub fn as_slice(&self) -> &[StagedService] {
+        &self.services[..self.count]
+    }
+
+    /// Returns the most devices that stay recognizable.
+    pub fn max_devices(&self) -> u64 {
+        self.count as u64 * MAX_DEVICES_PER_SERVICE
+    }
+
+    fn place(&self, service: StagedService) -> Option<u64> {
+        self.as_slice().iter().position(|one| *one == service).map(|place| place as u64)
+    }
+}
+
+/// One device: its push service and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PopulationMember {
-    /// Its half.
-    pub half: Half,
+    /// Its push service.
+    pub service: StagedService,
     /// Its number there.
     pub number: u64,
 }
@@ -79,12 +155,19 @@ pub struct PopulationMember {
 pub struct DevicePopulation {
     devices: u64,
     seed: u64,
+    services: StagedServices,
 }
 
 impl DevicePopulation {
-    /// Invents a population.
+    /// Invents a population of the usual push services.
     pub const fn new(devices: u64, seed: u64) -> Self {
-        Self { devices, seed }
+        Self { devices, seed, services: StagedServices::USUAL }
+    }
+
+    /// Deals the devices out to other push services.
+    #[must_use]
+    pub const fn through(self, services: StagedServices) -> Self {
+        Self { services, ..self }
     }
 
     /// Returns the number of devices.
@@ -92,18 +175,22 @@ impl DevicePopulation {
         self.devices
     }
 
-    /// Returns the number of devices of a half.
-    pub const fn devices_of(self, half: Half) -> u64 {
-        match half {
-            Half::Fcm => self.devices.div_ceil(2),
-            Half::Apns => self.devices / 2,
-        }
+    /// Returns the push services.
+    pub const fn services(self) -> StagedServices {
+        self.services
+    }
+
+    /// Returns the number of devices of a push service.
+    pub fn devices_of(self, service: StagedService) -> u64 {
+        let count = self.services.count as u64;
+        self.services.place(service).map_or(0, |place| (self.devices + count - 1 - place) / count)
     }
 
     /// The device at a place of the import.
-    pub const fn member(self, place: u64) -> PopulationMember {
-        let half = if place.is_multiple_of(2) { Half::Fcm } else { Half::Apns };
-        PopulationMember { half, number: place / 2 }
+    pub fn member(self, place: u64) -> PopulationMember {
+        let services = self.services.as_slice();
+        let count = services.len() as u64;
+        PopulationMember { service: services[(place % count) as usize], number: place / count }
     }
 
     /// Every device.
@@ -114,49 +201,52 @@ impl DevicePopulation {
     /// The push token of a device.
     pub fn token(self, member: PopulationMember) -> String {
         let ending = member.number / MARKS;
-        match member.half {
-            Half::Fcm => {
-                let mut dice = Dice::new(self.seed, 1, member.number);
+        let PopulationMember { service, number } = member;
+        let text = |stream, length| Dice::new(self.seed, stream, number).text(service.alphabet(), length);
+        let mut token = match service {
+            StagedService::Fcm => {
+                let mut dice = Dice::new(self.seed, 1, number);
                 let mut token = dice.text(BASE64, 22);
                 token.push_str(":APA91b");
                 token.push_str(&dice.text(BASE64, 130));
-                spell(&mut token, BASE64, ending);
                 token
             }
-            Half::Apns => {
-                let mut token = Dice::new(self.seed, 2, member.number).text(HEX, 60);
-                spell(&mut token, HEX, ending);
-                token
-            }
-        }
+            StagedService::Apns => text(2, 60),
+            StagedService::Hms => format!("{}{}", service.prefix(), text(3, 118)),
+            StagedService::Gcm => format!("{}{}", service.prefix(), text(4, 130)),
+        };
+        spell(&mut token, service.alphabet(), ending);
+        token
     }
 
     /// Writes the line with which a device is imported.
     pub fn write_line(self, member: PopulationMember, lines: &mut String) {
         let (locale, time_zone) = marks(member.number);
-        let (platform, token) = (member.half.platform(), self.token(member));
+        let (platform, token) = (member.service.platform(), self.token(member));
+        let provider = if member.service.is_usual() {
+            String::new()
+        } else {
+            format!(r#""provider":"{}","#, member.service.word())
+        };
         // Writing to a string cannot fail.
         let _ = writeln!(
             lines,
-            r#"{{"platform":"{platform}","token":"{token}","locale":"{locale}","time_zone":"{time_zone}"}}"#
+            r#"{{"platform":"{platform}",{provider}"token":"{token}","locale":"{locale}","time_zone":"{time_zone}"}}"#
         );
     }
 
     /// Recognizes a device in a listing of the API.
     pub fn recognize(self, device: &Value) -> Option<PopulationMember> {
-        let (half, alphabet) = match device["provider"].as_str()? {
-            "fcm" => (Half::Fcm, &BASE64[..]),
-            "apns" => (Half::Apns, &HEX[..]),
-            _ => return None,
-        };
-        let ending = read(alphabet, device["token_hint"].as_str()?)?;
+        let word = device["provider"].as_str()?;
+        let service = self.services.as_slice().iter().copied().find(|service| service.word() == word)?;
+        let ending = read(service.alphabet(), device["token_hint"].as_str()?)?;
         let place = |list: &[&str], field: &str| {
             let text = device[field].as_str()?;
             list.iter().position(|one| *one == text).map(|place| place as u64)
         };
         let mark = place(&LOCALES, "locale")? + place(&TIME_ZONES, "time_zone")? * LOCALES.len() as u64;
         let number = ending * MARKS + mark;
-        (number < self.devices_of(half)).then_some(PopulationMember { half, number })
+        (number < self.devices_of(service)).then_some(PopulationMember { service, number })
     }
 }
 

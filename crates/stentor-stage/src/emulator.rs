@@ -1,7 +1,7 @@
 //! An emulator as a process of its own. It may be killed, and keeps its address and counts after a restart.
 
 use crate::child_process::{ChildProcess, ResourceUsage};
-use crate::devices::Half;
+use crate::devices::{StagedService, StagedServices};
 use crate::keys::Keys;
 use anyhow::Context;
 use serde_json::Value;
@@ -17,73 +17,81 @@ pub const NOTED_TOKENS: &str = "000000000000000000000000000000000000000000000000
 
 /// The push services of a stage: an emulator of each, in one directory.
 pub struct Emulators {
-    /// The one of FCM.
-    pub fcm: Emulator,
-    /// The one of APNs.
-    pub apns: Emulator,
+    emulators: Vec<Emulator>,
     directory: PathBuf,
 }
 
+/// The credentials with which a server reaches the emulators of a stage.
+pub type StageCredentials = Vec<(StagedService, Value)>;
+
 impl Emulators {
-    /// Starts both, each with the settings of its half.
+    /// Starts one of each service, with its own settings.
     pub async fn start(
+        services: StagedServices,
         are_sinks: bool,
         directory: &Path,
-        settings: impl Fn(Half) -> Value,
+        settings: impl Fn(StagedService) -> Value,
     ) -> anyhow::Result<Self> {
-        let fcm = Emulator::start(Half::Fcm, are_sinks, directory, settings(Half::Fcm)).await?;
-        let apns = Emulator::start(Half::Apns, are_sinks, directory, settings(Half::Apns)).await?;
-        Ok(Self { fcm, apns, directory: directory.to_owned() })
+        let mut emulators = Vec::new();
+        for service in services.as_slice() {
+            emulators.push(Emulator::start(*service, are_sinks, directory, settings(*service)).await?);
+        }
+        Ok(Self { emulators, directory: directory.to_owned() })
     }
 
-    /// Returns the credentials with which a server reaches them, FCM's first.
-    pub fn credentials(&self, keys: &Keys) -> anyhow::Result<[Value; 2]> {
+    /// Returns the credentials with which a server reaches them, in their order.
+    pub fn credentials(&self, keys: &Keys) -> anyhow::Result<StageCredentials> {
         let ca_pem = std::fs::read_to_string(self.directory.join("ca").join("ca.pem"))
             .context("the emulators left no ca.pem")?;
-        let Self { fcm, apns, .. } = self;
-        Ok([keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)])
+        let of = |emulator: &Emulator| {
+            (emulator.service, keys.credential(emulator.service, &emulator.url, &ca_pem))
+        };
+        Ok(self.emulators.iter().map(of).collect())
     }
 
-    /// One of them.
-    pub fn of(&self, half: Half) -> &Emulator {
-        match half {
-            Half::Fcm => &self.fcm,
-            Half::Apns => &self.apns,
-        }
+    /// Returns all of them.
+    pub fn all(&self) -> &[Emulator] {
+        &self.emulators
     }
 
-    /// Returns one of them for changes.
-    pub fn of_mut(&mut self, half: Half) -> &mut Emulator {
-        match half {
-            Half::Fcm => &mut self.fcm,
-            Half::Apns => &mut self.apns,
-        }
+    /// Returns all of them for changes.
+    pub fn all_mut(&mut self) -> &mut [Emulator] {
+        &mut self.emulators
     }
 
-    /// Ends both, so that their counts are final.
+    /// Returns the one of a service. Fails if the stage has none.
+    pub fn of(&self, service: StagedService) -> anyhow::Result<&Emulator> {
+        let found = self.emulators.iter().find(|emulator| emulator.service == service);
+        found.with_context(|| format!("the stage has no emulator of {}", service.word()))
+    }
+
+    /// Returns the one of a service for changes. Fails if the stage has none.
+    pub fn of_mut(&mut self, service: StagedService) -> anyhow::Result<&mut Emulator> {
+        let found = self.emulators.iter_mut().find(|emulator| emulator.service == service);
+        found.with_context(|| format!("the stage has no emulator of {}", service.word()))
+    }
+
+    /// Ends all, so that their counts are final.
     pub fn stop(&mut self) {
-        self.fcm.stop();
-        self.apns.stop();
+        self.emulators.iter_mut().for_each(Emulator::stop);
     }
 
-    /// Pauses both for a time, so that a campaign cannot end within it.
+    /// Pauses all for a time, so that a campaign cannot end within it.
     pub async fn stall(&self, span: Duration) {
-        let both = [&self.fcm, &self.apns];
-        both.into_iter().for_each(Emulator::pause);
+        self.emulators.iter().for_each(Emulator::pause);
         tokio::time::sleep(span).await;
-        both.into_iter().for_each(Emulator::resume);
+        self.emulators.iter().for_each(Emulator::resume);
     }
 
     /// Fails if one has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
-        self.fcm.check_alive()?;
-        self.apns.check_alive()
+        self.emulators.iter_mut().try_for_each(Emulator::check_alive)
     }
 }
 
 /// An emulator as a process.
 pub struct Emulator {
-    half: Half,
+    service: StagedService,
     is_sink: bool,
     directory: PathBuf,
     /// Its address; fixed by the first start.
@@ -97,19 +105,19 @@ pub struct Emulator {
 impl Emulator {
     /// Starts an emulator with these settings (everything but address, TLS and observer).
     pub async fn start(
-        half: Half,
+        service: StagedService,
         is_sink: bool,
         directory: &Path,
         mut settings: Value,
     ) -> anyhow::Result<Self> {
         settings["tls"] = serde_json::json!({"kind": "authority", "directory": directory.join("ca")});
-        settings["observer"]["path"] = serde_json::json!(observer_path(directory, half));
-        if is_sink && half == Half::Apns {
+        settings["observer"]["path"] = serde_json::json!(observer_path(directory, service));
+        if is_sink && service == StagedService::Apns {
             let path = directory.join(ANSWERS);
             settings["log"] = serde_json::json!({"path": path, "token_prefix": NOTED_TOKENS});
         }
         let (directory, url) = (directory.to_owned(), String::new());
-        let mut emulator = Self { half, is_sink, directory, url, control: None, settings, child: None };
+        let mut emulator = Self { service, is_sink, directory, url, control: None, settings, child: None };
         emulator.configure()?;
         let ready = emulator.launch().await?;
         // It comes back at the same address after a kill, or the server could not find it again.
@@ -117,6 +125,11 @@ impl Emulator {
         emulator.configure()?;
         ready["url"].as_str().unwrap_or_default().clone_into(&mut emulator.url);
         Ok(emulator)
+    }
+
+    /// Returns its push service.
+    pub const fn service(&self) -> StagedService {
+        self.service
     }
 
     /// Pauses it (SIGSTOP): connections stay open and get no responses.
@@ -134,7 +147,7 @@ impl Emulator {
         self.stop();
         self.settings["policy"] = policy;
         self.configure()?;
-        let counts = observer_path(&self.directory, self.half);
+        let counts = observer_path(&self.directory, self.service);
         std::fs::remove_file(&counts).with_context(|| format!("{} cannot be removed", counts.display()))?;
         self.launch().await.map(drop)
     }
@@ -166,7 +179,7 @@ impl Emulator {
 
     /// Opens its counts.
     pub fn counted(&self) -> anyhow::Result<ObserverFile> {
-        let path = observer_path(&self.directory, self.half);
+        let path = observer_path(&self.directory, self.service);
         ObserverFile::open(&path).with_context(|| format!("the counts in {} cannot be read", path.display()))
     }
 
@@ -180,12 +193,14 @@ impl Emulator {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let name = match self.half {
-            Half::Fcm => "FCM emulator",
-            Half::Apns => "APNs emulator",
+        let name = match self.service {
+            StagedService::Fcm => "FCM emulator",
+            StagedService::Apns => "APNs emulator",
+            StagedService::Hms => "HMS emulator",
+            StagedService::Gcm => "GCM emulator",
         };
         let (config, log) = (self.file("json"), self.file("log"));
-        let service = if self.is_sink { "sink" } else { self.half.word() };
+        let service = if self.is_sink { "sink" } else { self.service.word() };
         let arguments = [
             "emulate".into(),
             service.into(),
@@ -202,10 +217,10 @@ impl Emulator {
     }
 
     fn file(&self, extension: &str) -> PathBuf {
-        self.directory.join(format!("{}.{extension}", self.half.word()))
+        self.directory.join(format!("{}.{extension}", self.service.word()))
     }
 }
 
-fn observer_path(directory: &Path, half: Half) -> PathBuf {
-    directory.join(format!("{}.observer", half.word()))
+fn observer_path(directory: &Path, service: StagedService) -> PathBuf {
+    directory.join(format!("{}.observer", service.word()))
 }

@@ -4,7 +4,7 @@
 //! affect any token at any attempt. A project is never throttled: without a `Retry-After` a sender then has to rest for a whole minute, and
 //! a demo would show little else.
 
-use crate::devices::Half;
+use crate::devices::StagedService;
 use serde_json::{Value, json};
 
 /// The response policy of the emulators.
@@ -49,25 +49,49 @@ const DEAD_APNS: &[Dead] = &[
         prefixes: &["200", "201", "202", "203", "204", "205", "206", "207"],
     },
 ];
+/// Of Huawei's tokens, each letter behind the common beginning stands in one of 64.
+const DEAD_HMS: &[Dead] = &[Dead { code: "80300007", field: None, prefixes: &["IQAAAACyA", "IQAAAACyB"] }];
+/// Likewise of GCM's.
+const DEAD_GCM: &[Dead] = &[
+    Dead { code: "NotRegistered", field: None, prefixes: &["APA91bA", "APA91bB"] },
+    Dead {
+        code: "MismatchSenderId",
+        field: None,
+        prefixes: &[
+            "APA91bCa", "APA91bCb", "APA91bCc", "APA91bCd", "APA91bCe", "APA91bCf", "APA91bCg", "APA91bCh",
+        ],
+    },
+    Dead {
+        code: "InvalidRegistration",
+        field: None,
+        prefixes: &[
+            "APA91bCi", "APA91bCj", "APA91bCk", "APA91bCl", "APA91bCm", "APA91bCn", "APA91bCo", "APA91bCp",
+        ],
+    },
+];
 /// Passing errors with their number per 10,000 attempts; few enough that a device hardly ever meets three in a row.
 const PASSING_FCM: &[(&str, u32)] = &[("UNAVAILABLE", 10), ("INTERNAL", 5)];
 const PASSING_APNS: &[(&str, u32)] =
     &[("ServiceUnavailable", 10), ("InternalServerError", 5), ("TooManyRequests", 5)];
+const PASSING_GCM: &[(&str, u32)] = &[("Unavailable", 10), ("InternalServerError", 5)];
 const ATTEMPTS: u32 = 10_000;
+/// Passing errors of Huawei with their number per 1,000,000 attempts: each refuses a request with up to a thousand tokens.
+const PASSING_HMS: &[(&str, u32)] = &[("81000001", 20), ("502", 10)];
+const ATTEMPTS_HMS: u32 = 1_000_000;
 
 impl AnswerPolicy {
     /// The policy of an emulator as JSON.
-    pub fn of(self, half: Half) -> Value {
+    pub fn of(self, service: StagedService) -> Value {
         if self == Self::AcceptAll {
             return json!({});
         }
-        let scripts = dead(half).iter().flat_map(|Dead { code, field, prefixes }| {
+        let scripts = dead(service).iter().flat_map(|Dead { code, field, prefixes }| {
             let error = json!({"code": code, "field": field});
             prefixes.iter().map(move |prefix| json!({"prefix": prefix, "then": {"error": error}}))
         });
-        let passing = passing(half);
+        let passing = passing(service);
         let errors = passing.iter().map(|(code, weight)| json!({"error": {"code": code}, "weight": weight}));
-        let accept = ATTEMPTS - passing.iter().map(|(_, weight)| weight).sum::<u32>();
+        let accept = attempts(service) - passing.iter().map(|(_, weight)| weight).sum::<u32>();
         json!({
             "scripts": scripts.collect::<Vec<_>>(),
             "mix": {"accept": accept, "errors": errors.collect::<Vec<_>>()},
@@ -75,23 +99,34 @@ impl AnswerPolicy {
     }
 
     /// Returns true if a token is refused for good.
-    pub fn is_dead(self, half: Half, token: &str) -> bool {
-        let mut prefixes = dead(half).iter().flat_map(|dead| dead.prefixes);
+    pub fn is_dead(self, service: StagedService, token: &str) -> bool {
+        let mut prefixes = dead(service).iter().flat_map(|dead| dead.prefixes);
         self == Self::Realistic && prefixes.any(|prefix| token.starts_with(prefix))
     }
 }
 
-fn dead(half: Half) -> &'static [Dead] {
-    match half {
-        Half::Fcm => DEAD_FCM,
-        Half::Apns => DEAD_APNS,
+fn dead(service: StagedService) -> &'static [Dead] {
+    match service {
+        StagedService::Fcm => DEAD_FCM,
+        StagedService::Apns => DEAD_APNS,
+        StagedService::Hms => DEAD_HMS,
+        StagedService::Gcm => DEAD_GCM,
     }
 }
 
-fn passing(half: Half) -> &'static [(&'static str, u32)] {
-    match half {
-        Half::Fcm => PASSING_FCM,
-        Half::Apns => PASSING_APNS,
+fn passing(service: StagedService) -> &'static [(&'static str, u32)] {
+    match service {
+        StagedService::Fcm => PASSING_FCM,
+        StagedService::Apns => PASSING_APNS,
+        StagedService::Hms => PASSING_HMS,
+        StagedService::Gcm => PASSING_GCM,
+    }
+}
+
+const fn attempts(service: StagedService) -> u32 {
+    match service {
+        StagedService::Fcm | StagedService::Apns | StagedService::Gcm => ATTEMPTS,
+        StagedService::Hms => ATTEMPTS_HMS,
     }
 }
 

@@ -1,10 +1,10 @@
-//! The stage: a directory, two emulators, a server, an app with its credentials.
+//! The stage: a directory, an emulator of each push service, a server, an app with its credentials.
 
 use crate::child_process::ResourceUsage;
 use crate::client::{ApiClient, segment};
-use crate::devices::{DevicePopulation, Half};
+use crate::devices::{DevicePopulation, StagedService, StagedServices};
 use crate::emulated::elapsed_text;
-use crate::emulator::Emulators;
+use crate::emulator::{Emulators, StageCredentials};
 use crate::engines::{EngineServers, StageQueue, StageStore};
 use crate::failure::CommandFailure;
 use crate::keys::Keys;
@@ -25,8 +25,10 @@ use tempfile::TempDir;
 /// The options of a stage.
 #[derive(Clone, Debug)]
 pub struct StageOptions {
-    /// The number of devices that the emulators have room for: half through FCM, half through APNs.
+    /// The number of devices that the emulators have room for, dealt out to the push services.
     pub devices: u64,
+    /// The push services.
+    pub providers: StagedServices,
     /// The seed of tokens and responses.
     pub seed: u64,
     /// The directory of all files; if absent, a directory that is removed with the stage.
@@ -88,6 +90,7 @@ impl StageOptions {
         let services = PushServices::Emulators(AnswerPolicy::AcceptAll);
         Self {
             devices,
+            providers: StagedServices::USUAL,
             seed: 1,
             keep: None,
             services,
@@ -99,15 +102,20 @@ impl StageOptions {
         }
     }
 
+    /// The devices of the stage.
+    pub const fn population(&self) -> DevicePopulation {
+        DevicePopulation::new(self.devices, self.seed).through(self.providers)
+    }
+
     /// The settings of one push service: everything but address, TLS and the observer's file.
-    fn settings(&self, half: Half, keys: &Keys) -> Value {
+    fn settings(&self, service: StagedService, keys: &Keys) -> Value {
         // Every token fits in, with room for ones that should not be there.
-        let capacity_tokens = DevicePopulation::new(self.devices, self.seed).devices_of(half) + 1000;
+        let capacity_tokens = self.population().devices_of(service) + 1000;
         let latency = self.latency_ms.map(|ms| json!({"kind": "fixed", "ms": ms}));
         let PushServices::Emulators(answers) = self.services else {
             return json!({"latency": latency, "observer": {"capacity_tokens": capacity_tokens}});
         };
-        let mut policy = answers.of(half);
+        let mut policy = answers.of(service);
         if let Some(latency) = latency {
             policy["latency"] = latency;
         }
@@ -117,7 +125,7 @@ impl StageOptions {
             "observer": {"capacity_tokens": capacity_tokens},
             "control": "127.0.0.1:0",
         });
-        keys.introduce(half, &mut settings);
+        keys.introduce(service, &mut settings);
         settings
     }
 }
@@ -131,7 +139,7 @@ pub struct Stage {
     pub beside: Vec<Server>,
     /// End after the server that uses them.
     pub engines: EngineServers,
-    /// Both push services.
+    /// The push services.
     pub emulators: Emulators,
     /// A client that acts for the app.
     pub client: ApiClient,
@@ -199,8 +207,9 @@ impl Stage {
         let directory = StageDirectory::make(options.keep.as_deref())?;
         let path = directory.path();
         let keys = Keys::make()?;
-        let settings = |half| options.settings(half, &keys);
-        let emulators = Emulators::start(options.services.are_sinks(), path, settings).await?;
+        let settings = |service| options.settings(service, &keys);
+        let emulators =
+            Emulators::start(options.providers, options.services.are_sinks(), path, settings).await?;
         let injector =
             TroubleInjector::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
         let settings = options.trouble.map(|_| troubles::settings(options.devices));
@@ -259,13 +268,17 @@ impl Stage {
     }
 }
 
-/// Creates an app with both credentials. Returns a client that acts for it.
-pub async fn make_app(root: ApiClient, name: &str, credentials: &[Value; 2]) -> anyhow::Result<ApiClient> {
+/// Creates an app with all credentials. Returns a client that acts for it.
+pub async fn make_app(
+    root: ApiClient,
+    name: &str,
+    credentials: &StageCredentials,
+) -> anyhow::Result<ApiClient> {
     let app = root.post("/v1/apps", &json!({"name": name})).await?;
     let app = cell(&app["id"]);
     let path = format!("/v1/apps/{}/credentials", segment(&app));
-    for (half, credential) in Half::BOTH.iter().zip(credentials) {
-        root.put(&format!("{path}/{}", half.word()), credential).await?;
+    for (service, credential) in credentials {
+        root.put(&format!("{path}/{}", service.word()), credential).await?;
     }
     Ok(root.for_app(app))
 }

@@ -4,7 +4,7 @@ use crate::ledger::{self, ProviderBooks};
 use crate::output::{ledger as table, thousands};
 use stentor_machine::emulation::NOT_TIMED;
 use stentor_stage::demo::{DemoReport, GatewayFigures};
-use stentor_stage::devices::Half;
+use stentor_stage::devices::StagedService;
 use stentor_stage::emulated;
 
 /// Formats a report as tables and sentences.
@@ -29,8 +29,8 @@ fn side_by_side(report: &DemoReport) -> String {
         "emulator",
         "twice",
     ];
-    let rows = Half::BOTH.map(|half| {
-        let (books, counted) = (books(report, half), report.counted(half));
+    let rows = report.services().into_iter().map(|service| {
+        let (books, counted) = (books(report, service), report.counted(service));
         let numbers = [
             books.totals.accepted,
             counted.tokens_accepted,
@@ -41,7 +41,7 @@ fn side_by_side(report: &DemoReport) -> String {
             counted.tokens_accepted_twice,
         ];
         let [a, b, c, d, e, f, g] = numbers.map(thousands);
-        [half.word().to_owned(), a, b, c, d, e, f, g]
+        [service.word().to_owned(), a, b, c, d, e, f, g]
     });
     format!(
         "the ledger beside the emulators' own counts (tokens; attempts are requests)\n\n{}",
@@ -59,8 +59,8 @@ fn of_the_devices(figures: GatewayFigures) -> String {
     )
 }
 
-fn books(report: &DemoReport, half: Half) -> ProviderBooks {
-    let books = report.run.ledger.providers.iter().find(|books| books.provider == half.word());
+fn books(report: &DemoReport, service: StagedService) -> ProviderBooks {
+    let books = report.run.ledger.providers.iter().find(|books| books.provider == service.word());
     books.cloned().unwrap_or_default()
 }
 

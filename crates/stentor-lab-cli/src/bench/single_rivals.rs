@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use stentor_lab::subject::catalogue::{RIVALS, folder_named};
 use stentor_stage::child_process::ChildProcess;
 use stentor_stage::client::ApiClient;
+use stentor_stage::devices::StagedService;
 use stentor_stage::postgres::PrivatePostgres;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::Stage;
@@ -128,7 +129,11 @@ impl Rival {
         let ready = stage.directory().join(format!("{}.ready", self.folder));
         let authority = stage.directory().join("ca").join("ca.pem");
         let mut command = Command::new(program);
-        command.arg("-push").arg(&stage.emulators.apns.url).arg("-authority").arg(authority);
+        command
+            .arg("-push")
+            .arg(&stage.emulators.of(StagedService::Apns)?.url)
+            .arg("-authority")
+            .arg(authority);
         command.arg("-ready-file").arg(&ready);
         if let Some(database) = &database {
             command.arg("-database").arg(database.url());

@@ -17,7 +17,7 @@ pub(crate) async fn import(
         let member = population.member(place);
         let topics: Vec<String> = topic_of(place).into_iter().collect();
         let device =
-            json!({"platform": member.half.platform(), "token": population.token(member), "topics": topics});
+            json!({"platform": member.service.platform(), "token": population.token(member), "topics": topics});
         lines.push_str(&format!("{device}\n"));
     }
     let Some(said) = caller.insist(&ClusterRequest::Import(lines)).await else { return false };

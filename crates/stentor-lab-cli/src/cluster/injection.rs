@@ -6,7 +6,7 @@ use super::queue_servers::SERVERS_COUNT;
 use super::site::{ClusterApp, ClusterNode, ClusterSite, SILENCE_MAX_MS};
 use super::writing;
 use std::time::{Duration, Instant};
-use stentor_stage::devices::Half;
+use stentor_stage::devices::StagedService;
 
 /// Interval at which a disk is filled again, to take the space that the database frees.
 const FILL_EVERY: Duration = Duration::from_millis(200);
@@ -47,7 +47,7 @@ impl ClusterSite {
             }
             FaultKind::QueueDeletion => self.delete_stream().await,
             FaultKind::PushServiceKill => {
-                self.emulators.of_mut(Half::BOTH[fault.place % 2]).kill_and_restart().await
+                self.emulators.of_mut(StagedService::USUAL[fault.place % 2])?.kill_and_restart().await
             }
         }
     }

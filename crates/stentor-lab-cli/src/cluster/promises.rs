@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 use stentor_emulators::{Counts, ObserverFile};
 use stentor_stage::client::{ApiClient, segment};
-use stentor_stage::devices::{DevicePopulation, Half};
+use stentor_stage::devices::{DevicePopulation, StagedService};
 use stentor_stage::emulator::Emulators;
 use stentor_stage::ledger::CampaignLedger;
 
@@ -93,14 +93,14 @@ pub(crate) async fn until_ended(promises: &mut [Promise], clients: &[ApiClient],
 impl CountedPushes {
     /// Reads the push services' counts of a population; the emulators must have ended.
     pub(crate) fn read(emulators: &Emulators, population: DevicePopulation) -> anyhow::Result<Self> {
-        let of = |half| emulators.of(half).counted();
-        Ok(Self { population, fcm: of(Half::Fcm)?, apns: of(Half::Apns)? })
+        let of = |service| emulators.of(service)?.counted();
+        Ok(Self { population, fcm: of(StagedService::Fcm)?, apns: of(StagedService::Apns)? })
     }
 
     fn seen(&self, places: &Range<u64>) -> SeenPushes {
         let mut seen = SeenPushes::default();
         for member in places.clone().map(|place| self.population.member(place)) {
-            let book = if member.half == Half::Fcm { &self.fcm } else { &self.apns };
+            let book = if member.service == StagedService::Fcm { &self.fcm } else { &self.apns };
             let Counts { accepted, rejected, .. } = book.lookup(&self.population.token(member));
             seen.accepted += u64::from(accepted > 0);
             seen.unseen += u64::from(accepted == 0 && rejected == 0);

@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stentor_stage::client::{ApiClient, segment};
-use stentor_stage::devices::{DevicePopulation, Half};
-use stentor_stage::emulator::Emulators;
+use stentor_stage::devices::{DevicePopulation, StagedService, StagedServices};
+use stentor_stage::emulator::{Emulators, StageCredentials};
 use stentor_stage::engines::StageQueue;
 use stentor_stage::keys::Keys;
 use stentor_stage::reporter::Reporter;
@@ -64,7 +64,7 @@ pub(crate) struct ClusterSite {
     /// An older program, which one of the servers runs.
     pub(crate) older: Option<PathBuf>,
     /// Credentials of the servers, without a quota.
-    credentials: [Value; 2],
+    credentials: StageCredentials,
     /// The ids of the apps.
     apps: Vec<String>,
     network: ClusterNetwork,
@@ -93,8 +93,8 @@ impl ClusterSite {
     ) -> anyhow::Result<Self> {
         let directory = StageDirectory::make(options.keep.as_deref())?;
         let (path, keys, push_services) = (directory.path(), Keys::make()?, network.emulators());
-        let settings = |half| emulator_settings(options, half, &keys, &push_services);
-        let emulators = Emulators::start(false, path, settings).await?;
+        let settings = |service| emulator_settings(options, service, &keys, &push_services);
+        let emulators = Emulators::start(StagedServices::USUAL, false, path, settings).await?;
         let database = DatabaseOptions {
             connections_max: CONNECTIONS_BESIDE + options.nodes * CONNECTIONS_PER_NODE,
             has_standby: options.has_standby,
@@ -148,8 +148,8 @@ impl ClusterSite {
     /// Removes the quota of the campaign's credentials.
     pub(crate) async fn lift_quota(&self) -> anyhow::Result<()> {
         let root = self.nodes[0].server.client()?;
-        for (half, credential) in Half::BOTH.iter().zip(&self.credentials) {
-            let path = format!("/v1/apps/{}/credentials/{}", segment(&self.apps[0]), half.word());
+        for (service, credential) in &self.credentials {
+            let path = format!("/v1/apps/{}/credentials/{}", segment(&self.apps[0]), service.word());
             root.put(&path, credential).await?;
         }
         Ok(())
@@ -210,7 +210,7 @@ impl ClusterSite {
     async fn make_apps(&mut self, quota_per_minute: u32) -> anyhow::Result<()> {
         let limited = |quota: u32| {
             let mut credentials = self.credentials.clone();
-            credentials.iter_mut().for_each(|credential| credential["quota"] = json!(quota));
+            credentials.iter_mut().for_each(|(_, credential)| credential["quota"] = json!(quota));
             credentials
         };
         let root = || self.nodes[0].server.client();
@@ -242,11 +242,16 @@ fn node_settings(roles: &ClusterRoles) -> String {
 }
 
 /// The settings of one push service: everything but TLS and the observer's file.
-fn emulator_settings(options: &ClusterOptions, half: Half, keys: &Keys, place: &ClusterHost) -> Value {
-    let tokens = |population: DevicePopulation| population.devices_of(half);
+fn emulator_settings(
+    options: &ClusterOptions,
+    service: StagedService,
+    keys: &Keys,
+    place: &ClusterHost,
+) -> Value {
+    let tokens = |population: DevicePopulation| population.devices_of(service);
     // Room for every token, and for unexpected ones.
     let capacity_tokens = tokens(options.devices()) + tokens(options.others()) + 1_000;
-    let mut policy = options.policy().of(half);
+    let mut policy = options.policy().of(service);
     policy["latency"] = json!({"kind": "fixed", "ms": LATENCY_MS});
     let mut settings = json!({
         "seed": options.seed,
@@ -255,6 +260,6 @@ fn emulator_settings(options: &ClusterOptions, half: Half, keys: &Keys, place: &
         "listen": SocketAddr::new(place.ip.into(), 0),
         "control": "127.0.0.1:0",
     });
-    keys.introduce(half, &mut settings);
+    keys.introduce(service, &mut settings);
     settings
 }

@@ -3,7 +3,6 @@
 use super::kills::{KillSchedule, KillTarget, Kills};
 use super::options::{DemoOptions, SECONDS_PER_KILL};
 use crate::child_process::ResourceUsage;
-use crate::devices::Half;
 use crate::emulated::elapsed_text;
 use crate::engines::EngineSeconds;
 use crate::ledger::CampaignLedger;
@@ -188,10 +187,11 @@ impl RunningCampaign<'_> {
                 "server"
             }
             KillTarget::Emulator => {
-                let half = Half::BOTH[self.done.emulators as usize % 2];
-                self.stage.emulators.of_mut(half).kill_and_restart().await?;
+                let emulators = self.stage.emulators.all_mut();
+                let emulator = &mut emulators[self.done.emulators as usize % emulators.len()];
+                emulator.kill_and_restart().await?;
                 self.done.emulators += 1;
-                half.word()
+                emulator.service().word()
             }
             KillTarget::Stalled => {
                 let span = STALLS[self.done.stalls as usize % STALLS.len()];

@@ -6,13 +6,13 @@
 
 use super::histories::{self, DeliveryHistory};
 use crate::client::ApiClient;
-use crate::devices::{DevicePopulation, Half, PopulationMember};
-use crate::emulator::Emulators;
+use crate::devices::{DevicePopulation, PopulationMember, StagedService};
+use crate::emulator::{Emulator, Emulators};
 use crate::ledger::CampaignLedger;
 use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use std::collections::{HashMap, HashSet};
-use stentor_emulators::{Counts, ObserverFile};
+use stentor_emulators::{Counts, ObserverFile, ObserverTotals};
 
 const MAX_EXAMPLES: usize = 5;
 /// The number of devices that are queried although nothing is odd about them.
@@ -36,7 +36,7 @@ pub struct Comparison {
     /// Devices that were queried one by one.
     pub asked: u64,
     /// The counts of each emulator.
-    pub counted: HashMap<Half, EmulatorCounts>,
+    pub counted: HashMap<StagedService, EmulatorCounts>,
     /// Some of the differences.
     pub examples: Vec<String>,
 }
@@ -66,7 +66,7 @@ pub struct EmulatorCounts {
 pub struct ComparedCampaign<'a> {
     /// The response policy of the emulators.
     pub policy: AnswerPolicy,
-    /// Both emulators, with final counts.
+    /// The emulators, with final counts.
     pub emulators: &'a Emulators,
     /// The client of the server.
     pub client: &'a ApiClient,
@@ -81,12 +81,12 @@ pub struct ComparedCampaign<'a> {
 /// Compares ledger and observers, device by device.
 pub async fn run(compared: ComparedCampaign<'_>, reporter: &dyn Reporter) -> anyhow::Result<Comparison> {
     let ComparedCampaign { policy, emulators, client, population, others, ledger } = compared;
-    let books = ObserverFiles { fcm: emulators.fcm.counted()?, apns: emulators.apns.counted()? };
+    let books = ObserverFiles::open(emulators)?;
     let (mut comparison, mut odd) = survey(population, &books);
-    let known = |half| others.members().filter(move |member| member.half == half);
-    for half in Half::BOTH {
-        let seen = known(half).filter(|member| books.counts(others, *member) != Counts::default()).count();
-        let counted = comparison.counted.entry(half).or_default();
+    let known = |service| others.members().filter(move |member| member.service == service);
+    for service in population.services().as_slice().iter().copied() {
+        let seen = known(service).filter(|member| books.counts(others, *member) != Counts::default()).count();
+        let counted = comparison.counted.entry(service).or_default();
         counted.strangers = counted.strangers.saturating_sub(seen as u64);
     }
     let accepted: u64 = comparison.counted.values().map(|counted| counted.tokens_accepted).sum();
@@ -98,7 +98,7 @@ pub async fn run(compared: ComparedCampaign<'_>, reporter: &dyn Reporter) -> any
     let histories = histories::fetch(client, population, &ledger.message, &odd, reporter).await?;
     comparison.asked = odd.len() as u64;
     for member in &odd {
-        let is_dead = policy.is_dead(member.half, &population.token(*member));
+        let is_dead = policy.is_dead(member.service, &population.token(*member));
         comparison.judge(*member, is_dead, books.counts(population, *member), histories.get(member));
     }
     comparison.settle_sums(population, ledger, accepted);
@@ -107,46 +107,51 @@ pub async fn run(compared: ComparedCampaign<'_>, reporter: &dyn Reporter) -> any
 
 /// Returns some devices, evenly spread over the whole population.
 fn sample(population: DevicePopulation) -> impl Iterator<Item = PopulationMember> {
-    // An odd step meets both halves.
-    let step = (population.devices() / SAMPLE) | 1;
+    // A step that shares no divisor with the number of push services meets each of them.
+    let count = population.services().as_slice().len() as u64;
+    let mut step = (population.devices() / SAMPLE).max(1);
+    while (2..=count).any(|divisor| step.is_multiple_of(divisor) && count.is_multiple_of(divisor)) {
+        step += 1;
+    }
     (0..population.devices()).step_by(step as usize).map(move |place| population.member(place))
 }
 
-struct ObserverFiles {
-    fcm: ObserverFile,
-    apns: ObserverFile,
-}
+/// The counts of each emulator.
+struct ObserverFiles(HashMap<StagedService, ObserverFile>);
 
 impl ObserverFiles {
-    fn of(&self, half: Half) -> &ObserverFile {
-        match half {
-            Half::Fcm => &self.fcm,
-            Half::Apns => &self.apns,
-        }
+    fn open(emulators: &Emulators) -> anyhow::Result<Self> {
+        let open = |emulator: &Emulator| Ok((emulator.service(), emulator.counted()?));
+        Ok(Self(emulators.all().iter().map(open).collect::<anyhow::Result<_>>()?))
+    }
+
+    fn totals(&self, service: StagedService) -> ObserverTotals {
+        self.0.get(&service).map(ObserverFile::totals).unwrap_or_default()
     }
 
     fn counts(&self, population: DevicePopulation, member: PopulationMember) -> Counts {
-        self.of(member.half).lookup(&population.token(member))
+        let file = self.0.get(&member.service);
+        file.map(|file| file.lookup(&population.token(member))).unwrap_or_default()
     }
 }
 
 /// Looks every token up. Returns the sums and the devices to be queried in the ledger.
 fn survey(population: DevicePopulation, books: &ObserverFiles) -> (Comparison, HashSet<PopulationMember>) {
     let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
-    let mut known: HashMap<Half, u64> = HashMap::new();
+    let mut known: HashMap<StagedService, u64> = HashMap::new();
     for member in population.members() {
         let counts = books.counts(population, member);
-        *known.entry(member.half).or_default() += u64::from(counts != Counts::default());
-        comparison.counted.entry(member.half).or_default().add(counts);
+        *known.entry(member.service).or_default() += u64::from(counts != Counts::default());
+        comparison.counted.entry(member.service).or_default().add(counts);
         comparison.duplicates += u64::from(counts.accepted.saturating_sub(1));
         if counts.accepted != 1 {
             odd.insert(member);
         }
     }
-    for half in Half::BOTH {
-        let totals = books.of(half).totals();
-        let counted = comparison.counted.entry(half).or_default();
-        counted.strangers = totals.tokens - known.get(&half).copied().unwrap_or(0);
+    for service in population.services().as_slice().iter().copied() {
+        let totals = books.totals(service);
+        let counted = comparison.counted.entry(service).or_default();
+        counted.strangers = totals.tokens - known.get(&service).copied().unwrap_or(0);
         counted.overflow = totals.overflow;
     }
     (comparison, odd)
@@ -182,9 +187,9 @@ impl Comparison {
             DeviceFinding::Unmarked => self.unmarked_duplicates += 1,
         }
         if self.examples.len() < MAX_EXAMPLES {
-            let (half, number) = (member.half.word(), member.number);
+            let (service, number) = (member.service.word(), member.number);
             self.examples.push(format!(
-                "{finding:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {history:?}",
+                "{finding:?}: {service} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {history:?}",
                 counts.accepted, counts.rejected, counts.attempts
             ));
         }

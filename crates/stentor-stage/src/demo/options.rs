@@ -85,7 +85,7 @@ impl DemoOptions {
 
     /// The devices that it is sent to.
     pub fn devices(&self) -> DevicePopulation {
-        DevicePopulation::new(self.stage.devices, self.stage.seed)
+        self.stage.population()
     }
 }
 

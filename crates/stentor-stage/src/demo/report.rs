@@ -5,7 +5,7 @@ use super::comparison::{Comparison, EmulatorCounts};
 use super::options::DemoOptions;
 use super::proof::ProofFacts;
 use crate::child_process::ResourceUsage;
-use crate::devices::Half;
+use crate::devices::StagedService;
 use crate::emulated;
 use crate::engines::EngineSeconds;
 use crate::ledger::LedgerTotals;
@@ -252,7 +252,11 @@ impl DemoReport {
     fn emulators_object(&self) -> Value {
         match self.gateway {
             Some(_) => Value::Null,
-            None => json!({"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)}),
+            None => {
+                let counted =
+                    |service: StagedService| (service.word().to_owned(), self.counted_object(service));
+                Value::Object(self.services().into_iter().map(counted).collect())
+            }
         }
     }
 
@@ -264,8 +268,8 @@ impl DemoReport {
         }
     }
 
-    fn counted_object(&self, half: Half) -> Value {
-        let counted = self.counted(half);
+    fn counted_object(&self, service: StagedService) -> Value {
+        let counted = self.counted(service);
         json!({
             "attempts": counted.attempts,
             "accepted": counted.accepted,
@@ -278,9 +282,15 @@ impl DemoReport {
         })
     }
 
-    /// Returns the counts of the emulator of a half.
-    pub fn counted(&self, half: Half) -> EmulatorCounts {
-        self.comparison.counted.get(&half).copied().unwrap_or_default()
+    /// Returns the push services whose emulators were counted, in the order of their table.
+    pub fn services(&self) -> Vec<StagedService> {
+        let counted = |service: &StagedService| self.comparison.counted.contains_key(service);
+        StagedService::ALL.into_iter().filter(counted).collect()
+    }
+
+    /// Returns the counts of the emulator of a push service.
+    pub fn counted(&self, service: StagedService) -> EmulatorCounts {
+        self.comparison.counted.get(&service).copied().unwrap_or_default()
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use stentor_stage::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions, Kills};
-use stentor_stage::devices::MAX_DEVICES;
+use stentor_stage::devices::{MAX_DEVICES, StagedService, StagedServices};
 use stentor_stage::engines::StageQueue;
 use stentor_stage::policy::AnswerPolicy;
 use stentor_stage::reporter::Reporter;
@@ -33,9 +33,10 @@ Examples:
   stentor demo --devices 10000
   stentor demo --devices 100000 --kills 20
   stentor demo --devices 100000 --kills 5 --kill-emulators --json
+  stentor demo --devices 100000 --providers fcm,apns,hms
   stentor demo --gateway --devices 20000 --kills 5
 
-Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
+Starts the server and the emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
 of their own. Exits 0 only if ledger and emulators agree about every token, each delivery is accepted or rejected and none
 is lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.
 
@@ -43,11 +44,14 @@ With --gateway the devices connect to the server itself, over MQTT, and confirm 
 Exits 0 only if every device got the message, the ledger counts each as delivered, and each duplicate came through
 another connection and was not yet confirmed in the ledger when the server was killed.")]
 pub(crate) struct DemoArgs {
-    /// Number of devices: half Android through FCM, half Apple through APNs [default: 1000000; 10000 with --gateway]
+    /// Number of devices, dealt out evenly to the push services [default: 1000000; 10000 with --gateway]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
     devices: Option<u64>,
+    /// The push services
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_values = ["fcm", "apns"])]
+    providers: Vec<ProviderName>,
     /// Connect the devices to the server's own gateway instead of sending through push services
-    #[arg(long, conflicts_with_all = ["kill_emulators", "policy", "sinks"])]
+    #[arg(long, conflicts_with_all = ["kill_emulators", "policy", "sinks", "providers"])]
     gateway: bool,
     /// Number of kills (kill -9) of the server while the campaign runs
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -80,6 +84,29 @@ pub(crate) struct DemoArgs {
     /// Stop if no delivery changed for this time
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProviderName {
+    /// Android devices through Firebase Cloud Messaging
+    Fcm,
+    /// Apple devices through the Apple Push Notification service
+    Apns,
+    /// Android devices through Huawei Push Kit
+    Hms,
+    /// Android devices through Google Cloud Messaging, the legacy HTTP protocol
+    Gcm,
+}
+
+impl From<ProviderName> for StagedService {
+    fn from(name: ProviderName) -> Self {
+        match name {
+            ProviderName::Fcm => Self::Fcm,
+            ProviderName::Apns => Self::Apns,
+            ProviderName::Hms => Self::Hms,
+            ProviderName::Gcm => Self::Gcm,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -119,7 +146,7 @@ impl DemoArgs {
             raise_file_limit();
             demo::run_gateway(&self.gateway_options(), reporter).await
         } else {
-            demo::run(&self.options(), reporter).await
+            demo::run(&self.options()?, reporter).await
         }
     }
 
@@ -134,7 +161,26 @@ impl DemoArgs {
         }
     }
 
-    fn options(self) -> DemoOptions {
+    /// Returns the push services; refuses those that cannot do what the other options request.
+    fn staged(&self, devices: u64) -> anyhow::Result<StagedServices> {
+        let named: Vec<StagedService> = self.providers.iter().copied().map(Into::into).collect();
+        let staged = StagedServices::new(&named)
+            .ok_or_else(|| CommandFailure::usage("--providers names a push service twice"))?;
+        if devices > staged.max_devices() {
+            let most = staged.max_devices();
+            return Err(
+                CommandFailure::usage(format!("these push services take at most {most} devices")).into()
+            );
+        }
+        if self.sinks && named.iter().any(|service| !StagedService::USUAL.contains(service)) {
+            return Err(CommandFailure::usage("a sink understands fcm and apns only").into());
+        }
+        Ok(staged)
+    }
+
+    fn options(self) -> anyhow::Result<DemoOptions> {
+        let devices = self.devices.unwrap_or(DEVICES);
+        let providers = self.staged(devices)?;
         let services =
             if self.sinks { PushServices::Sinks } else { PushServices::Emulators(self.policy.into()) };
         let emulators = match (self.kill_emulators, self.kills) {
@@ -143,7 +189,8 @@ impl DemoArgs {
             (true, kills) => kills,
         };
         let stage = StageOptions {
-            devices: self.devices.unwrap_or(DEVICES),
+            devices,
+            providers,
             seed: self.seed,
             keep: self.keep,
             services,
@@ -154,6 +201,6 @@ impl DemoArgs {
             queue: self.queue,
         };
         let kills = Kills { server: self.kills, emulators, ..Kills::default() };
-        DemoOptions::new(stage, kills, Duration::from_secs(self.give_up_after_seconds))
+        Ok(DemoOptions::new(stage, kills, Duration::from_secs(self.give_up_after_seconds)))
     }
 }

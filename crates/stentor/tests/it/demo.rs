@@ -12,10 +12,9 @@ fn assert_proven(report: &Value, code: i32, devices: u64) {
     assert_eq!(report["ledger_balanced"], json!(true));
     let count = |field: &str| report[field].as_u64().unwrap();
     assert_eq!(count("accepted") + count("rejected"), devices, "{report}");
-    let counted = |field: &str| {
-        report["emulators"]["fcm"][field].as_u64().unwrap()
-            + report["emulators"]["apns"][field].as_u64().unwrap()
-    };
+    let emulators = report["emulators"].as_object().unwrap();
+    let counted =
+        |field: &str| emulators.values().map(|emulator| emulator[field].as_u64().unwrap()).sum::<u64>();
     assert_eq!(counted("tokens_accepted"), count("accepted"));
     assert_eq!(counted("tokens_rejected"), count("rejected"));
 }
@@ -28,6 +27,25 @@ fn ledger_and_emulators_agree_for_every_token() {
     assert_eq!(report["duplicates"], json!(0));
     let measured = ["wall_seconds", "pushes_per_second", "server_cpu_seconds", "server_peak_rss_bytes"];
     assert!(measured.iter().all(|field| report[field].as_f64().unwrap() > 0.0), "{report}");
+}
+
+#[test]
+fn the_push_services_are_those_that_are_named() {
+    let (code, report) = run_json(&["demo", "--devices", "6000", "--providers", "fcm,apns,hms,gcm"]);
+    assert_proven(&report, code, 6000);
+    let attempts = |service: &str| report["emulators"][service]["attempts"].as_u64();
+    assert!(["fcm", "apns", "hms", "gcm"].iter().all(|service| attempts(service) >= Some(1_500)), "{report}");
+    let twice = ["demo", "--devices", "2", "--providers", "hms,hms"];
+    assert_eq!(run_json(&twice).0, 2);
+}
+
+#[test]
+fn nothing_is_lost_in_requests_to_many_devices_when_server_and_emulator_are_killed() {
+    // A request reaches a whole chunk: with earlier answers the campaign would end before the kills.
+    let run = ["--providers", "hms", "--kills", "2", "--kill-emulators", "--latency-ms", "200"];
+    let (code, report) = run_json(&[&["demo", "--devices", "20000"], &run[..]].concat());
+    assert_proven(&report, code, 20_000);
+    assert_eq!((&report["kills"], &report["emulator_kills"]), (&json!(2), &json!(2)));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 use stentor_stage::client::{ApiClient, Key, segment};
-use stentor_stage::devices::Half;
+use stentor_stage::devices::StagedService;
 use stentor_stage::emulator::Emulator;
 use stentor_stage::failure::CommandFailure;
 use stentor_stage::reporter::Reporter;
@@ -46,7 +46,7 @@ impl FairStage {
         let stage =
             Stage::build(&StageOptions::with_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)), reporter).await?;
         let policy = json!({"scripts": [{"prefix": "bad-", "then": {"error": {"code": "INTERNAL"}}}]});
-        let control = stage.emulators.fcm.control.as_deref().unwrap_or_default();
+        let control = stage.emulators.of(StagedService::Fcm)?.control.as_deref().unwrap_or_default();
         ApiClient::new(control, None, None)?.put("/policy", &policy).await?;
         let tarpit = start_tarpit(&stage, devices).await?;
         let mut apps = Vec::new();
@@ -69,7 +69,7 @@ impl FairStage {
     /// Measures the tenth app for the time `span`.
     pub(super) async fn measure(&mut self, span: Duration) -> anyhow::Result<TenthAppTimes> {
         let tokens: Vec<String> = (0..TENTH_DEVICES).map(|number| token("tenth", number)).collect();
-        self.tenth.send(&self.stage.emulators.fcm, &tokens, span).await
+        self.tenth.send(self.stage.emulators.of(StagedService::Fcm)?, &tokens, span).await
     }
 
     /// Fails if a process has ended by itself.
@@ -87,7 +87,7 @@ async fn start_tarpit(stage: &Stage, devices: u64) -> anyhow::Result<Emulator> {
         "latency": {"kind": "uniform", "min_ms": 5_000, "max_ms": 20_000},
         "observer": {"capacity_tokens": devices + 1_000},
     });
-    Emulator::start(Half::Fcm, true, &directory, settings).await
+    Emulator::start(StagedService::Fcm, true, &directory, settings).await
 }
 
 /// Creates an app with a key of its own; its callers have an address of their own.
@@ -108,7 +108,11 @@ async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> 
 async fn furnish(stage: &Stage, app: &HostileApp, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
     let (mut provider, mut credential) = ("null", json!({}));
     if matches!(app.behaviour, HostileBehaviour::Tarpit | HostileBehaviour::BadAnswers) {
-        let emulator = if app.behaviour == HostileBehaviour::Tarpit { tarpit } else { &stage.emulators.fcm };
+        let emulator = if app.behaviour == HostileBehaviour::Tarpit {
+            tarpit
+        } else {
+            stage.emulators.of(StagedService::Fcm)?
+        };
         (provider, credential) = ("fcm", fcm_credential(stage, emulator)?);
     }
     let path = format!("/v1/apps/{}/credentials/{provider}", segment(&app.id));
@@ -123,7 +127,8 @@ async fn furnish(stage: &Stage, app: &HostileApp, tarpit: &Emulator, devices: u6
 
 /// The credential of the demo's service account for another FCM.
 fn fcm_credential(stage: &Stage, emulator: &Emulator) -> anyhow::Result<Value> {
-    let beside = if std::ptr::eq(emulator, &raw const stage.emulators.fcm) { "ca" } else { "tarpit/ca" };
+    let beside =
+        if std::ptr::eq(emulator, stage.emulators.of(StagedService::Fcm)?) { "ca" } else { "tarpit/ca" };
     let ca_pem = std::fs::read_to_string(stage.directory().join(beside).join("ca.pem"))?;
     Ok(stage.keys.fcm_credential(&emulator.url, &ca_pem))
 }

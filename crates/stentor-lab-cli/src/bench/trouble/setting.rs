@@ -10,7 +10,7 @@ use stentor_emulators::ObserverFile;
 use stentor_emulators::observer::token_hash;
 use stentor_lab::statistics::Samples;
 use stentor_stage::client::{ApiClient, segment};
-use stentor_stage::devices::{DevicePopulation, Half, PopulationMember};
+use stentor_stage::devices::{DevicePopulation, PopulationMember, StagedService};
 use stentor_stage::failure::CommandFailure;
 use stentor_stage::import;
 use stentor_stage::ledger::CampaignLedger;
@@ -57,7 +57,7 @@ impl CellStage {
         let singles = |first| tokio::spawn(send_singles(self.stage.client.clone(), first));
         let single_idle_p99_ms = p99(&self.stage.client, singles(0).await??).await?;
         let clean_rate = self.clean_rate(case).await?;
-        let counted = self.stage.emulators.fcm.counted()?;
+        let counted = self.stage.emulators.of(StagedService::Fcm)?.counted()?;
         let mut open = OpenDeliveries::of(&counted, self.devices, case.meets()?);
         self.set_policy(&case.policy()).await?;
         let beside = singles(SINGLES_COUNT);
@@ -89,7 +89,11 @@ impl CellStage {
         self.set_policy(&TroubleCase { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
         for round in 1..=CLEAN_ROUNDS {
-            let mut open = OpenDeliveries::of(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
+            let mut open = OpenDeliveries::of(
+                &self.stage.emulators.of(StagedService::Fcm)?.counted()?,
+                self.devices,
+                |_| false,
+            );
             let began = self.campaign().await?;
             let good = self.until_good(&mut open, began).await?;
             let left = open.good.len();
@@ -103,7 +107,7 @@ impl CellStage {
     }
 
     async fn set_policy(&self, policy: &Value) -> anyhow::Result<()> {
-        let control = self.stage.emulators.fcm.control.as_deref().unwrap_or_default();
+        let control = self.stage.emulators.of(StagedService::Fcm)?.control.as_deref().unwrap_or_default();
         ApiClient::new(control, None, None)?.put("/policy", policy).await.map(drop)
     }
 
@@ -118,7 +122,7 @@ impl CellStage {
     /// Waits until the good deliveries are accepted, or until the limit.
     async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<GoodDeliveries> {
         loop {
-            open.remove_accepted(&self.stage.emulators.fcm.counted()?);
+            open.remove_accepted(&self.stage.emulators.of(StagedService::Fcm)?.counted()?);
             let elapsed = began.elapsed();
             if open.good.is_empty() || elapsed > self.limit {
                 let pending = open.repeated.len() as u64;
@@ -144,7 +148,7 @@ impl CellStage {
         let limit = if case.is_of_few() { bound } else { bound.min(self.limit) };
         let can_succeed = case.persistence.failures().is_some();
         while began.elapsed() < limit {
-            open.remove_accepted(&self.stage.emulators.fcm.counted()?);
+            open.remove_accepted(&self.stage.emulators.of(StagedService::Fcm)?.counted()?);
             let waits = can_succeed && !open.repeated.is_empty();
             if !waits && beside.is_finished() {
                 break;
@@ -163,7 +167,7 @@ impl CellStage {
 
     /// Counts the requests that arrived since, without those of the single messages beside the campaign.
     fn requests_since(&self, before: &ObserverFile) -> anyhow::Result<u64> {
-        let now = self.stage.emulators.fcm.counted()?;
+        let now = self.stage.emulators.of(StagedService::Fcm)?.counted()?;
         let tokens = (SINGLES_COUNT..2 * SINGLES_COUNT).map(single_token);
         let singles: u64 = tokens.map(|token| u64::from(now.lookup(&token).attempts)).sum();
         Ok((now.totals().attempts - before.totals().attempts).saturating_sub(singles))
@@ -191,7 +195,7 @@ impl OpenDeliveries {
         let population = DevicePopulation::new(devices, 1);
         let (mut good, mut repeated) = (Vec::new(), Vec::new());
         for place in 0..devices {
-            let token = population.token(PopulationMember { half: Half::Fcm, number: place });
+            let token = population.token(PopulationMember { service: StagedService::Fcm, number: place });
             let hash = token_hash(token.as_bytes());
             let list = if meets(&token) { &mut repeated } else { &mut good };
             list.push((hash, counted.lookup_hash(hash).accepted));
@@ -210,8 +214,8 @@ impl OpenDeliveries {
 
 /// Writes the line of an Android device, whichever half the member belongs to.
 fn write_line(population: DevicePopulation, member: PopulationMember, lines: &mut String) {
-    let number = 2 * member.number + u64::from(member.half == Half::Apns);
-    population.write_line(PopulationMember { half: Half::Fcm, number }, lines);
+    let number = 2 * member.number + u64::from(member.service == StagedService::Apns);
+    population.write_line(PopulationMember { service: StagedService::Fcm, number }, lines);
 }
 
 fn single_token(number: u64) -> String {

@@ -1,6 +1,6 @@
 //! The known device of each platform: it listens at its emulator, and must receive the push.
 
-use super::site::{Site, halves};
+use super::site::{Site, services};
 use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
@@ -26,10 +26,10 @@ impl KnownDevices {
     ) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder().no_proxy().build()?;
         let mut listening = Vec::new();
-        for half in halves(mix) {
-            let token = site.apps[app].fleet.token(PopulationMember { half: *half, number: 0 });
+        for service in services(mix) {
+            let token = site.apps[app].fleet.token(PopulationMember { service: *service, number: 0 });
             let control =
-                site.emulators.of(*half).control.as_deref().context("an emulator has no control port")?;
+                site.emulators.of(*service)?.control.as_deref().context("an emulator has no control port")?;
             let register = http.post(format!("{control}/device/register")).json(&json!({"token": token}));
             register.send().await?.error_for_status()?;
             let messages = http.get(format!("{control}/device/{token}/messages")).send().await?;

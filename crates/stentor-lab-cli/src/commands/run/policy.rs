@@ -2,20 +2,25 @@
 
 use serde_json::{Value, json};
 use stentor_lab::plan::{CampaignCell, ProviderModel};
-use stentor_stage::devices::Half;
+use stentor_stage::devices::StagedService;
 use stentor_stage::policy::AnswerPolicy;
 
 /// The policy of an emulator.
-pub(super) fn of(cell: &CampaignCell, usual: ProviderModel, half: Half, known_tokens: &[String]) -> Value {
+pub(super) fn of(
+    cell: &CampaignCell,
+    usual: ProviderModel,
+    service: StagedService,
+    known_tokens: &[String],
+) -> Value {
     let answers = if cell.some_errors { AnswerPolicy::Realistic } else { AnswerPolicy::AcceptAll };
-    let mut policy = answers.of(half);
+    let mut policy = answers.of(service);
     let ProviderModel { latency_median_ms, latency_sigma } = cell.latency(usual);
     if latency_median_ms > 0.0 {
         policy["latency"] =
             json!({"kind": "lognormal", "median_ms": latency_median_ms, "sigma": latency_sigma});
     }
     if let Some(percent) = cell.unregistered_percent.filter(|percent| *percent > 0) {
-        policy["mix"] = unregistered(half, percent.min(100));
+        policy["mix"] = unregistered(service, percent.min(100));
     }
     if cell.needs_own_devices() {
         let registered =
@@ -27,10 +32,12 @@ pub(super) fn of(cell: &CampaignCell, usual: ProviderModel, half: Half, known_to
     policy
 }
 
-fn unregistered(half: Half, percent: u32) -> Value {
-    let code = match half {
-        Half::Fcm => "UNREGISTERED",
-        Half::Apns => "Unregistered",
+fn unregistered(service: StagedService, percent: u32) -> Value {
+    let code = match service {
+        StagedService::Fcm => "UNREGISTERED",
+        StagedService::Apns => "Unregistered",
+        StagedService::Hms => "80300007",
+        StagedService::Gcm => "NotRegistered",
     };
     json!({
         "accept": 100 - percent,
@@ -48,14 +55,14 @@ mod tests {
     #[test]
     fn every_policy_is_one_that_the_emulators_take() {
         let known = ["known".to_owned()];
-        for half in Half::BOTH {
+        for service in StagedService::USUAL {
             for percent in [None, Some(0), Some(50), Some(100)] {
                 let cell = CampaignCell {
                     unregistered_percent: percent,
                     some_errors: percent.is_none(),
                     ..CampaignCell::default()
                 };
-                let policy = of(&cell, USUAL, half, &known);
+                let policy = of(&cell, USUAL, service, &known);
                 assert_eq!(policy["scripts"][0]["token"], "known", "{policy}");
                 serde_json::from_value::<Policy>(policy).unwrap();
             }
@@ -64,8 +71,9 @@ mod tests {
 
     #[test]
     fn push_services_without_latency_have_none() {
-        let at =
-            |latency_ms| of(&CampaignCell { latency_ms, ..CampaignCell::default() }, USUAL, Half::Fcm, &[]);
+        let at = |latency_ms| {
+            of(&CampaignCell { latency_ms, ..CampaignCell::default() }, USUAL, StagedService::Fcm, &[])
+        };
         assert_eq!(at(Some(0.0)), json!({}));
         assert_eq!(at(Some(50.0))["latency"], json!({"kind": "lognormal", "median_ms": 50.0, "sigma": 0.0}));
         assert_eq!(at(None)["latency"]["median_ms"], 30.0);

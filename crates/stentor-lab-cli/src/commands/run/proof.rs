@@ -1,6 +1,6 @@
 //! A comparison of the emulators' counts of every single device with the ledger.
 
-use super::site::{Site, SiteApp, halves};
+use super::site::{Site, SiteApp, services};
 use std::collections::HashMap;
 use stentor_lab::plan::PlatformMix;
 use stentor_terminal::ledger::LedgerTotals;
@@ -22,12 +22,12 @@ impl Proof {
     /// Looks up every device of these apps.
     pub(super) fn take(site: &Site, apps: &[usize], mix: PlatformMix) -> anyhow::Result<Self> {
         let mut counted = HashMap::new();
-        for half in halves(mix) {
-            counted.insert(*half, site.emulators.of(*half).counted()?);
+        for service in services(mix) {
+            counted.insert(*service, site.emulators.of(*service)?.counted()?);
         }
         let mut proof = Self::default();
         for SiteApp { fleet, .. } in apps.iter().map(|app| &site.apps[*app]) {
-            let audience = fleet.members().filter_map(|member| Some((member, counted.get(&member.half)?)));
+            let audience = fleet.members().filter_map(|member| Some((member, counted.get(&member.service)?)));
             for (member, file) in audience {
                 let counts = file.lookup(&fleet.token(member));
                 proof.add(counts.accepted, counts.rejected);

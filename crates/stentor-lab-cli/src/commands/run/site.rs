@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use stentor_lab::plan::{Background, CampaignCell, Campaigns, PlatformDevices, PlatformMix};
 use stentor_stage::client::ApiClient;
-use stentor_stage::devices::{DevicePopulation, Half, PopulationMember};
-use stentor_stage::emulator::Emulators;
+use stentor_stage::devices::{DevicePopulation, PopulationMember, StagedService, StagedServices};
+use stentor_stage::emulator::{Emulators, StageCredentials};
 use stentor_stage::import;
 use stentor_stage::keys::Keys;
 use stentor_stage::server::Server;
@@ -39,7 +39,7 @@ pub(super) struct Site {
     at_once: HashMap<(u32, bool), Vec<usize>>,
     devices: [PlatformDevices; 2],
     /// Credentials of every app for the emulators.
-    credentials: [Value; 2],
+    credentials: StageCredentials,
     _directory: TempDir,
 }
 
@@ -59,8 +59,8 @@ impl Site {
             (Keys::make()?, [PlatformMix::Gcm, PlatformMix::Both].map(|mix| study.devices(mix, scale)));
         let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
         // A run has no more tokens than these; the rest is room for unexpected ones.
-        let settings = |half| settings(half, &keys, 4 * tokens + 1000);
-        let emulators = Emulators::start(false, &path, settings).await?;
+        let settings = |service| settings(service, &keys, 4 * tokens + 1000);
+        let emulators = Emulators::start(StagedServices::USUAL, false, &path, settings).await?;
         let server = Server::start(&path).await?;
         let credentials = emulators.credentials(&keys)?;
         let mut site = Self {
@@ -105,14 +105,16 @@ impl Site {
     }
 
     /// Returns the tokens of the known devices of a platform: the first of each app.
-    pub(super) fn known_tokens(&self, apps: &[usize], half: Half) -> Vec<String> {
-        apps.iter().map(|app| self.apps[*app].fleet.token(PopulationMember { half, number: 0 })).collect()
+    pub(super) fn known_tokens(&self, apps: &[usize], service: StagedService) -> Vec<String> {
+        apps.iter().map(|app| self.apps[*app].fleet.token(PopulationMember { service, number: 0 })).collect()
     }
 
     /// Counts the devices that a campaign of each of these apps reaches.
     pub(super) fn audience(&self, apps: &[usize], mix: PlatformMix) -> u64 {
-        let halves = || halves(mix).iter();
-        apps.iter().map(|app| halves().map(|half| self.apps[*app].fleet.devices_of(*half)).sum::<u64>()).sum()
+        let services = || services(mix).iter();
+        apps.iter()
+            .map(|app| services().map(|service| self.apps[*app].fleet.devices_of(*service)).sum::<u64>())
+            .sum()
     }
 
     /// Cancels unfinished campaigns of a run, so that they do not continue in the next.
@@ -130,7 +132,7 @@ impl Site {
     /// Returns the number of connections that the emulators have accepted since their start.
     pub(super) async fn connections_opened(&self) -> anyhow::Result<u64> {
         let mut opened = 0;
-        for emulator in [&self.emulators.fcm, &self.emulators.apns] {
+        for emulator in self.emulators.all() {
             let control = ApiClient::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
             opened += control.get("/counts").await?["wire"]["connections"].as_u64().unwrap_or(0);
         }
@@ -166,52 +168,48 @@ impl Site {
 }
 
 /// The platforms of a mix.
-pub(super) const fn halves(mix: PlatformMix) -> &'static [Half] {
+pub(super) const fn services(mix: PlatformMix) -> &'static [StagedService] {
     match mix {
-        PlatformMix::Gcm => &[Half::Fcm],
-        PlatformMix::Apns => &[Half::Apns],
-        PlatformMix::Both => &Half::BOTH,
+        PlatformMix::Gcm => &[StagedService::Fcm],
+        PlatformMix::Apns => &[StagedService::Apns],
+        PlatformMix::Both => &StagedService::USUAL,
     }
 }
 
 /// The topic of all devices of a platform.
-pub(super) const fn topic(half: Half) -> &'static str {
-    match half {
-        Half::Fcm => "gcm",
-        Half::Apns => "apns",
+pub(super) const fn topic(service: StagedService) -> &'static str {
+    match service {
+        StagedService::Fcm => "gcm",
+        other => other.word(),
     }
 }
 
 /// The topic of a part of a platform's devices.
-pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
-    format!("{}-{}-of-{parts}", topic(half), number % u64::from(parts) + 1)
+pub(super) fn part(service: StagedService, parts: u32, number: u64) -> String {
+    format!("{}-{}-of-{parts}", topic(service), number % u64::from(parts) + 1)
 }
 
 /// A device in the form of the API.
 pub(super) fn registration(fleet: DevicePopulation, member: PopulationMember) -> Value {
-    let platform = match member.half {
-        Half::Fcm => "android",
-        Half::Apns => "apple",
-    };
-    json!({"platform": platform, "token": fleet.token(member)})
+    json!({"platform": member.service.platform(), "token": fleet.token(member)})
 }
 
 fn write_line(fleet: DevicePopulation, member: PopulationMember, lines: &mut String) {
     let mut device = registration(fleet, member);
-    let parts = PARTS.map(|parts| part(member.half, parts, member.number));
+    let parts = PARTS.map(|parts| part(member.service, parts, member.number));
     let topics: Vec<&str> =
-        [topic(member.half)].into_iter().chain(parts.iter().map(String::as_str)).collect();
+        [topic(member.service)].into_iter().chain(parts.iter().map(String::as_str)).collect();
     device["topics"] = json!(topics);
     // Writing to a string cannot fail.
     let _ = writeln!(lines, "{device}");
 }
 
-fn settings(half: Half, keys: &Keys, capacity_tokens: u64) -> Value {
+fn settings(service: StagedService, keys: &Keys, capacity_tokens: u64) -> Value {
     let mut settings = json!({
         "seed": 1,
         "control": "127.0.0.1:0",
         "observer": {"capacity_tokens": capacity_tokens},
     });
-    keys.introduce(half, &mut settings);
+    keys.introduce(service, &mut settings);
     settings
 }

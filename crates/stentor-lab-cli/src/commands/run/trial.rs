@@ -7,7 +7,7 @@ use super::policy;
 use super::proof::Proof;
 use super::records::Looks;
 use super::settings;
-use super::site::{Site, halves, part, topic};
+use super::site::{Site, part, services, topic};
 use super::watch::{Watch, Watched};
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use stentor_lab::record::{
 };
 use stentor_lab::runner::{InstrumentWatch, Settings, environment, time_of_day};
 use stentor_rig::cgroup::{self, Cgroup, CgroupLimits};
-use stentor_stage::devices::Half;
+use stentor_stage::devices::StagedService;
 use stentor_stage::server::ProcessLimit;
 
 /// Longest time from the break of its connections to the end of a server.
@@ -81,11 +81,11 @@ impl CampaignTrial<'_> {
     /// The messages that are posted at once to each app.
     fn messages(&self, mark: &str) -> Vec<Value> {
         let producers = self.cell.producers;
-        let targets: Vec<Value> = match halves(self.cell.mix) {
-            [half] if producers > 1 => {
-                (0..producers).map(|at| json!({"topic": part(*half, producers, u64::from(at))})).collect()
+        let targets: Vec<Value> = match services(self.cell.mix) {
+            [service] if producers > 1 => {
+                (0..producers).map(|at| json!({"topic": part(*service, producers, u64::from(at))})).collect()
             }
-            [half] => vec![json!({"topic": topic(*half)})],
+            [service] => vec![json!({"topic": topic(*service)})],
             _ => vec![json!("everyone")],
         };
         let message = |target| json!({"target": target, "notification": {"title": "Stentor", "body": mark}});
@@ -152,9 +152,9 @@ pub(super) async fn run(
         }
     };
     let apps = site.apps_for(trial.cell).await?;
-    for half in Half::BOTH {
-        let policy = policy::of(trial.cell, trial.usual, half, &site.known_tokens(&apps, half));
-        site.emulators.of_mut(half).renew(policy).await?;
+    for service in StagedService::USUAL {
+        let policy = policy::of(trial.cell, trial.usual, service, &site.known_tokens(&apps, service));
+        site.emulators.of_mut(service)?.renew(policy).await?;
     }
     let measured = match site.server.restart_with(&settings::of(trial.cell), cgroup.map(limit)).await {
         Ok(()) => measure(trial, &apps, site, looks).await,
@@ -234,8 +234,7 @@ async fn measure(
         saves_p99_ms,
         server_cpu_seconds: usage.cpu_seconds - before.cpu_seconds,
         server_peak_rss_bytes: usage.peak_rss_bytes,
-        emulators_cpu_seconds: site.emulators.fcm.usage().cpu_seconds
-            + site.emulators.apns.usage().cpu_seconds,
+        emulators_cpu_seconds: site.emulators.all_mut().iter_mut().map(|one| one.usage().cpu_seconds).sum(),
         lateness_p95_ms,
         ..record_of(trial, &watch, &proof)
     };

@@ -1,6 +1,6 @@
 use super::{Comparison, DeviceFinding, EmulatorCounts, judge, sample};
 use crate::demo::histories::DeliveryHistory;
-use crate::devices::{DevicePopulation, Half, PopulationMember};
+use crate::devices::{DevicePopulation, PopulationMember, StagedService, StagedServices};
 use crate::ledger::{CampaignLedger, LedgerTotals};
 use stentor_emulators::Counts;
 
@@ -63,7 +63,7 @@ fn an_end_that_nobody_asked_for_never_agrees() {
 #[test]
 fn only_an_unanswered_attempt_accounts_for_a_duplicate() {
     let mut comparison = Comparison::default();
-    let member = PopulationMember { half: Half::Fcm, number: 0 };
+    let member = PopulationMember { service: StagedService::Fcm, number: 0 };
     let crashed = DeliveryHistory { unanswered: 0, ..history("accepted", true) };
     comparison.judge(member, false, counts(2, 0), Some(&crashed));
     assert_eq!(comparison.unanswered_duplicates, 0);
@@ -72,11 +72,16 @@ fn only_an_unanswered_attempt_accounts_for_a_duplicate() {
 }
 
 #[test]
-fn a_sample_is_drawn_from_both_halves_and_all_of_a_small_fleet() {
+fn a_sample_is_drawn_from_each_push_service_and_all_of_a_small_fleet() {
     let sampled: Vec<PopulationMember> = sample(DevicePopulation::new(1_000_000, 1)).collect();
-    let halves = Half::BOTH.map(|half| sampled.iter().filter(|member| member.half == half).count());
-    assert!(halves.iter().all(|count| (400..=600).contains(count)), "{halves:?}");
+    let services =
+        StagedService::USUAL.map(|service| sampled.iter().filter(|member| member.service == service).count());
+    assert!(services.iter().all(|count| (400..=600).contains(count)), "{services:?}");
     assert_eq!(sample(DevicePopulation::new(500, 1)).count(), 500);
+    let three = [StagedService::Fcm, StagedService::Apns, StagedService::Hms];
+    let of_three = DevicePopulation::new(900_000, 1).through(StagedServices::new(&three).unwrap());
+    let sampled: Vec<PopulationMember> = sample(of_three).collect();
+    assert!(three.iter().all(|service| sampled.iter().any(|member| member.service == *service)));
 }
 
 #[test]
@@ -105,9 +110,10 @@ fn a_device_that_is_not_in_the_audience_is_lost() {
 #[test]
 fn strangers_and_dropped_counts_spoil_the_proof() {
     let mut comparison = Comparison::default();
-    comparison
-        .counted
-        .insert(Half::Fcm, EmulatorCounts { strangers: 1, overflow: 2, ..EmulatorCounts::default() });
+    comparison.counted.insert(
+        StagedService::Fcm,
+        EmulatorCounts { strangers: 1, overflow: 2, ..EmulatorCounts::default() },
+    );
     comparison.settle_sums(
         DevicePopulation::new(2, 1),
         &CampaignLedger { audience: 2, ..CampaignLedger::default() },
@@ -119,7 +125,7 @@ fn strangers_and_dropped_counts_spoil_the_proof() {
 #[test]
 fn a_loss_is_told_with_an_example_without_its_token() {
     let population = DevicePopulation::new(10, 1);
-    let member = PopulationMember { half: Half::Apns, number: 4 };
+    let member = PopulationMember { service: StagedService::Apns, number: 4 };
     let mut comparison = Comparison::default();
     comparison.judge(member, false, counts(0, 0), None);
     assert_eq!(comparison.lost, 1);
