@@ -16,8 +16,7 @@ pub(crate) async fn import(
     for place in places {
         let member = population.member(place);
         let topics: Vec<String> = topic_of(place).into_iter().collect();
-        let device =
-            json!({"platform": member.service.platform(), "token": population.token(member), "topics": topics});
+        let device = json!({"platform": member.service.platform(), "token": population.token(member), "topics": topics});
         lines.push_str(&format!("{device}\n"));
     }
     let Some(said) = caller.insist(&ClusterRequest::Import(lines)).await else { return false };

@@ -94,7 +94,8 @@ impl SideTraffic {
         self.send(to_topic, first..first + SUBSCRIBED).await;
         for place in first + SUBSCRIBED..first + BATCH {
             let member = self.population.member(place);
-            let token = json!({"platform": member.service.platform(), "token": self.population.token(member)});
+            let token =
+                json!({"platform": member.service.platform(), "token": self.population.token(member)});
             let single = json!({"target": {"token": token}, "notification": {"body": "to a token"}});
             self.send(single, place..place + 1).await;
         }

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+
 use stentor_core::device::ProviderKind;
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
+use stentor_core::message::Message;
+use stentor_core::ports::provider::CredentialError;
 
 use super::Gcm;
 use super::credential::{GcmCredential, PATHS};
 use super::payload;
-use crate::descriptor::{Descriptor, Overrides};
+use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::schema::{self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -24,18 +29,28 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         help: "Content for devices of GCM's legacy protocol only (an object as GCM takes it)",
     }),
     quota_per_minute: None,
-    // No bound is documented.
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
-    token_ignores_case: false,
+    token_spelling: TokenSpelling::Exact,
+    names_hosts: false,
+    token_kinds: None,
     confuses_environments: false,
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes: |message| payload::template(message, message.due_at).bytes(),
+    preview: Some(preview),
+    complete: None,
     hosts: |secret| Ok(GcmCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Gcm::open(secret, setup)?)),
 };
+
+fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
+    let credential = GcmCredential::parse(secret)?;
+    let url = url_at(&credential.endpoint, credential.path);
+    let template = payload::template(message, message.due_at);
+    let body = template.with_tokens(std::iter::once(TOKEN_PLACE), |parts| parts.concat());
+    Ok(RequestPreview::new(url, &[(CONTENT_TYPE, HeaderValue::from_static("application/json"))], &body))
+}
 
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "GcmCredential",

@@ -45,7 +45,9 @@ impl Gcm {
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
         let mut credential = GcmCredential::parse(secret)?;
         credential.endpoint.addresses = Arc::new(setup.outbound.clone());
-        let halts = |response: &Response| replies::halts(response, errors::outcome);
+        let halts = |response: &Response| {
+            replies::halts(response, |status, body, wait, _| errors::outcome(status, body, wait))
+        };
         let client = Client::that_halts(&credential.endpoint, multicast::limits(&setup.limits), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         Ok(Self {

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+
 use stentor_core::device::ProviderKind;
-use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
+use stentor_core::message::Message;
+use stentor_core::ports::provider::CredentialError;
 
 use super::Hms;
 use super::credential::{HmsCredential, PROJECT_ID_MAX_CHARS};
 use super::payload;
-use crate::descriptor::{Descriptor, Overrides};
+use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::schema::{
     self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
 };
@@ -27,19 +32,29 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     // A project's quota is not documented.
     quota_per_minute: None,
-    // No bound is documented.
-    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
     token_form: "a text",
-    token_ignores_case: false,
+    token_spelling: TokenSpelling::Exact,
+    names_hosts: false,
+    token_kinds: None,
     // It calls all tokens invalid if they belong to another project.
     confuses_environments: true,
     credential: CREDENTIAL,
     check: payload::check,
     payload_bytes: |message| payload::template(message, message.due_at).bytes(),
+    preview: Some(preview),
+    complete: None,
     hosts: |secret| Ok(HmsCredential::parse(secret)?.hosts()),
     open: |secret, setup| Ok(Arc::new(Hms::open(secret, setup)?)),
 };
+
+fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
+    let credential = HmsCredential::parse(secret)?;
+    let url = url_at(&credential.endpoint, &format!("/v2/{}/messages:send", credential.project_id));
+    let template = payload::template(message, message.due_at);
+    let body = template.with_tokens(std::iter::once(TOKEN_PLACE), |parts| parts.concat());
+    Ok(RequestPreview::new(url, &[(CONTENT_TYPE, HeaderValue::from_static("application/json"))], &body))
+}
 
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "HmsCredential",

@@ -51,7 +51,9 @@ impl Hms {
         credential.endpoint.addresses = Arc::new(setup.outbound.clone());
         let path = PathAndQuery::try_from(format!("/v2/{}/messages:send", credential.project_id))
             .map_err(|_| crate::credential::invalid("project_id", "cannot be part of a URL"))?;
-        let halts = |response: &Response| replies::halts(response, errors::outcome);
+        let halts = |response: &Response| {
+            replies::halts(response, |status, body, wait, _| errors::outcome(status, body, wait))
+        };
         let client = Client::that_halts(&credential.endpoint, multicast::limits(&setup.limits), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let at = TokenEndpoint {
