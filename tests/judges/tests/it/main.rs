@@ -18,5 +18,6 @@ mod policy;
 mod room;
 mod trust_store;
 mod web_push;
+mod web_push_emulator;
 mod web_push_sender;
 mod webhook;

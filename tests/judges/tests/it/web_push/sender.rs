@@ -45,6 +45,13 @@ impl Answered {
         self.0["location"].as_str().context("no location")
     }
 
+    /// Demands that an emulator refused the message with a status and a reason.
+    pub(crate) fn is(&self, status: u16, reason: &str) -> anyhow::Result<()> {
+        let body: Value = serde_json::from_str(self.0["body"].as_str().unwrap_or_default())?;
+        ensure!(self.0["status"] == status && body["reason"] == reason, "{}", self.0);
+        Ok(())
+    }
+
     /// Demands that the message was refused with a status and a number of autopush's.
     pub(crate) fn refused(&self, status: u16, number: u64) -> anyhow::Result<()> {
         let body: Value = serde_json::from_str(self.0["body"].as_str().unwrap_or_default())?;
