@@ -36,6 +36,8 @@ pub(crate) enum Client {
     WebPushTesting,
     WebpushGo,
     StandardWebhooks,
+    /// django-push-notifications.
+    DjangoPush,
     FirebaseMessaging,
     PushReceiver,
     /// Eclipse Paho.
@@ -66,6 +68,7 @@ impl Client {
             | Self::Slixmpp
             | Self::Pywebpush
             | Self::StandardWebhooks
+            | Self::DjangoPush
             | Self::FirebaseMessaging
             | Self::Mqtt
             | Self::Browsers => Command::new(home.join("bin/python")),
@@ -126,6 +129,7 @@ impl Client {
             Self::WebPushTesting => ("web-push-testing", "package-lock.json"),
             Self::WebpushGo => ("webpush-go", "main.go"),
             Self::StandardWebhooks => ("standardwebhooks", "requirements.txt"),
+            Self::DjangoPush => ("django-push-notifications", "requirements.txt"),
         }
     }
 }

@@ -21,3 +21,4 @@ mod web_push;
 mod web_push_emulator;
 mod web_push_sender;
 mod webhook;
+mod wns;
