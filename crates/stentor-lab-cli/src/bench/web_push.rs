@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use stentor_lab::statistics::Samples;
 use stentor_lab::subject::catalogue::{RIVALS, folder_named};
+use stentor_stage::devices::StagedService;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{Stage, StageOptions};
 use stentor_wire::web_push::PushKeyPair;
@@ -78,7 +79,7 @@ impl WebPushReport {
         // The sink for APNs has room for half of the devices.
         let mut stage = Stage::build(&StageOptions::with_sinks(2 * messages), reporter).await?;
         let authority = stage.directory().join("ca").join("ca.pem");
-        let url = stage.emulators.apns.url.clone();
+        let url = stage.emulators.of(StagedService::Apns)?.url.clone();
         furnish(&stage, &authority).await?;
         import(&stage, &url, messages).await?;
         stage.restart().await?;

@@ -18,7 +18,12 @@ pub(super) fn answer(response: &HostResponse<'_>, retry_after: Option<Duration>)
 fn by_status(status: u16, fate: &str, retry_after: Option<Duration>) -> Answer {
     match status {
         200..=299 if fate.eq_ignore_ascii_case("dropped") => Answer::Dropped,
-        200..=299 if fate.eq_ignore_ascii_case("channelthrottled") => Answer::Throttled(retry_after),
+        // The second word comes from public reports of senders.
+        200..=299
+            if ["channelthrottled", "appthrottled"].iter().any(|word| fate.eq_ignore_ascii_case(word)) =>
+        {
+            Answer::Throttled(retry_after)
+        }
         200..=299 => Answer::Accepted,
         400 => Answer::Malformed,
         401 => Answer::Refused,
@@ -45,6 +50,7 @@ mod tests {
             (200, "", Answer::Accepted),
             (200, "dropped", Answer::Dropped),
             (200, "channelThrottled", Answer::Throttled(wait)),
+            (200, "appthrottled", Answer::Throttled(wait)),
             (400, "", Answer::Malformed),
             (401, "", Answer::Refused),
             (403, "", Answer::Foreign),
