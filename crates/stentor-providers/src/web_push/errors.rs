@@ -37,7 +37,8 @@ pub(super) fn answer(status: u16, body: &[u8], retry_after: Option<Duration>) ->
         401 | 403 => Answer::Refused,
         404 | 410 => Answer::Gone,
         413 => Answer::TooLarge,
-        429 => Answer::Throttled(retry_after),
+        // Edge's push service throttles with 406 (Microsoft, the answers of WNS).
+        406 | 429 => Answer::Throttled(retry_after),
         408 | 500.. => Answer::Unavailable(retry_after),
         _ => Answer::Undefined,
     }
@@ -60,6 +61,7 @@ mod tests {
             (401, Answer::Refused),
             (403, Answer::Refused),
             (404, Answer::Gone),
+            (406, Answer::Throttled(wait)),
             (408, Answer::Unavailable(wait)),
             (410, Answer::Gone),
             (413, Answer::TooLarge),
