@@ -33,7 +33,7 @@ pub use self::attempt::Attempt;
 pub use self::descriptor::Descriptor;
 pub use self::outbound::Outbound;
 pub use self::preview::RequestPreview;
-pub use self::registry::{all, descriptor, open, refused_host, usual_provider};
+pub use self::registry::{all, descriptor, open, refused_host, shown, usual_provider};
 
 /// The environment of an adapter.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::provider::{CredentialError, Provider};
 
+use crate::schema::Shown;
 use crate::{ADAPTERS, Descriptor, RefusedHost, Setup, outbound};
 
 /// Returns true if each kind has its adapter, at the same place of both tables.
@@ -23,6 +24,17 @@ pub(crate) const fn is_complete() -> bool {
 /// Lists all adapters, in the order of their codes.
 pub fn all() -> impl Iterator<Item = &'static Descriptor> {
     ADAPTERS.iter().copied()
+}
+
+/// Lists the parts of credentials that may be shown, each name once: a part has the same meaning at every push service.
+pub fn shown() -> impl Iterator<Item = &'static Shown> {
+    let mut named = Vec::new();
+    let is_new = move |shown: &&Shown| {
+        let is_new = !named.contains(&shown.name);
+        named.push(shown.name);
+        is_new
+    };
+    all().flat_map(|adapter| adapter.credential.shown).filter(is_new)
 }
 
 /// Returns the adapter of a kind.

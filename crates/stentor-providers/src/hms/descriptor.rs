@@ -92,8 +92,8 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
         schema::MAX_CONNECTIONS,
     ],
     shown: &[
-        Shown { name: "project_id", path: &["project_id"], about: "Project." },
-        Shown { name: "client_id", path: &["client_id"], about: "OAuth 2.0 client." },
+        Shown { name: "project_id", path: &["project_id"], about: "Project at the push service." },
+        Shown { name: "client_id", path: &["client_id"], about: "Client at the token endpoint." },
     ],
     example: "client-secret.txt --client-id 104288077 --project-id 736430079244623146",
 };

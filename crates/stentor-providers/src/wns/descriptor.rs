@@ -81,7 +81,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     ],
     shown: &[
         Shown { name: "tenant_id", path: &["tenant_id"], about: "Tenant of the app registration." },
-        Shown { name: "client_id", path: &["client_id"], about: "The app registration." },
+        Shown { name: "client_id", path: &["client_id"], about: "Client at the token endpoint." },
     ],
     example: "--tenant-id 72f988bf-86f1-41af-91ab-2d7cd011db47 --client-id 00001111-aaaa-2222-bbbb-3333cccc4444 --client-secret secret.txt",
 };

@@ -51,7 +51,10 @@ pub fn description() -> &'static Description {
             numbers.sort(&mut one.request);
             numbers.sort(&mut one.reply);
         });
-        streams.iter_mut().for_each(|one| numbers.sort(&mut one.request));
+        for one in &mut streams {
+            numbers.sort(&mut one.request);
+            numbers.sort(&mut one.reply);
+        }
         let all = shapes.0.values_mut().chain(streamed.0.values_mut());
         all.for_each(|record| numbers.sort(record));
         Description { operations, shapes, streams, streamed, numbers }

@@ -149,8 +149,7 @@ fn beside(name: &str) -> Vec<FieldShape> {
                 FieldShape::optional(field, Shape::Json, &format!("Fields for {title} in its own format."))
             })
             .collect(),
-        "CredentialSummary" => adapters
-            .flat_map(|adapter| adapter.credential.shown)
+        "CredentialSummary" => stentor_providers::shown()
             .map(|shown| FieldShape::optional(shown.name, Shape::Text, shown.about))
             .collect(),
         _ => Vec::new(),

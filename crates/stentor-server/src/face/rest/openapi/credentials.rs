@@ -25,7 +25,7 @@ pub(super) fn describe_paths(document: &mut Value) {
 
 /// Adds the schemas of credentials.
 pub(super) fn describe_schemas(schemas: &mut Map<String, Value>) {
-    for shown in stentor_providers::all().flat_map(|adapter| adapter.credential.shown) {
+    for shown in stentor_providers::shown() {
         let text = json!({"type": ["string", "null"], "description": shown.about});
         schemas["CredentialSummary"]["properties"][shown.name] = text;
     }
