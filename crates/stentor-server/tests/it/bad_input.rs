@@ -37,7 +37,7 @@ const MESSAGES: &[Case] = &[
     (
         r#"{"target":{"token":{"platform":"web","token":"x"}},"data":{"k":"v"}}"#,
         "invalid_field",
-        Some("target.token.provider"),
+        Some("target.token.token"),
     ),
     (
         r#"{"target":{"token":{"platform":"apple","token":"a\nb"}},"data":{"k":"v"}}"#,
@@ -72,7 +72,8 @@ const DEVICES: &[Case] = &[
     (r#"{"token":"t"}"#, "invalid_field", Some("platform")),
     (r#"{"platform":"android"}"#, "invalid_field", Some("token")),
     (r#"{"platform":"androis","token":"t"}"#, "invalid_field", Some("platform")),
-    (r#"{"platform":"web","token":"t"}"#, "invalid_field", Some("provider")),
+    (r#"{"platform":"web","token":"t"}"#, "invalid_field", Some("token")),
+    (r#"{"platform":"windows","token":"https://push.example/?token=t"}"#, "invalid_field", Some("token")),
     (r#"{"platform":"android","token":""}"#, "invalid_field", Some("token")),
     (r#"{"platform":"android","token":"with space"}"#, "invalid_field", Some("token")),
     (r#"{"platform":"android","token":"t","time_zone":"Mars/Olympus"}"#, "invalid_field", Some("time_zone")),

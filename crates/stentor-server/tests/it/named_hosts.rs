@@ -57,7 +57,7 @@ async fn a_subscription_in_any_spelling_is_one_device_and_shows_neither_endpoint
     assert!(!shown.contains("push.example") && !shown.contains(AUTH), "{shown}");
     let wrong = json!({"platform": "web", "token": "https://push.example/abc"});
     let read = server.send(&tenant, Method::POST, "/v1/devices").json(&wrong).read().await;
-    assert_eq!(read.refusal(), (400, "invalid_field".to_owned(), Some("token".to_owned())));
+    assert_eq!(read.refusal(), (422, "invalid_field".to_owned(), Some("token".to_owned())));
 }
 
 #[tokio::test]
