@@ -98,7 +98,7 @@ impl Keys {
     }
 
     /// The APNs credential.
-    fn apns_credential(&self, endpoint: &str, ca_pem: &str) -> Value {
+    pub fn apns_credential(&self, endpoint: &str, ca_pem: &str) -> Value {
         json!({
             "key_p8": self.p256.serialize_pem(),
             "key_id": KEY,

@@ -69,7 +69,11 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
         schema::quota("600,000"),
         schema::MAX_CONNECTIONS,
     ],
-    shown: &[Shown { name: "project_id", path: &["service_account", "project_id"], about: "Project at the push service." }],
+    shown: &[Shown {
+        name: "project_id",
+        path: &["service_account", "project_id"],
+        about: "Project at the push service.",
+    }],
     example: "service-account.json",
 };
 
