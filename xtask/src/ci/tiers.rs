@@ -115,6 +115,7 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor-judges", "web_push::webpush_go", CLIENTS),
     row("stentor-judges", "web_push_emulator::web_push_for_node", CLIENTS),
     row("stentor-judges", "web_push_emulator::webpush_go", CLIENTS),
+    row("stentor-judges", "web_push_sender::", CLIENTS),
     row("stentor-gateway", "mcs::foreign::push_receiver", CLIENTS),
     // Foreign servers for the sender, and the brokers.
     row("stentor-http2", "foreign::nghttpd", SERVERS),

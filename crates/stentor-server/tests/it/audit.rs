@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use stentor_core::device::ProviderKind;
 use stentor_server::config::Engine;
 
 use crate::harness::{Reading, Server, Tenant, durable_server, server, server_on, server_with};
@@ -181,8 +182,9 @@ async fn every_change_is_told(engine: Engine) {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
     // One operation serves the credentials of all push services, so that the others stand for this one.
-    requested
-        .extend(["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/credentials/gateway")));
+    requested.extend(ProviderKind::ALL.iter().flat_map(|kind| {
+        ["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/credentials/{kind}"))
+    }));
     let contract = include_str!("../contract/routes.txt").lines().map(str::to_owned);
     let changing = contract.filter(|route| !route.is_empty() && !route.starts_with("GET "));
     let unknown = changing.filter(|route| {
