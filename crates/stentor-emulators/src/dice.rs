@@ -1,11 +1,31 @@
 //! Repeatable randomness: every draw is a pure function of the seed and of the subject of the draw.
 
+use crate::device::now_ms;
+
 /// Mixes 64 bits so that neighbouring inputs give unrelated outputs (the SplitMix64 finalizer).
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// The ids of one session's messages: no two sessions of an emulator share any.
+#[derive(Debug)]
+pub(crate) struct SessionIds(u64);
+
+impl SessionIds {
+    /// Starts the ids of the session with this number.
+    pub(crate) fn new(seed: u64, number: u64) -> Self {
+        // The clock is mixed in: a restart gives no id a second time.
+        Self(mix(now_ms() ^ mix(seed ^ number)))
+    }
+
+    /// Returns the next id.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(1);
+        mix(self.0)
+    }
 }
 
 /// Draws for one request: the same seed, token and attempt always draw the same.

@@ -3,7 +3,7 @@
 mod host;
 pub(crate) mod http1;
 
-use crate::device::Delivery;
+use crate::device::{Delivery, Devices};
 use crate::faults::Faults;
 use crate::frames::{self, ConnectionLimits};
 use crate::listener::{ConnectionHandler, HttpIo};
@@ -99,6 +99,14 @@ impl PendingCount {
     /// Returns the same count for a message that is refused after all, and delivered nowhere.
     pub(crate) fn rejected(self) -> Self {
         Self { tally: AnswerTally::Rejected, delivery: None, ..self }
+    }
+
+    /// Counts the message, and delivers it if it was accepted.
+    pub(crate) fn settle(self, context: &EmulatorContext, devices: &Devices) {
+        context.count(&self);
+        if let Some(delivery) = self.delivery {
+            devices.deliver(*delivery);
+        }
     }
 }
 

@@ -208,10 +208,7 @@ impl EmulatedService for ApnsService {
     }
 
     fn settle(&self, ticket: PendingCount) {
-        self.context.count(&ticket);
-        if let Some(delivery) = ticket.delivery {
-            self.devices.deliver(*delivery);
-        }
+        ticket.settle(&self.context, &self.devices);
     }
 
     fn context(&self) -> &EmulatorContext {

@@ -8,7 +8,7 @@ use super::oauth::TokenIssuer;
 use super::topics::Topics;
 use crate::access_tokens::BearerSession;
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
-use crate::dice::mix;
+use crate::dice::SessionIds;
 use crate::error::EmulatorError;
 use crate::json::JsonNode;
 use crate::observer::{AnswerTally, token_hash};
@@ -41,7 +41,7 @@ pub(super) struct FcmService {
 /// The state of a connection.
 pub(super) struct FcmSession {
     pub(super) bearer: BearerSession,
-    next_id: u64,
+    ids: SessionIds,
 }
 
 /// The reason for rejecting a message.
@@ -136,7 +136,7 @@ impl FcmService {
                 ServiceReply::new(WireAnswer::Reset(code.error_code()), decision.wait, None)
             }
             ScriptedAnswer::Accept | ScriptedAnswer::Stall => {
-                self.accept(session.next_id(), sending, sent, request, decision.wait)
+                self.accept(session.ids.draw(), sending, sent, request, decision.wait)
             }
         }
     }
@@ -217,11 +217,7 @@ impl EmulatedService for FcmService {
 
     fn session(&self) -> FcmSession {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        FcmSession {
-            bearer: BearerSession::default(),
-            // The clock is mixed in: a restart gives no id a second time.
-            next_id: mix(now_ms() ^ mix(self.config.seed ^ number)),
-        }
+        FcmSession { bearer: BearerSession::default(), ids: SessionIds::new(self.config.seed, number) }
     }
 
     fn answer(&self, session: &mut FcmSession, call: ServiceCall<'_>) -> ServiceReply {
@@ -234,21 +230,11 @@ impl EmulatedService for FcmService {
     }
 
     fn settle(&self, ticket: PendingCount) {
-        self.context.count(&ticket);
-        if let Some(delivery) = ticket.delivery {
-            self.devices.deliver(*delivery);
-        }
+        ticket.settle(&self.context, &self.devices);
     }
 
     fn context(&self) -> &EmulatorContext {
         &self.context
-    }
-}
-
-impl FcmSession {
-    fn next_id(&mut self) -> u64 {
-        self.next_id = self.next_id.wrapping_add(1);
-        mix(self.next_id)
     }
 }
 

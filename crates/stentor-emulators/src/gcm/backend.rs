@@ -178,10 +178,7 @@ impl GcmBackend {
 
     /// Counts and delivers.
     pub(crate) fn settle(&self, count: PendingCount) {
-        self.context.count(&count);
-        if let Some(delivery) = count.delivery {
-            self.devices.deliver(*delivery);
-        }
+        count.settle(&self.context, &self.devices);
     }
 
     /// Returns true if a token may be subscribed.

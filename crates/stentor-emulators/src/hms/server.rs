@@ -221,10 +221,7 @@ impl EmulatedService for HmsService {
     }
 
     fn settle(&self, count: PendingCount) {
-        self.context.count(&count);
-        if let Some(delivery) = count.delivery {
-            self.devices.deliver(*delivery);
-        }
+        count.settle(&self.context, &self.devices);
     }
 
     fn context(&self) -> &EmulatorContext {

@@ -12,7 +12,7 @@ use super::subscriptions::Subscriptions;
 use super::synthetic::{synthetic_auth, synthetic_keys, synthetic_number};
 use super::vapid::{RequestOrigin, VapidSender, VapidSession, VapidVerifier};
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
-use crate::dice::mix;
+use crate::dice::SessionIds;
 use crate::error::EmulatorError;
 use crate::observer::{AnswerTally, token_hash};
 use crate::policy::{ScriptedAnswer, ServiceError, Wait};
@@ -53,7 +53,7 @@ pub(crate) struct WebPushService {
 /// The state of a connection.
 pub(crate) struct WebPushSession {
     vapid: VapidSession,
-    next_id: u64,
+    ids: SessionIds,
 }
 
 /// A request for one subscription.
@@ -123,7 +123,7 @@ impl WebPushService {
                 Ok(ServiceReply::new(WireAnswer::Reset(code.error_code()), decision.wait, None))
             }
             ScriptedAnswer::Accept | ScriptedAnswer::Stall => {
-                Ok(self.accept(session.next_id(), call, push, &checked, decision.wait))
+                Ok(self.accept(session.ids.draw(), call, push, &checked, decision.wait))
             }
         }
     }
@@ -265,11 +265,7 @@ impl EmulatedService for WebPushService {
 
     fn session(&self) -> WebPushSession {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        WebPushSession {
-            vapid: VapidSession::default(),
-            // The clock is mixed in: a restart gives no id a second time.
-            next_id: mix(now_ms() ^ mix(self.config.seed ^ number)),
-        }
+        WebPushSession { vapid: VapidSession::default(), ids: SessionIds::new(self.config.seed, number) }
     }
 
     fn answer(&self, session: &mut WebPushSession, call: ServiceCall<'_>) -> ServiceReply {
@@ -277,21 +273,11 @@ impl EmulatedService for WebPushService {
     }
 
     fn settle(&self, ticket: PendingCount) {
-        self.context.count(&ticket);
-        if let Some(delivery) = ticket.delivery {
-            self.devices.deliver(*delivery);
-        }
+        ticket.settle(&self.context, &self.devices);
     }
 
     fn context(&self) -> &EmulatorContext {
         &self.context
-    }
-}
-
-impl WebPushSession {
-    fn next_id(&mut self) -> u64 {
-        self.next_id = self.next_id.wrapping_add(1);
-        mix(self.next_id)
     }
 }
 

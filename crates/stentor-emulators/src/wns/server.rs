@@ -9,7 +9,7 @@ use super::errors::{
 };
 use super::headers::{WnsHeaders, WnsType};
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
-use crate::dice::mix;
+use crate::dice::SessionIds;
 use crate::fcm::percent_decode;
 use crate::observer::{AnswerTally, token_hash};
 use crate::policy::{ScriptedAnswer, ServiceError, Wait};
@@ -53,7 +53,7 @@ pub(crate) struct WnsService {
 /// The state of a connection.
 pub(crate) struct WnsSession {
     token: TokenSession,
-    next_id: u64,
+    ids: SessionIds,
 }
 
 /// A request for one channel.
@@ -104,7 +104,7 @@ impl WnsService {
     }
 
     fn push(&self, session: &mut WnsSession, call: &ServiceCall<'_>) -> ServiceReply {
-        let id = session.next_id();
+        let id = session.ids.draw();
         // The channel comes first: without a token, a refusal could not be counted.
         let token = match channel_token(call) {
             Ok(token) => token,
@@ -181,9 +181,7 @@ impl EmulatedService for WnsService {
 
     fn session(&self) -> WnsSession {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        // The clock is mixed in: a restart gives no id a second time.
-        let next_id = mix(now_ms() ^ mix(self.config.seed ^ number));
-        WnsSession { token: TokenSession::default(), next_id }
+        WnsSession { token: TokenSession::default(), ids: SessionIds::new(self.config.seed, number) }
     }
 
     fn answer(&self, session: &mut WnsSession, call: ServiceCall<'_>) -> ServiceReply {
@@ -194,21 +192,11 @@ impl EmulatedService for WnsService {
     }
 
     fn settle(&self, ticket: PendingCount) {
-        self.context.count(&ticket);
-        if let Some(delivery) = ticket.delivery {
-            self.devices.deliver(*delivery);
-        }
+        ticket.settle(&self.context, &self.devices);
     }
 
     fn context(&self) -> &EmulatorContext {
         &self.context
-    }
-}
-
-impl WnsSession {
-    fn next_id(&mut self) -> u64 {
-        self.next_id = self.next_id.wrapping_add(1);
-        mix(self.next_id)
     }
 }
 
