@@ -6,11 +6,15 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+
 use stentor_core::chunk::TokenList;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::ProviderStats;
 use stentor_http2::{Limits, Line, Replies, Reply, Requests, Response};
 
+use crate::preview::{RequestPreview, TOKEN_PLACE};
 use crate::replies;
 
 /// Most tokens in one request; both vendors have the same limit.
@@ -54,6 +58,12 @@ impl ListTemplate {
             list.push(b'"');
         }
         write(&[&self.before, &list, b"]", &self.after])
+    }
+
+    /// Shows the request to a URL for one device.
+    pub(crate) fn preview(&self, url: String, content_type: HeaderValue) -> RequestPreview {
+        let body = self.with_tokens(std::iter::once(TOKEN_PLACE), |parts| parts.concat());
+        RequestPreview::new(url, &[(CONTENT_TYPE, content_type)], &body)
     }
 
     /// Returns the size of a body without tokens.

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
-use http::header::CONTENT_TYPE;
-
 use stentor_core::device::ProviderKind;
 use stentor_core::message::Message;
 use stentor_core::ports::provider::CredentialError;
 
-use super::Gcm;
 use super::credential::{GcmCredential, PATHS};
 use super::payload;
+use super::{Gcm, JSON};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
-use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
+use crate::preview::{RequestPreview, url_at};
 use crate::schema::{self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -47,9 +44,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
     let credential = GcmCredential::parse(secret)?;
     let url = url_at(&credential.endpoint, credential.path);
-    let template = payload::template(message, message.due_at);
-    let body = template.with_tokens(std::iter::once(TOKEN_PLACE), |parts| parts.concat());
-    Ok(RequestPreview::new(url, &[(CONTENT_TYPE, HeaderValue::from_static("application/json"))], &body))
+    Ok(payload::template(message, message.due_at).preview(url, JSON))
 }
 
 const CREDENTIAL: CredentialSchema = CredentialSchema {

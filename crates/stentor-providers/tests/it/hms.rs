@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::{Batch, Provider};
 use stentor_emulators::faults::InjectedFault;
@@ -294,4 +295,14 @@ async fn plain_http_2_works_for_trials_and_the_activity_is_counted_in_deliveries
     assert!(scene.provider.stats().inflight_limit >= 250 * before, "{:?}", scene.provider.stats());
     within(20, scene.provider.close()).await;
     assert_eq!(scene.provider.stats().connections, 0);
+}
+
+#[test]
+fn a_preview_has_the_type_of_content_that_is_sent() {
+    let secret = json!({"client_secret": SECRET, "client_id": CLIENT, "project_id": PROJECT}).to_string();
+    let preview = stentor_providers::descriptor(ProviderKind::Hms).preview.expect("a preview");
+    let shown = preview(&secret, &support::message(7, 3_600, &StillClock::new())).expect("a request");
+    let content_type = ("content-type".to_owned(), "application/json; charset=UTF-8".to_owned());
+    assert_eq!(shown.headers[0], content_type);
+    assert!(shown.body.contains(r#""token":["{token}"]"#), "{}", shown.body);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::json;
+use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_providers::wns::Wns;
@@ -126,4 +127,21 @@ async fn without_an_access_token_nothing_is_sent_and_the_lane_learns_why() {
     assert!(service.received().iter().all(|request| request.path == TOKEN_PATH));
     let trouble = provider.check().await.expect_err("it does not work");
     assert!(trouble.cause.contains("refuses the app registration"), "{trouble}");
+}
+
+#[tokio::test]
+async fn a_preview_shows_the_request_that_is_sent() {
+    let service = start(|_| Some((200, "x-wns-status: received\r\n"))).await;
+    let clock = StillClock::new();
+    let batch = batch(&channels(&service, &["one"]), &clock);
+    let secret = json!({"tenant_id": "tenant", "client_id": "app-1", "client_secret": "s~cret"}).to_string();
+    let preview = stentor_providers::descriptor(ProviderKind::Wns).preview.expect("a preview");
+    let shown = preview(&secret, &batch.message).expect("a request");
+    assert_eq!(within(30, provider(&service, &clock).send(batch)).await, [Outcome::Accepted]);
+    let received = service.received();
+    let sent = received.iter().find(|request| request.path != TOKEN_PATH).expect("a request");
+    assert_eq!(shown.body.as_bytes(), sent.body);
+    for (name, value) in shown.headers.iter().filter(|(name, _)| name != "authorization") {
+        assert_eq!(&sent.headers[name], value, "{name}");
+    }
 }
