@@ -234,6 +234,12 @@ impl Stage {
         std::iter::once(&mut self.server).chain(&mut self.beside)
     }
 
+    /// Returns a client of each server that acts for the app.
+    pub fn clients(&mut self) -> anyhow::Result<Vec<ApiClient>> {
+        let app = self.client.app().map(ToOwned::to_owned).unwrap_or_default();
+        self.servers().map(|server| Ok(server.client()?.for_app(app.clone()))).collect()
+    }
+
     /// Restarts all servers, as [`Server::restart`] does, and returns their usage.
     pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {
         let mut used = Vec::new();
@@ -246,6 +252,11 @@ impl Stage {
     /// Requests all servers to end and returns their usage.
     pub fn stop(&mut self) -> ResourceUsage {
         nodes::together(self.servers().map(Server::stop))
+    }
+
+    /// Returns the usage of all servers so far.
+    pub fn usage(&mut self) -> ResourceUsage {
+        nodes::together(self.servers().map(Server::usage))
     }
 
     /// Returns the usage of each server so far.

@@ -9,14 +9,14 @@ use super::sustained::{self, SustainedReport};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stentor_stage::engines::StageStore;
+use stentor_stage::engines::{StageQueue, StageStore};
 use stentor_stage::postgres::bytes_below;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::server::data_dir;
 use stentor_stage::stage::{Stage, StageOptions};
 
 /// Options of the bench.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AcceptOptions {
     /// Number of messages, each to a token of its own.
     pub(crate) messages: u64,
@@ -26,8 +26,11 @@ pub(crate) struct AcceptOptions {
     pub(crate) sustained: Duration,
     /// Kills of the server under the same load, after the sustained one.
     pub(crate) kills: u32,
-    /// Store of the server; with PostgreSQL, SQLite is measured first.
+    /// Store and queue of the servers; unless both are files, these are measured first.
     pub(crate) store: StageStore,
+    pub(crate) queue: StageQueue,
+    /// Number of servers, to which the callers are dealt out.
+    pub(crate) nodes: u32,
     /// Measures other programs under the sustained load, after the server.
     pub(crate) with_rivals: bool,
 }
@@ -78,17 +81,17 @@ pub(crate) async fn run(
     options: AcceptOptions,
     reporter: &Arc<dyn Reporter>,
 ) -> anyhow::Result<AcceptReport> {
-    let on_file = AcceptOptions { store: StageStore::File, with_rivals: false, ..options };
-    let beside = match options.store {
-        StageStore::File => None,
-        StageStore::Postgres => Some(Box::new(run_once(on_file, reporter).await?)),
-    };
+    let (store, queue) = (StageStore::File, StageQueue::File);
+    let on_file = AcceptOptions { store, queue, nodes: 1, with_rivals: false, ..options };
+    let is_on_file = (options.store, &options.queue) == (on_file.store, &on_file.queue);
+    let beside = if is_on_file { None } else { Some(Box::new(run_once(on_file, reporter).await?)) };
     Ok(AcceptReport { beside, ..run_once(options, reporter).await? })
 }
 
 async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
-    let AcceptOptions { messages, callers, sustained, kills, store, with_rivals } = options;
-    let on_stage = StageOptions { store, ..StageOptions::with_sinks(SINK_MAX_TOKENS) };
+    let AcceptOptions { messages, callers, sustained, kills, store, with_rivals, nodes, .. } = options;
+    let queue = options.queue.clone();
+    let on_stage = StageOptions { store, queue, nodes, ..StageOptions::with_sinks(SINK_MAX_TOKENS) };
     let mut stage = Stage::build(&on_stage, reporter).await?;
     let stored_before = StoredSize::of(&stage)?;
     // Opens connections and warms caches before the clock starts.
@@ -97,13 +100,14 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         MessageLoad { first, end, callers, pace, form, outlives_kills: false }
     };
     let warm = load(messages, LoadEnd::Count(callers * 4));
-    let warm = singles::send(&stage.client, warm).await?;
-    let start = stage.server.usage().cpu_seconds;
-    let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
-    let before = stage.server.usage().cpu_seconds;
+    let clients = stage.clients()?;
+    let warm = singles::send(&clients, warm).await?;
+    let start = stage.usage().cpu_seconds;
+    let idle = singles::ask_nothing(&clients, messages, callers).await?;
+    let before = stage.usage().cpu_seconds;
     let engines_before = stage.engines.used();
-    let sent = singles::send(&stage.client, load(0, LoadEnd::Count(messages))).await?;
-    let usage = stage.server.usage();
+    let sent = singles::send(&clients, load(0, LoadEnd::Count(messages))).await?;
+    let usage = stage.usage();
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let answered = Instant::now();
     let check = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
@@ -115,7 +119,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         let load = load(first, LoadEnd::After(sustained));
         let report = sustained::measure(&mut stage, load, &**reporter).await?;
         // A clean stop moves everything into the files.
-        stage.server.stop();
+        stage.stop();
         growth = Some((StoredSize::of(&stage)?.since(stored_before), report.next()));
         let mut load = MessageLoad { first: report.next(), ..load };
         if kills > 0 {
@@ -200,12 +204,15 @@ impl AcceptReport {
 
     /// Returns the report as one object.
     pub(crate) fn object(&self) -> Value {
-        let AcceptOptions { messages, callers, .. } = self.options;
+        let AcceptOptions { messages, callers, nodes, .. } = self.options;
         let [idle_cpu_seconds, cpu_seconds] = self.cpu_seconds;
         let at = |part| self.latency_ms(part);
         let mut object = json!({
             "messages": messages,
             "callers": callers,
+            "store": self.options.store.word(),
+            "queue": self.options.queue.word(),
+            "nodes": nodes,
             "ok": self.holds(),
             "accepted": self.sent.messages.len(),
             "lost": self.kept.lost,

@@ -29,7 +29,7 @@ pub(super) async fn measure(
 ) -> anyhow::Result<KilledReport> {
     let client = stage.client.clone();
     let load = MessageLoad { end: LoadEnd::After(PER_KILL * kills), outlives_kills: true, ..load };
-    let sending = tokio::spawn(async move { singles::send(&client, load).await });
+    let sending = tokio::spawn(async move { singles::send(&[client], load).await });
     for kill in 0..u64::from(kills) {
         // Different moments of the server's work, and the same ones in every run.
         let more = kill.wrapping_mul(7_919) % RANGE_MS;

@@ -142,7 +142,7 @@ impl Rival {
         let mut child = ChildProcess::spawn(self.folder, command, &log)?;
         let facts = child.ready(&ready).await?;
         let address = facts["address"].as_str().context("it does not say where it listens")?;
-        let client = ApiClient::new(&format!("http://{address}"), None, None)?;
+        let client = [ApiClient::new(&format!("http://{address}"), None, None)?];
         let warm = MessageLoad { end: LoadEnd::Count(load.callers * 4), pace: Pace::AtOnce, ..load };
         let warm = singles::send(&client, warm).await?;
         let load = MessageLoad { first: load.first + load.callers * 4, pace: Pace::AtOnce, ..load };

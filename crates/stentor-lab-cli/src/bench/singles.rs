@@ -95,15 +95,15 @@ enum RequestKind {
 }
 
 /// Calls a route without an effect, with the same numbers of calls and callers, to measure the cost of the callers, HTTP and the machine.
-pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) -> anyhow::Result<Duration> {
+pub(super) async fn ask_nothing(clients: &[ApiClient], count: u64, callers: u64) -> anyhow::Result<Duration> {
     let (end, pace, form) = (LoadEnd::Count(count), Pace::AtOnce, RequestForm::Stentor);
     let load = MessageLoad { first: 0, end, callers, pace, form, outlives_kills: false };
-    Ok(side_by_side(client, load, RequestKind::Nothing).await?.0)
+    Ok(side_by_side(clients, load, RequestKind::Nothing).await?.0)
 }
 
-/// Sends messages.
-pub(super) async fn send(client: &ApiClient, load: MessageLoad) -> anyhow::Result<SentMessages> {
-    let (wall, seen) = side_by_side(client, load, RequestKind::Message).await?;
+/// Sends messages; the callers are dealt out to the clients.
+pub(super) async fn send(clients: &[ApiClient], load: MessageLoad) -> anyhow::Result<SentMessages> {
+    let (wall, seen) = side_by_side(clients, load, RequestKind::Message).await?;
     let (mut latency_ms, mut messages) = (Samples::default(), Vec::new());
     for Answered { number, took, at, reply } in seen {
         latency_ms.push(took.as_secs_f64() * 1e3);
@@ -128,33 +128,32 @@ struct Answered {
 
 /// Makes the calls, and gathers the answers; the first failure ends it.
 async fn side_by_side(
-    client: &ApiClient,
+    clients: &[ApiClient],
     load: MessageLoad,
     kind: RequestKind,
 ) -> anyhow::Result<(Duration, Vec<Answered>)> {
-    let client = client.clone();
+    let clients = clients.to_vec();
     // One thread for all callers: callers that wake each other's threads cost more than their calls.
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(on_one_thread(&client, load, kind))
+        runtime.block_on(on_one_thread(&clients, load, kind))
     };
     tokio::task::spawn_blocking(work).await?
 }
 
 async fn on_one_thread(
-    client: &ApiClient,
+    clients: &[ApiClient],
     load: MessageLoad,
     kind: RequestKind,
 ) -> anyhow::Result<(Duration, Vec<Answered>)> {
     let mut open = Vec::new();
-    for _ in 0..load.callers {
-        open.push(crate::caller::open(client).await?);
+    for client in clients.iter().cycle().take(load.callers as usize) {
+        open.push((client.clone(), crate::caller::open(client).await?));
     }
     let began = Instant::now();
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
-    for caller in open {
-        let client = client.clone();
+    for (client, caller) in open {
         tasks.spawn(call(caller, CallerTask { client, next: next.clone(), load, kind, began }));
     }
     let mut all = Vec::new();

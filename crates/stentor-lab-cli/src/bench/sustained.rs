@@ -26,7 +26,7 @@ pub(super) struct SustainedReport {
     whole: Duration,
     /// Times from the acceptance to the commit of the answer, by the ledger.
     settled_ms: Samples,
-    /// Processor time of the server, and of the database if there is one, until the last message was settled.
+    /// Processor time of all servers, and of the database if there is one, until the last message was settled.
     server_cpu_seconds: f64,
     database_cpu_seconds: Option<f64>,
     paced: Vec<PacedLoad>,
@@ -49,16 +49,17 @@ pub(super) async fn measure(
     reporter: &dyn Reporter,
 ) -> anyhow::Result<SustainedReport> {
     let MessageLoad { first, callers, .. } = load;
-    let (cpu_before, engines_before) = (stage.server.usage().cpu_seconds, stage.engines.used());
+    let (cpu_before, engines_before) = (stage.usage().cpu_seconds, stage.engines.used());
+    let clients = stage.clients()?;
     let began = Instant::now();
-    let sent = singles::send(&stage.client, load).await?;
+    let sent = singles::send(&clients, load).await?;
     let kept = sink_log::kept(stage.directory(), &[&sent]).await?;
     // The settler writes in the order of the answers. `settled` looks whether those before the last ones are settled too.
     for one in last(&sent, callers) {
         ended(&stage.client, &one.campaign).await?;
     }
     let whole = began.elapsed();
-    let server_cpu_seconds = stage.server.usage().cpu_seconds - cpu_before;
+    let server_cpu_seconds = stage.usage().cpu_seconds - cpu_before;
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let settled_ms = settled(&stage.client, &sent).await?;
     let rate = sent.messages.len() as f64 / whole.as_secs_f64();
@@ -68,7 +69,7 @@ pub(super) async fn measure(
         let per_second = rate * part;
         let pace = Pace::Even(Duration::from_secs_f64(1.0 / per_second));
         let load = MessageLoad { first, end: LoadEnd::After(PACED_FOR), pace, ..load };
-        let some = singles::send(&stage.client, load).await?;
+        let some = singles::send(&clients, load).await?;
         let lost = sink_log::kept(stage.directory(), &[&some]).await?.lost;
         let answered_ms = SinkLog::read(stage.directory())?.times_from_requests(&some);
         first += some.messages.len() as u64 + callers;

@@ -67,7 +67,7 @@ impl UrgentOptions {
         let pace = Pace::Pause(Duration::from_millis(10));
         let end = LoadEnd::Count(self.messages);
         singles::send(
-            client,
+            std::slice::from_ref(client),
             MessageLoad {
                 first,
                 end,

@@ -4,6 +4,7 @@ use crate::bench::accept::{self, AcceptOptions};
 use clap::Args;
 use std::process::ExitCode;
 use std::time::Duration;
+use stentor_stage::engines::StageQueue;
 use stentor_terminal::output::Output;
 use stentor_terminal::progress::on_the_terminal;
 use stentor_terminal::store_name::StoreName;
@@ -15,6 +16,7 @@ Examples:
   stentor lab bench accept
   stentor lab bench accept --messages 100000 --callers 64 --json
   stentor lab bench accept --store postgres --json
+  stentor lab bench accept --store postgres --queue nats --nodes 2 --without-rivals --json
   stentor lab bench accept --kills 20 --without-rivals --json
 
 Each message is sent to a sink, and the bench checks that it arrived there. The callers share the machine with the server.
@@ -32,9 +34,15 @@ pub(crate) struct AcceptArgs {
     /// Kills of the server under the same load, after it; each message that was answered with 202 must still arrive
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000))]
     kills: u32,
-    /// Store of the server; with postgres, sqlite is measured too, and the result has the ratios
+    /// Store of the server; if the store or the queue is not sqlite, sqlite is measured for both too, and the result has the ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
+    /// Queue of the server: sqlite, memory, postgres, nats (of the bench's own), or nats://HOST:PORT
+    #[arg(long, default_value = "sqlite", value_name = "QUEUE")]
+    queue: StageQueue,
+    /// Number of servers, to which the callers are dealt out; several need --store postgres, and a queue that they share (postgres or nats)
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    nodes: u32,
     /// Leave out the programs that are measured under the same sustained load
     #[arg(long)]
     without_rivals: bool,
@@ -43,7 +51,8 @@ pub(crate) struct AcceptArgs {
 impl AcceptArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let Self { messages, callers, seconds, kills, store, without_rivals } = self;
+        let Self { messages, callers, seconds, kills, store, queue, nodes, without_rivals } = self;
+        super::check_shared(nodes, store.into(), &queue)?;
         let sustained = Duration::from_secs(seconds);
         let options = AcceptOptions {
             messages,
@@ -51,6 +60,8 @@ impl AcceptArgs {
             sustained,
             kills,
             store: store.into(),
+            queue,
+            nodes,
             with_rivals: !without_rivals,
         };
         let report = accept::run(options, &on_the_terminal()).await?;

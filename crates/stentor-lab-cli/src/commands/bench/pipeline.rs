@@ -5,7 +5,6 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_stage::engines::{StageQueue, StageStore};
-use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::Output;
 use stentor_terminal::progress::on_the_terminal;
 use stentor_terminal::{demo_report::describe, store_name::StoreName};
@@ -57,11 +56,7 @@ impl PipelineArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, latency_ms, rounds, store, queue, nodes, keep } = self;
         let store = StageStore::from(store);
-        let is_shared = matches!(queue, StageQueue::Postgres | StageQueue::Nats | StageQueue::NatsAt(_));
-        if nodes > 1 && !(store == StageStore::Postgres && is_shared) {
-            let sentence = "several servers share a database and a queue: add --store postgres and --queue postgres or nats";
-            return Err(CommandFailure::usage(sentence).into());
-        }
+        super::check_shared(nodes, store, &queue)?;
         let options = PipelineOptions { devices, latency_ms, rounds, store, queue, nodes, keep };
         let report = pipeline::run(&options, &on_the_terminal()).await?;
         output.result(&report.object(), || report.last().map(describe).unwrap_or_default())?;
