@@ -36,13 +36,20 @@ const MEAN_UNIT: u64 = 16;
 /// The body of a request, with a gap for the list of tokens.
 pub struct ListTemplate {
     before: Vec<u8>,
+    /// The text before a token that is alone, if such a request has no list.
+    before_one: Option<&'static [u8]>,
     after: Vec<u8>,
 }
 
 impl ListTemplate {
     /// Creates a body from the text before the tokens, which ends with the list's bracket, and the text after the list's other bracket.
     pub(crate) fn new(before: &str, after: String) -> Self {
-        Self { before: before.as_bytes().to_vec(), after: after.into_bytes() }
+        Self { before: before.as_bytes().to_vec(), before_one: None, after: after.into_bytes() }
+    }
+
+    /// Sets the text that stands before a token that is alone, in place of the list.
+    pub(crate) fn or_one(self, before_one: &'static str) -> Self {
+        Self { before_one: Some(before_one.as_bytes()), ..self }
     }
 
     /// Passes the body for these tokens, in parts, to `write`.
@@ -51,13 +58,17 @@ impl ListTemplate {
         tokens: impl Iterator<Item = &'a str>,
         write: impl FnOnce(&[&[u8]]) -> T,
     ) -> T {
-        let mut list = Vec::new();
+        let (mut list, mut count) = (Vec::new(), 0);
         for token in tokens {
             list.extend_from_slice(if list.is_empty() { b"\"" } else { b",\"" });
             push_escaped(token, &mut list);
             list.push(b'"');
+            count += 1;
         }
-        write(&[&self.before, &list, b"]", &self.after])
+        match self.before_one.filter(|_| count == 1) {
+            Some(before) => write(&[before, &list, &self.after]),
+            None => write(&[&self.before, &list, b"]", &self.after]),
+        }
     }
 
     /// Shows the request to a URL for one device.
@@ -142,6 +153,11 @@ impl Requests for Multicast {
 
 /// Returns the limits of a client whose requests are as large as a whole chunk.
 pub(crate) fn limits(usual: &Limits) -> Limits {
+    if usual.min_inflight_requests == usual.max_inflight_requests {
+        // Fixed by the operator.
+        let (max_reply_body_bytes, max_reply_drain_bytes) = (REPLY_MAX_BYTES, 2 * REPLY_MAX_BYTES);
+        return Limits { max_reply_body_bytes, max_reply_drain_bytes, ..usual.clone() };
+    }
     Limits {
         initial_inflight_requests: usual.initial_inflight_requests.min(INITIAL_INFLIGHT_REQUESTS),
         slow_start_inflight_requests: usual.slow_start_inflight_requests.min(SLOW_START_INFLIGHT_REQUESTS),

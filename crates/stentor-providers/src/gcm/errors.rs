@@ -49,8 +49,27 @@ pub fn outcomes(status: u16, body: &[u8], retry_after: Option<Duration>, tokens:
     }
     match parse(body).filter(|result| result.results.len() == tokens) {
         Some(result) => result.results.into_iter().map(|result| of_token(result, retry_after)).collect(),
+        None if tokens == 1 => vec![of_group(body, retry_after)],
         // Taken over in part or in full; the list that says which is missing.
         None => vec![Outcome::Unknown; tokens],
+    }
+}
+
+/// The result of a device group, which names no messages.
+#[derive(Deserialize)]
+struct GroupResult {
+    success: u64,
+    failure: u64,
+}
+
+/// Returns the outcome of a device group. Members that failed are not tried again if others got the message, which would get it twice.
+fn of_group(body: &[u8], retry_after: Option<Duration>) -> Outcome {
+    match serde_json::from_slice(body) {
+        Ok(GroupResult { success: 1.., .. }) => Outcome::Accepted,
+        Ok(GroupResult { failure: 1.., .. }) => {
+            unavailable(Reason::Unavailable, OutcomeScope::Device, retry_after)
+        }
+        _ => Outcome::Unknown,
     }
 }
 

@@ -36,7 +36,8 @@ fn of(spec: &MessageSpec, ttl_seconds: u64) -> ListTemplate {
     let rest = Value::Object(rest(spec, ttl_seconds)).to_string();
     // There is always a time to live, which follows the list of tokens.
     let fields = rest.strip_prefix('{').unwrap_or_default();
-    ListTemplate::new(r#"{"registration_ids":["#, format!(",{fields}"))
+    // A token that is alone may be that of a device group, which no list may have.
+    ListTemplate::new(r#"{"registration_ids":["#, format!(",{fields}")).or_one(r#"{"to":"#)
 }
 
 fn rest(spec: &MessageSpec, ttl_seconds: u64) -> Map<String, Value> {

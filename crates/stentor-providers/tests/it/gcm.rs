@@ -223,3 +223,19 @@ async fn a_server_that_speaks_http_1_only_gets_nothing_and_the_trouble_is_told()
     assert!(provider.trouble().is_some());
     server.abort();
 }
+
+#[tokio::test]
+async fn a_device_group_is_sent_to_by_its_notification_key() {
+    let scene = start_with(GcmConfig { tls: TlsConfig::Plaintext, ..GcmConfig::default() }, KEY).await;
+    let members = ["a", "b"];
+    let body = json!({"operation": "create", "notification_key_name": "me", "registration_ids": members});
+    let url = format!("http://{}/gcm/notification", scene.emulator.addr());
+    let made = reqwest::Client::new().post(url).header("authorization", format!("key={KEY}"));
+    let made = made.header("project_id", "1").json(&body).send().await.expect("sent");
+    let made: serde_json::Value = made.json().await.expect("JSON");
+    let key = made["notification_key"].as_str().expect("a key");
+    assert_eq!(scene.send_one(key).await, Outcome::Accepted);
+    for member in members {
+        assert_eq!(scene.emulator.counts(member).accepted, 1, "{member}");
+    }
+}

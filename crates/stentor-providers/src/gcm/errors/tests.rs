@@ -86,3 +86,15 @@ proptest! {
         prop_assert_eq!(outcomes(status, &body, None, tokens).len(), tokens);
     }
 }
+
+#[test]
+fn a_device_group_is_accepted_once_one_member_got_the_message() {
+    let group = |body: Value| outcomes(200, body.to_string().as_bytes(), WAIT, 1).remove(0);
+    assert_eq!(group(json!({"success": 2, "failure": 0})), Outcome::Accepted);
+    let some = json!({"success": 1, "failure": 1, "failed_registration_ids": ["b"]});
+    assert_eq!(group(some), Outcome::Accepted);
+    let none = json!({"success": 0, "failure": 1, "failed_registration_ids": ["b"]});
+    assert_eq!(group(none), unavailable(Reason::Unavailable, OutcomeScope::Device, WAIT));
+    assert_eq!(group(json!({"success": 0, "failure": 0})), Outcome::Unknown);
+    assert_eq!(outcomes(200, br#"{"success":1,"failure":0}"#, WAIT, 2), [Outcome::Unknown, Outcome::Unknown]);
+}
