@@ -77,6 +77,8 @@ words! {
         /// Half of each, using the other app.
         #[default]
         Both = "gcm+apns",
+        /// Android only, by the protocol that GCM had, using an app of its own.
+        LegacyGcm = "legacy-gcm",
     }
 }
 
@@ -174,7 +176,7 @@ impl Campaigns {
     pub fn pushes(&self, mix: PlatformMix, scale: f64) -> u64 {
         let PlatformDevices { gcm, apns } = self.devices(mix, scale);
         match mix {
-            PlatformMix::Gcm => gcm,
+            PlatformMix::Gcm | PlatformMix::LegacyGcm => gcm,
             PlatformMix::Apns => apns,
             PlatformMix::Both => gcm + apns,
         }

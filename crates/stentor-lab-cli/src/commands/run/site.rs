@@ -21,8 +21,13 @@ use tempfile::TempDir;
 const ONE: usize = 0;
 /// The app of tests of both.
 const BOTH: usize = 1;
+/// The app of tests by GCM's legacy protocol.
+const LEGACY: usize = 2;
 /// Numbers of parts of an audience, one for each producer at one provider, apart from a single producer.
 const PARTS: [u32; 2] = [2, 4];
+
+/// The push services that have an emulator.
+pub(super) const EMULATED: [StagedService; 3] = [StagedService::Fcm, StagedService::Apns, StagedService::Gcm];
 
 /// Prefix of the name of the processes' directory, below the results.
 pub(super) const DIRECTORY: &str = "site-";
@@ -35,9 +40,10 @@ pub(super) struct Site {
     pub(super) apps: Vec<SiteApp>,
     /// Load beside every trial.
     pub(super) background: Background,
-    /// Apps that send at the same time, by their number, and true if they send to both platforms.
-    at_once: HashMap<(u32, bool), Vec<usize>>,
-    devices: [PlatformDevices; 2],
+    /// Apps that send at the same time, by their number and the app that they stand for.
+    at_once: HashMap<(u32, usize), Vec<usize>>,
+    /// Devices of each app of the study.
+    devices: [PlatformDevices; 3],
     /// Credentials of every app for the emulators.
     credentials: StageCredentials,
     _directory: TempDir,
@@ -55,12 +61,16 @@ impl Site {
         let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir_in(out);
         let directory = directory.context("no directory can be made for the processes")?;
         let path = std::path::absolute(directory.path())?;
-        let (keys, devices) =
-            (Keys::make()?, [PlatformMix::Gcm, PlatformMix::Both].map(|mix| study.devices(mix, scale)));
+        let (keys, devices) = (
+            Keys::make()?,
+            [PlatformMix::Gcm, PlatformMix::Both, PlatformMix::LegacyGcm]
+                .map(|mix| study.devices(mix, scale)),
+        );
         let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
         // A run has no more tokens than these; the rest is room for unexpected ones.
         let settings = |service| settings(service, &keys, 4 * tokens + 1000);
-        let emulators = Emulators::start(StagedServices::USUAL, false, &path, settings).await?;
+        let all = StagedServices::new(&EMULATED).context("each is named once")?;
+        let emulators = Emulators::start(all, false, &path, settings).await?;
         let server = Server::start(&path).await?;
         let credentials = emulators.credentials(&keys)?;
         let mut site = Self {
@@ -73,19 +83,22 @@ impl Site {
             credentials,
             _directory: directory,
         };
-        for devices in devices {
-            site.add_app(devices).await?;
+        for (place, devices) in devices.into_iter().enumerate() {
+            site.add_app(devices, place == LEGACY).await?;
         }
         Ok(site)
     }
 
     /// Returns the apps for the pushes of a cell, and creates missing ones.
     pub(super) async fn apps_for(&mut self, cell: &CampaignCell) -> anyhow::Result<Vec<usize>> {
-        let is_both = cell.mix == PlatformMix::Both;
-        let place = if is_both { BOTH } else { ONE };
-        let key = (cell.apps, is_both);
+        let place = match cell.mix {
+            PlatformMix::Gcm | PlatformMix::Apns => ONE,
+            PlatformMix::Both => BOTH,
+            PlatformMix::LegacyGcm => LEGACY,
+        };
+        let key = (cell.apps, place);
         if cell.needs_own_devices() || (cell.apps > 1 && !self.at_once.contains_key(&key)) {
-            let made = self.add_apps(cell.apps, self.devices[place]).await?;
+            let made = self.add_apps(cell.apps, place).await?;
             if cell.needs_own_devices() {
                 return Ok(made);
             }
@@ -94,12 +107,13 @@ impl Site {
         Ok(self.at_once.get(&key).cloned().unwrap_or_else(|| vec![place]))
     }
 
-    /// Creates `count` apps that share these devices evenly; returns their indexes.
-    async fn add_apps(&mut self, count: u32, devices: PlatformDevices) -> anyhow::Result<Vec<usize>> {
-        let first = self.apps.len();
+    /// Creates `count` apps that share as many devices as an app of the study has; returns their indexes.
+    async fn add_apps(&mut self, count: u32, place: usize) -> anyhow::Result<Vec<usize>> {
+        let (first, devices) = (self.apps.len(), self.devices[place]);
         let share = |all: u64| (all / u64::from(count)).max(2);
         for _ in 0..count {
-            self.add_app(PlatformDevices { gcm: share(devices.gcm), apns: share(devices.apns) }).await?;
+            let devices = PlatformDevices { gcm: share(devices.gcm), apns: share(devices.apns) };
+            self.add_app(devices, place == LEGACY).await?;
         }
         Ok((first..self.apps.len()).collect())
     }
@@ -156,11 +170,16 @@ impl Site {
         self.emulators.check_alive()
     }
 
-    async fn add_app(&mut self, devices: PlatformDevices) -> anyhow::Result<()> {
+    async fn add_app(&mut self, devices: PlatformDevices, is_legacy: bool) -> anyhow::Result<()> {
         let number = self.apps.len() as u64 + 1;
-        let client = make_app(self.server.client()?, &format!("app {number}"), &self.credentials).await?;
-        // A population has the same number of devices for both platforms.
-        let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
+        let used: &[StagedService] = if is_legacy { &[StagedService::Gcm] } else { &StagedService::USUAL };
+        let credentials = self.credentials.iter().filter(|(service, _)| used.contains(service)).cloned();
+        let name = format!("app {number}");
+        let client = make_app(self.server.client()?, &name, &credentials.collect()).await?;
+        let services = StagedServices::new(used).context("each is named once")?;
+        // A population has the same number of devices for each platform.
+        let count = used.len() as u64 * devices.gcm.min(devices.apns);
+        let fleet = DevicePopulation::new(count, number).through(services);
         import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
         self.apps.push(SiteApp { client, fleet });
         Ok(())
@@ -173,6 +192,7 @@ pub(super) const fn services(mix: PlatformMix) -> &'static [StagedService] {
         PlatformMix::Gcm => &[StagedService::Fcm],
         PlatformMix::Apns => &[StagedService::Apns],
         PlatformMix::Both => &StagedService::USUAL,
+        PlatformMix::LegacyGcm => &[StagedService::Gcm],
     }
 }
 
@@ -191,7 +211,8 @@ pub(super) fn part(service: StagedService, parts: u32, number: u64) -> String {
 
 /// A device in the form of the API.
 pub(super) fn registration(fleet: DevicePopulation, member: PopulationMember) -> Value {
-    json!({"platform": member.service.platform(), "token": fleet.token(member)})
+    let (platform, provider) = (member.service.platform(), member.service.word());
+    json!({"platform": platform, "provider": provider, "token": fleet.token(member)})
 }
 
 fn write_line(fleet: DevicePopulation, member: PopulationMember, lines: &mut String) {

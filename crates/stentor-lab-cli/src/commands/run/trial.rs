@@ -7,7 +7,7 @@ use super::policy;
 use super::proof::Proof;
 use super::records::Looks;
 use super::settings;
-use super::site::{Site, part, services, topic};
+use super::site::{EMULATED, Site, part, services, topic};
 use super::watch::{Watch, Watched};
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -19,7 +19,6 @@ use stentor_lab::record::{
 };
 use stentor_lab::runner::{InstrumentWatch, Settings, environment, time_of_day};
 use stentor_rig::cgroup::{self, Cgroup, CgroupLimits};
-use stentor_stage::devices::StagedService;
 use stentor_stage::server::ProcessLimit;
 
 /// Longest time from the break of its connections to the end of a server.
@@ -128,6 +127,7 @@ impl CampaignTrial<'_> {
             PlatformMix::Gcm => "FCM v1",
             PlatformMix::Apns => "APNs HTTP/2",
             PlatformMix::Both => "FCM v1 + APNs HTTP/2",
+            PlatformMix::LegacyGcm => "GCM HTTP, over HTTP/2",
         };
         CampaignRecord {
             sent_as: sent_as.to_owned(),
@@ -152,7 +152,7 @@ pub(super) async fn run(
         }
     };
     let apps = site.apps_for(trial.cell).await?;
-    for service in StagedService::USUAL {
+    for service in EMULATED {
         let policy = policy::of(trial.cell, trial.usual, service, &site.known_tokens(&apps, service));
         site.emulators.of_mut(service)?.renew(policy).await?;
     }
