@@ -12,7 +12,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, GcmConfig, HmsConfig, ObserverConfig};
-use stentor_providers::{apns, fcm, gcm, hms};
+use stentor_providers::{apns, fcm, gcm, hms, live_activity};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const FID: &str = "cJ4vGd1wRk2aB-3_xYz09Q";
@@ -90,8 +90,11 @@ fuzz_target!(|text: &str| {
         let taken = answer.status().is_success() && !answer.body().windows(7).any(|part| part == b"\"error\"");
         assert!(taken, "{:?} for {:?}", answer.body(), body);
     }
-    if apns::payload::check(&message.spec).is_ok() {
-        let push = apns::payload::Push::new(&message, "com.example.app");
+    let alert = apns::payload::check(&message.spec).is_ok();
+    let alert = alert.then(|| apns::payload::Push::new(&message, "com.example.app"));
+    let activity = live_activity::payload::check(&message.spec).is_ok();
+    let activity = activity.then(|| live_activity::payload::to_tokens(&message, "com.example.app"));
+    for push in [alert, activity].into_iter().flatten() {
         let mut request = Request::post(format!("/3/device/{TOKEN}")).body(push.body.as_ref()).unwrap();
         request.headers_mut().extend(push.headers.iter().cloned());
         let answer = APNS.answer(request).unwrap();

@@ -8,6 +8,7 @@ pub mod account;
 pub mod app;
 pub mod audit;
 pub mod campaign;
+pub mod channel;
 pub mod chunk;
 mod codes;
 pub mod delivery;

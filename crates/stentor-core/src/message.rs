@@ -108,6 +108,24 @@ pub struct Content {
     pub overrides: BTreeMap<ProviderKind, Map<String, Value>>,
 }
 
+impl Content {
+    /// Returns true if the content is meant for devices of a provider: Live Activities get only what is written for them, and other devices
+    /// get the rest. A start goes to the tokens for starts; anything else goes to the activities that run.
+    #[must_use]
+    pub fn is_for(&self, provider: ProviderKind) -> bool {
+        let fields = self.overrides.get(&ProviderKind::LiveActivity);
+        let is_start =
+            |fields: &Map<String, Value>| fields.get("event").is_some_and(|event| event == "start");
+        match provider {
+            ProviderKind::LiveActivityStart => fields.is_some_and(is_start),
+            ProviderKind::LiveActivity | ProviderKind::LiveActivityChannel => {
+                fields.is_some_and(|fields| !is_start(fields))
+            }
+            _ => fields.is_none(),
+        }
+    }
+}
+
 /// A complete request to send a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -250,6 +268,23 @@ pub fn place(id: MessageId, created_at: Timestamp, due_at: Timestamp) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_for_live_activities_is_for_their_devices_and_all_other_content_for_the_rest() {
+        let activity = |event: &str| {
+            let fields = Map::from_iter([("event".to_owned(), Value::from(event))]);
+            Content { overrides: [(ProviderKind::LiveActivity, fields)].into(), ..Content::default() }
+        };
+        let reached = |content: Content| {
+            let all = ProviderKind::ALL.iter().copied();
+            all.filter(|provider| content.is_for(*provider)).map(ProviderKind::as_str).collect::<Vec<_>>()
+        };
+        assert_eq!(reached(activity("start")), ["live_activity_start"]);
+        for event in ["update", "end"] {
+            assert_eq!(reached(activity(event)), ["live_activity", "live_activity_channel"]);
+        }
+        assert_eq!(reached(Content::default()).len(), ProviderKind::ALL.len() - 3);
+    }
 
     #[test]
     fn what_is_due_later_is_newer_and_what_is_due_at_once_goes_by_its_id() {

@@ -164,6 +164,8 @@ names! {
     TimeZoneName as TimeZone("time_zone", limits::TIME_ZONE_MAX_BYTES, Alphabet::Letters("/_+"), "Europe/Rome", "must be an IANA name such as `Europe/Rome`");
     /// A newer message replaces an older one with the same key.
     CollapseKey("collapse_key", limits::COLLAPSE_KEY_MAX_CHARS, Alphabet::Printable, "order-1234");
+    /// The push service's name of a broadcast channel.
+    ChannelId("channel", limits::CHANNEL_ID_MAX_CHARS, Alphabet::Letters("+/=_"), "dHN0LXNyY2gtY2hubA==");
     /// A caller's name for one request, so that repeating it is harmless.
     IdempotencyKey("Idempotency-Key", limits::IDEMPOTENCY_KEY_MAX_BYTES, Alphabet::Visible, "order-1234");
     /// Name of a service.

@@ -16,6 +16,9 @@ macro_rules! push_services {
             wns: Wns = 6, "wns", "Windows Push Notification Services.";
             hms: Hms = 7, "hms", "Huawei Push Kit.";
             gcm: Gcm = 8, "gcm", "Google Cloud Messaging, the legacy HTTP protocol.";
+            live_activity: LiveActivity = 9, "live_activity", "Apple's Live Activities, each by its own token.";
+            live_activity_start: LiveActivityStart = 10, "live_activity_start", "Starts of Apple's Live Activities.";
+            live_activity_channel: LiveActivityChannel = 11, "live_activity_channel", "Channels of Apple's Live Activities.";
         }
     };
 }

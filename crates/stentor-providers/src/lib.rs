@@ -22,6 +22,7 @@ pub mod retry_after;
 pub mod schema;
 mod subset;
 mod trouble;
+mod vendor_http;
 
 use std::sync::Arc;
 

@@ -9,7 +9,6 @@ use http::HeaderValue;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::Url;
 use reqwest::header::RETRY_AFTER;
-use reqwest::redirect::Policy;
 use serde::Deserialize;
 use serde_json::Value;
 use stentor_core::device::ProviderKind;
@@ -19,11 +18,10 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, ProviderTrouble};
 use stentor_core::time::Timestamp;
 
-use crate::credential::{invalid, unusable};
+use crate::credential::invalid;
 use crate::outbound::Outbound;
-use crate::{Setup, replies, retry_after, trouble};
+use crate::{Setup, replies, retry_after, trouble, vendor_http};
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const REPLY_MAX_BYTES: usize = 64 * 1_024;
 /// Share of a token's life after which it is renewed while still in use, in percent.
 const RENEW_AFTER_PERCENT: u64 = 80;
@@ -152,7 +150,7 @@ impl AccessTokens {
     ) -> Result<Self, CredentialError> {
         let uri = Url::parse(endpoint.url).map_err(|_| invalid(endpoint.field, "must be a URL"))?;
         Ok(Self {
-            http: http_client(endpoint.ca_pem, &setup.outbound)?,
+            http: vendor_http::client(endpoint.ca_pem.map(str::as_bytes), &setup.outbound)?,
             grant: Box::new(grant),
             uri,
             outbound: setup.outbound.clone(),
@@ -292,7 +290,7 @@ impl AccessTokens {
             self.http.post(self.uri.clone()).form(&form).send().await.map_err(|cause| unreachable(&cause))?;
         let status = response.status().as_u16();
         let wait = response.headers().get(RETRY_AFTER).and_then(|v| retry_after::parse(v.as_bytes(), now));
-        let body = read(response).await.map_err(|cause| unreachable(&cause))?;
+        let body = vendor_http::read(response, REPLY_MAX_BYTES).await.map_err(|cause| unreachable(&cause))?;
         let token = granted(status, &body, wait, now)?;
         let bearer = token.bearer.clone();
         self.lock().token = Some(token);
@@ -302,33 +300,6 @@ impl AccessTokens {
     fn lock(&self) -> MutexGuard<'_, AccessTokenState> {
         self.held.lock()
     }
-}
-
-/// Builds a client that connects to permitted addresses only: it uses no proxy and follows no redirects.
-fn http_client(ca_pem: Option<&str>, outbound: &Outbound) -> Result<reqwest::Client, CredentialError> {
-    let mut builder = reqwest::Client::builder()
-        .timeout(REQUEST_TIMEOUT)
-        .redirect(Policy::none())
-        .no_proxy()
-        .dns_resolver(Arc::new(outbound.clone()));
-    if let Some(pem) = ca_pem {
-        let roots = reqwest::Certificate::from_pem_bundle(pem.as_bytes())
-            .map_err(|_| unusable("ca_pem", "must be certificates in PEM"))?;
-        builder = builder.tls_certs_only(roots);
-    }
-    builder.build().map_err(|cause| unusable("ca_pem", &cause.to_string()))
-}
-
-async fn read(mut response: reqwest::Response) -> reqwest::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        let room = REPLY_MAX_BYTES - body.len();
-        body.extend_from_slice(&piece[..piece.len().min(room)]);
-        if body.len() == REPLY_MAX_BYTES {
-            break;
-        }
-    }
-    Ok(body)
 }
 
 fn granted(

@@ -1,6 +1,7 @@
 //! The words allowed in requests, for programs that write requests.
 
 use stentor_core::app::Scope;
+use stentor_core::channel::ChannelStorage;
 use stentor_core::delivery::ShownState;
 use stentor_core::device::{DeviceState, Platform, ProviderKind};
 use stentor_core::message::Priority;
@@ -20,6 +21,8 @@ pub const PRIORITIES: &[&str] = Priority::WORDS;
 pub const DEVICE_STATES: &[&str] = DeviceState::WORDS;
 /// States of deliveries.
 pub const DELIVERY_STATES: &[&str] = ShownState::WORDS;
+/// Messages that broadcast channels keep.
+pub const CHANNEL_STORAGES: &[&str] = ChannelStorage::WORDS;
 /// Scopes of keys.
 pub const SCOPES: &[&str] = Scope::WORDS;
 /// Policies for missed occurrences of a schedule.

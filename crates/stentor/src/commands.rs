@@ -4,6 +4,7 @@ mod account;
 mod app;
 mod audit;
 mod campaign;
+mod channel;
 mod completions;
 mod config;
 mod contract;
@@ -61,6 +62,7 @@ enum Command {
     Topic(topic::TopicArgs),
     Message(message::MessageArgs),
     Campaign(campaign::CampaignArgs),
+    Channel(channel::ChannelArgs),
     Schedule(schedule::ScheduleArgs),
     Audit(audit::AuditArgs),
     Node(node::NodeArgs),
@@ -156,6 +158,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Topic(command) => command.run(output).await?,
         Command::Message(command) => return command.run(output).await,
         Command::Campaign(command) => return command.run(output).await,
+        Command::Channel(command) => command.run(output).await?,
         Command::Schedule(command) => command.run(output).await?,
         Command::Audit(command) => command.run(output).await?,
         Command::Node(command) => command.run(output).await?,

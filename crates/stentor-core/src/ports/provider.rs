@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::channel::ChannelStorage;
 use crate::chunk::TokenList;
 use crate::device::ProviderKind;
 use crate::error::Invalid;
 use crate::id::{DeviceId, MessageId};
 use crate::message::Message;
+use crate::name::ChannelId;
 use crate::outcome::{Outcome, Reason};
 use crate::time::Timestamp;
 
@@ -164,8 +166,43 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the broadcast channels of the app, if the push service has any.
+    fn channels(&self) -> Option<&dyn Channels> {
+        None
+    }
+
     /// Finishes requests in flight and closes its connections.
     async fn close(&self) {}
+}
+
+/// The broadcast channels of an app at its push service, which holds the list.
+#[async_trait]
+pub trait Channels: Send + Sync {
+    /// Creates a channel and returns its name.
+    async fn create(&self, storage: ChannelStorage) -> Result<ChannelId, ChannelRefusal>;
+
+    /// Lists the names of all channels.
+    async fn list(&self) -> Result<Vec<ChannelId>, ChannelRefusal>;
+
+    /// Deletes a channel for good.
+    async fn remove(&self, channel: &ChannelId) -> Result<(), ChannelRefusal>;
+}
+
+/// The reason why a push service did not manage a channel, with its own word for it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelRefusal {
+    /// There is no such channel.
+    #[error("there is no such channel")]
+    Unknown,
+    /// The app has as many channels as it may have.
+    #[error("the app has as many channels as it may have: {0}")]
+    LimitReached(String),
+    /// The push service refuses the credential or the request.
+    #[error("the push service refuses it: {0}")]
+    Refused(String),
+    /// The push service cannot be reached or does not work now.
+    #[error("the push service does not do it now: {0}")]
+    Unavailable(String),
 }
 
 /// The reason why a credential's JSON cannot be used.

@@ -1,6 +1,7 @@
 //! The signing key and its ids, as issued by Apple.
 
 use jsonwebtoken::EncodingKey;
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::Endpoint;
@@ -11,8 +12,19 @@ const PRODUCTION: &str = "https://api.push.apple.com";
 const SANDBOX: &str = "https://api.sandbox.push.apple.com";
 const ID_CHARS: usize = 10;
 pub(super) const BUNDLE_ID_MAX_BYTES: usize = 255;
-const FIELDS: &[&str] =
-    &["key_p8", "key_id", "team_id", "bundle_id", "environment", "endpoint", "server_name", "ca_pem"];
+const MANAGEMENT: &str = "https://api-manage-broadcast.push.apple.com:2196";
+const SANDBOX_MANAGEMENT: &str = "https://api-manage-broadcast.sandbox.push.apple.com:2195";
+const FIELDS: &[&str] = &[
+    "key_p8",
+    "key_id",
+    "team_id",
+    "bundle_id",
+    "environment",
+    "endpoint",
+    "management_endpoint",
+    "server_name",
+    "ca_pem",
+];
 
 /// A signing key for provider tokens, and the endpoint of its requests.
 #[derive(Debug)]
@@ -27,6 +39,8 @@ pub struct ApnsCredential {
     pub bundle_id: String,
     /// The endpoint for messages.
     pub endpoint: Endpoint,
+    /// The endpoint for the management of channels; `None` if messages go to another address than Apple's and this one is not given.
+    pub management: Option<Url>,
 }
 
 impl ApnsCredential {
@@ -35,9 +49,9 @@ impl ApnsCredential {
         let map = parse(secret)?;
         let fields = Fields::new(&map, "");
         fields.only(FIELDS)?;
-        let usual = match fields.optional("environment")?.unwrap_or("production") {
-            "production" => PRODUCTION,
-            "sandbox" => SANDBOX,
+        let (usual, management) = match fields.optional("environment")?.unwrap_or("production") {
+            "production" => (PRODUCTION, MANAGEMENT),
+            "sandbox" => (SANDBOX, SANDBOX_MANAGEMENT),
             _ => return Err(fields.invalid("environment", "must be `production` or `sandbox`")),
         };
         let credential = Self {
@@ -46,6 +60,7 @@ impl ApnsCredential {
             team_id: id(&fields, "team_id")?,
             bundle_id: bundle_id(&fields)?,
             endpoint: fields.endpoint(usual)?,
+            management: management_of(&fields, management)?,
         };
         credential.signing_key().map_err(|()| {
             fields
@@ -56,13 +71,29 @@ impl ApnsCredential {
 
     /// Lists the hosts of its connections, each with the field that names it.
     pub(crate) fn hosts(&self) -> Vec<(String, String)> {
-        vec![("endpoint".to_owned(), self.endpoint.host.clone())]
+        let mut hosts = vec![("endpoint".to_owned(), self.endpoint.host.clone())];
+        let management = self.management.as_ref().and_then(Url::host_str);
+        hosts.extend(management.map(|host| ("management_endpoint".to_owned(), host.to_owned())));
+        hosts
     }
 
     /// Returns the signing key; fails if it is not an EC key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_ec_pem(self.key_p8.expose_secret().as_bytes()).map_err(drop)
     }
+}
+
+/// Reads the endpoint of the management of channels. Apple's is used only if messages go to Apple too.
+fn management_of(fields: &Fields<'_>, usual: &str) -> Result<Option<Url>, CredentialError> {
+    let given = fields.optional("management_endpoint")?;
+    if given.is_none() && fields.optional("endpoint")?.is_some() {
+        return Ok(None);
+    }
+    let wrong = || fields.invalid("management_endpoint", "must be a URL such as https://host:2196");
+    let url = Url::parse(given.unwrap_or(usual)).map_err(|_| wrong())?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
+    let is_web = matches!(url.scheme(), "https" | "http") && url.has_host() && url.password().is_none();
+    if is_bare && is_web { Ok(Some(url)) } else { Err(wrong()) }
 }
 
 fn id(fields: &Fields<'_>, name: &str) -> Result<String, CredentialError> {

@@ -8,7 +8,7 @@ use stentor_core::ports::provider::CredentialError;
 
 use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
-use super::{Apns, is_device_token};
+use super::{Apns, TO_APPS, is_device_token};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::preview::{RequestPreview, TOKEN_PLACE, url_at};
 use crate::schema::{
@@ -41,7 +41,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     preview: Some(preview),
     complete: None,
     hosts: |secret| Ok(ApnsCredential::parse(secret)?.hosts()),
-    open: |secret, setup| Ok(Arc::new(Apns::open(secret, setup)?)),
+    open: |secret, setup| Ok(Arc::new(Apns::open(secret, setup, &TO_APPS)?)),
 };
 
 fn preview(secret: &str, message: &Message) -> Result<RequestPreview, CredentialError> {
@@ -51,36 +51,16 @@ fn preview(secret: &str, message: &Message) -> Result<RequestPreview, Credential
     Ok(RequestPreview::new(url, &headers, &body))
 }
 
-const CREDENTIAL: CredentialSchema = CredentialSchema {
+pub(crate) const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "ApnsCredential",
     about: "An APNs credential.",
     put: "Puts the credential for the Apple Push Notification service.",
     fields: &[
-        CredentialField::required("key_p8", CredentialFieldKind::Pem, "The .p8 key as Apple issues it")
-            .asked(Input::File { is: "a key", from: "Apple" }),
-        CredentialField::required(
-            "key_id",
-            CredentialFieldKind::Form(&APPLE_ID),
-            "The id of the signing key",
-        )
-        .asked(Input::NamedOrInFileName(Flag::new("key-id", "KEY_ID"), "AuthKey_")),
-        CredentialField::required(
-            "team_id",
-            CredentialFieldKind::Form(&APPLE_ID),
-            "The team that owns the key",
-        )
-        .asked(Input::Named(Flag::new("team-id", "TEAM_ID"))),
-        CredentialField::required("bundle_id", CredentialFieldKind::Form(&BUNDLE_ID), "The app's bundle id")
-            .asked(Input::Named(Flag::new("bundle-id", "BUNDLE_ID"))),
-        CredentialField {
-            when_absent: Some("production"),
-            ..CredentialField::optional(
-                "environment",
-                CredentialFieldKind::Choice(&ENVIRONMENT),
-                "Apple's environment that the tokens belong to",
-            )
-            .asked(Input::Named(Flag::new("environment", "ENVIRONMENT")))
-        },
+        KEY,
+        KEY_ID,
+        TEAM_ID,
+        BUNDLE,
+        ENVIRONMENT,
         schema::ENDPOINT,
         schema::SERVER_NAME,
         schema::CA_PEM,
@@ -93,6 +73,54 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
         Shown { name: "bundle_id", path: &["bundle_id"], about: "APNs topic." },
     ],
     example: "AuthKey_ABC123DEFG.p8 --team-id DEF123GHIJ --bundle-id com.example.app",
+};
+
+/// The same, with the address at which channels are managed.
+pub(crate) const CHANNEL_CREDENTIAL: CredentialSchema = CredentialSchema {
+    name: "ApnsChannelCredential",
+    about: "An APNs credential for broadcast channels.",
+    put: "Puts the credential for broadcast channels at the Apple Push Notification service.",
+    fields: &[
+        KEY,
+        KEY_ID,
+        TEAM_ID,
+        BUNDLE,
+        ENVIRONMENT,
+        schema::ENDPOINT,
+        CredentialField::optional(
+            "management_endpoint",
+            CredentialFieldKind::Endpoint,
+            "Another address for the management of channels; needed if `endpoint` is given",
+        )
+        .asked(Input::Named(Flag::new("management-endpoint", "URL"))),
+        schema::SERVER_NAME,
+        schema::CA_PEM,
+        schema::quota("none"),
+        schema::MAX_CONNECTIONS,
+    ],
+    ..CREDENTIAL
+};
+
+const KEY: CredentialField =
+    CredentialField::required("key_p8", CredentialFieldKind::Pem, "The .p8 key as Apple issues it")
+        .asked(Input::File { is: "a key", from: "Apple" });
+const KEY_ID: CredentialField =
+    CredentialField::required("key_id", CredentialFieldKind::Form(&APPLE_ID), "The id of the signing key")
+        .asked(Input::NamedOrInFileName(Flag::new("key-id", "KEY_ID"), "AuthKey_"));
+const TEAM_ID: CredentialField =
+    CredentialField::required("team_id", CredentialFieldKind::Form(&APPLE_ID), "The team that owns the key")
+        .asked(Input::Named(Flag::new("team-id", "TEAM_ID")));
+const BUNDLE: CredentialField =
+    CredentialField::required("bundle_id", CredentialFieldKind::Form(&BUNDLE_ID), "The app's bundle id")
+        .asked(Input::Named(Flag::new("bundle-id", "BUNDLE_ID")));
+const ENVIRONMENT: CredentialField = CredentialField {
+    when_absent: Some("production"),
+    ..CredentialField::optional(
+        "environment",
+        CredentialFieldKind::Choice(&ENVIRONMENTS),
+        "Apple's environment that the tokens belong to",
+    )
+    .asked(Input::Named(Flag::new("environment", "ENVIRONMENT")))
 };
 
 const APPLE_ID: TextForm = TextForm {
@@ -111,7 +139,7 @@ const BUNDLE_ID: TextForm = TextForm {
     about: None,
 };
 
-const ENVIRONMENT: Choice = Choice {
+const ENVIRONMENTS: Choice = Choice {
     name: "ApnsEnvironment",
     words: &["production", "sandbox"],
     about: "Which of Apple's services.",

@@ -1,4 +1,5 @@
-//! Interpretation of APNs' responses. Source: Apple, "Handling notification responses from APNs".
+//! Interpretation of APNs' responses. Sources: Apple, "Handling notification responses from APNs" and "Handling error responses from Apple
+//! Push Notification service", which is about channels.
 //!
 //! Design decision: Apple writes "After 15 minutes, you can retry JSON payloads that receive response status codes that begin with 5XX". A
 //! 5xx with `Retry-After` is obeyed as it says. One without:
@@ -84,24 +85,29 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>, attempt: At
     Some(match refusal.reason.as_str() {
         "Unregistered" => dead(Reason::Unregistered, refusal),
         "ExpiredToken" => dead(Reason::TokenExpired, refusal),
-        "BadDeviceToken" | "MissingDeviceToken" => rejected(Reason::InvalidToken, OutcomeScope::Device),
+        // A deleted channel never comes back.
+        "ChannelNotRegistered" => dead(Reason::Unregistered, refusal),
+        "BadChannelId" | "BadDeviceToken" | "MissingChannelId" | "MissingDeviceToken" => {
+            rejected(Reason::InvalidToken, OutcomeScope::Device)
+        }
         "DeviceTokenNotForTopic" => rejected(Reason::SenderMismatch, OutcomeScope::Device),
         "PayloadTooLarge" => rejected(Reason::PayloadTooLarge, OutcomeScope::Payload),
         "BadCollapseId" | "BadExpirationDate" | "BadMessage" | "BadMessageId" | "BadPriority"
-        | "DuplicateHeaders" | "InvalidPushType" | "PayloadEmpty" => {
-            rejected(Reason::InvalidPayload, OutcomeScope::Payload)
-        }
+        | "BadRequestParams" | "BadRequestPayload" | "DuplicateHeaders" | "InvalidPushType"
+        | "MissingPushType" | "PayloadEmpty" => rejected(Reason::InvalidPayload, OutcomeScope::Payload),
         // Topic and key belong to the credential: the device is not the cause.
         "BadCertificate"
         | "BadCertificateEnvironment"
         | "BadEnvironmentKeyIdInToken"
         | "BadEnvironmentKeyInToken"
         | "BadTopic"
+        | "FeatureNotEnabled"
         | "Forbidden"
         | "InvalidProviderToken"
         | "MissingProviderToken"
         | "MissingTopic"
         | "TopicDisallowed"
+        | "TopicMismatch"
         | "UnrelatedKeyIdInToken" => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
         // The token is the cause, not the key: a newer token will be accepted.
         "ExpiredProviderToken" => Outcome::Unavailable {

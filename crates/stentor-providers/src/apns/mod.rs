@@ -1,8 +1,9 @@
 //! The Apple Push Notification service, over HTTP/2 with provider tokens.
 
 pub mod auth;
+mod channels;
 pub mod credential;
-mod descriptor;
+pub(crate) mod descriptor;
 pub mod errors;
 pub mod payload;
 #[cfg(test)]
@@ -14,29 +15,34 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::AUTHORIZATION;
+use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
+use stentor_core::message::Message;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{
-    Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble,
+    Batch, Channels, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble,
 };
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
 use self::auth::ProviderTokens;
+use self::channels::ChannelManager;
 use self::credential::ApnsCredential;
-pub(crate) use self::descriptor::DESCRIPTOR;
+pub(crate) use self::descriptor::{CREDENTIAL, DESCRIPTOR};
 use self::payload::Push;
 use crate::outbound::HostRoute;
 use crate::subset::Subset;
 use crate::{Attempt, Setup, replies, trouble};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static("apns-request-id");
+const CHANNEL_ID: HeaderName = HeaderName::from_static("apns-channel-id");
 /// Tokens have had 64 digits for long.
 const TOKEN_MIN_DIGITS: usize = 64;
 /// Apple documents no length, and those of live activities have more than twice as many digits. This bound is no rule of Apple's: it is the
@@ -48,11 +54,35 @@ const UUID_CHARS: usize = Hyphenated::LENGTH;
 /// The parts of an error response that are kept.
 const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
 
-/// APNs through one signing key, for one bundle id.
+/// One of the kinds of pushes that APNs takes.
+pub struct PushForm {
+    /// The kind of devices that get them.
+    pub(crate) kind: ProviderKind,
+    /// Writes the part that all devices share, for a bundle id.
+    pub(crate) push: fn(&Message, &str) -> Push,
+    /// Returns true if a text has the form of a token.
+    pub(crate) can_be_token: fn(&str) -> bool,
+    /// True if the tokens are channels.
+    pub(crate) is_broadcast: bool,
+}
+
+/// Pushes to apps.
+pub const TO_APPS: PushForm = PushForm {
+    kind: ProviderKind::Apns,
+    push: Push::new,
+    can_be_token: is_device_token,
+    is_broadcast: false,
+};
+
+/// APNs through one signing key, for one bundle id and one kind of pushes.
 pub struct Apns {
+    form: &'static PushForm,
     bundle_id: String,
+    /// The path of each broadcast.
+    broadcasts: Option<PathAndQuery>,
+    channels: Option<ChannelManager>,
     client: Client,
-    tokens: ProviderTokens,
+    tokens: Arc<ProviderTokens>,
     clock: Arc<dyn Clock>,
     route: HostRoute,
     /// The endpoint.
@@ -61,14 +91,19 @@ pub struct Apns {
 
 impl Apns {
     /// Parses a credential: key, key id, team id, bundle id.
-    pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
+    pub fn open(secret: &str, setup: &Setup, form: &'static PushForm) -> Result<Self, CredentialError> {
         let mut credential = ApnsCredential::parse(secret)?;
         credential.endpoint.addresses = Arc::new(setup.outbound.clone());
         let halts = |response: &Response| replies::halts(response, errors::outcome);
         let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
-        let tokens = ProviderTokens::new(&credential)?;
+        let tokens = Arc::new(ProviderTokens::new(&credential)?);
+        let channels = || ChannelManager::new(&credential, Arc::clone(&tokens), setup);
         Ok(Self {
+            form,
+            // A bundle id has characters of a path only.
+            broadcasts: form.is_broadcast.then(|| broadcasts(&credential.bundle_id)).flatten(),
+            channels: form.is_broadcast.then(channels).transpose()?,
             bundle_id: credential.bundle_id,
             client,
             tokens,
@@ -109,6 +144,7 @@ fn is_expired(reply: &Reply) -> bool {
 
 /// One message to many tokens.
 struct ApnsPushes {
+    form: &'static PushForm,
     message: MessageId,
     body: Bytes,
     devices: Vec<DeviceId>,
@@ -122,15 +158,22 @@ impl Requests for ApnsPushes {
 
     fn write(&self, index: usize, line: &mut Line<'_>) {
         let (Some(token), Some(device)) = (self.tokens.get(index), self.devices.get(index)) else { return };
-        line.path(&[b"/3/device/", token.as_bytes()]);
-        line.header(&APNS_ID, apns_id(self.message, *device).encode_lower(&mut [0; UUID_CHARS]).as_bytes());
+        let mut id = [0; UUID_CHARS];
+        let id = apns_id(self.message, *device).encode_lower(&mut id).as_bytes();
+        if self.form.is_broadcast {
+            line.header(&CHANNEL_ID, token.as_bytes());
+            line.header(&REQUEST_ID, id);
+        } else {
+            line.path(&[b"/3/device/", token.as_bytes()]);
+            line.header(&APNS_ID, id);
+        }
         line.body(&[&self.body]);
     }
 }
 
 /// Selects the tokens of valid form, and returns their positions; `None` if all are valid.
 fn well_formed(pushes: ApnsPushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
-    let valid = |at: &usize| pushes.tokens.get(*at).is_some_and(is_device_token);
+    let valid = |at: &usize| pushes.tokens.get(*at).is_some_and(pushes.form.can_be_token);
     let all = 0..pushes.devices.len();
     if pushes.tokens.len() == all.len() && all.clone().all(|at| valid(&at)) {
         return (Arc::new(pushes), None);
@@ -152,7 +195,11 @@ fn spread<T: Clone>(sent: Vec<T>, other: T, places: Option<&[usize]>, count: usi
     all
 }
 
-fn is_device_token(token: &str) -> bool {
+fn broadcasts(bundle_id: &str) -> Option<PathAndQuery> {
+    PathAndQuery::try_from(format!("/4/broadcasts/apps/{bundle_id}")).ok()
+}
+
+pub(crate) fn is_device_token(token: &str) -> bool {
     (TOKEN_MIN_DIGITS..=TOKEN_MAX_DIGITS).contains(&token.len())
         && token.len().is_multiple_of(2)
         // Checking all bytes without an early exit compiles to a few wide instructions.
@@ -167,7 +214,7 @@ fn apns_id(message: MessageId, device: DeviceId) -> Hyphenated {
 #[async_trait]
 impl Provider for Apns {
     fn kind(&self) -> ProviderKind {
-        ProviderKind::Apns
+        self.form.kind
     }
 
     async fn send(&self, batch: Batch) -> Vec<Outcome> {
@@ -182,16 +229,17 @@ impl Provider for Apns {
                 Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential };
             return vec![refused; count];
         };
-        let push = Push::new(&batch.message, &self.bundle_id);
+        let push = (self.form.push)(&batch.message, &self.bundle_id);
         let (attempt, start_within) = (Attempt::of(&batch), replies::start_within(&batch));
         let message = batch.message.id;
-        let pushes = ApnsPushes { message, body: push.body, devices: batch.devices, tokens: batch.tokens };
+        let (form, devices, tokens) = (self.form, batch.devices, batch.tokens);
+        let pushes = ApnsPushes { form, message, body: push.body, devices, tokens };
         let (requests, places) = well_formed(pushes);
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
         let call = RequestBatch {
             constant,
-            path: None,
+            path: self.broadcasts.clone(),
             requests,
             start_within,
             keep: KEEP,
@@ -241,6 +289,10 @@ impl Provider for Apns {
 
     fn stats(&self) -> ProviderStats {
         replies::stats(&self.client)
+    }
+
+    fn channels(&self) -> Option<&dyn Channels> {
+        self.channels.as_ref().map(|channels| channels as &dyn Channels)
     }
 
     async fn close(&self) {

@@ -38,10 +38,10 @@ const PUSH_TYPES: &[&str] = &[
     "voip",
     "widgets",
 ];
-const TOPIC: HeaderName = HeaderName::from_static("apns-topic");
-const PUSH_TYPE: HeaderName = HeaderName::from_static("apns-push-type");
-const PRIORITY: HeaderName = HeaderName::from_static("apns-priority");
-const EXPIRATION: HeaderName = HeaderName::from_static("apns-expiration");
+pub(crate) const TOPIC: HeaderName = HeaderName::from_static("apns-topic");
+pub(crate) const PUSH_TYPE: HeaderName = HeaderName::from_static("apns-push-type");
+pub(crate) const PRIORITY: HeaderName = HeaderName::from_static("apns-priority");
+pub(crate) const EXPIRATION: HeaderName = HeaderName::from_static("apns-expiration");
 const COLLAPSE_ID: HeaderName = HeaderName::from_static("apns-collapse-id");
 
 /// The part of a push that all devices share.

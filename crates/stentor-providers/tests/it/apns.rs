@@ -13,7 +13,7 @@ use stentor_emulators::policy::{
     AfterGoAway, GoAway, Policy, ScriptedAnswer, ServiceError, StreamLimitPolicy,
 };
 use stentor_emulators::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
-use stentor_providers::apns::Apns;
+use stentor_providers::apns::{Apns, TO_APPS};
 
 use crate::support::{StillClock, always, batch, once, rejected, setup, unavailable, within};
 
@@ -49,7 +49,7 @@ async fn start_at(clock: Arc<StillClock>, config: ApnsConfig) -> Scene {
         "server_name": "api.push.apple.com",
         "ca_pem": emulator.ca_pem().expect("TLS"),
     });
-    let provider = Apns::open(&secret.to_string(), &setup(&clock)).expect("a credential");
+    let provider = Apns::open(&secret.to_string(), &setup(&clock), &TO_APPS).expect("a credential");
     Scene { emulator, provider, clock }
 }
 
@@ -248,7 +248,7 @@ async fn an_endpoint_at_which_nobody_listens_is_named_with_the_cause() {
     let key = KeyPair::generate().expect("a key").serialize_pem();
     let secret = json!({"key_p8": key, "key_id": "KEY0123456", "team_id": "TEAM012345",
         "bundle_id": "com.example.app", "endpoint": format!("http://{host}")});
-    let provider = Apns::open(&secret.to_string(), &setup(&clock)).expect("a credential");
+    let provider = Apns::open(&secret.to_string(), &setup(&clock), &TO_APPS).expect("a credential");
     let trouble = within(20, provider.check()).await.expect_err("nobody listens");
     assert_eq!(trouble.host, host);
     assert!(trouble.cause.contains(&host) && trouble.cause.contains("refused"), "{trouble}");

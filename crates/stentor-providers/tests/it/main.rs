@@ -6,6 +6,7 @@ mod credentials;
 mod fcm;
 mod gcm;
 mod hms;
+mod live_activity;
 mod outbound;
 mod push_service;
 mod support;

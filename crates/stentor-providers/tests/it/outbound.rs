@@ -14,7 +14,7 @@ use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
 use stentor_http2::Addresses;
-use stentor_providers::apns::Apns;
+use stentor_providers::apns::{Apns, TO_APPS};
 use stentor_providers::fcm::Fcm;
 use stentor_providers::{Outbound, Setup, refused_host};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -171,7 +171,7 @@ async fn r17_apns_goes_to_permitted_addresses_only() {
     let secret = json!({"key_p8": KeyPair::generate().expect("a key").serialize_pem(), "key_id": "KEY0123456",
         "team_id": "TEAM012345", "bundle_id": "com.example.app", "endpoint": scene.url("push.example")});
     let outbound = Outbound::with_names(allowing(&["127.0.0.1"]), Fickle::new(&[&[REFUSED]]));
-    let apns = Apns::open(&secret.to_string(), &Setup { outbound, ..setup(&scene.clock) });
+    let apns = Apns::open(&secret.to_string(), &Setup { outbound, ..setup(&scene.clock) }, &TO_APPS);
     let apns = apns.expect("a credential");
     assert_eq!(within(20, apns.warm()).await, Some(Reason::AddressRefused));
     let token = "0".repeat(64);

@@ -7,6 +7,7 @@ use super::bulk::{
     DeviceBatch, MessageBatch, RegisterResults, SendResult, SendResults, SubscribeResults, SubscriptionBatch,
 };
 use super::campaigns::{CampaignList, LedgerView};
+use super::channels::{ChannelList, ChannelRequest, ChannelView};
 use super::credentials::{CredentialCheck, CredentialList, CredentialRequest};
 use super::devices::{
     Deliveries, DeliveryList, DeliveryQuery, DeviceChange, DeviceList, DeviceQuery, DeviceRequest,
@@ -37,6 +38,7 @@ macro_rules! by_its_schema {
 }
 
 by_its_schema! {
+    ChannelList ChannelRequest ChannelView
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeliveryQuery DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey NodeList RegisteredView ScheduleList

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod bulk;
 mod caller;
 pub mod campaigns;
+pub mod channels;
 pub mod credentials;
 mod described;
 pub mod description;

@@ -3,7 +3,7 @@
 use stentor_core::app::Scope::{Admin, Register, Send};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
-use stentor_core::name::{ExternalId, GroupName, ServiceName, TopicName};
+use stentor_core::name::{ChannelId, ExternalId, GroupName, ServiceName, TopicName};
 
 use super::ErrorCode::{
     AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, PreconditionFailed,
@@ -16,6 +16,7 @@ use super::bulk::{
     DeviceBatch, MessageBatch, RegisterResults, SendResults, SubscribeResults, SubscriptionBatch,
 };
 use super::campaigns::{CampaignList, LedgerView};
+use super::channels::{ChannelList, ChannelRequest, ChannelView};
 use super::credentials::{CredentialCheck, CredentialList, CredentialRequest};
 use super::description::{OperationShape, describe as describe_one};
 use super::devices::{
@@ -65,6 +66,9 @@ const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
 
 /// For a credential, including a Web Push key that another app uses.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, Conflict, CredentialUnusable];
+
+/// For broadcast channels: the app may have no credential for them, or the push service may refuse it.
+const CHANNEL: &[ErrorCode] = &[Conflict, LimitReached];
 
 /// For a request with an address.
 const ADDRESS: &[ErrorCode] = &[AddressRefused];
@@ -289,6 +293,13 @@ operations! { ($)
     "schedules.pause" PauseSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
     /// Resumes a paused schedule from its next occurrence.
     "schedules.resume" ResumeSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
+
+    /// Creates a broadcast channel of Live Activities at Apple. Apple chooses its name.
+    "channels.create" CreateChannel: Caller { ; ChannelRequest } -> ChannelView, SEND, CHANNEL;
+    /// Lists the app's broadcast channels of Live Activities, as Apple lists them.
+    "channels.list" ListChannels: Caller { ; () } -> ChannelList, SEND, CHANNEL;
+    /// Deletes a broadcast channel of Live Activities at Apple, for good.
+    "channels.remove" RemoveChannel: Caller { channel: ChannelId; () } -> (), SEND, CHANNEL;
 
     /// Publishes a service or renews it. It can be found until it expires.
     "services.publish" PublishService: Caller { service: ServiceName; ServiceRequest } -> PublishedServiceView, REGISTER, MORE;

@@ -72,6 +72,7 @@ pub use backlog::AcceptGuard;
 pub use config::PipelineConfig;
 pub use dependencies::Dependencies;
 pub use node_standing::NodeStanding;
+pub(crate) use provider_table::LentProvider;
 pub use provider_table::{CheckFailure, ProviderFactory};
 pub use roles::{NodeRole, NodeRoles};
 pub use stats::PipelineStats;
@@ -268,10 +269,19 @@ impl Pipeline {
     /// Checks a credential without sending.
     pub(crate) async fn check(&self, app: AppId, provider: ProviderKind) -> Result<(), CheckFailure> {
         let Some(shared) = self.running() else {
-            let cause = "the server is ending: ask again when it runs".to_owned();
-            return Err(CheckFailure { host: None, cause });
+            return Err(CheckFailure::of_the_end());
         };
         shared.providers.check((app, provider), shared.now()).await
+    }
+
+    /// Lends a provider for requests that are no pushes.
+    pub(crate) async fn lend(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> Result<LentProvider, CheckFailure> {
+        let Some(shared) = self.running() else { return Err(CheckFailure::of_the_end()) };
+        shared.providers.lend((app, provider), shared.now()).await
     }
 
     /// Compares all credentials with those in use, and serves the lanes of changed or refused credentials again.

@@ -18,12 +18,12 @@ impl Service {
         app: AppId,
         spec: &MessageSpec,
     ) -> ServiceResult<Vec<ProviderKind>> {
-        let providers = match self.providers_of(app, &spec.target) {
+        let providers = match self.providers_of(app, spec) {
             // Another server may have put a credential that is not known here yet. Only this app's credentials are read; otherwise an app
             // without any would cause all credentials to be decrypted with each of its messages.
             Err(_) if self.settings.is_shared => {
                 self.find_credentials(app).await?;
-                self.providers_of(app, &spec.target)?
+                self.providers_of(app, spec)?
             }
             providers => providers?,
         };
@@ -38,7 +38,8 @@ impl Service {
 
     /// Counts the audience of a message at present, and its bytes.
     pub(super) async fn count(&self, message: &Message, providers: &[ProviderKind]) -> ServiceResult<DryRun> {
-        let counts = self.store.count_audience(message.app, &message.spec.target).await?;
+        let mut counts = self.store.count_audience(message.app, &message.spec.target).await?;
+        counts.retain(|(provider, _)| message.spec.content.is_for(*provider));
         let bytes =
             |provider: &ProviderKind| (*provider, crate::providers::payload_bytes(*provider, message));
         let requests = self.previews(message, &counts).await?;
@@ -66,12 +67,20 @@ impl Service {
         Ok(previews)
     }
 
-    fn providers_of(&self, app: AppId, target: &Target) -> ServiceResult<Vec<ProviderKind>> {
-        let known = self.credentials.of_app(app);
+    fn providers_of(&self, app: AppId, spec: &MessageSpec) -> ServiceResult<Vec<ProviderKind>> {
+        let mut known = self.credentials.of_app(app);
         if known.is_empty() {
             return Err(no_credential("the app has no credential for any push service"));
         }
-        match target {
+        known.retain(|provider| spec.content.is_for(*provider));
+        if known.is_empty() {
+            return Err(no_credential("the app has no credential for devices that get this content"));
+        }
+        match &spec.target {
+            Target::Token(token) if !spec.content.is_for(token.provider) => {
+                let problem = format!("devices of {} get other content", token.provider);
+                Err(Problem::field("target.token.provider", problem))
+            }
             Target::Token(token) if known.contains(&token.provider) => Ok(vec![token.provider]),
             Target::Token(token) => {
                 Err(no_credential(&format!("the app has no credential for {}", token.provider)))

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use super::calendar::instant;
 use super::devices::read_token;
+use super::live_activities::check_order;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::messages::{
@@ -138,9 +139,10 @@ impl Service {
     ) -> ServiceResult<Composed> {
         let now = self.now();
         let (dry_run, exact, due_at) = (request.dry_run, request.exact, request.due_at(now)?);
-        let spec = request.spec()?;
+        let mut spec = request.spec()?;
         let providers = self.check_content(app, &spec).await?;
-        let id = MessageId::from_raw(self.next_id(now));
+        check_order(&spec, due_at > now)?;
+        let id = self.number(app, &mut spec, now).await?;
         // Only messages for later that need not be exact are spread; a message for now is due now.
         let spread = if exact || due_at <= now { Duration::ZERO } else { self.settings.limits.start_spread };
         let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());

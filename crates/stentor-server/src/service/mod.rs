@@ -7,6 +7,7 @@ mod bulk;
 mod calendar;
 mod caller;
 mod campaigns;
+mod channels;
 mod content;
 mod credentials;
 mod deliveries;
@@ -15,6 +16,7 @@ mod devices;
 mod groups;
 mod import;
 mod keyring;
+mod live_activities;
 mod long_list;
 mod messages;
 mod precondition;
@@ -136,6 +138,7 @@ pub struct Service {
     joins: ArrivalLimiter<AppId>,
     /// Locked while a Web Push key is put.
     vapid_keys: tokio::sync::Mutex<()>,
+    activities: live_activities::ActivityClocks,
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
@@ -157,7 +160,7 @@ impl Service {
             keyring.learn(store.as_ref()).await?;
         }
         let limits = settings.limits;
-        let (vapid_keys, refusals, counters, webhooks_changed) = Default::default();
+        let (vapid_keys, activities, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
             broker: UpstreamBroker::new(store.clone(), clock.clone()),
             store,
@@ -172,6 +175,7 @@ impl Service {
             imports: Shares::new(limits.imports_max_count, limits.app_share_percent, 1),
             joins: ArrivalLimiter::new(limits.joins),
             vapid_keys,
+            activities,
             refusals,
             counters,
         })

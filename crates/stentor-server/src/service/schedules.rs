@@ -10,6 +10,7 @@ use stentor_core::time::Timestamp;
 
 use super::audit::{AuditSubject, Author, unexpected};
 use super::calendar::instant;
+use super::live_activities::check_order;
 use super::long_list::LongList;
 use super::precondition::precondition;
 use super::repeat::{key_reused, to_keep};
@@ -41,6 +42,7 @@ impl Serve<CreateSchedule> for Service {
         }
         let schedule = self.schedule_of(caller.app(), request)?;
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
+        check_order(&schedule.spec, true).map_err(|invalid| invalid.within("message"))?;
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
         let idempotency = repeat.map(|repeat| to_keep(repeat, &reply)).transpose()?;

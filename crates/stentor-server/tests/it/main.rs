@@ -19,6 +19,7 @@ mod given;
 mod idempotency;
 mod import;
 mod limits;
+mod live_activities;
 mod messages;
 mod named_hosts;
 mod openapi;

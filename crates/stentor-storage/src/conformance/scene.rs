@@ -212,8 +212,8 @@ pub struct Draft {
     pub created_at: Timestamp,
     /// When it begins.
     pub due_at: Timestamp,
-    /// The override for the gateway, as the text of a JSON object.
-    pub gateway: Option<&'static str>,
+    /// The content for one provider, as the text of a JSON object.
+    pub fields: Option<(ProviderKind, &'static str)>,
 }
 
 impl Draft {
@@ -226,7 +226,7 @@ impl Draft {
             collapse_key: None,
             created_at: at(0),
             due_at: at(0),
-            gateway: None,
+            fields: None,
         }
     }
 
@@ -262,7 +262,14 @@ impl Draft {
     /// Adds an override for devices of the gateway.
     #[must_use]
     pub const fn for_gateway(mut self, fields: &'static str) -> Self {
-        self.gateway = Some(fields);
+        self.fields = Some((ProviderKind::Gateway, fields));
+        self
+    }
+
+    /// Makes it a message for Live Activities.
+    #[must_use]
+    pub const fn for_live_activities(mut self, fields: &'static str) -> Self {
+        self.fields = Some((ProviderKind::LiveActivity, fields));
         self
     }
 
@@ -271,8 +278,8 @@ impl Draft {
     pub fn message(self, app: AppId, id: u64) -> Message {
         let notification = Some(Notification { title: Some("Hello".to_owned()), ..Notification::default() });
         let key = self.collapse_key.map(|key| CollapseKey::new(key).expect("a collapse key"));
-        let fields = self.gateway.map(|fields| serde_json::from_str(fields).expect("an object"));
-        let overrides = fields.map(|fields| (ProviderKind::Gateway, fields)).into_iter().collect();
+        let read = |(kind, text)| (kind, serde_json::from_str(text).expect("an object"));
+        let overrides = self.fields.map(read).into_iter().collect();
         let spec = MessageSpec {
             target: self.target,
             content: Content { notification, overrides, ..Content::default() },

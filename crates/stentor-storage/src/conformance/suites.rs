@@ -32,6 +32,7 @@ macro_rules! store_suite {
                     a_message_sent_at_once_has_a_chunk_for_each_provider
                     a_user_and_a_token_are_sent_to_at_once
                     what_cannot_be_sent_at_once_waits_for_the_start
+                    content_for_live_activities_reaches_their_devices_alone
                     a_device_that_is_gone_is_no_delivery_of_a_message_sent_at_once
                     a_newer_message_that_was_sent_before_it_replaces_one_sent_at_once
                     a_repeat_of_a_message_sent_at_once_leases_nothing
@@ -77,6 +78,7 @@ macro_rules! store_suite {
                     a_newer_message_that_was_stopped_replaces_nothing
                     a_newer_message_stopped_at_one_provider_still_replaces_at_the_other
                     another_key_or_no_key_replaces_nothing
+                    the_newest_message_with_a_key_is_found_in_its_app_alone
                     an_older_message_never_replaces_a_newer_one
                     another_app_replaces_nothing
                     a_device_that_is_gone_is_gone_though_replaced

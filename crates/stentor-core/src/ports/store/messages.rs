@@ -9,7 +9,7 @@ use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
-use crate::name::{IdempotencyKey, TopicName};
+use crate::name::{CollapseKey, IdempotencyKey, TopicName};
 use crate::target::Target;
 use crate::time::Timestamp;
 
@@ -184,6 +184,9 @@ pub trait MessageStore: Send + Sync {
     /// A message to be sent at once begins in the same transaction and its chunks are leased to the caller, if it names at least one and at
     /// most [`AT_ONCE_MAX_DEVICES`] known devices, and the caller can send through the providers of all of them.
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<Accepted>, StoreError>>;
+
+    /// Returns the newest message of an app with a collapse key, if there is one.
+    async fn newest_with_key(&self, app: AppId, key: &CollapseKey) -> Result<Option<MessageId>, StoreError>;
 
     /// Looks up an idempotency key before any work is done.
     async fn replay(

@@ -9,6 +9,7 @@ use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
 use crate::contract::audit::AuditList;
 use crate::contract::bulk::{RegisterResults, SendResults, SubscribeResults};
 use crate::contract::campaigns::{CampaignList, LedgerView};
+use crate::contract::channels::{ChannelList, ChannelView};
 use crate::contract::credentials::{CredentialCheck, CredentialList};
 use crate::contract::devices::{
     Deliveries, DeliveryList, DeviceList, DeviceTopics, DeviceView, History, RegisteredView,
@@ -45,7 +46,7 @@ macro_rules! by_writing {
 by_writing! {
     AppList AppView AuditList CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList RegisteredView ScheduleList
-    PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
+    ChannelList ChannelView PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }
 

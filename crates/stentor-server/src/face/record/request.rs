@@ -12,6 +12,7 @@ use crate::contract::accounts::ServiceAccountRequest;
 use crate::contract::apps::{AppRequest, KeyRequest};
 use crate::contract::audit::AuditQuery;
 use crate::contract::bulk::{DeviceBatch, MessageBatch, SubscriptionBatch};
+use crate::contract::channels::ChannelRequest;
 use crate::contract::credentials::CredentialRequest;
 use crate::contract::devices::{DeliveryQuery, DeviceChange, DeviceQuery, DeviceRequest};
 use crate::contract::groups::MembersRequest;
@@ -46,7 +47,7 @@ macro_rules! by_decoding {
 }
 
 by_decoding! {
-    After AppRequest AuditQuery Before DeliveryQuery DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
+    After AppRequest ChannelRequest AuditQuery Before DeliveryQuery DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
     SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds UpstreamWebhookRequest
 }
 

@@ -2,7 +2,7 @@
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
-use stentor_core::name::{ExternalId, GroupName, ServiceName, TopicName};
+use stentor_core::name::{ChannelId, ExternalId, GroupName, ServiceName, TopicName};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
@@ -89,4 +89,4 @@ macro_rules! name_segments {
     )*};
 }
 
-name_segments! { TopicName GroupName ExternalId ServiceName }
+name_segments! { ChannelId TopicName GroupName ExternalId ServiceName }

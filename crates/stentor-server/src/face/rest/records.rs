@@ -21,6 +21,7 @@ use crate::contract::bulk::{
     DeviceBatch, MessageBatch, RegisterResults, SendResults, SubscribeResults, SubscriptionBatch,
 };
 use crate::contract::campaigns::{CampaignList, LedgerView};
+use crate::contract::channels::{ChannelList, ChannelRequest, ChannelView};
 use crate::contract::credentials::{CredentialCheck, CredentialList, CredentialRequest};
 use crate::contract::devices::{
     Deliveries, DeliveryList, DeliveryQuery, DeviceChange, DeviceList, DeviceQuery, DeviceRequest,
@@ -167,7 +168,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest UpstreamWebhookRequest }
+in_body! { JsonBody, Usual: AppRequest ChannelRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest UpstreamWebhookRequest }
 in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest UpstreamIds }
 
 impl RequestRecord for CredentialRequest {
@@ -219,7 +220,7 @@ macro_rules! as_json {
 
 as_json! {
     AppList AppView AuditList CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeviceList DeviceTopics DeviceView GroupList GroupView History
-    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList PublishedServiceView ScheduleList ScheduleView
+    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList ChannelList ChannelView PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }

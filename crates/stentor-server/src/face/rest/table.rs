@@ -5,6 +5,10 @@ use crate::contract::table::*;
 
 /// Rows with a key, a place and a time limit.
 pub(super) fn limited() -> Vec<RestRow> {
+    [of_apps(), of_audiences(), of_sending()].into_iter().flatten().collect()
+}
+
+fn of_apps() -> Vec<RestRow> {
     vec![
         create::<CreateApp>("/v1/apps"),
         get::<ListApps>("/v1/apps"),
@@ -23,6 +27,11 @@ pub(super) fn limited() -> Vec<RestRow> {
         put::<PutUpstreamWebhook>("/v1/apps/{app}/upstream-webhook"),
         get::<ShowUpstreamWebhook>("/v1/apps/{app}/upstream-webhook"),
         delete::<DeleteUpstreamWebhook>("/v1/apps/{app}/upstream-webhook"),
+    ]
+}
+
+fn of_audiences() -> Vec<RestRow> {
+    vec![
         post::<RegisterDevice>("/v1/devices"),
         post::<RegisterDevices>("/v1/devices/bulk"),
         get::<ListDevices>("/v1/devices"),
@@ -51,6 +60,11 @@ pub(super) fn limited() -> Vec<RestRow> {
         post::<Subscribe>("/v1/topics/{topic}/subscriptions"),
         post::<SubscribeMany>("/v1/subscriptions/bulk"),
         post::<Unsubscribe>("/v1/topics/{topic}/subscriptions/remove"),
+    ]
+}
+
+fn of_sending() -> Vec<RestRow> {
+    vec![
         post::<SendMessage>("/v1/messages"),
         post::<SendMessages>("/v1/messages/bulk"),
         get::<ListMessages>("/v1/messages"),
@@ -70,6 +84,9 @@ pub(super) fn limited() -> Vec<RestRow> {
         post::<CancelSchedule>("/v1/schedules/{schedule}/cancel"),
         post::<PauseSchedule>("/v1/schedules/{schedule}/pause"),
         post::<ResumeSchedule>("/v1/schedules/{schedule}/resume"),
+        create::<CreateChannel>("/v1/live-activity-channels"),
+        get::<ListChannels>("/v1/live-activity-channels"),
+        delete::<RemoveChannel>("/v1/live-activity-channels/{channel}"),
         put::<PublishService>("/v1/services/{service}"),
         get::<ListServices>("/v1/services"),
         get::<ShowService>("/v1/services/{service}"),

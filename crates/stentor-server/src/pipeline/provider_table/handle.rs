@@ -17,6 +17,19 @@ pub(crate) struct ProviderHandle {
     batches: TaskTracker,
 }
 
+/// A provider that stays open while this value lives.
+pub(crate) struct LentProvider {
+    handle: Arc<ProviderHandle>,
+    _in_use: TaskTrackerToken,
+}
+
+impl LentProvider {
+    /// Returns the provider.
+    pub(crate) fn provider(&self) -> &dyn Provider {
+        &*self.handle.provider
+    }
+}
+
 impl ProviderHandle {
     /// Begins without batches.
     pub(super) fn new((app, kind): ProviderKey, provider: Arc<dyn Provider>) -> Self {
@@ -32,6 +45,12 @@ impl ProviderHandle {
     /// Returns the provider, and a token of use that prevents its closing.
     pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
         (&*self.provider, self.batches.token())
+    }
+
+    /// Lends the provider, and prevents its closing meanwhile.
+    pub(super) fn lend(self: Arc<Self>) -> LentProvider {
+        let in_use = self.batches.token();
+        LentProvider { handle: self, _in_use: in_use }
     }
 
     /// Closes the provider when its batches are over.

@@ -15,6 +15,7 @@ mod table;
 pub use check::CheckFailure;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
 pub use factory::ProviderFactory;
+pub(crate) use handle::LentProvider;
 pub(crate) use handle::ProviderHandle;
 pub(crate) use key::ProviderKey;
 pub(crate) use levels::Levels;

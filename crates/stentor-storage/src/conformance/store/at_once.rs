@@ -12,8 +12,9 @@ use stentor_core::ports::store::{
 use stentor_core::settlement::TokenChange;
 use stentor_core::target::{Target, TokenTarget};
 
+use crate::conformance::PlainChanges as _;
 use crate::conformance::scene::{
-    Draft, INSTANCE, Scene, accept_all, at, lease_at, owned_registration, person, reply, token,
+    Draft, INSTANCE, Scene, accept_all, at, lease_at, owned_registration, person, reply, token, topic,
 };
 
 /// The message of a draft, to be sent at once through FCM.
@@ -117,6 +118,43 @@ pub async fn what_cannot_be_sent_at_once_waits_for_the_start(store: &dyn Store) 
     let gone = Target::Device(DeviceId::from_raw(999_999));
     let refused = store.accept(vec![at_once(&scene, Draft::to(gone))]).await.remove(0);
     assert!(matches!(refused, Err(StoreError::NotFound("device"))), "{refused:?}");
+}
+
+pub async fn content_for_live_activities_reaches_their_devices_alone(store: &dyn Store) {
+    const UPDATE: &str = r#"{"event":"update","activity":"game"}"#;
+    const START: &str = r#"{"event":"start"}"#;
+    let scene = Scene::new(store).await;
+    let mut devices = Vec::new();
+    for provider in [ProviderKind::Apns, ProviderKind::LiveActivity, ProviderKind::LiveActivityStart] {
+        let device = scene.register(owned_registration(provider, "a", "ada")).await;
+        store.subscribe(scene.app, &topic("game"), &[device]).await.expect("subscribed");
+        devices.push((provider, device));
+    }
+    let all: Vec<_> = devices.iter().map(|(_, device)| *device).collect();
+    for target in [Target::Devices(all), Target::User(person("ada"))] {
+        let draft = Draft::to(target);
+        let drafts =
+            [draft.clone(), draft.clone().for_live_activities(UPDATE), draft.for_live_activities(START)];
+        for (draft, (provider, device)) in drafts.into_iter().zip(&devices) {
+            let mut new = at_once(&scene, draft);
+            new.at_once.as_mut().expect("terms").providers = devices.iter().map(|(kind, _)| *kind).collect();
+            let chunks = leased(&scene, new).await;
+            let reached: Vec<_> =
+                chunks.iter().map(|chunk| (chunk.provider, chunk.devices.clone())).collect();
+            assert_eq!(reached, [(*provider, vec![*device])]);
+        }
+    }
+    let draft = Draft::to(Target::Topic(topic("game")));
+    for (draft, (provider, _)) in
+        [draft.clone(), draft.clone().for_live_activities(UPDATE), draft.for_live_activities(START)]
+            .into_iter()
+            .zip(&devices)
+    {
+        let tickets = scene.send_wide(draft).await.1;
+        assert_eq!(tickets.iter().map(|ticket| ticket.lane.provider).collect::<Vec<_>>(), [*provider]);
+    }
+    let phone = Draft::to(Target::Device(devices[0].1)).for_live_activities(UPDATE);
+    assert_eq!(scene.send(phone).await.1, [], "a phone gets no update");
 }
 
 pub async fn a_device_that_is_gone_is_no_delivery_of_a_message_sent_at_once(store: &dyn Store) {

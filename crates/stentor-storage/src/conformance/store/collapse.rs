@@ -6,6 +6,7 @@ use stentor_core::chunk::Ticket;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{MessageId, first_number_at};
+use stentor_core::name::CollapseKey;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Idempotent, Lease, SendDecision, Store};
 use stentor_core::settlement::Settlement;
@@ -261,4 +262,16 @@ pub async fn a_newer_message_that_is_tried_again_replaces_until_it_is_given_up(s
     scene.settled(given).await;
     let wanted = [SendDecision::Collapsed, SendDecision::Collapsed, SendDecision::Send];
     assert_eq!(scene.lease(old[0].chunk, at(6)).await.decisions, wanted);
+}
+
+pub async fn the_newest_message_with_a_key_is_found_in_its_app_alone(store: &dyn Store) {
+    let (scene, other) = (Scene::new(store).await, Scene::new(store).await);
+    let device = scene.fcm(1).await[0];
+    let key = CollapseKey::new("score").expect("a key");
+    assert_eq!(store.newest_with_key(scene.app, &key).await, Ok(None));
+    scene.send(Draft::to(Target::Device(device)).collapsing("score")).await;
+    let newest = scene.send(Draft::to(Target::Device(device)).collapsing("score").sent_at(at(1))).await.0;
+    scene.send(Draft::to(Target::Device(device)).collapsing("weather").sent_at(at(2))).await;
+    assert_eq!(store.newest_with_key(scene.app, &key).await, Ok(Some(newest)));
+    assert_eq!(store.newest_with_key(other.app, &key).await, Ok(None));
 }

@@ -101,7 +101,7 @@ fn is_node(connection: &Connection, own: Option<u64>) -> Done<bool> {
 /// Returns the devices of a message by fleet; `None` if it is left to the start of the campaign.
 fn by_fleet(rows: &Rows<'_>, new: &NewMessage, named: &NamedDevices) -> Done<Option<Vec<FleetDevices>>> {
     let Some(at_once) = &new.at_once else { return Ok(None) };
-    at_once_by_fleet(rows, keys(rows, &new.message, named)?, at_once)
+    at_once_by_fleet(rows, keys(rows, &new.message, named)?, &new.message.spec.content, at_once)
 }
 
 fn keys(rows: &Rows<'_>, message: &Message, named: &NamedDevices) -> Done<Vec<i64>> {

@@ -8,15 +8,18 @@ use std::collections::BTreeMap;
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{ChunkState, TokenList};
 use stentor_core::delivery::{Record, decode_records};
-use stentor_core::id::{DeviceId, MessageId, instant_of};
+use stentor_core::id::{AppId, DeviceId, MessageId, instant_of};
 use stentor_core::ledger::{Precedence, is_too_late, may_replace};
 use stentor_core::message::place;
+use stentor_core::name::CollapseKey;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::SendDecision;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow, LEVELS};
-use crate::sql::{Connection, Done, Params, Row, all, code, exists, int, maybe_code, number, params, time};
+use crate::sql::{
+    Connection, Done, Params, Row, all, code, exists, int, maybe_code, number, one, params, time,
+};
 
 /// Returns a mark for each device that has a newer message; an empty list if no device has one.
 ///
@@ -47,6 +50,13 @@ pub(crate) fn collapsed(
 fn has_newer(connection: &Connection, chunk: &ChunkRow, key: &str) -> Done<bool> {
     let sql = "SELECT 1 FROM campaigns WHERE app = ?1 AND collapse_key = ?2 AND id > ?3";
     exists(connection, sql, params![int(chunk.lane.app.raw()), key, int(chunk.place)])
+}
+
+/// Returns the newest message of an app with a key.
+pub(crate) fn newest(connection: &Connection, app: AppId, key: &CollapseKey) -> Done<Option<MessageId>> {
+    let sql = "SELECT id FROM campaigns WHERE app = ?1 AND collapse_key = ?2 ORDER BY id DESC LIMIT 1";
+    let id = one(connection, sql, params![int(app.raw()), key.as_str()], |row| number(row, 0))?;
+    Ok(id.map(MessageId::from_raw))
 }
 
 /// Returns true if an earlier accepted message is due by now, and was due later than the chunk's message.

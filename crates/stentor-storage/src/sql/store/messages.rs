@@ -8,7 +8,7 @@ use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger;
 use stentor_core::message::Message;
-use stentor_core::name::{IdempotencyKey, TopicName};
+use stentor_core::name::{CollapseKey, IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
     Accepted, AttemptFilter, AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, Listed,
     MessageStore, NewMessage, Page, StoreError,
@@ -18,7 +18,8 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::AppProvider;
 use super::{
-    app_providers, audience_counts, books, campaigns, chunks, history, message_rows, replies, retained,
+    app_providers, audience_counts, books, campaigns, chunks, collapse, history, message_rows, replies,
+    retained,
 };
 use crate::sql::{EngineParts as _, LedgerEngine, SqlStore};
 
@@ -62,6 +63,11 @@ impl<E: LedgerEngine> MessageStore for SqlStore<E> {
     ) -> Result<Idempotent<()>, StoreError> {
         let reply = reply.clone();
         self.write_rows(move |connection| replies::keep_alone(connection, app, &reply, now)).await
+    }
+
+    async fn newest_with_key(&self, app: AppId, key: &CollapseKey) -> Result<Option<MessageId>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| collapse::newest(connection, app, &key)).await
     }
 
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {

@@ -6,7 +6,7 @@ use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache, LedgerRows};
-use stentor_core::message::Message;
+use stentor_core::message::{Content, Message};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{AT_ONCE_MAX_DEVICES, AtOnce, Started};
 use stentor_core::target::Target;
@@ -93,9 +93,9 @@ impl<'r, R: StartRows> Starter<'r, R> {
         let audience = match is_direct {
             true => {
                 let keys = find(self, app, target)?;
-                Audience::Named(self.by_provider(keys)?)
+                Audience::Named(self.by_provider(keys, &message.spec.content)?)
             }
-            false => Audience::Wide(self.providers(app)?),
+            false => Audience::Wide(self.providers(app, &message.spec.content)?),
         };
         self.started.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
         // Read after the devices, of which one may have been created for a token.
@@ -125,15 +125,16 @@ impl<'r, R: StartRows> Starter<'r, R> {
         Ok(last)
     }
 
-    /// Lists the providers that the app's devices use or used.
-    fn providers(&self, app: AppId) -> Done<Vec<ProviderKind>> {
+    /// Lists the providers that the app's devices use or used, and for which the content is meant.
+    fn providers(&self, app: AppId, content: &Content) -> Done<Vec<ProviderKind>> {
         let registries = app_providers::of_app(self.connection(), app)?;
-        Ok(registries.into_iter().map(|one| one.provider).collect())
+        let providers = registries.into_iter().map(|one| one.provider);
+        Ok(providers.filter(|provider| content.is_for(*provider)).collect())
     }
 
     /// Puts devices by provider.
-    fn by_provider(&self, keys: Vec<i64>) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
-        let fleets = by_fleet(self.ledger.rows, keys)?.into_iter();
+    fn by_provider(&self, keys: Vec<i64>, content: &Content) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
+        let fleets = by_fleet(self.ledger.rows, keys, content)?.into_iter();
         Ok(fleets.map(|(fleet, devices)| (fleet.provider, devices)).collect())
     }
 }
@@ -141,15 +142,22 @@ impl<'r, R: StartRows> Starter<'r, R> {
 /// Devices of one fleet, ascending.
 pub(crate) type FleetDevices = (AppProvider, Vec<DeviceId>);
 
-/// Puts devices by fleet, ascending. A device that is named twice gets the message once.
-fn by_fleet(rows: &impl StartRows, mut keys: Vec<i64>) -> Done<Vec<FleetDevices>> {
+/// Puts devices by fleet, ascending, without those for which the content is not meant. A device that is named twice gets the message once.
+fn by_fleet(rows: &impl StartRows, mut keys: Vec<i64>, content: &Content) -> Done<Vec<FleetDevices>> {
     keys.sort_unstable();
     keys.dedup();
     let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
     for key in keys {
         fleets.entry(fleet_of(key)).or_default().push(device_of(key));
     }
-    fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?, devices))).collect()
+    let mut found = Vec::with_capacity(fleets.len());
+    for (no, devices) in fleets {
+        let fleet = rows.fleet_by_no(no)?;
+        if content.is_for(fleet.provider) {
+            found.push((fleet, devices));
+        }
+    }
+    Ok(found)
 }
 
 /// Puts the devices of a message that is sent at once by fleet. Returns `None` if it cannot be: it names none, too many, or one of a provider
@@ -157,12 +165,14 @@ fn by_fleet(rows: &impl StartRows, mut keys: Vec<i64>) -> Done<Vec<FleetDevices>
 pub(crate) fn at_once_by_fleet(
     rows: &impl StartRows,
     keys: Vec<i64>,
+    content: &Content,
     at_once: &AtOnce,
 ) -> Done<Option<Vec<FleetDevices>>> {
     if keys.is_empty() || keys.len() > AT_ONCE_MAX_DEVICES {
         return Ok(None);
     }
-    let fleets = by_fleet(rows, keys)?;
-    let can_send = fleets.iter().all(|(fleet, _)| at_once.providers.contains(&fleet.provider));
+    let fleets = by_fleet(rows, keys, content)?;
+    let can_send =
+        !fleets.is_empty() && fleets.iter().all(|(fleet, _)| at_once.providers.contains(&fleet.provider));
     Ok(can_send.then_some(fleets))
 }

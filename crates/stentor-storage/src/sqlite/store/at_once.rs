@@ -91,7 +91,9 @@ impl<'r, 'c> AtOnceBatch<'r, 'c> {
             }
             target => named(self.ledger.rows, message.app, target)?,
         };
-        let Some(fleets) = at_once_by_fleet(self.ledger.rows, keys, at_once)? else { return Ok(None) };
+        let Some(fleets) = at_once_by_fleet(self.ledger.rows, keys, &message.spec.content, at_once)? else {
+            return Ok(None);
+        };
         let mut addressed = Vec::with_capacity(fleets.len());
         for (fleet, devices) in fleets {
             let chunk = ChunkRow::of_new(message, fleet, &devices);

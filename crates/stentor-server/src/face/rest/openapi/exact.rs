@@ -12,7 +12,8 @@ use super::{credentials, words};
 use crate::contract::LIMIT_MAX;
 
 /// Parameters in paths, with their schemas.
-const PATH_PARAMETERS: [(&str, &str); 10] = [
+const PATH_PARAMETERS: [(&str, &str); 11] = [
+    ("channel", "ChannelId"),
     ("app", "AppId"),
     ("key", "KeyId"),
     ("device", "DeviceId"),

@@ -7,8 +7,8 @@ use stentor_core::device::{DEVICE_TEXTS, DEVICE_TEXTS_COUNT, PushToken, with_dev
 use stentor_core::limits;
 use stentor_core::message::Priority;
 use stentor_core::name::{
-    CollapseKey, ExternalId, GroupName, Label, ServiceAddress, ServiceKind, ServiceName, ServiceText, Tag,
-    TextRule, TopicName,
+    ChannelId, CollapseKey, ExternalId, GroupName, Label, ServiceAddress, ServiceKind, ServiceName,
+    ServiceText, Tag, TextRule, TopicName,
 };
 use stentor_core::schedule::CatchUp;
 use stentor_core::word::Word;
@@ -101,7 +101,8 @@ fn id(prefix: &str) -> Value {
 }
 
 /// The texts that have a rule in the core, beside those of a device.
-pub(super) const RULES: [TextRule; 11] = [
+pub(super) const RULES: [TextRule; 12] = [
+    ChannelId::RULE,
     ExternalId::RULE,
     Label::RULE,
     GroupName::RULE,

@@ -1,0 +1,3 @@
+//! Channels of Live Activities.
+
+pub(crate) use crate::live_activity::channel::DESCRIPTOR;
