@@ -10,6 +10,7 @@ pub(crate) mod http2;
 pub(crate) mod import;
 mod killed_singles;
 pub(crate) mod limits;
+pub(crate) mod live_activities;
 pub(crate) mod pipeline;
 mod single_rivals;
 mod singles;

@@ -60,6 +60,11 @@ pub(super) struct MessageLoad {
 pub(super) enum RequestForm {
     /// The server's.
     Stentor,
+    /// The server's, with updates of so many Live Activities in turn.
+    LiveActivity {
+        /// Number of activities.
+        activities: u64,
+    },
     /// That of gorush (README.md of github.com/appleboy/gorush, POST /api/push).
     Gorush,
 }
@@ -260,6 +265,13 @@ impl RequestForm {
             Self::Stentor => {
                 let text = format!(
                     r#"{{"target":{{"token":{{"platform":"apple","token":"{token}"}}}},"notification":{{"title":"Your code","body":"{code:06}"}},"priority":"high","ttl_seconds":300}}"#
+                );
+                ("/v1/messages", text.into())
+            }
+            Self::LiveActivity { activities } => {
+                let activity = number % activities;
+                let text = format!(
+                    r#"{{"target":{{"token":{{"platform":"apple","provider":"live_activity","token":"{token}"}}}},"live_activity":{{"event":"update","activity":"order-{activity}","content_state":{{"code":"{code:06}"}}}},"priority":"high","ttl_seconds":300}}"#
                 );
                 ("/v1/messages", text.into())
             }

@@ -8,6 +8,7 @@ mod gateway;
 mod http2;
 mod import;
 mod limits;
+mod live_activities;
 mod pipeline;
 mod trouble;
 mod urgent;
@@ -36,6 +37,7 @@ enum BenchCommand {
     Http2(http2::Http2Args),
     Import(import::ImportBenchArgs),
     Limits(limits::LimitsArgs),
+    LiveActivities(live_activities::LiveActivitiesArgs),
     Pipeline(pipeline::PipelineArgs),
     Trouble(trouble::TroubleArgs),
     Urgent(urgent::UrgentArgs),
@@ -55,6 +57,7 @@ impl BenchArgs {
             BenchCommand::Http2(http2) => http2.run(output).await,
             BenchCommand::Import(import) => import.run(output).await,
             BenchCommand::Limits(limits) => limits.run(output).await,
+            BenchCommand::LiveActivities(live) => live.run(output).await,
             BenchCommand::Pipeline(pipeline) => pipeline.run(output).await,
             BenchCommand::Trouble(trouble) => trouble.run(output).await,
             BenchCommand::Urgent(urgent) => urgent.run(output).await,
