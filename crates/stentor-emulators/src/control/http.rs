@@ -109,7 +109,8 @@ fn route(
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["healthz"]) => Ok(reply(&json!({"status": "ok"}))),
         ("GET", ["counts"]) => Ok(reply(&control.sums())),
-        ("GET", ["tokens", token]) => Ok(reply(&control.counts(token))),
+        // A token in base64 may have slashes.
+        ("GET", ["tokens", token @ ..]) => Ok(reply(&control.counts(&token.join("/")))),
         ("GET", ["policy"]) => Ok(reply(&control.context.policy.judge().policy)),
         ("PUT", ["policy"]) => {
             let refuse = |error: EmulatorError| (StatusCode::BAD_REQUEST, error.to_string());
