@@ -1,6 +1,10 @@
 //! The Apple Push Notification service, as its documentation describes it to senders.
 
+mod broadcast;
+mod channels;
+mod control;
 mod headers;
+mod management;
 mod policy;
 mod provider_token;
 mod server;
@@ -10,10 +14,12 @@ use crate::control::{Control, Running};
 use crate::device::TokenKind;
 use crate::error::EmulatorError;
 use crate::listener::Protocols;
-use crate::service::EmulatedService;
+use crate::service::Served;
+use management::ChannelManagement;
 pub use provider_token::ApnsKey;
 use serde::{Deserialize, Serialize};
 use server::ApnsService;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 const MAX_HEADER_LIST_BYTES: u32 = 8000;
@@ -29,6 +35,8 @@ pub struct ApnsOptions {
     pub keys: Vec<ApnsKey>,
     /// Requires a provider token on every request.
     pub require_token: bool,
+    /// The address of the port that manages broadcast channels; none if absent. It has the certificate of the push port.
+    pub management: Option<SocketAddr>,
     /// The bundle ids that may be written to; any when empty.
     pub topics: Vec<String>,
     /// Adds `apns-unique-id` to responses, as the sandbox does.
@@ -44,6 +52,7 @@ impl Default for ApnsOptions {
         Self {
             keys: Vec::new(),
             require_token: true,
+            management: None,
             topics: Vec::new(),
             sandbox: false,
             min_token_renewal_s: 20 * 60,
@@ -65,16 +74,34 @@ pub type RunningApns = Running;
 impl ApnsEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file, key or policy cannot be used.
     pub async fn start(config: ApnsConfig) -> Result<RunningApns, EmulatorError> {
-        config.start(Protocols::Http2, build).await
+        let management = config.vendor.management;
+        // The ports take ownership of the service: a handle is kept for the second one.
+        let mut built = None;
+        let building = |config| {
+            let (control, service) = build(config)?;
+            built = Some(Arc::clone(&service));
+            Ok((control, service))
+        };
+        let mut running = config.start(Protocols::Http2, building).await?;
+        if let Some((address, service)) = management.zip(built) {
+            running.open_management(address, Arc::new(Served(channel_management(service)))).await?;
+        }
+        Ok(running)
     }
 }
 
 /// Builds the emulator without its ports.
-pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl EmulatedService>), EmulatorError> {
+pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<ApnsService>), EmulatorError> {
     let (control, context, devices) = config.parts(VendorTraits {
         token_kind: TokenKind::Hex64,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
         dialect: policy::DIALECT,
     })?;
-    Ok((control, Arc::new(ApnsService::new(config, context, devices)?)))
+    let service = Arc::new(ApnsService::new(config, context, devices)?);
+    Ok((control.with_routes(Arc::clone(&service) as _), service))
+}
+
+/// Builds the service of the port that manages channels.
+pub(crate) fn channel_management(service: Arc<ApnsService>) -> Arc<ChannelManagement> {
+    Arc::new(ChannelManagement(service))
 }

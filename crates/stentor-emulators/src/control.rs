@@ -121,8 +121,9 @@ impl Control {
 pub struct Running {
     control: Control,
     port: Port,
+    management_port: Option<Port>,
     control_port: Option<http::ControlPort>,
-    ca_pem: Option<String>,
+    tls: ServerTls,
 }
 
 impl Running {
@@ -134,8 +135,7 @@ impl Running {
         protocols: Protocols,
         handler: Arc<S>,
     ) -> Result<Self, EmulatorError> {
-        let ca_pem = tls.ca_pem.clone();
-        let port = Port::open(listen, tls, protocols, handler).await?;
+        let port = Port::open(listen, tls.clone(), protocols, handler).await?;
         if let Some(routes) = &control.routes {
             routes.opened(port.address());
         }
@@ -143,12 +143,28 @@ impl Running {
             Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
             None => None,
         };
-        Ok(Self { control, port, control_port, ca_pem })
+        Ok(Self { control, port, management_port: None, control_port, tls })
+    }
+
+    /// Opens a second port, with the same certificate and HTTP/2 only.
+    pub(crate) async fn open_management<S: ConnectionHandler>(
+        &mut self,
+        address: SocketAddr,
+        handler: Arc<S>,
+    ) -> Result<(), EmulatorError> {
+        let port = Port::open(address, self.tls.clone(), Protocols::Http2, handler).await?;
+        self.management_port = Some(port);
+        Ok(())
     }
 
     /// Returns the address that the emulator listens on.
     pub fn addr(&self) -> SocketAddr {
         self.port.address()
+    }
+
+    /// Returns the address of the port that manages the channels of APNs, if there is one.
+    pub fn management_addr(&self) -> Option<SocketAddr> {
+        self.management_port.as_ref().map(Port::address)
     }
 
     /// Returns the address of the control port, if there is one.
@@ -158,7 +174,7 @@ impl Running {
 
     /// Returns the certificate that clients must trust, as PEM; `None` without TLS.
     pub fn ca_pem(&self) -> Option<&str> {
-        self.ca_pem.as_deref()
+        self.tls.ca_pem.as_deref()
     }
 
     /// Returns the counts per token.
@@ -194,6 +210,9 @@ impl Running {
     /// Stops the emulator: closes its ports and every connection, and waits until they are gone.
     pub async fn stop(self) {
         self.port.close().await;
+        if let Some(port) = &self.management_port {
+            port.close().await;
+        }
         if let Some(control_port) = &self.control_port {
             control_port.close().await;
         }

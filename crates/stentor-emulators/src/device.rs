@@ -39,7 +39,7 @@ pub struct DeviceMessage {
     pub message_id: String,
     /// Newer messages with the same key replace older ones while the device is away.
     pub collapse_key: Option<String>,
-    /// The APNs topic, or the FCM topic that it was sent to.
+    /// The APNs topic, or the FCM topic or the channel of APNs that it was sent to.
     pub topic: Option<String>,
     /// The APNs push type, or the type of a notification of WNS.
     pub push_type: Option<String>,
@@ -88,8 +88,18 @@ pub(crate) struct Delivery {
 pub(crate) enum DeviceState {
     Unknown,
     Live,
-    Expired { since_ms: u64 },
+    Expired { since_ms: u64, end: TokenEnd },
     OtherTopic,
+}
+
+/// The way in which a token ended; only APNs tells one from the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum TokenEnd {
+    /// The device is inactive for the app.
+    #[default]
+    Unregistered,
+    /// The token itself has expired.
+    ExpiredToken,
 }
 
 /// The registration request of a device.
@@ -115,7 +125,7 @@ pub struct Devices {
 #[derive(Default)]
 struct EmulatedDevice {
     topic: Option<String>,
-    expired_since_ms: Option<u64>,
+    ended: Option<(u64, TokenEnd)>,
     replaced_by: Option<String>,
     mailbox: Mailbox,
 }
@@ -134,7 +144,7 @@ impl Devices {
         // The map is held for writing: no other lock is needed.
         let device = device.get_mut();
         device.topic = registration.topic;
-        device.expired_since_ms = None;
+        device.ended = None;
         device.replaced_by = None;
         // The count lies outside the lock: under load there are usually no devices, and a request then takes no lock.
         self.registered.store(devices.len() as u64, Ordering::Relaxed);
@@ -143,8 +153,13 @@ impl Devices {
 
     /// Expires a token from an instant on (milliseconds since 1970, default now). Returns false if it is unknown.
     pub fn expire(&self, token: &str, since_ms: Option<u64>) -> bool {
+        self.end(token, since_ms, TokenEnd::Unregistered)
+    }
+
+    /// Does the same for a token that ended in this way.
+    pub fn end(&self, token: &str, since_ms: Option<u64>, end: TokenEnd) -> bool {
         let since_ms = since_ms.unwrap_or_else(now_ms);
-        self.with(token_hash(token.as_bytes()), |device| device.expired_since_ms = Some(since_ms)).is_some()
+        self.with(token_hash(token.as_bytes()), |device| device.ended = Some((since_ms, end))).is_some()
     }
 
     /// Registers a device under another token (a new one if absent). The old token keeps working, and GCM reports the new one to senders.
@@ -207,8 +222,8 @@ impl Devices {
         if self.registered.load(Ordering::Relaxed) == 0 {
             return DeviceState::Unknown;
         }
-        let state = self.with(hash, |device| match (device.expired_since_ms, &device.topic) {
-            (Some(since_ms), _) => DeviceState::Expired { since_ms },
+        let state = self.with(hash, |device| match (device.ended, &device.topic) {
+            (Some((since_ms, end)), _) => DeviceState::Expired { since_ms, end },
             // APNs passes a topic, WNS a client; other services, and senders without a name, pass an empty one.
             (None, Some(own)) if !topic.is_empty() && own != topic => DeviceState::OtherTopic,
             _ => DeviceState::Live,

@@ -36,6 +36,11 @@ impl InProcessEmulator {
         Ok(Self::new(apns::build(config)?.1))
     }
 
+    /// Builds the port of APNs that manages channels. Fails as the emulator's start does.
+    pub fn apns_management(config: ApnsConfig) -> Result<Self, EmulatorError> {
+        Ok(Self::new(apns::channel_management(apns::build(config)?.1)))
+    }
+
     /// Builds GCM. Fails as the emulator's start does.
     pub fn gcm(config: GcmConfig) -> Result<Self, EmulatorError> {
         Ok(Self::new(gcm::build(config)?.1))

@@ -40,6 +40,8 @@ const NAMES: &[&str] = &[
     "api.push.apple.com",
     "api.sandbox.push.apple.com",
     "api.development.push.apple.com",
+    "api-manage-broadcast.push.apple.com",
+    "api-manage-broadcast.sandbox.push.apple.com",
     "web.push.apple.com",
     "updates.push.services.mozilla.com",
     "*.notify.windows.com",
@@ -77,6 +79,7 @@ impl Default for TlsConfig {
 }
 
 /// A port's TLS settings, and the certificate that clients need to trust them.
+#[derive(Clone)]
 pub(crate) struct ServerTls {
     pub(crate) config: Option<Arc<ServerConfig>>,
     pub(crate) ca_pem: Option<String>,

@@ -1,8 +1,12 @@
 //! The request headers of APNs and their validation.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
+pub(super) const APNS_REQUEST_ID: HeaderName = HeaderName::from_static("apns-request-id");
+pub(super) const APNS_CHANNEL_ID: HeaderName = HeaderName::from_static("apns-channel-id");
 pub(super) const APNS_UNIQUE_ID: HeaderName = HeaderName::from_static("apns-unique-id");
 const APNS_TOPIC: HeaderName = HeaderName::from_static("apns-topic");
 const APNS_PUSH_TYPE: HeaderName = HeaderName::from_static("apns-push-type");
@@ -12,7 +16,12 @@ const APNS_COLLAPSE_ID: HeaderName = HeaderName::from_static("apns-collapse-id")
 
 const MAX_COLLAPSE_ID_BYTES: usize = 64;
 const MAX_TOPIC_BYTES: usize = 255;
+/// Apple documents no length: this is room enough.
+const MAX_CHANNEL_ID_BYTES: usize = 256;
 const UUID_CHARS: usize = 36;
+/// The push type of Live Activities, and the end of their topics.
+const LIVE_ACTIVITY: &str = "liveactivity";
+pub(super) const LIVE_ACTIVITY_SUFFIX: &str = ".push-type.liveactivity";
 
 /// The push types; voip allows a larger payload.
 const PUSH_TYPES: &[&str] = &[
@@ -21,7 +30,7 @@ const PUSH_TYPES: &[&str] = &[
     "complication",
     "controls",
     "fileprovider",
-    "liveactivity",
+    LIVE_ACTIVITY,
     "location",
     "mdm",
     "pushtotalk",
@@ -54,11 +63,56 @@ impl<'a> Headers<'a> {
         Ok(Self {
             expiration: read_expiration(map)?,
             priority: read_priority(map, push_type)?,
-            topic: read_topic(map)?,
+            topic: read_topic(map, push_type)?,
             collapse_id: read_collapse_id(map)?,
             push_type,
         })
     }
+}
+
+/// The validated headers of a broadcast.
+#[derive(Debug)]
+pub(super) struct BroadcastHeaders {
+    pub(super) priority: u8,
+    /// Seconds since 1970; 0 means: deliver now or never.
+    pub(super) expiration: u64,
+}
+
+impl BroadcastHeaders {
+    /// Reads the headers for a channel that stores messages or not; the error is the reason.
+    pub(super) fn read(map: &HeaderMap, stores_messages: bool) -> Result<Self, &'static str> {
+        let push_type = map.get(APNS_PUSH_TYPE).ok_or("MissingPushType")?;
+        if !is_live_activity(push_type.as_bytes()) {
+            return Err("InvalidPushType");
+        }
+        // Apple requires the headers and names no reason for a missing one.
+        let priority = map.get(APNS_PRIORITY).ok_or("BadPriority")?;
+        let priority = priority_of(priority).ok_or("BadPriority")?;
+        let expiration = read_expiration(map)?.ok_or("BadExpirationDate")?;
+        if expiration > 0 && !stores_messages {
+            return Err("BadExpirationDate");
+        }
+        check_request_id(map)?;
+        Ok(Self { priority, expiration })
+    }
+}
+
+/// Returns the channel id of a request; the error is the reason.
+pub(super) fn read_channel_id(map: &HeaderMap) -> Result<&str, &'static str> {
+    let value = map.get(APNS_CHANNEL_ID).ok_or("MissingChannelId")?;
+    let sane = |id: &&str| !id.is_empty() && id.len() <= MAX_CHANNEL_ID_BYTES && STANDARD.decode(id).is_ok();
+    text(value).filter(sane).ok_or("BadChannelId")
+}
+
+/// Checks the id of a request for channels; the error is the reason.
+pub(super) fn check_request_id(map: &HeaderMap) -> Result<(), &'static str> {
+    let bad = |name| map.get(name).is_some_and(|id: &HeaderValue| !is_uuid(id.as_bytes()));
+    if bad(APNS_REQUEST_ID) || bad(APNS_ID) { Err("BadMessageId") } else { Ok(()) }
+}
+
+/// Returns true if this is the push type of channels, which Apple's pages write as LiveActivity, Liveactivity and liveactivity.
+pub(super) fn is_live_activity(push_type: &[u8]) -> bool {
+    push_type.eq_ignore_ascii_case(LIVE_ACTIVITY.as_bytes())
 }
 
 fn has_duplicates(map: &HeaderMap) -> bool {
@@ -88,22 +142,31 @@ fn read_expiration(map: &HeaderMap) -> Result<Option<u64>, &'static str> {
 fn read_priority(map: &HeaderMap, push_type: Option<&str>) -> Result<u8, &'static str> {
     // APNs takes a notification without the header as one with priority 10.
     let Some(value) = map.get(APNS_PRIORITY) else { return Ok(10) };
-    match value.as_bytes() {
+    match (priority_of(value), push_type) {
         // Apple's documentation calls priority 10 an error for a background notification.
-        b"10" if push_type == Some("background") => Err("BadPriority"),
-        b"10" => Ok(10),
-        b"5" => Ok(5),
-        b"1" => Ok(1),
-        _ => Err("BadPriority"),
+        (Some(10), Some("background")) => Err("BadPriority"),
+        // It allows 5 and 10 for a Live Activity.
+        (Some(1), Some(LIVE_ACTIVITY)) => Err("BadPriority"),
+        (priority, _) => priority.ok_or("BadPriority"),
     }
 }
 
-fn read_topic(map: &HeaderMap) -> Result<&str, &'static str> {
+fn priority_of(value: &HeaderValue) -> Option<u8> {
+    match value.as_bytes() {
+        b"10" => Some(10),
+        b"5" => Some(5),
+        b"1" => Some(1),
+        _ => None,
+    }
+}
+
+fn read_topic<'a>(map: &'a HeaderMap, push_type: Option<&str>) -> Result<&'a str, &'static str> {
     let value = map.get(APNS_TOPIC).ok_or("MissingTopic")?;
     let sane = |topic: &&str| {
         !topic.is_empty()
             && topic.len() <= MAX_TOPIC_BYTES
             && topic.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+            && (push_type != Some(LIVE_ACTIVITY) || topic.ends_with(LIVE_ACTIVITY_SUFFIX))
     };
     text(value).filter(sane).ok_or("BadTopic")
 }

@@ -1,10 +1,11 @@
 //! The APNs protocol: parses a request, consults the policy, and builds the response.
 
 use super::ApnsConfig;
-use super::headers::{APNS_ID, APNS_UNIQUE_ID, Headers};
+use super::channels::Channels;
+use super::headers::{APNS_ID, APNS_REQUEST_ID, APNS_UNIQUE_ID, Headers, LIVE_ACTIVITY_SUFFIX};
 use super::policy;
 use super::provider_token::{TokenSession, Verifier};
-use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage};
+use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, TokenEnd, now_ms};
 use crate::dice::mix;
 use crate::error::EmulatorError;
 use crate::observer::{AnswerTally, token_hash};
@@ -14,31 +15,33 @@ use crate::service::{
 };
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const MAX_PAYLOAD_BYTES: usize = 4096;
 const MAX_VOIP_PAYLOAD_BYTES: usize = 5120;
 const DEVICE_PATH: &str = "/3/device/";
+const BROADCAST_PATH: &str = "/4/broadcasts/apps/";
 const MIN_TOKEN_CHARS: usize = 64;
 /// Apple documents no length: this is room enough.
 const MAX_TOKEN_CHARS: usize = 4096;
 
 /// The APNs protocol with everything it needs.
-pub(super) struct ApnsService {
+pub(crate) struct ApnsService {
     context: Arc<EmulatorContext>,
-    devices: Arc<Devices>,
+    pub(super) devices: Arc<Devices>,
+    pub(super) channels: Channels,
     verifier: Verifier,
     config: ApnsConfig,
     sessions: AtomicU64,
 }
 
 /// The state of a connection.
-pub(super) struct ApnsSession {
+pub(crate) struct ApnsSession {
     tokens: TokenSession,
     wedged: bool,
     next_id: u64,
@@ -52,29 +55,45 @@ impl ApnsService {
     ) -> Result<Self, EmulatorError> {
         let verifier =
             Verifier::new(&config.vendor.keys, Duration::from_secs(config.vendor.min_token_renewal_s))?;
-        Ok(Self { context, devices, verifier, config, sessions: AtomicU64::new(0) })
+        let channels = Channels::new(config.seed);
+        Ok(Self { context, devices, channels, verifier, config, sessions: AtomicU64::new(0) })
     }
 
     fn push(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> Result<ServiceReply, ApnsRefusal> {
         // The path comes first: without a token, a refusal could not be counted.
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
-        let attempt = self.context.attempt(call.judge, hash, self.config.vendor.wedge_on_expired_token);
-        let refuse = |reason: &'static str| ApnsRefusal {
-            counted: Some((hash, attempt)),
-            ..ApnsRefusal::from(reason)
-        };
+        let counted = self.attempt(call, hash);
+        let refuse = |reason| ApnsRefusal::counted(counted, reason);
         self.check_provider_token(session, call).map_err(refuse)?;
         let headers = Headers::read(&call.head.headers).map_err(refuse)?;
         self.check_topic(headers.topic).map_err(refuse)?;
         check_payload(call, &headers).map_err(refuse)?;
         self.check_device(hash, headers.topic).map_err(|refusal| ApnsRefusal {
-            counted: Some((hash, attempt)),
+            counted: Some(counted),
             refusal,
             wait: Wait::None,
         })?;
-        // The policy decides last: an invalid request is rejected under every policy.
-        let decision = call.judge.decide(&token, hash, attempt.0, call.number);
+        self.decide(call, &token, counted, || {
+            let delivery = self.delivery(hash, &headers, call);
+            (self.accept(session, call), delivery)
+        })
+    }
+
+    /// Counts an attempt at a device or channel when its request arrives.
+    pub(super) fn attempt(&self, call: &ServiceCall<'_>, hash: u64) -> (u64, TokenAttempt) {
+        (hash, self.context.attempt(call.judge, hash, self.config.vendor.wedge_on_expired_token))
+    }
+
+    /// Follows the policy, which decides last: an invalid request is rejected under every policy.
+    pub(super) fn decide(
+        &self,
+        call: &ServiceCall<'_>,
+        token: &str,
+        (hash, attempt): (u64, TokenAttempt),
+        accept: impl FnOnce() -> (WireAnswer, Option<Box<Delivery>>),
+    ) -> Result<ServiceReply, ApnsRefusal> {
+        let decision = call.judge.decide(token, hash, attempt.0, call.number);
         match decision.verdict {
             ScriptedAnswer::Error(refusal) => {
                 Err(ApnsRefusal { counted: Some((hash, attempt)), refusal, wait: decision.wait })
@@ -83,14 +102,14 @@ impl ApnsService {
                 Ok(ServiceReply::new(WireAnswer::Reset(code.error_code()), decision.wait, None))
             }
             ScriptedAnswer::Accept | ScriptedAnswer::Stall => {
-                let delivery = self.delivery(hash, &headers, call);
+                let (answer, delivery) = accept();
                 let ticket = Some(attempt.ticket(hash, AnswerTally::Accepted, delivery));
-                Ok(ServiceReply::new(self.accept(session, call), decision.wait, ticket))
+                Ok(ServiceReply::new(answer, decision.wait, ticket))
             }
         }
     }
 
-    fn check_provider_token(
+    pub(super) fn check_provider_token(
         &self,
         session: &mut ApnsSession,
         call: &ServiceCall<'_>,
@@ -106,17 +125,27 @@ impl ApnsService {
     }
 
     fn check_topic(&self, topic: &str) -> Result<(), &'static str> {
-        // Notifications of VoIP go to the app's bundle id with `.voip` behind it.
-        let base = topic.rsplit_once(".voip").map_or(topic, |(base, _)| base);
-        let topics = &self.config.vendor.topics;
-        let known = topics.is_empty() || topics.iter().any(|known| known == topic || known == base);
+        // Notifications of VoIP and of Live Activities go to the app's bundle id with a suffix.
+        let base = topic.strip_suffix(LIVE_ACTIVITY_SUFFIX);
+        let base = base.or_else(|| topic.rsplit_once(".voip").map(|(base, _)| base));
+        let known = self.knows_topic(topic) || base.is_some_and(|base| self.knows_topic(base));
         if known { Ok(()) } else { Err("TopicDisallowed") }
+    }
+
+    /// Returns true if this bundle id or topic may be written to.
+    pub(super) fn knows_topic(&self, topic: &str) -> bool {
+        let topics = &self.config.vendor.topics;
+        topics.is_empty() || topics.iter().any(|known| known == topic)
     }
 
     fn check_device(&self, hash: u64, topic: &str) -> Result<(), ServiceError> {
         match self.devices.state(hash, topic) {
-            DeviceState::Expired { since_ms } => {
-                Err(ServiceError { timestamp_ms: Some(since_ms), ..ServiceError::new("Unregistered") })
+            DeviceState::Expired { since_ms, end } => {
+                let reason = match end {
+                    TokenEnd::Unregistered => "Unregistered",
+                    TokenEnd::ExpiredToken => "ExpiredToken",
+                };
+                Err(ServiceError { timestamp_ms: Some(since_ms), ..ServiceError::new(reason) })
             }
             DeviceState::OtherTopic => Err(ServiceError::new("DeviceTokenNotForTopic")),
             DeviceState::Unknown if self.config.strict_tokens => Err(ServiceError::new("BadDeviceToken")),
@@ -151,7 +180,7 @@ impl ApnsService {
 
     fn accept(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> WireAnswer {
         let mut response = Response::new(());
-        response.headers_mut().insert(APNS_ID, session.id_for(call));
+        response.headers_mut().insert(APNS_ID, session.id_for(call, &APNS_ID));
         if self.config.vendor.sandbox {
             let unique = session.id();
             response.headers_mut().insert(APNS_UNIQUE_ID, unique);
@@ -159,11 +188,13 @@ impl ApnsService {
         WireAnswer::Response(response, Bytes::new())
     }
 
-    fn refuse(
+    /// Answers a refusal; `id` is the header by which requests of its kind are known.
+    pub(super) fn refuse(
         &self,
         session: &mut ApnsSession,
         call: &ServiceCall<'_>,
         refused: ApnsRefusal,
+        id: &HeaderName,
     ) -> ServiceReply {
         let ApnsRefusal { counted, refusal, wait } = refused;
         let status = policy::status(&refusal.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -171,7 +202,7 @@ impl ApnsService {
         let body = policy::body(&refusal.code, status, Some(timestamp_ms));
         let mut response = Response::new(());
         *response.status_mut() = status;
-        response.headers_mut().insert(APNS_ID, session.id_for(call));
+        response.headers_mut().insert(id, session.id_for(call, id));
         if let Some(seconds) = refusal.retry_after_s {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -196,15 +227,12 @@ impl EmulatedService for ApnsService {
     }
 
     fn answer(&self, session: &mut ApnsSession, call: ServiceCall<'_>) -> ServiceReply {
-        let mut reply = match self.push(session, &call) {
-            Ok(reply) => reply,
-            Err(refused) => self.refuse(session, &call, refused),
+        let (id, answer) = match call.head.uri.path().strip_prefix(BROADCAST_PATH) {
+            Some(bundle) => (APNS_REQUEST_ID, self.broadcast(session, &call, bundle)),
+            None => (APNS_ID, self.push(session, &call)),
         };
-        // A wedged connection gets every response, of any kind, only when all stalls are released.
-        if session.wedged {
-            reply.wait = Wait::Released;
-        }
-        reply
+        let reply = answer.unwrap_or_else(|refused| self.refuse(session, &call, refused, &id));
+        session.hold_if_wedged(reply)
     }
 
     fn settle(&self, ticket: PendingCount) {
@@ -217,12 +245,21 @@ impl EmulatedService for ApnsService {
 }
 
 impl ApnsSession {
-    /// Returns the request's own `apns-id`, letter by letter, or a new one.
-    fn id_for(&mut self, call: &ServiceCall<'_>) -> HeaderValue {
-        call.head.headers.get(APNS_ID).cloned().unwrap_or_else(|| self.id())
+    /// Returns the request's own id in this header, letter by letter, or a new one.
+    pub(super) fn id_for(&mut self, call: &ServiceCall<'_>, header: &HeaderName) -> HeaderValue {
+        call.head.headers.get(header).cloned().unwrap_or_else(|| self.id())
     }
 
-    fn id(&mut self) -> HeaderValue {
+    /// A wedged connection gets every response, of any kind, only when all stalls are released.
+    pub(super) fn hold_if_wedged(&self, mut reply: ServiceReply) -> ServiceReply {
+        if self.wedged {
+            reply.wait = Wait::Released;
+        }
+        reply
+    }
+
+    /// Returns a new id.
+    pub(super) fn id(&mut self) -> HeaderValue {
         // The ids are drawn from the seed: a run with the same seed gives the same ids.
         let (high, low) = (mix(self.next_id), mix(!self.next_id));
         self.next_id = self.next_id.wrapping_add(1);
@@ -235,10 +272,16 @@ impl ApnsSession {
 }
 
 /// The reason for rejecting a request, with the token that the rejection is counted for.
-struct ApnsRefusal {
+pub(super) struct ApnsRefusal {
     counted: Option<(u64, TokenAttempt)>,
     refusal: ServiceError,
     wait: Wait,
+}
+
+impl ApnsRefusal {
+    pub(super) fn counted(counted: (u64, TokenAttempt), reason: &'static str) -> Self {
+        Self { counted: Some(counted), ..Self::from(reason) }
+    }
 }
 
 impl From<&'static str> for ApnsRefusal {
@@ -280,12 +323,11 @@ fn check_payload(call: &ServiceCall<'_>, headers: &Headers<'_>) -> Result<(), &'
     if call.body.is_empty() {
         return Err("PayloadEmpty");
     }
-    // The parser skips over texts without looking at their encoding, so that is checked first.
-    let text = std::str::from_utf8(call.body).unwrap_or_default();
-    let parsed = text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok();
-    if parsed { Ok(()) } else { Err("BadMessage") }
+    if is_json_object(call.body) { Ok(()) } else { Err("BadMessage") }
 }
 
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+pub(super) fn is_json_object(body: &[u8]) -> bool {
+    // The parser skips over texts without looking at their encoding, so that is checked first.
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

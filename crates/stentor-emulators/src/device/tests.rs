@@ -75,7 +75,7 @@ fn an_expired_token_lives_again_when_it_registers() {
     let (devices, token) = devices();
     let state = || devices.state(token_hash(token.as_bytes()), "");
     assert!(devices.expire(&token, Some(5)));
-    assert_eq!(state(), DeviceState::Expired { since_ms: 5 });
+    assert_eq!(state(), DeviceState::Expired { since_ms: 5, end: TokenEnd::Unregistered });
     devices.register(TokenRegistration { token: Some(token.clone()), topic: None });
     assert_eq!(state(), DeviceState::Live);
     assert!(!devices.expire("unknown", None));

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apns;
+mod apns_channels;
 mod app_server;
 mod arrival;
 mod ccs;
