@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{
-    ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator,
-    HmsEmulator, Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig, WnsEmulator,
+    ApnsConfig, ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig,
+    GcmEmulator, HmsEmulator, Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig, WnsEmulator,
 };
 
 /// Run an emulator of a push service until it is terminated
@@ -36,12 +36,13 @@ Examples:
   stentor emulate fcm --control 127.0.0.1:8444 --observer fcm.observer
   stentor emulate fcm --plaintext --devices 127.0.0.1:8445 --devices-mcs 127.0.0.1:5228")]
     Fcm(FcmArgs),
-    /// Apple Push Notification service (HTTP/2)
+    /// Apple Push Notification service (HTTP/2), with broadcast channels
     #[command(after_help = "\
 Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
-  stentor emulate apns --policy policy.json --observer apns.observer")]
-    Apns(EmulatorOptions),
+  stentor emulate apns --policy policy.json --observer apns.observer
+  stentor emulate apns --management 127.0.0.1:2196 --control 127.0.0.1:8444")]
+    Apns(ApnsArgs),
     /// Google Cloud Messaging and FCM's legacy HTTP API, with device groups and topics
     #[command(after_help = "\
 Examples:
@@ -105,6 +106,16 @@ struct FcmArgs {
     emulator: EmulatorOptions,
     #[command(flatten)]
     devices: DeviceOptions,
+}
+
+/// Options of the emulator of APNs.
+#[derive(Debug, Args)]
+struct ApnsArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// The address at which apps create, read and delete their broadcast channels
+    #[arg(long, value_name = "ADDRESS")]
+    management: Option<SocketAddr>,
 }
 
 /// Options of the emulator of GCM.
@@ -208,10 +219,10 @@ impl EmulateArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         match self.service {
             PushService::Fcm(args) => args.run(output).await,
-            PushService::Apns(options) => {
-                let ended = options.start.prepare()?;
-                let running = ApnsEmulator::start(options.configuration()?).await.map_err(refused)?;
-                options.serve("apns", running, ended, output).await
+            PushService::Apns(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let running = ApnsEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("apns", running, ended, output).await
             }
             PushService::Gcm(args) => {
                 let ended = args.emulator.start.prepare()?;
@@ -255,6 +266,15 @@ impl FcmArgs {
             return self.emulator.serve("fcm", running, ended, output).await;
         };
         self.emulator.serve_before(gateway, running, ended, output).await
+    }
+}
+
+impl ApnsArgs {
+    fn configuration(&self) -> anyhow::Result<ApnsConfig> {
+        let mut config: ApnsConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.management = self.management.or(own.management);
+        Ok(config)
     }
 }
 
@@ -366,7 +386,11 @@ impl EmulatorOptions {
     }
 
     fn facts(&self, service: &str, running: &Running) -> Value {
-        let mut facts = facts(service, running.addr(), running.ca_pem().is_some(), &self.tls);
+        let has_tls = running.ca_pem().is_some();
+        let mut facts = facts(service, running.addr(), has_tls, &self.tls);
+        if let Some(address) = running.management_addr() {
+            facts["management"] = json!(format!("{}://{address}", if has_tls { "https" } else { "http" }));
+        }
         facts["control"] = json!(running.control_addr().map(|address| format!("http://{address}")));
         facts
     }

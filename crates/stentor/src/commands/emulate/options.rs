@@ -122,6 +122,9 @@ fn describe(facts: &Value) -> String {
     if service == "wns" {
         lines.push(format!("  token endpoint     {url}/TENANT/oauth2/v2.0/token"));
     }
+    if let Some(management) = text("management") {
+        lines.push(format!("  channels           {management}/1/apps/BUNDLE/channels"));
+    }
     if let Some(mcs) = facts["devices"]["mcs"].as_str() {
         let fact = |field: &str| facts["devices"][field].as_str().unwrap_or_default();
         lines.push(format!("  devices register   {}, as project and sender {}", fact("url"), fact("app")));
