@@ -95,6 +95,8 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor", "faces_grpc::grpcurl", CLIENTS),
     // Foreign clients of the emulators, the fronts and the gateway: those for Python judge in every run, one for each.
     row("stentor-judges", "browsers::", BROWSERS),
+    row("stentor-judges", "apns::hapns_", CLIENTS),
+    row("stentor-judges", "apns::node_apn_", CLIENTS),
     row("stentor-judges", "apns::pushy_", CLIENTS),
     row("stentor-judges", "ccs::smack_", CLIENTS),
     row("stentor-judges", "fcm::firebase_admin_for_node", CLIENTS),

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use rcgen::KeyPair;
-use serde_json::json;
+use serde_json::{Value, json};
 use stentor_emulators::apns::{ApnsConfig, ApnsKey, ApnsOptions};
+use stentor_emulators::device::{DeviceMessage, TokenRegistration};
 use stentor_emulators::policy::{GoAway, Policy, ServiceError, StreamLimitPolicy};
 use stentor_emulators::{ApnsEmulator, RunningApns, TlsConfig};
 use tokio::process::Command;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
@@ -16,6 +18,8 @@ use crate::room::{Room, judge};
 
 /// The number of pushes that a client sends in one go.
 const PUSHES: u32 = 1000;
+/// Apple's port for the management of channels.
+const MANAGEMENT_PORT: u16 = 2196;
 /// The reported time of death of the dead token, in milliseconds since 1970.
 const DEAD_SINCE_MS: u64 = 1_750_000_000_000;
 
@@ -38,7 +42,13 @@ impl Apns {
             listen: ([127, 0, 0, 1], 443).into(),
             tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
             policy,
-            vendor: ApnsOptions { keys: vec![known], ..ApnsOptions::default() },
+            control: Some(([127, 0, 0, 1], 0).into()),
+            vendor: ApnsOptions {
+                keys: vec![known],
+                management: Some(([127, 0, 0, 1], MANAGEMENT_PORT).into()),
+                topics: vec!["org.example.app".to_owned()],
+                ..ApnsOptions::default()
+            },
             ..ApnsConfig::default()
         };
         let emulator = ApnsEmulator::start(config).await?;
@@ -50,6 +60,13 @@ impl Apns {
         })
     }
 
+    /// Sends JSON to the control port and returns its answer.
+    async fn control(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let address = self.emulator.control_addr().context("a control port")?;
+        let request = reqwest::Client::new().post(format!("http://{address}{path}")).json(body);
+        Ok(request.send().await?.error_for_status()?.json().await?)
+    }
+
     /// Demands that each of these tokens was accepted exactly once.
     fn accepted_once(&self, tokens: impl Iterator<Item = String>) -> anyhow::Result<()> {
         for token in tokens {
@@ -58,6 +75,60 @@ impl Apns {
         }
         Ok(())
     }
+}
+
+/// A channel of the app, and a device that is subscribed to it and listens.
+struct Subscription {
+    channel: String,
+    messages: UnboundedReceiver<DeviceMessage>,
+}
+
+impl Subscription {
+    async fn make(apns: &Apns) -> anyhow::Result<Self> {
+        let created = apns.control("/channels", &json!({"bundle": "org.example.app", "policy": 0})).await?;
+        let channel = created["channel"].as_str().context("a channel")?.to_owned();
+        let devices = apns.emulator.devices();
+        let device = devices.register(TokenRegistration::default());
+        apns.control(&format!("/device/{device}/subscribe"), &json!({"channel": channel})).await?;
+        let messages = devices.listen(&device).context("a device")?;
+        Ok(Self { channel, messages })
+    }
+
+    /// Returns the event of the next broadcast.
+    async fn event(&mut self) -> anyhow::Result<Value> {
+        let message = self.messages.recv().await.context("a message")?;
+        ensure!(message.topic.as_ref() == Some(&self.channel), "from another channel: {message:?}");
+        Ok(message.payload["aps"]["event"].clone())
+    }
+}
+
+/// Has a client manage channels, broadcast to one, and send the events of a Live Activity to a device.
+async fn check_live_activities(room: &Room, script: &str) -> anyhow::Result<Report> {
+    let apns = Apns::start(room, refusals()).await?;
+    let mut subscription = Subscription::make(&apns).await?;
+    let mut command = Client::NodeApns.command(script, &apns.authority);
+    command.arg(Client::NodeApns.home()).arg(&apns.signing_key);
+    command.args([&subscription.channel, &token('a'), &token('d')]);
+    let report = Report::of(command).await?;
+    report.is("list", &json!([2, true]))?;
+    report.is("read", &json!([1, "LiveActivity"]))?;
+    for broadcast in ["update channel", "end channel"] {
+        report.is(broadcast, &json!([36, 36]))?;
+    }
+    report.refused("expiring", 400, "BadExpirationDate")?;
+    for step in ["start", "update", "end", "delete"] {
+        report.value(step)?;
+    }
+    report.refused("dead", 410, "Unregistered")?;
+    report.refused("read deleted", 400, "ChannelNotRegistered")?;
+    report.refused("update deleted", 400, "ChannelNotRegistered")?;
+    let counts = apns.emulator.counts(&subscription.channel);
+    ensure!((counts.accepted, counts.rejected) == (2, 1), "the channel: {counts:?}");
+    ensure!(apns.emulator.counts(&token('a')).accepted == 3, "the events of one Live Activity");
+    for event in ["update", "end"] {
+        ensure!(subscription.event().await? == event, "the device misses the {event}");
+    }
+    Ok(report)
 }
 
 /// Refuses one token for each reason that the steps need, and accepts all others.
@@ -181,5 +252,24 @@ fn aioapns_gets_along_with_the_apns_emulator() {
         check_steps(&report)?;
         report.is("batch", &json!(200))?;
         apns.accepted_once((0..200).map(|number| format!("{}{number:04x}", "a".repeat(60))))
+    });
+}
+
+#[test]
+fn node_apn_gets_along_with_channels_and_live_activities() {
+    judge("apns::node_apn_gets_along_with_channels_and_live_activities", Client::NodeApns, async |room| {
+        let report = check_live_activities(&room, "node_apn.js").await?;
+        report.is("create", &json!([true, "2288cf3f-70d8-46a6-97d7-dd5d00867127"]))?;
+        report.refused("wrong policy", 400, "BadRequestParams")?;
+        report.refused("plain topic", 400, "BadTopic")
+    });
+}
+
+#[test]
+fn hapns_gets_along_with_channels_and_live_activities() {
+    judge("apns::hapns_gets_along_with_channels_and_live_activities", Client::NodeApns, async |room| {
+        let report = check_live_activities(&room, "hapns.mjs").await?;
+        report.is("create", &json!(true))?;
+        report.is("delete", &json!("2288cf3f-70d8-46a6-97d7-dd5d00867127"))
     });
 }

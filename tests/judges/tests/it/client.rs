@@ -19,6 +19,8 @@ const CLIENT_SECONDS_MAX: u64 = 150;
 pub(crate) enum Client {
     Python,
     Node,
+    /// @parse/node-apn and hapns.
+    NodeApns,
     NodeGcm,
     Go,
     Pushy,
@@ -72,9 +74,12 @@ impl Client {
             | Self::FirebaseMessaging
             | Self::Mqtt
             | Self::Browsers => Command::new(home.join("bin/python")),
-            Self::Node | Self::NodeGcm | Self::WebPush | Self::WebPushTesting | Self::PushReceiver => {
-                Command::new("node")
-            }
+            Self::Node
+            | Self::NodeApns
+            | Self::NodeGcm
+            | Self::WebPush
+            | Self::WebPushTesting
+            | Self::PushReceiver => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
@@ -109,6 +114,7 @@ impl Client {
         match self {
             Self::Python => ("python", "requirements.txt"),
             Self::Node => ("node", "package-lock.json"),
+            Self::NodeApns => ("node-apns", "package-lock.json"),
             Self::NodeGcm => ("node-gcm", "package-lock.json"),
             Self::Go => ("go", "main.go"),
             Self::Pushy => ("pushy", "pom.xml"),

@@ -26,6 +26,7 @@ pub(crate) const NAMES: &[&str] = &[
     "iid.googleapis.com",
     "iamcredentials.googleapis.com",
     "api.push.apple.com",
+    "api-manage-broadcast.push.apple.com",
     "android.clients.google.com",
     "mtalk.google.com",
     "fcmregistrations.googleapis.com",
