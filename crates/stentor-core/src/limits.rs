@@ -34,7 +34,7 @@ pub const TAG_MAX_BYTES: usize = 64;
 pub const LOCALE_MAX_BYTES: usize = 35;
 /// Longest IANA time zone name.
 pub const TIME_ZONE_MAX_BYTES: usize = 64;
-/// Longest name of a broadcast channel; Apple documents none.
+/// Longest name of a broadcast channel; its push service documents no length.
 pub const CHANNEL_ID_MAX_CHARS: usize = 255;
 /// Longest collapse key (APNs: apns-collapse-id of at most 64 bytes; its adapter sends a hash of a key that has more).
 pub const COLLAPSE_KEY_MAX_CHARS: usize = 64;

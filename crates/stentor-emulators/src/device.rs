@@ -4,6 +4,7 @@ mod mailbox;
 #[cfg(test)]
 mod tests;
 
+use crate::clock::now_ms;
 use crate::dice::mix;
 use crate::observer::token_hash;
 use base64::Engine;
@@ -14,7 +15,6 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const MAX_REPLACEMENTS: usize = 16;
@@ -269,8 +269,4 @@ impl Devices {
             TokenKind::Base64 => format!("AwYAAAB{}", STANDARD.encode(&bytes[..96])),
         }
     }
-}
-
-pub(crate) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }

@@ -1,6 +1,6 @@
 //! Repeatable randomness: every draw is a pure function of the seed and of the subject of the draw.
 
-use crate::device::now_ms;
+use crate::clock::now_ms;
 
 /// Mixes 64 bits so that neighbouring inputs give unrelated outputs (the SplitMix64 finalizer).
 pub(crate) fn mix(value: u64) -> u64 {

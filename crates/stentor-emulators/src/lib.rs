@@ -7,6 +7,7 @@
 mod access_tokens;
 pub mod apns;
 pub mod ccs;
+mod clock;
 pub mod config;
 pub mod control;
 pub mod device;

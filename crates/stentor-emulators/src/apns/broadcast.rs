@@ -5,7 +5,8 @@ use super::headers::{
     APNS_REQUEST_ID, APNS_UNIQUE_ID, BroadcastHeaders, LIVE_ACTIVITY_SUFFIX, read_channel_id,
 };
 use super::server::{ApnsRefusal, ApnsService, ApnsSession, is_json_object};
-use crate::device::{Delivery, DeviceMessage, Storage, now_ms};
+use crate::clock::now_ms;
+use crate::device::{Delivery, DeviceMessage, Storage};
 use crate::observer::token_hash;
 use crate::service::{ServiceCall, ServiceReply, WireAnswer};
 use bytes::Bytes;

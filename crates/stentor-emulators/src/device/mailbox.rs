@@ -22,7 +22,7 @@ pub(crate) enum Storage {
 impl Storage {
     /// Keeps only the newest under a key, until an instant since 1970 (default: as long as possible).
     pub(crate) fn newest(key: &str, until: Option<Duration>) -> Self {
-        let longest_ms = super::now_ms() + MAX_TTL.as_millis() as u64;
+        let longest_ms = crate::clock::now_ms() + MAX_TTL.as_millis() as u64;
         let until_ms = until.map_or(longest_ms, |until| (until.as_millis() as u64).min(longest_ms));
         Self::Replacing { key: key.to_owned(), until_ms }
     }

@@ -3,7 +3,7 @@
 use super::condition::FcmCondition;
 use super::message::{is_token, is_topic};
 use super::oauth::percent_decode;
-use crate::device::now_ms;
+use crate::clock::now_ms;
 use crate::json::JsonNode;
 use crate::observer::token_hash;
 use http::{Method, StatusCode};

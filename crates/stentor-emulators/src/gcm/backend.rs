@@ -2,7 +2,8 @@
 
 use super::errors::{INVALID_PACKAGE_NAME, INVALID_REGISTRATION, NOT_REGISTERED};
 use super::message::{GcmAddress, GcmMessage};
-use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
+use crate::clock::now_ms;
+use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage};
 use crate::dice::mix;
 use crate::fcm::{FcmCondition, Topics, is_token, is_topic};
 use crate::observer::{AnswerTally, token_hash};

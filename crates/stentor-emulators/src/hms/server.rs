@@ -8,7 +8,8 @@ use super::errors::{INVALID_TOKENS, TOKEN_EXPIRED, UNAUTHORIZED, WRONG_PARAMETER
 use super::message::{HmsAudience, HmsMessage};
 use super::oauth::{ClientTokens, HmsRefusedCaller, HmsSender};
 use crate::access_tokens::BearerSession;
-use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
+use crate::clock::now_ms;
+use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage};
 use crate::dice::mix;
 use crate::fcm::is_token;
 use crate::json::JsonNode;

@@ -8,7 +8,8 @@ use super::errors::{
     UNAUTHORIZED,
 };
 use super::headers::{WnsHeaders, WnsType};
-use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
+use crate::clock::now_ms;
+use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage};
 use crate::dice::SessionIds;
 use crate::fcm::percent_decode;
 use crate::observer::{AnswerTally, token_hash};

@@ -10,14 +10,13 @@ mod import;
 mod limits;
 mod live_activities;
 mod pipeline;
+mod shared_engines;
 mod trouble;
 mod urgent;
 mod web_push;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use stentor_stage::engines::{StageQueue, StageStore};
-use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::Output;
 
 /// Measure the cost of Stentor on this machine
@@ -69,15 +68,4 @@ impl BenchArgs {
 /// Returns the exit code of a bench.
 fn exit(holds: bool) -> ExitCode {
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Fails if several servers were to run without a store and a queue that they share.
-fn check_shared(nodes: u32, store: StageStore, queue: &StageQueue) -> anyhow::Result<()> {
-    let is_shared = matches!(queue, StageQueue::Postgres | StageQueue::Nats | StageQueue::NatsAt(_));
-    if nodes > 1 && !(store == StageStore::Postgres && is_shared) {
-        let sentence =
-            "several servers share a database and a queue: add --store postgres and --queue postgres or nats";
-        return Err(CommandFailure::usage(sentence).into());
-    }
-    Ok(())
 }

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use rcgen::KeyPair;
 use serde_json::{Map, Value, json};
+use stentor_core::channel::ChannelStorage;
 use stentor_core::device::ProviderKind;
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority};
-use stentor_core::outcome::{Outcome, Reason};
-use stentor_core::ports::provider::{Batch, Provider};
+use stentor_core::name::ChannelId;
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
+use stentor_core::ports::provider::{Batch, ChannelRefusal, Provider};
 use stentor_emulators::apns::ApnsKey;
 use stentor_emulators::policy::{Policy, ServiceError};
 use stentor_emulators::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 use stentor_providers::{RequestPreview, descriptor, open};
 
-use crate::support::{StillClock, always, batch, setup, within};
+use crate::support::{StillClock, always, batch, rejected, setup, within};
 
 const BUNDLE_ID: &str = "com.example.app";
 
@@ -179,7 +181,8 @@ impl Scene {
             key_id: "KEY0123456".into(),
             public_key_pem: Some(key.public_key_pem()),
         };
-        let vendor = ApnsOptions { keys: vec![known], ..ApnsOptions::default() };
+        let management = Some(([127, 0, 0, 1], 0).into());
+        let vendor = ApnsOptions { keys: vec![known], management, ..ApnsOptions::default() };
         let config = ApnsConfig { policy, vendor, ..ApnsConfig::default() };
         let emulator = ApnsEmulator::start(config).await.expect("an emulator");
         let clock = StillClock::new();
@@ -189,6 +192,7 @@ impl Scene {
             "team_id": "TEAM012345",
             "bundle_id": BUNDLE_ID,
             "endpoint": format!("https://{}", emulator.addr()),
+            "management_endpoint": format!("https://{}", emulator.management_addr().expect("a second port")),
             "server_name": "api.push.apple.com",
             "ca_pem": emulator.ca_pem().expect("TLS"),
         });
@@ -227,5 +231,51 @@ async fn an_expired_token_ends_the_activity_alone() {
     assert!(
         matches!(outcomes[..], [Outcome::Unregistered { reason: Reason::TokenExpired, .. }]),
         "{outcomes:?}"
+    );
+}
+
+#[tokio::test]
+async fn channels_are_created_listed_sent_to_and_deleted() {
+    let scene = Scene::start(ProviderKind::LiveActivityChannel, Policy::default()).await;
+    let channels = scene.provider.channels().expect("it has channels");
+    assert_eq!(within(20, channels.list()).await, Ok(Vec::new()));
+    let none = within(20, channels.create(ChannelStorage::None)).await.expect("a channel");
+    let latest = within(20, channels.create(ChannelStorage::Latest)).await.expect("a channel");
+    let mut listed = within(20, channels.list()).await.expect("a list");
+    let mut both = vec![none.clone(), latest.clone()];
+    listed.sort();
+    both.sort();
+    assert_eq!(listed, both);
+
+    let name = |channel: &ChannelId| channel.as_str().to_owned();
+    let sent = scene.send(&[name(&none), name(&latest)], content(update())).await;
+    assert_eq!(sent, vec![Outcome::Accepted; 2]);
+    for channel in [&none, &latest] {
+        assert_eq!(scene.emulator.counts(channel.as_str()).accepted, 1, "one request");
+    }
+    let stored = content(with(update(), "stored", json!(true)));
+    let sent = scene.send(&[name(&none), name(&latest)], stored).await;
+    let refused = rejected(Reason::InvalidPayload, OutcomeScope::Payload);
+    assert_eq!(sent, [refused, Outcome::Accepted], "only one of them stores anything");
+
+    assert_eq!(within(20, channels.remove(&none)).await, Ok(()));
+    assert_eq!(within(20, channels.remove(&none)).await, Err(ChannelRefusal::Unknown));
+    let sent = scene.send(&[name(&none)], content(update())).await;
+    assert!(matches!(sent[..], [Outcome::Unregistered { .. }]), "{sent:?}");
+}
+
+#[tokio::test]
+async fn channels_are_not_managed_at_apple_while_messages_go_elsewhere() {
+    let key = KeyPair::generate().expect("a key");
+    let secret = json!({
+        "key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345", "bundle_id": BUNDLE_ID,
+        "endpoint": "https://localhost:1",
+    });
+    let provider = open(ProviderKind::LiveActivityChannel, &secret.to_string(), &setup(&StillClock::new()));
+    let provider = provider.expect("a credential");
+    let refused = provider.channels().expect("it has channels").list().await;
+    assert!(
+        matches!(&refused, Err(ChannelRefusal::Refused(why)) if why.contains("management_endpoint")),
+        "{refused:?}"
     );
 }

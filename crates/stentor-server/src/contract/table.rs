@@ -294,11 +294,11 @@ operations! { ($)
     /// Resumes a paused schedule from its next occurrence.
     "schedules.resume" ResumeSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
 
-    /// Creates a broadcast channel of Live Activities at Apple. Apple chooses its name.
+    /// Creates a broadcast channel of Live Activities at its push service, which chooses the name.
     "channels.create" CreateChannel: Caller { ; ChannelRequest } -> ChannelView, SEND, CHANNEL;
-    /// Lists the app's broadcast channels of Live Activities, as Apple lists them.
+    /// Lists the app's broadcast channels of Live Activities, as their push service lists them.
     "channels.list" ListChannels: Caller { ; () } -> ChannelList, SEND, CHANNEL;
-    /// Deletes a broadcast channel of Live Activities at Apple, for good.
+    /// Deletes a broadcast channel of Live Activities at its push service, for good.
     "channels.remove" RemoveChannel: Caller { channel: ChannelId; () } -> (), SEND, CHANNEL;
 
     /// Publishes a service or renews it. It can be found until it expires.

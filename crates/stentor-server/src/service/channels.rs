@@ -44,7 +44,7 @@ impl Service {
         // A missing credential gets another response than one that does not work.
         if self.store.credential(app, provider).await.is_err() {
             let detail = format!("the app has no credential for {provider}");
-            let hint = format!("put one for {provider}: the key of APNs, once more");
+            let hint = format!("put one for {provider}, with the same key as for the devices");
             return Err(Problem::new(ErrorCode::Conflict, detail).helped_by::<PutCredential>(hint));
         }
         let lent = self.pipeline.lend(app, provider).await;

@@ -142,7 +142,11 @@ impl Service {
         let mut spec = request.spec()?;
         let providers = self.check_content(app, &spec).await?;
         check_order(&spec, due_at > now)?;
-        let id = self.number(app, &mut spec, now).await?;
+        let id = match dry_run {
+            // It has no place in any order.
+            true => MessageId::from_raw(self.next_id(now)),
+            false => self.number(app, &mut spec, now).await?,
+        };
         // Only messages for later that need not be exact are spread; a message for now is due now.
         let spread = if exact || due_at <= now { Duration::ZERO } else { self.settings.limits.start_spread };
         let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());

@@ -1,9 +1,10 @@
 //! Live Activities from the API to APNs' emulator: their own devices, their order, and nothing else for them.
 
+use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_emulators::policy::{Policy, Script, ScriptedAnswer, ServiceError};
-use stentor_emulators::{ApnsConfig, ApnsEmulator, RunningApns};
+use stentor_emulators::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 
 use crate::harness::{Read, Reading, Server, Tenant, server};
 
@@ -18,14 +19,20 @@ impl Scene {
     async fn start(policy: Policy) -> Self {
         let server = server().await;
         let tenant = server.sender().await;
-        let apns =
-            ApnsEmulator::start(ApnsConfig { policy, ..ApnsConfig::default() }).await.expect("an emulator");
+        let management = Some(([127, 0, 0, 1], 0).into());
+        let vendor = ApnsOptions { management, ..ApnsOptions::default() };
+        let config = ApnsConfig { policy, vendor, ..ApnsConfig::default() };
+        let apns = ApnsEmulator::start(config).await.expect("an emulator");
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
-        let credential = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
+        let mut credential = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
             "bundle_id": "com.example.app", "endpoint": format!("https://{}", apns.addr()),
             "ca_pem": apns.ca_pem().expect("TLS")});
         let scene = Self { server, tenant, apns };
-        for provider in ["apns", "live_activity", "live_activity_start"] {
+        for provider in ["apns", "live_activity", "live_activity_start", "live_activity_channel"] {
+            if provider == "live_activity_channel" {
+                let management = scene.apns.management_addr().expect("a second port");
+                credential["management_endpoint"] = json!(format!("https://{management}"));
+            }
             let path = format!("/v1/apps/{}/credentials/{provider}", scene.tenant.id);
             let put = scene.server.send(&scene.tenant, Method::PUT, &path).json(&credential).read().await;
             assert_eq!(put.status, 204, "{put:?}");
@@ -53,7 +60,9 @@ impl Scene {
         (id, ledger.clone())
     }
 
-    async fn timestamp(&self, message: &str) -> i64 {
+    async fn timestamp(&self, campaign: &str) -> i64 {
+        // A campaign has the number of its message.
+        let message = campaign.replace("cmp_", "msg_");
         let shown = self.server.get(&self.tenant, &format!("/v1/messages/{message}")).await;
         shown["live_activity"]["timestamp"].as_i64().unwrap_or_else(|| panic!("a timestamp: {shown}"))
     }
@@ -107,7 +116,7 @@ async fn a_start_an_update_and_an_alert_reach_the_devices_that_are_meant() {
     let mut counted = update(json!("everyone"));
     counted.as_object_mut().expect("an object").extend(dry.as_object().expect("an object").clone());
     let report = scene.try_send(counted).await;
-    assert_eq!(report.body["audience"], 1, "{report:?}");
+    assert_eq!(report.body["audience"]["total"], 1, "{report:?}");
 }
 
 #[tokio::test]
@@ -180,7 +189,8 @@ async fn what_would_break_the_order_is_refused_by_its_field() {
         body[name] = value;
         body
     };
-    let later = with("send_at", json!("2030-01-01T00:00:00Z"));
+    let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
+    let later = with("send_at", json!(tomorrow.to_string()));
     for (body, field) in [
         (with("collapse_key", json!("game")), "collapse_key"),
         (later, "live_activity.event"),
@@ -195,4 +205,40 @@ async fn what_would_break_the_order_is_refused_by_its_field() {
     let refused =
         scene.server.send(&scene.tenant, Method::POST, "/v1/schedules").json(&schedule).read().await;
     assert_eq!(refused.refusal().2.as_deref(), Some("message.live_activity.event"));
+}
+
+const CHANNELS: &str = "/v1/live-activity-channels";
+
+#[tokio::test]
+async fn a_broadcast_is_one_delivery_until_its_channel_is_deleted() {
+    let scene = Scene::start(Policy::default()).await;
+    let made = scene.server.send(&scene.tenant, Method::POST, CHANNELS).json(&json!({"storage": "latest"}));
+    let made = made.read().await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let channel = made.text("channel");
+    assert_eq!(scene.server.get(&scene.tenant, CHANNELS).await, json!({"channels": [{"channel": channel}]}));
+
+    let token = json!({"platform": "apple", "provider": "live_activity_channel", "token": channel});
+    let (_, ledger) = scene.send(update(json!({"token": token}))).await;
+    assert_eq!((&ledger["audience"], &ledger["totals"]["accepted"]), (&json!(1), &json!(1)));
+    assert_eq!(scene.apns.counts(&channel).attempts, 1, "one request");
+    let refused = scene.try_send(start(json!({"token": token}))).await.refusal();
+    assert_eq!(refused.2.as_deref(), Some("target.token.provider"), "a broadcast starts nothing");
+
+    let path = format!("{CHANNELS}/{}", channel.replace('/', "%2F").replace('+', "%2B"));
+    let remove = || scene.server.send(&scene.tenant, Method::DELETE, &path).read();
+    assert_eq!(remove().await.status, 204);
+    assert_eq!(remove().await.status, 404);
+    let (_, ledger) = scene.send(update(json!({"token": token}))).await;
+    assert_eq!(ledger["totals"]["rejected"], 1, "{ledger}");
+}
+
+#[tokio::test]
+async fn channels_need_a_credential_of_their_own() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let listed = server.send(&tenant, Method::GET, CHANNELS).read().await;
+    assert_eq!(listed.refusal(), (409, "conflict".to_owned(), None));
+    let wrong = server.send(&tenant, Method::POST, CHANNELS).json(&json!({"storage": "all"})).read().await;
+    assert_eq!(wrong.refusal().2.as_deref(), Some("storage"));
 }

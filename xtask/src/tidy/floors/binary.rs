@@ -18,6 +18,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
         &[
             "app",
             "audit",
+            "channel",
             "completions",
             "contract",
             "device",

@@ -8,7 +8,7 @@ pub(super) const CORE: Floors = Floors {
     floors: &[
         &["error", "limits", "repetition", "retry", "time", "varint", "word"],
         &["codes", "id", "name", "outbound"],
-        &["audit", "group", "provider", "published", "reason", "topic", "upstream", "user"],
+        &["audit", "channel", "group", "provider", "published", "reason", "topic", "upstream", "user"],
         &["device"],
         &["app", "chunk", "outcome"],
         &["account", "delivery", "quota", "target"],

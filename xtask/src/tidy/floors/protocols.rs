@@ -18,7 +18,8 @@ pub(super) const WIRE: Floors = Floors {
     parent: &[],
 };
 
-/// The common parts of all adapters are below them; FCM passes Apple's part of a message on in APNs' own words.
+/// The common parts of all adapters are below them; FCM passes Apple's part of a message on in APNs' own words, and Live
+/// Activities are requests to APNs.
 pub(super) const PROVIDERS: Floors = Floors {
     folder: "crates/stentor-providers/src/",
     module: &[],
@@ -35,10 +36,11 @@ pub(super) const PROVIDERS: Floors = Floors {
             "subset",
             "trouble",
         ],
-        &["descriptor", "replies"],
+        &["descriptor", "replies", "vendor_http"],
         &["hosts", "multicast", "oauth"],
         &["apns", "gateway", "gcm", "hms", "null", "web_push", "wns"],
-        &["fcm"],
+        &["fcm", "live_activity"],
+        &["live_activity_channel", "live_activity_start"],
         &["registry"],
     ],
     back: &[],
@@ -53,6 +55,7 @@ pub(super) const EMULATORS: Floors = Floors {
     folder: "crates/stentor-emulators/src/",
     module: &[],
     floors: &[
+        &["clock"],
         &["access_tokens", "dice", "error", "frames", "json", "prefetch"],
         &["observer", "tls"],
         &["device", "listener", "policy"],

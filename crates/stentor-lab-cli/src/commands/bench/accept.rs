@@ -1,5 +1,6 @@
 //! `stentor lab bench accept`: the rate of single messages that are on disk and answered with 202.
 
+use super::shared_engines;
 use crate::bench::accept::{self, AcceptOptions};
 use clap::Args;
 use std::process::ExitCode;
@@ -52,7 +53,7 @@ impl AcceptArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { messages, callers, seconds, kills, store, queue, nodes, without_rivals } = self;
-        super::check_shared(nodes, store.into(), &queue)?;
+        shared_engines::check(nodes, store.into(), &queue)?;
         let sustained = Duration::from_secs(seconds);
         let options = AcceptOptions {
             messages,

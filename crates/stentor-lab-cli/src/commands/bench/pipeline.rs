@@ -1,5 +1,6 @@
 //! `stentor lab bench pipeline`: one campaign through sinks, from the 202 to the settled ledger.
 
+use super::shared_engines;
 use crate::bench::pipeline::{self, PipelineOptions};
 use clap::Args;
 use std::path::PathBuf;
@@ -56,7 +57,7 @@ impl PipelineArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, latency_ms, rounds, store, queue, nodes, keep } = self;
         let store = StageStore::from(store);
-        super::check_shared(nodes, store, &queue)?;
+        shared_engines::check(nodes, store, &queue)?;
         let options = PipelineOptions { devices, latency_ms, rounds, store, queue, nodes, keep };
         let report = pipeline::run(&options, &on_the_terminal()).await?;
         output.result(&report.object(), || report.last().map(describe).unwrap_or_default())?;

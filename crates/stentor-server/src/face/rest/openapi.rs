@@ -44,7 +44,7 @@ const TAGS: &[(&str, &str)] = &[
     ("users", "People, known by the app's own id."),
     ("groups", "Fixed sets of people and devices."),
     ("schedules", "Messages that are sent again and again."),
-    ("channels", "Broadcast channels of Live Activities at Apple."),
+    ("channels", "Broadcast channels of Live Activities."),
     ("apps", "Tenants, their keys and their credentials at push services."),
     ("services", "A registry in which other services are published and found."),
     ("upstream", "Messages that devices send to the app."),
