@@ -37,6 +37,8 @@ pub struct ApnsOptions {
     pub require_token: bool,
     /// The address of the port that manages broadcast channels; none if absent. It has the certificate of the push port.
     pub management: Option<SocketAddr>,
+    /// The channels that an app may have.
+    pub max_channels: usize,
     /// The bundle ids that may be written to; any when empty.
     pub topics: Vec<String>,
     /// Adds `apns-unique-id` to responses, as the sandbox does.
@@ -53,6 +55,7 @@ impl Default for ApnsOptions {
             keys: Vec::new(),
             require_token: true,
             management: None,
+            max_channels: channels::MAX_CHANNELS_PER_APP,
             topics: Vec::new(),
             sandbox: false,
             min_token_renewal_s: 20 * 60,

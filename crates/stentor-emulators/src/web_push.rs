@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use server::WebPushService;
 use std::sync::Arc;
 pub use subscriptions::{PublicKeys, SubscriptionRequest, WebPushSubscription};
-pub use synthetic::{SyntheticSubscriptions, synthetic_token};
+pub use synthetic::{SyntheticSubscriptions, synthetic_path, synthetic_token};
 
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 /// Often enough to notice a wrong key, and so rarely that it costs no campaign its speed.

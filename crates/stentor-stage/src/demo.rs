@@ -30,7 +30,8 @@ use std::time::Instant;
 pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<DemoReport> {
     let (services, population) = (options.stage.services, options.devices());
     let mut stage = Stage::build(&options.stage, reporter).await?;
-    let import_seconds = import::run(&stage.client, population, &**reporter).await?.as_secs_f64();
+    let origins = stage.emulators.origins(options.stage.seed)?;
+    let import_time = import::run_at(&stage.client, population, origins, &**reporter).await?;
     let import_usage = if services.are_sinks() { Some(stage.restart().await?) } else { None };
     let run = campaign::run(options, &mut stage, &**reporter).await?;
     stage.emulators.stop();
@@ -51,7 +52,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
         thousands(comparison.asked)
     ));
     let usage = stage.stop();
-    let import = ImportCost { seconds: import_seconds, usage: import_usage };
+    let import = ImportCost { seconds: import_time.as_secs_f64(), usage: import_usage };
     let limits = stage.server.limits()?;
     let devices = population.devices();
     Ok(DemoReport::new(options, DemoFindings { devices, run, comparison, usage, import, limits }))

@@ -5,13 +5,18 @@
 
 use serde_json::Value;
 use std::fmt::Write;
+use stentor_emulators::web_push::{SyntheticSubscriptions, synthetic_path};
 
 /// The most devices of one push service that stay recognizable: 256 marks times 65,536 endings of an APNs token.
 const MAX_DEVICES_PER_SERVICE: u64 = MARKS * (1 << 16);
 /// The most devices of the usual push services that stay recognizable.
 pub const MAX_DEVICES: u64 = 2 * MAX_DEVICES_PER_SERVICE;
+/// The most subscriptions of Web Push that stay recognizable.
+const MAX_SUBSCRIPTIONS: u64 = 1 << 20;
 /// The beginning of Huawei's tokens.
 pub(crate) const HMS_PREFIX: &str = "IQAAAACy";
+/// The beginning of the tokens of WNS.
+pub(crate) const WNS_PREFIX: &str = "AwYAAAB";
 /// The beginning of GCM's tokens.
 pub(crate) const GCM_PREFIX: &str = "APA91b";
 
@@ -52,11 +57,15 @@ pub enum StagedService {
     Hms,
     /// Google Cloud Messaging, the legacy HTTP protocol, with Android devices.
     Gcm,
+    /// Web Push, with browsers.
+    WebPush,
+    /// The Windows Push Notification Services, with Windows devices.
+    Wns,
 }
 
 impl StagedService {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Fcm, Self::Apns, Self::Hms, Self::Gcm];
+    pub const ALL: [Self; 6] = [Self::Fcm, Self::Apns, Self::Hms, Self::Gcm, Self::WebPush, Self::Wns];
     /// Those of a stage whose options name none.
     pub const USUAL: [Self; 2] = [Self::Fcm, Self::Apns];
 
@@ -67,6 +76,8 @@ impl StagedService {
             Self::Apns => "apns",
             Self::Hms => "hms",
             Self::Gcm => "gcm",
+            Self::WebPush => "web_push",
+            Self::Wns => "wns",
         }
     }
 
@@ -75,6 +86,8 @@ impl StagedService {
         match self {
             Self::Fcm | Self::Hms | Self::Gcm => "android",
             Self::Apns => "apple",
+            Self::WebPush => "web",
+            Self::Wns => "windows",
         }
     }
 
@@ -86,9 +99,10 @@ impl StagedService {
     /// The beginning of each of its tokens.
     const fn prefix(self) -> &'static str {
         match self {
-            Self::Fcm | Self::Apns => "",
+            Self::Fcm | Self::Apns | Self::WebPush => "",
             Self::Hms => HMS_PREFIX,
             Self::Gcm => GCM_PREFIX,
+            Self::Wns => WNS_PREFIX,
         }
     }
 
@@ -96,7 +110,7 @@ impl StagedService {
     const fn alphabet(self) -> &'static [u8] {
         match self {
             Self::Apns => HEX,
-            Self::Fcm | Self::Hms | Self::Gcm => BASE64,
+            Self::Fcm | Self::Hms | Self::Gcm | Self::WebPush | Self::Wns => BASE64,
         }
     }
 }
@@ -108,12 +122,16 @@ pub struct StagedServices {
     count: usize,
 }
 
+/// The addresses that devices of some push services bear in their tokens.
+#[derive(Clone, Debug)]
+pub struct TokenOrigins {
+    pub(crate) web_push: Option<SyntheticSubscriptions>,
+    pub(crate) wns: String,
+}
+
 impl StagedServices {
     /// FCM and APNs.
-    pub const USUAL: Self = Self {
-        services: [StagedService::Fcm, StagedService::Apns, StagedService::Hms, StagedService::Gcm],
-        count: 2,
-    };
+    pub const USUAL: Self = Self { services: StagedService::ALL, count: 2 };
 
     /// Names some of them, each once and at least one; otherwise returns `None`.
     pub fn new(named: &[StagedService]) -> Option<Self> {
@@ -133,7 +151,8 @@ impl StagedServices {
 
     /// Returns the most devices that stay recognizable.
     pub fn max_devices(&self) -> u64 {
-        self.count as u64 * MAX_DEVICES_PER_SERVICE
+        let has_subscriptions = self.as_slice().contains(&StagedService::WebPush);
+        self.count as u64 * if has_subscriptions { MAX_SUBSCRIPTIONS } else { MAX_DEVICES_PER_SERVICE }
     }
 
     fn place(&self, service: StagedService) -> Option<u64> {
@@ -198,7 +217,7 @@ impl DevicePopulation {
         (0..self.devices).map(move |place| self.member(place))
     }
 
-    /// The push token of a device.
+    /// The token by which the emulator of its push service knows a device: its push token, or the part of it that is no address.
     pub fn token(self, member: PopulationMember) -> String {
         let ending = member.number / MARKS;
         let PopulationMember { service, number } = member;
@@ -214,15 +233,36 @@ impl DevicePopulation {
             StagedService::Apns => text(2, 60),
             StagedService::Hms => format!("{}{}", service.prefix(), text(3, 118)),
             StagedService::Gcm => format!("{}{}", service.prefix(), text(4, 130)),
+            // Its number is in the last letters of another part of the push token.
+            StagedService::WebPush => return synthetic_path(self.seed, number),
+            StagedService::Wns => format!("{}{}", service.prefix(), text(5, 60)),
         };
         spell(&mut token, service.alphabet(), ending);
         token
     }
 
-    /// Writes the line with which a device is imported.
+    /// The push token of a device, with the address of its push service if that is a part of it.
+    pub fn push_token(self, member: PopulationMember, origins: Option<&TokenOrigins>) -> String {
+        match (member.service, origins) {
+            (StagedService::WebPush, Some(TokenOrigins { web_push: Some(subscriptions), .. })) => {
+                subscriptions.token(member.number)
+            }
+            (StagedService::Wns, Some(TokenOrigins { wns, .. })) => {
+                format!("{wns}/?token={}", self.token(member))
+            }
+            _ => self.token(member),
+        }
+    }
+
+    /// Writes the line with which a device is imported, if its push token bears no address.
     pub fn write_line(self, member: PopulationMember, lines: &mut String) {
+        self.write_line_at(member, None, lines);
+    }
+
+    /// Writes the line with which a device is imported.
+    pub fn write_line_at(self, member: PopulationMember, origins: Option<&TokenOrigins>, lines: &mut String) {
         let (locale, time_zone) = marks(member.number);
-        let (platform, token) = (member.service.platform(), self.token(member));
+        let (platform, token) = (member.service.platform(), self.push_token(member, origins));
         let provider = if member.service.is_usual() {
             String::new()
         } else {
@@ -245,7 +285,14 @@ impl DevicePopulation {
             list.iter().position(|one| *one == text).map(|place| place as u64)
         };
         let mark = place(&LOCALES, "locale")? + place(&TIME_ZONES, "time_zone")? * LOCALES.len() as u64;
-        let number = ending * MARKS + mark;
+        let number = match service {
+            // The hint has 20 bits of the number, and four that are zero.
+            StagedService::WebPush => ending >> 4,
+            _ => ending * MARKS + mark,
+        };
+        if number % MARKS != mark {
+            return None;
+        }
         (number < self.devices_of(service)).then_some(PopulationMember { service, number })
     }
 }

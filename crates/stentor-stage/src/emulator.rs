@@ -1,13 +1,14 @@
 //! An emulator as a process of its own. It may be killed, and keeps its address and counts after a restart.
 
 use crate::child_process::{ChildProcess, ResourceUsage};
-use crate::devices::{StagedService, StagedServices};
+use crate::devices::{StagedService, StagedServices, TokenOrigins};
 use crate::keys::Keys;
 use anyhow::Context;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use stentor_emulators::ObserverFile;
+use stentor_emulators::web_push::SyntheticSubscriptions;
 
 /// The response log of APNs' sink for single messages: lines of a token and microseconds since 1970.
 pub const ANSWERS: &str = "answers.log";
@@ -47,6 +48,15 @@ impl Emulators {
             (emulator.service, keys.credential(emulator.service, &emulator.url, &ca_pem))
         };
         Ok(self.emulators.iter().map(of).collect())
+    }
+
+    /// Returns the addresses that tokens bear; `seed` is that of the emulators.
+    pub fn origins(&self, seed: u64) -> anyhow::Result<TokenOrigins> {
+        let url =
+            |service| self.emulators.iter().find(|one| one.service == service).map(|one| one.url.as_str());
+        let web_push = url(StagedService::WebPush).map(|url| SyntheticSubscriptions::new(url, seed));
+        let wns = url(StagedService::Wns).unwrap_or_default().to_owned();
+        Ok(TokenOrigins { web_push: web_push.transpose()?, wns })
     }
 
     /// Returns all of them.
@@ -198,9 +208,12 @@ impl Emulator {
             StagedService::Apns => "APNs emulator",
             StagedService::Hms => "HMS emulator",
             StagedService::Gcm => "GCM emulator",
+            StagedService::WebPush => "Web Push emulator",
+            StagedService::Wns => "WNS emulator",
         };
         let (config, log) = (self.file("json"), self.file("log"));
-        let service = if self.is_sink { "sink" } else { self.service.word() };
+        // Commands have hyphens.
+        let service = if self.is_sink { "sink".to_owned() } else { self.service.word().replace('_', "-") };
         let arguments = [
             "emulate".into(),
             service.into(),

@@ -1,7 +1,7 @@
 //! Imports the population through the public API, as one stream of NDJSON.
 
 use crate::client::ApiClient;
-use crate::devices::{DevicePopulation, PopulationMember};
+use crate::devices::{DevicePopulation, PopulationMember, TokenOrigins};
 use crate::failure::CommandFailure;
 use crate::reporter::Reporter;
 use crate::text::thousands;
@@ -17,9 +17,6 @@ use std::time::{Duration, Instant};
 const LINES_PER_PART: u64 = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Writes the line with which a device is imported.
-pub type MemberWriter = fn(DevicePopulation, PopulationMember, &mut String);
-
 /// Imports every device and returns the time taken.
 pub async fn run(
     client: &ApiClient,
@@ -29,11 +26,24 @@ pub async fn run(
     run_with(client, population, DevicePopulation::write_line, reporter).await
 }
 
+/// Imports every device, of which some bear the address of their push service in their tokens.
+pub async fn run_at(
+    client: &ApiClient,
+    population: DevicePopulation,
+    origins: TokenOrigins,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Duration> {
+    let writer = move |population: DevicePopulation, member, lines: &mut String| {
+        population.write_line_at(member, Some(&origins), lines);
+    };
+    run_with(client, population, writer, reporter).await
+}
+
 /// Imports every device, with lines from another writer, and returns the time taken.
 pub async fn run_with(
     client: &ApiClient,
     population: DevicePopulation,
-    writer: MemberWriter,
+    writer: impl Fn(DevicePopulation, PopulationMember, &mut String) + Send + 'static,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Duration> {
     let sent = Arc::new(AtomicU64::new(0));
@@ -64,7 +74,11 @@ pub async fn run_with(
 }
 
 /// Generates the lines only as the connection takes them.
-fn lines(population: DevicePopulation, writer: MemberWriter, sent: &Arc<AtomicU64>) -> Body {
+fn lines(
+    population: DevicePopulation,
+    writer: impl Fn(DevicePopulation, PopulationMember, &mut String) + Send + 'static,
+    sent: &Arc<AtomicU64>,
+) -> Body {
     let sent = Arc::clone(sent);
     let starts = (0..population.devices()).step_by(LINES_PER_PART as usize);
     let parts = starts.map(move |start| {

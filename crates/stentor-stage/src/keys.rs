@@ -12,6 +12,7 @@ const TEAM: &str = "DEMOTEAM01";
 const KEY: &str = "DEMOKEY001";
 const CLIENT: &str = "100000001";
 const HMS_PROJECT: &str = "700000000000000001";
+const TENANT: &str = "72f988bf-86f1-41af-91ab-2d7cd011db47";
 const SECRET_LETTERS: usize = 32;
 
 /// A service account for FCM, a signing key for APNs, and a secret for the push services that have one.
@@ -56,6 +57,11 @@ impl Keys {
                 settings["auth"] = json!({"clients": [client]});
             }
             StagedService::Gcm => settings["keys"] = json!([self.secret]),
+            // Each sender identifies itself by a key of its own.
+            StagedService::WebPush => {}
+            StagedService::Wns => {
+                settings["clients"] = json!([{"client_id": CLIENT, "client_secret": self.secret}]);
+            }
         }
     }
 
@@ -70,6 +76,14 @@ impl Keys {
                 "project_id": HMS_PROJECT,
                 "endpoint": endpoint,
                 "token_endpoint": format!("{endpoint}/oauth2/v3/token"),
+                "ca_pem": ca_pem,
+            }),
+            StagedService::WebPush => json!({"subject": "mailto:demo@example.com", "ca_pem": ca_pem}),
+            StagedService::Wns => json!({
+                "tenant_id": TENANT,
+                "client_id": CLIENT,
+                "client_secret": self.secret,
+                "token_endpoint": format!("{endpoint}/{TENANT}/oauth2/v2.0/token"),
                 "ca_pem": ca_pem,
             }),
             StagedService::Gcm => json!({"api_key": self.secret, "endpoint": endpoint, "ca_pem": ca_pem}),

@@ -3,6 +3,7 @@
 mod report;
 
 use crate::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions};
+use crate::devices::StagedServices;
 use crate::reporter::Reporter;
 use crate::troubles::Trouble;
 pub use report::{KillReport, PhaseReport};
@@ -22,8 +23,10 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 /// The options of a kill suite.
 #[derive(Clone, Debug)]
 pub struct KillOptions {
-    /// The number of devices: half through FCM, half through APNs.
+    /// The number of devices, dealt out to the push services.
     pub devices: u64,
+    /// The push services.
+    pub providers: StagedServices,
     /// The number of kills of the server, of kills of an emulator, and of pauses of both emulators.
     pub kills: u32,
     /// The phases, in their order.
@@ -94,7 +97,7 @@ impl KillOptions {
     async fn play(&self, phase: KillPhase, reporter: &Arc<dyn Reporter>) -> anyhow::Result<DemoReport> {
         match phase {
             KillPhase::Gateway => demo::run_gateway(&self.gateway_demo(), reporter).await,
-            _ => demo::run(&self.demo(phase), reporter).await,
+            _ => demo::run(&self.demo(phase).through(self.providers), reporter).await,
         }
     }
 

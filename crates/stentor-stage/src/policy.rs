@@ -69,11 +69,23 @@ const DEAD_GCM: &[Dead] = &[
         ],
     },
 ];
+/// Of the paths of subscriptions, each pair of digits begins one in 256.
+const DEAD_WEB_PUSH: &[Dead] = &[
+    Dead { code: "Gone", field: None, prefixes: &["00", "01", "02", "03", "04"] },
+    Dead { code: "NotFound", field: None, prefixes: &["10", "11"] },
+];
+/// Of the tokens of WNS, each letter behind the common beginning stands in one of 64.
+const DEAD_WNS: &[Dead] = &[
+    Dead { code: "Gone", field: None, prefixes: &["AwYAAABA"] },
+    Dead { code: "NotFound", field: None, prefixes: &["AwYAAABB"] },
+];
 /// Passing errors with their number per 10,000 attempts; few enough that a device hardly ever meets three in a row.
 const PASSING_FCM: &[(&str, u32)] = &[("UNAVAILABLE", 10), ("INTERNAL", 5)];
 const PASSING_APNS: &[(&str, u32)] =
     &[("ServiceUnavailable", 10), ("InternalServerError", 5), ("TooManyRequests", 5)];
 const PASSING_GCM: &[(&str, u32)] = &[("Unavailable", 10), ("InternalServerError", 5)];
+const PASSING_WEB_PUSH: &[(&str, u32)] = &[("Unavailable", 10), ("InternalError", 5)];
+const PASSING_WNS: &[(&str, u32)] = &[("Unavailable", 10), ("InternalError", 5)];
 const ATTEMPTS: u32 = 10_000;
 /// Passing errors of Huawei with their number per 1,000,000 attempts: each refuses a request with up to a thousand tokens.
 const PASSING_HMS: &[(&str, u32)] = &[("81000001", 20), ("502", 10)];
@@ -111,6 +123,8 @@ fn dead(service: StagedService) -> &'static [Dead] {
         StagedService::Apns => DEAD_APNS,
         StagedService::Hms => DEAD_HMS,
         StagedService::Gcm => DEAD_GCM,
+        StagedService::WebPush => DEAD_WEB_PUSH,
+        StagedService::Wns => DEAD_WNS,
     }
 }
 
@@ -120,13 +134,15 @@ fn passing(service: StagedService) -> &'static [(&'static str, u32)] {
         StagedService::Apns => PASSING_APNS,
         StagedService::Hms => PASSING_HMS,
         StagedService::Gcm => PASSING_GCM,
+        StagedService::WebPush => PASSING_WEB_PUSH,
+        StagedService::Wns => PASSING_WNS,
     }
 }
 
 const fn attempts(service: StagedService) -> u32 {
     match service {
-        StagedService::Fcm | StagedService::Apns | StagedService::Gcm => ATTEMPTS,
         StagedService::Hms => ATTEMPTS_HMS,
+        _ => ATTEMPTS,
     }
 }
 

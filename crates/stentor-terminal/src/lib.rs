@@ -9,5 +9,6 @@ pub mod output;
 pub mod process;
 pub mod progress;
 pub mod reference;
+pub mod service_name;
 pub mod store_name;
 pub mod value_names;

@@ -97,6 +97,7 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor-judges", "browsers::", BROWSERS),
     row("stentor-judges", "apns::hapns_", CLIENTS),
     row("stentor-judges", "apns::node_apn_", CLIENTS),
+    row("stentor-judges", "wns::node_pushnotifications_", CLIENTS),
     row("stentor-judges", "apns::pushy_", CLIENTS),
     row("stentor-judges", "ccs::smack_", CLIENTS),
     row("stentor-judges", "fcm::firebase_admin_for_node", CLIENTS),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Apple's limit for an app in one environment.
-const MAX_CHANNELS_PER_APP: usize = 10_000;
+pub(super) const MAX_CHANNELS_PER_APP: usize = 10_000;
 
 /// The message storage policy of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,7 @@ impl MessageStorage {
 /// All channels, by bundle id and channel id.
 pub(super) struct Channels {
     seed: u64,
+    max_per_app: usize,
     created: AtomicU64,
     apps: RwLock<HashMap<String, BTreeMap<String, Channel>>>,
 }
@@ -53,15 +54,15 @@ struct Channel {
 }
 
 impl Channels {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { seed, created: AtomicU64::new(0), apps: RwLock::default() }
+    pub(super) fn new(seed: u64, max_per_app: usize) -> Self {
+        Self { seed, max_per_app, created: AtomicU64::new(0), apps: RwLock::default() }
     }
 
     /// Creates a channel and returns its id; `None` if the app has as many as it may have.
     pub(super) fn create(&self, bundle: &str, storage: MessageStorage) -> Option<String> {
         let mut apps = self.apps.write();
         let app = apps.entry(bundle.to_owned()).or_default();
-        if app.len() >= MAX_CHANNELS_PER_APP {
+        if app.len() >= self.max_per_app {
             return None;
         }
         let id = self.draw();

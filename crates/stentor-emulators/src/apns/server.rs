@@ -56,7 +56,7 @@ impl ApnsService {
     ) -> Result<Self, EmulatorError> {
         let verifier =
             Verifier::new(&config.vendor.keys, Duration::from_secs(config.vendor.min_token_renewal_s))?;
-        let channels = Channels::new(config.seed);
+        let channels = Channels::new(config.seed, config.vendor.max_channels);
         Ok(Self { context, devices, channels, verifier, config, sessions: AtomicU64::new(0) })
     }
 

@@ -48,7 +48,7 @@ impl SyntheticSubscriptions {
     /// Returns the last part of the path of the n-th subscription. Counts and scripts of the emulator know the subscription by it. It
     /// begins with 16 hexadecimal digits, evenly distributed.
     pub fn path_token(&self, n: u64) -> String {
-        path_token(self.seed, n)
+        synthetic_path(self.seed, n)
     }
 }
 
@@ -72,7 +72,8 @@ pub(super) fn synthetic_auth(seed: u64, n: u64) -> [u8; AUTH_BYTES] {
     auth
 }
 
-fn path_token(seed: u64, n: u64) -> String {
+/// Returns the last part of the path of the n-th synthetic subscription of a seed.
+pub fn synthetic_path(seed: u64, n: u64) -> String {
     format!("{:016x}-{n}", mark(seed, n))
 }
 
@@ -87,5 +88,5 @@ pub(super) fn synthetic_number(seed: u64, token: &str) -> Option<u64> {
     let n = number.strip_prefix('-')?.parse().ok()?;
     let is_ours = u64::from_str_radix(digits, 16).ok()? == mark(seed, n);
     // A number is written in one way: otherwise the counts of a subscription would be in two places.
-    (is_ours && path_token(seed, n) == token).then_some(n)
+    (is_ours && synthetic_path(seed, n) == token).then_some(n)
 }

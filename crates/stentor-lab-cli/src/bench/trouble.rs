@@ -37,7 +37,7 @@ pub(crate) async fn run(
     let mut progress = reporter.begin("trouble", options.cases.len() as u64);
     let mut cells = Vec::new();
     for case in &options.cases {
-        let stage = CellStage::build(options.devices, options.cell_limit, reporter).await?;
+        let stage = CellStage::build(case.service, options.devices, options.cell_limit, reporter).await?;
         let measured = stage.measure(*case).await?;
         reporter.line(&describe(&measured));
         cells.push(measured);

@@ -67,7 +67,7 @@ const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
 /// For a credential, including a Web Push key that another app uses.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, Conflict, CredentialUnusable];
 
-/// For broadcast channels: the app may have no credential for them, or the push service may refuse it.
+/// For a new broadcast channel: the app may have no credential for them, the push service may refuse it, or there are too many.
 const CHANNEL: &[ErrorCode] = &[Conflict, LimitReached];
 
 /// For a request with an address.
@@ -297,9 +297,9 @@ operations! { ($)
     /// Creates a broadcast channel of Live Activities at its push service, which chooses the name.
     "channels.create" CreateChannel: Caller { ; ChannelRequest } -> ChannelView, SEND, CHANNEL;
     /// Lists the app's broadcast channels of Live Activities, as their push service lists them.
-    "channels.list" ListChannels: Caller { ; () } -> ChannelList, SEND, CHANNEL;
+    "channels.list" ListChannels: Caller { ; () } -> ChannelList, SEND, STATE;
     /// Deletes a broadcast channel of Live Activities at its push service, for good.
-    "channels.remove" RemoveChannel: Caller { channel: ChannelId; () } -> (), SEND, CHANNEL;
+    "channels.remove" RemoveChannel: Caller { channel: ChannelId; () } -> (), SEND, STATE;
 
     /// Publishes a service or renews it. It can be found until it expires.
     "services.publish" PublishService: Caller { service: ServiceName; ServiceRequest } -> PublishedServiceView, REGISTER, MORE;

@@ -12,6 +12,7 @@ use crate::harness::{Reading, Server, Tenant, durable_server, server, server_on,
 /// Changes without an audit entry: devices, users, groups and topics, and messages to them.
 const NOT_AUDITED: &[&str] = &[
     "/v1/devices",
+    "/v1/live-activity-channels",
     "/v1/users",
     "/v1/groups",
     "/v1/topics",

@@ -30,6 +30,7 @@ fn filled(path: &str, app: &str) -> String {
         ("{group}", "team"),
         ("{topic}", "news"),
         ("{service}", "printer"),
+        ("{channel}", "dHN0LXNyY2gtY2hubA=="),
         ("{provider}", "null"),
     ] {
         path = path.replace(part, name);
@@ -47,7 +48,7 @@ fn record(name: &str) -> Option<Value> {
         "apps.create_service_account" => Some(json!({"name": "x", "url": "https://push.example"})),
         "apps.put_upstream_webhook" => Some(json!({"url": "https://app.example.org/hook"})),
         "devices.register" | "devices.replace" => Some(json!({"platform": "android", "token": "t"})),
-        "devices.change" => Some(json!({})),
+        "channels.create" | "devices.change" => Some(json!({})),
         "groups.add" | "groups.take_out" => Some(json!({"users": ["anna"]})),
         "topics.subscribe" | "topics.unsubscribe" => Some(json!({"devices": ["dev_0000000000001"]})),
         "services.publish" => Some(json!({"kind": "ipp", "address": "ipp://127.0.0.1/print"})),

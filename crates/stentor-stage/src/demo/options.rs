@@ -1,7 +1,7 @@
 //! The options of a demo: a stage, a campaign through it, and its disturbances.
 
 use super::kills::Kills;
-use crate::devices::DevicePopulation;
+use crate::devices::{DevicePopulation, StagedService, StagedServices};
 use crate::engines::{StageQueue, StageStore};
 use crate::policy::AnswerPolicy;
 use crate::stage::{PushServices, StageOptions};
@@ -58,12 +58,19 @@ impl DemoOptions {
 
     /// A campaign through emulators with this number of kills of the server, of kills of emulators, and of pauses of the emulators.
     pub fn under_fire(devices: u64, kills: u32, seed: u64) -> Self {
-        Self::through_emulators(
-            devices,
-            Kills { server: kills, emulators: kills, stalls: kills, ..Kills::default() },
-            seed,
-            None,
-        )
+        let kills = Kills { server: kills, emulators: kills, stalls: kills, ..Kills::default() };
+        Self::through_emulators(devices, kills, seed, None)
+    }
+
+    /// The same campaign through other push services. Sinks understand the usual ones only: they give way to emulators that accept all.
+    #[must_use]
+    pub fn through(mut self, providers: StagedServices) -> Self {
+        let is_usual = providers.as_slice().iter().all(|service| StagedService::USUAL.contains(service));
+        self.stage.providers = providers;
+        if self.stage.services.are_sinks() && !is_usual {
+            self.stage.services = PushServices::Emulators(AnswerPolicy::AcceptAll);
+        }
+        self
     }
 
     /// A campaign through sinks that answer at once, with this number of kills of the server.

@@ -16,6 +16,7 @@ use stentor_stage::policy::AnswerPolicy;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{PushServices, StageOptions};
 use stentor_terminal::demo_report::describe;
+use stentor_terminal::service_name::{ServiceName, staged};
 use stentor_terminal::store_name::StoreName;
 
 /// Number of emulator kills if the server is not killed.
@@ -33,7 +34,7 @@ Examples:
   stentor demo --devices 10000
   stentor demo --devices 100000 --kills 20
   stentor demo --devices 100000 --kills 5 --kill-emulators --json
-  stentor demo --devices 100000 --providers fcm,apns,hms
+  stentor demo --devices 100000 --providers fcm,apns,web-push,wns,hms,gcm
   stentor demo --gateway --devices 20000 --kills 5
 
 Starts the server and the emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
@@ -49,7 +50,7 @@ pub(crate) struct DemoArgs {
     devices: Option<u64>,
     /// The push services
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_values = ["fcm", "apns"])]
-    providers: Vec<ProviderName>,
+    providers: Vec<ServiceName>,
     /// Connect the devices to the server's own gateway instead of sending through push services
     #[arg(long, conflicts_with_all = ["kill_emulators", "policy", "sinks", "providers"])]
     gateway: bool,
@@ -84,29 +85,6 @@ pub(crate) struct DemoArgs {
     /// Stop if no delivery changed for this time
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ProviderName {
-    /// Android devices through Firebase Cloud Messaging
-    Fcm,
-    /// Apple devices through the Apple Push Notification service
-    Apns,
-    /// Android devices through Huawei Push Kit
-    Hms,
-    /// Android devices through Google Cloud Messaging, the legacy HTTP protocol
-    Gcm,
-}
-
-impl From<ProviderName> for StagedService {
-    fn from(name: ProviderName) -> Self {
-        match name {
-            ProviderName::Fcm => Self::Fcm,
-            ProviderName::Apns => Self::Apns,
-            ProviderName::Hms => Self::Hms,
-            ProviderName::Gcm => Self::Gcm,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -163,16 +141,8 @@ impl DemoArgs {
 
     /// Returns the push services; refuses those that cannot do what the other options request.
     fn staged(&self, devices: u64) -> anyhow::Result<StagedServices> {
-        let named: Vec<StagedService> = self.providers.iter().copied().map(Into::into).collect();
-        let staged = StagedServices::new(&named)
-            .ok_or_else(|| CommandFailure::usage("--providers names a push service twice"))?;
-        if devices > staged.max_devices() {
-            let most = staged.max_devices();
-            return Err(
-                CommandFailure::usage(format!("these push services take at most {most} devices")).into()
-            );
-        }
-        if self.sinks && named.iter().any(|service| !StagedService::USUAL.contains(service)) {
+        let staged = staged(&self.providers, devices)?;
+        if self.sinks && staged.as_slice().iter().any(|service| !StagedService::USUAL.contains(service)) {
             return Err(CommandFailure::usage("a sink understands fcm and apns only").into());
         }
         Ok(staged)

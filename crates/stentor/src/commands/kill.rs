@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_stage::kill::{self, KillOptions, KillPhase, KillReport, PhaseReport};
 use stentor_terminal::demo_report::describe as describe_campaign;
+use stentor_terminal::service_name::{ServiceName, staged};
 
 /// Kill processes, fill the disk, fail its syncs and shift the clock while campaigns run, and prove that nothing was lost
 #[derive(Debug, Args)]
@@ -21,6 +22,7 @@ Examples:
   stentor kill --devices 1000000 --kills 40
   stentor kill --only disk-full,fsync-error
   stentor kill --only gateway --kills 5
+  stentor kill --provider web-push,wns --only kills --kills 5
 
 Each phase is a campaign of its own, with the proof of `stentor demo --kills`:
   kills        server and emulators are killed (kill -9) K times each, at random moments while deliveries are on their
@@ -36,12 +38,15 @@ The phases disk-full, fsync-error and clock-jump kill nothing and have at most 2
 the server: it must keep each message that it accepts, and may refuse the others with 503. A phase that this machine cannot run
 is skipped with its reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
 pub(crate) struct KillArgs {
-    /// Number of devices: half through FCM, half through APNs
+    /// Number of devices, dealt out evenly to the push services
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
     devices: u64,
     /// Number of kills of the server, of kills of an emulator, and of pauses of both emulators
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=300))]
     kills: u32,
+    /// The push services; with others than fcm and apns, emulators that accept all take the place of sinks
+    #[arg(long = "provider", value_enum, value_name = "LIST", value_delimiter = ',', default_values = ["fcm", "apns"])]
+    providers: Vec<ServiceName>,
     /// Only these phases
     #[arg(long, value_delimiter = ',', value_name = "PHASE", value_parser = one_of(&KillPhase::ALL, KillPhase::word, KillPhase::meaning))]
     only: Vec<KillPhase>,
@@ -58,7 +63,7 @@ impl KillArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         crate::process::raise_file_limit();
-        let (options, reporter) = (self.options(), on_the_terminal());
+        let (options, reporter) = (self.options()?, on_the_terminal());
         let report = tokio::select! {
             report = kill::run(&options, &reporter) => report,
             () = ended => {
@@ -75,10 +80,11 @@ impl KillArgs {
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn options(&self) -> KillOptions {
+    fn options(&self) -> anyhow::Result<KillOptions> {
         let is_wanted = |phase: &KillPhase| self.only.is_empty() || self.only.contains(phase);
         let phases = KillPhase::ALL.into_iter().filter(is_wanted).collect();
-        KillOptions { devices: self.devices, kills: self.kills, phases, seed: self.seed }
+        let providers = staged(&self.providers, self.devices)?;
+        Ok(KillOptions { devices: self.devices, providers, kills: self.kills, phases, seed: self.seed })
     }
 }
 

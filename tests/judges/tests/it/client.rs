@@ -22,6 +22,7 @@ pub(crate) enum Client {
     /// @parse/node-apn and hapns.
     NodeApns,
     NodeGcm,
+    NodePushnotifications,
     Go,
     Pushy,
     JavaFirebase,
@@ -77,6 +78,7 @@ impl Client {
             Self::Node
             | Self::NodeApns
             | Self::NodeGcm
+            | Self::NodePushnotifications
             | Self::WebPush
             | Self::WebPushTesting
             | Self::PushReceiver => Command::new("node"),
@@ -116,6 +118,7 @@ impl Client {
             Self::Node => ("node", "package-lock.json"),
             Self::NodeApns => ("node-apns", "package-lock.json"),
             Self::NodeGcm => ("node-gcm", "package-lock.json"),
+            Self::NodePushnotifications => ("node-pushnotifications", "package-lock.json"),
             Self::Go => ("go", "main.go"),
             Self::Pushy => ("pushy", "pom.xml"),
             Self::JavaFirebase => ("java-firebase", "pom.xml"),

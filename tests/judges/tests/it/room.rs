@@ -33,6 +33,7 @@ pub(crate) const NAMES: &[&str] = &[
     "firebaseinstallations.googleapis.com",
     "push-api.cloud.huawei.com",
     "oauth-login.cloud.huawei.com",
+    "login.live.com",
 ];
 
 /// A prepared namespace and a folder for the story's files.

@@ -92,6 +92,39 @@ async fn tell_of_a_wrong_secret(room: Room) -> anyhow::Result<()> {
     report.failed("toast", "WNSAuthenticationError: Authentication failed, check your WNS settings.")
 }
 
+/// Sends as an app of Node does, to the token endpoint that is built into the library.
+async fn tell_node(room: Room) -> anyhow::Result<()> {
+    let wns = start().await?;
+    let channels = channels(&wns);
+    let mut heard = wns.running.devices().listen("a/token+of=").context("registered")?;
+    let authority = room.file("authority.pem", wns.running.ca_pem().context("the emulator has TLS")?)?;
+    let mut command = Client::NodePushnotifications.command("judge.js", &authority);
+    command.arg(Client::NodePushnotifications.home()).arg(SECRET).arg(channels.to_string());
+    let report = Report::of(command).await?;
+    for (step, word) in [("toast", "hello, w"), ("tile", "a tile"), ("raw", "any")] {
+        report.is(step, &json!(1))?;
+        let message = heard.recv().await.context("the device is gone")?;
+        ensure!(message.push_type == Some(format!("wns/{step}")), "{step}: {message:?}");
+        ensure!(message.payload["text"].as_str().unwrap_or_default().contains(word), "{step}: {message:?}");
+    }
+    for (step, sentence) in [
+        ("large", "The notification payload exceeds the 5000 byte size limit."),
+        ("gone", "The channel expired."),
+        ("unknown", "The channel URI is not valid or is not recognized by WNS."),
+        ("throttled", "The cloud service exceeded its throttle limit."),
+        ("unavailable", "The server is currently unavailable."),
+    ] {
+        report.failed(step, sentence)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn node_pushnotifications_gets_along_with_the_emulator_of_wns() {
+    let name = "wns::node_pushnotifications_gets_along_with_the_emulator_of_wns";
+    judge(name, Client::NodePushnotifications, tell_node);
+}
+
 #[test]
 fn django_push_notifications_gets_along_with_the_emulator_of_wns() {
     let name = "wns::django_push_notifications_gets_along_with_the_emulator_of_wns";

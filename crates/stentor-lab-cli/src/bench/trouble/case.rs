@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 use stentor_emulators::Policy;
+use stentor_stage::devices::StagedService;
 
 /// Shares in percent below which bad answers may delay nothing but their own deliveries.
 const FEW_PERCENT: f64 = 20.0;
@@ -16,6 +17,8 @@ const SINGLE_MARGIN_MS: f64 = 100.0;
 const WINDOW_REQUESTS: u64 = 4_096;
 /// The wait after a 429 without `Retry-After`, according to FCM's documents.
 const THROTTLED: Duration = Duration::from_secs(60);
+/// The wait after a repeated 5xx at APNs.
+const FAILED_AGAIN: Duration = Duration::from_secs(15 * 60);
 /// Timeout of a request.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Tolerance of a bound for a busy machine.
@@ -27,7 +30,7 @@ pub(super) const SINGLES: &str = "single-";
 /// A bad answer of the push service to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadAnswer {
-    /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`.
+    /// 429 (`QUOTA_EXCEEDED` at FCM) with `Retry-After: 1`.
     AskedToWait,
     /// 429 `QUOTA_EXCEEDED` without `Retry-After`.
     Throttled,
@@ -61,36 +64,53 @@ impl BadAnswer {
     /// Returns its description for the command line's help.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
-            Self::AskedToWait => "429 QUOTA_EXCEEDED with Retry-After: 1",
-            Self::Throttled => "429 QUOTA_EXCEEDED without Retry-After",
-            Self::Internal => "500 INTERNAL",
-            Self::Unavailable => "503 UNAVAILABLE",
+            Self::AskedToWait => "429 with Retry-After: 1",
+            Self::Throttled => "429 without Retry-After",
+            Self::Internal => "500",
+            Self::Unavailable => "503",
             Self::Reset => "RST_STREAM with INTERNAL_ERROR",
             Self::NoAnswer => "No answer comes",
         }
     }
 
-    fn answer(self) -> Value {
+    fn answer(self, service: StagedService) -> Value {
+        let [throttled, internal, unavailable] = codes(service);
         match self {
-            Self::AskedToWait => json!({"error": {"code": "QUOTA_EXCEEDED", "retry_after_s": 1}}),
-            Self::Throttled => json!({"error": {"code": "QUOTA_EXCEEDED"}}),
-            Self::Internal => json!({"error": {"code": "INTERNAL"}}),
-            Self::Unavailable => json!({"error": {"code": "UNAVAILABLE"}}),
+            Self::AskedToWait => json!({"error": {"code": throttled, "retry_after_s": 1}}),
+            Self::Throttled => json!({"error": {"code": throttled}}),
+            Self::Internal => json!({"error": {"code": internal}}),
+            Self::Unavailable => json!({"error": {"code": unavailable}}),
             Self::Reset => json!({"reset": "internal_error"}),
             Self::NoAnswer => json!("stall"),
         }
     }
 
     /// Longest time from the beginning of an attempt to the beginning of the next one; `attempt` is 1 for the first.
-    fn back_off_max(self, attempt: u32) -> Duration {
+    fn back_off_max(self, service: StagedService, attempt: u32) -> Duration {
         let own = Duration::from_secs(2) * (1 << attempt.saturating_sub(1));
         let wait = match self {
             Self::Throttled => THROTTLED + Duration::from_secs(6),
             Self::NoAnswer => ANSWER_LIMIT + own,
+            // The second 5xx of a delivery in a row, by Apple's documents.
+            Self::Internal | Self::Unavailable if service == StagedService::Apns && attempt > 1 => {
+                FAILED_AGAIN
+            }
             _ => own,
         };
         // Waits are rounded up to an eighth.
         wait.mul_f64(1.125)
+    }
+}
+
+/// The words of an emulator for 429, 500 and 503.
+const fn codes(service: StagedService) -> [&'static str; 3] {
+    match service {
+        StagedService::Fcm => ["QUOTA_EXCEEDED", "INTERNAL", "UNAVAILABLE"],
+        StagedService::Apns => ["TooManyRequests", "InternalServerError", "ServiceUnavailable"],
+        StagedService::Hms => ["503", "81000001", "502"],
+        StagedService::Gcm => ["DeviceMessageRateExceeded", "InternalServerError", "Unavailable"],
+        StagedService::WebPush => ["Throttled", "InternalError", "Unavailable"],
+        StagedService::Wns => ["AppThrottled", "InternalError", "Unavailable"],
     }
 }
 
@@ -140,6 +160,8 @@ impl Persistence {
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TroubleCase {
+    /// The push service.
+    pub(crate) service: StagedService,
     /// Share of the tokens with bad answers, in percent.
     pub(crate) share: f64,
     /// Kind of the bad answers.
@@ -151,7 +173,7 @@ pub(crate) struct TroubleCase {
 impl TroubleCase {
     /// The policy of the push service.
     pub(super) fn policy(self) -> Value {
-        let answer = self.kind.answer();
+        let answer = self.kind.answer(self.service);
         let share = (self.share * 10_000.0).round() as u32;
         let mut script = json!({"prefix": "", "tokens_per_million": share});
         match self.persistence.failures() {
@@ -170,7 +192,7 @@ impl TroubleCase {
     /// Longest time from the end of the good deliveries until the last repeated one is accepted.
     pub(super) fn repeats_max(self) -> Duration {
         let failures = self.persistence.failures().unwrap_or(0);
-        (1..=failures).map(|attempt| self.kind.back_off_max(attempt)).sum::<Duration>() + SLACK
+        (1..=failures).map(|attempt| self.kind.back_off_max(self.service, attempt)).sum::<Duration>() + SLACK
     }
 
     /// Returns true if the share of bad answers is small enough that the others must not be delayed.
@@ -241,6 +263,7 @@ impl TroubleCell {
     pub(crate) fn object(&self) -> Value {
         let [_, kind, persistence] = self.case.words();
         json!({
+            "provider": self.case.service.word(),
             "share": self.case.share,
             "kind": kind,
             "persistence": persistence,

@@ -2,6 +2,7 @@
 
 use super::case::{SINGLES, TroubleCase, TroubleCell};
 use crate::bench::campaigns::millis;
+use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use stentor_emulators::ObserverFile;
 use stentor_emulators::observer::token_hash;
 use stentor_lab::statistics::Samples;
 use stentor_stage::client::{ApiClient, segment};
-use stentor_stage::devices::{DevicePopulation, PopulationMember, StagedService};
+use stentor_stage::devices::{
+    DevicePopulation, PopulationMember, StagedService, StagedServices, TokenOrigins,
+};
 use stentor_stage::failure::CommandFailure;
 use stentor_stage::import;
 use stentor_stage::ledger::CampaignLedger;
@@ -28,11 +31,14 @@ const SINGLES_LIMIT: Duration = Duration::from_secs(10);
 const CLEAN_ROUNDS: u32 = 3;
 /// Interval between reads, each of which reads all counts and costs time of the measured machine.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Seed of tokens and responses; that of every stage.
+const SEED: u64 = 1;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// A server, its push service and a population of Android devices.
+/// A server, its push service and a population of devices.
 pub(super) struct CellStage {
     stage: Stage,
+    service: StagedService,
     devices: u64,
     /// Longest time for the good deliveries, and for all deliveries of a cell with many bad answers.
     limit: Duration,
@@ -41,32 +47,53 @@ pub(super) struct CellStage {
 impl CellStage {
     /// Starts all processes, imports the devices and warms the connections.
     pub(super) async fn build(
+        service: StagedService,
         devices: u64,
         limit: Duration,
         reporter: &Arc<dyn Reporter>,
     ) -> anyhow::Result<Self> {
-        let mut stage =
-            Stage::build(&StageOptions::with_emulators(2 * (devices + 4 * SINGLES_COUNT)), reporter).await?;
-        import::run_with(&stage.client, DevicePopulation::new(devices, 1), write_line, &**reporter).await?;
+        let providers = StagedServices::new(&[service]).context("one push service")?;
+        let options = StageOptions::with_emulators(devices + 4 * SINGLES_COUNT);
+        let mut stage = Stage::build(&StageOptions { providers, ..options }, reporter).await?;
+        let (population, origins) = (population(service, devices)?, stage.emulators.origins(SEED)?);
+        import::run_at(&stage.client, population, origins, &**reporter).await?;
         stage.server.restart().await?;
-        Ok(Self { stage, devices, limit })
+        Ok(Self { stage, service, devices, limit })
+    }
+
+    /// Returns the single messages of a case: the token by which the emulator knows each, and its target. They get no bad answers, unless
+    /// all devices do.
+    fn singles(&self, case: TroubleCase) -> anyhow::Result<Vec<Single>> {
+        let (meets, count) = (case.meets()?, 2 * SINGLES_COUNT);
+        if self.service == StagedService::Fcm {
+            return Ok((0..count).map(|number| Single::of_fcm(single_token(number))).collect());
+        }
+        let (population, origins) =
+            (population(self.service, self.devices)?, self.stage.emulators.origins(SEED)?);
+        let members = (self.devices..).map(|number| PopulationMember { service: self.service, number });
+        let is_good = |member: &PopulationMember| case.share >= 100.0 || !meets(&population.token(*member));
+        let singles = members.filter(is_good).take(count as usize);
+        Ok(singles.map(|member| Single::of(population, member, &origins)).collect())
     }
 
     /// Measures a cell.
     pub(super) async fn measure(&self, case: TroubleCase) -> anyhow::Result<TroubleCell> {
-        let singles = |first| tokio::spawn(send_singles(self.stage.client.clone(), first));
-        let single_idle_p99_ms = p99(&self.stage.client, singles(0).await??).await?;
+        let mut idle = self.singles(case)?;
+        let beside = idle.split_off(SINGLES_COUNT as usize);
+        let tokens: Vec<String> = beside.iter().map(|single| single.token.clone()).collect();
+        let singles = |some| tokio::spawn(send_singles(self.stage.client.clone(), some));
+        let single_idle_p99_ms = p99(&self.stage.client, singles(idle).await??).await?;
         let clean_rate = self.clean_rate(case).await?;
-        let counted = self.stage.emulators.of(StagedService::Fcm)?.counted()?;
-        let mut open = OpenDeliveries::of(&counted, self.devices, case.meets()?);
+        let counted = self.counted()?;
+        let mut open = OpenDeliveries::of(&counted, population(self.service, self.devices)?, case.meets()?);
         self.set_policy(&case.policy()).await?;
-        let beside = singles(SINGLES_COUNT);
+        let beside = singles(beside);
         let began = self.campaign().await?;
         let good = self.until_good(&mut open, began).await?;
         let parked = self.is_parked().await?;
         self.until_repeated(&mut open, began, case, &beside).await?;
         let single_p99_ms = p99(&self.stage.client, beside.await??).await?;
-        let requests = self.requests_since(&counted)?;
+        let requests = self.requests_since(&counted, &tokens)?;
         Ok(TroubleCell {
             case,
             devices: self.devices,
@@ -89,11 +116,8 @@ impl CellStage {
         self.set_policy(&TroubleCase { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
         for round in 1..=CLEAN_ROUNDS {
-            let mut open = OpenDeliveries::of(
-                &self.stage.emulators.of(StagedService::Fcm)?.counted()?,
-                self.devices,
-                |_| false,
-            );
+            let population = population(self.service, self.devices)?;
+            let mut open = OpenDeliveries::of(&self.counted()?, population, |_| false);
             let began = self.campaign().await?;
             let good = self.until_good(&mut open, began).await?;
             let left = open.good.len();
@@ -107,8 +131,12 @@ impl CellStage {
     }
 
     async fn set_policy(&self, policy: &Value) -> anyhow::Result<()> {
-        let control = self.stage.emulators.of(StagedService::Fcm)?.control.as_deref().unwrap_or_default();
+        let control = self.stage.emulators.of(self.service)?.control.as_deref().unwrap_or_default();
         ApiClient::new(control, None, None)?.put("/policy", policy).await.map(drop)
+    }
+
+    fn counted(&self) -> anyhow::Result<ObserverFile> {
+        self.stage.emulators.of(self.service)?.counted()
     }
 
     /// Sends to everyone and returns the time of the request.
@@ -122,7 +150,7 @@ impl CellStage {
     /// Waits until the good deliveries are accepted, or until the limit.
     async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<GoodDeliveries> {
         loop {
-            open.remove_accepted(&self.stage.emulators.of(StagedService::Fcm)?.counted()?);
+            open.remove_accepted(&self.counted()?);
             let elapsed = began.elapsed();
             if open.good.is_empty() || elapsed > self.limit {
                 let pending = open.repeated.len() as u64;
@@ -148,7 +176,7 @@ impl CellStage {
         let limit = if case.is_of_few() { bound } else { bound.min(self.limit) };
         let can_succeed = case.persistence.failures().is_some();
         while began.elapsed() < limit {
-            open.remove_accepted(&self.stage.emulators.of(StagedService::Fcm)?.counted()?);
+            open.remove_accepted(&self.counted()?);
             let waits = can_succeed && !open.repeated.is_empty();
             if !waits && beside.is_finished() {
                 break;
@@ -166,10 +194,9 @@ impl CellStage {
     }
 
     /// Counts the requests that arrived since, without those of the single messages beside the campaign.
-    fn requests_since(&self, before: &ObserverFile) -> anyhow::Result<u64> {
-        let now = self.stage.emulators.of(StagedService::Fcm)?.counted()?;
-        let tokens = (SINGLES_COUNT..2 * SINGLES_COUNT).map(single_token);
-        let singles: u64 = tokens.map(|token| u64::from(now.lookup(&token).attempts)).sum();
+    fn requests_since(&self, before: &ObserverFile, singles: &[String]) -> anyhow::Result<u64> {
+        let now = self.counted()?;
+        let singles: u64 = singles.iter().map(|token| u64::from(now.lookup(token).attempts)).sum();
         Ok((now.totals().attempts - before.totals().attempts).saturating_sub(singles))
     }
 }
@@ -191,11 +218,10 @@ struct OpenDeliveries {
 }
 
 impl OpenDeliveries {
-    fn of(counted: &ObserverFile, devices: u64, meets: impl Fn(&str) -> bool) -> Self {
-        let population = DevicePopulation::new(devices, 1);
+    fn of(counted: &ObserverFile, population: DevicePopulation, meets: impl Fn(&str) -> bool) -> Self {
         let (mut good, mut repeated) = (Vec::new(), Vec::new());
-        for place in 0..devices {
-            let token = population.token(PopulationMember { service: StagedService::Fcm, number: place });
+        for member in population.members() {
+            let token = population.token(member);
             let hash = token_hash(token.as_bytes());
             let list = if meets(&token) { &mut repeated } else { &mut good };
             list.push((hash, counted.lookup_hash(hash).accepted));
@@ -212,10 +238,31 @@ impl OpenDeliveries {
     }
 }
 
-/// Writes the line of an Android device, whichever half the member belongs to.
-fn write_line(population: DevicePopulation, member: PopulationMember, lines: &mut String) {
-    let number = 2 * member.number + u64::from(member.service == StagedService::Apns);
-    population.write_line(PopulationMember { service: StagedService::Fcm, number }, lines);
+/// A single message.
+struct Single {
+    /// The token by which the emulator knows its device.
+    token: String,
+    /// The token as the target of a message.
+    target: Value,
+}
+
+impl Single {
+    fn of_fcm(token: String) -> Self {
+        let target = json!({"platform": "android", "token": token});
+        Self { token, target }
+    }
+
+    fn of(population: DevicePopulation, member: PopulationMember, origins: &TokenOrigins) -> Self {
+        let (platform, provider) = (member.service.platform(), member.service.word());
+        let push_token = population.push_token(member, Some(origins));
+        let target = json!({"platform": platform, "provider": provider, "token": push_token});
+        Self { token: population.token(member), target }
+    }
+}
+
+fn population(service: StagedService, devices: u64) -> anyhow::Result<DevicePopulation> {
+    let services = StagedServices::new(&[service]).context("one push service")?;
+    Ok(DevicePopulation::new(devices, SEED).through(services))
 }
 
 fn single_token(number: u64) -> String {
@@ -223,13 +270,13 @@ fn single_token(number: u64) -> String {
 }
 
 /// Sends single messages to healthy devices, one after the other, and returns their campaigns.
-async fn send_singles(client: ApiClient, first: u64) -> anyhow::Result<Vec<String>> {
+async fn send_singles(client: ApiClient, singles: Vec<Single>) -> anyhow::Result<Vec<String>> {
     let mut ticks = tokio::time::interval(SINGLES_EVERY);
     let mut campaigns = Vec::new();
-    for number in first..first + SINGLES_COUNT {
+    for Single { target, .. } in singles {
         ticks.tick().await;
         let message = json!({
-            "target": {"token": {"platform": "android", "token": single_token(number)}},
+            "target": {"token": target},
             "notification": {"title": "Your code"},
             "priority": "high",
             "ttl_seconds": 300,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stentor_terminal::output::{Output, table};
 use stentor_terminal::progress::on_the_terminal;
+use stentor_terminal::service_name::ServiceName;
 use stentor_terminal::value_names::one_of;
 
 /// Send campaigns in which some devices get bad answers, and compare the other devices with a clean campaign
@@ -15,13 +16,17 @@ Examples:
   stentor lab bench trouble
   stentor lab bench trouble --share 1,5 --kind 429-retry-after,500 --persistence once --json
   stentor lab bench trouble --share 2 --kind 503 --devices 100000
+  stentor lab bench trouble --provider web-push --share 1,5 --kind 500,503 --persistence once
 
-Each cell has a server and an FCM emulator of its own on 127.0.0.1. Below 20 % a cell is ok when the good deliveries keep
+Each cell has a server and an emulator of its own on 127.0.0.1. Below 20 % a cell is ok when the good deliveries keep
 0.8 of their part of the clean rate, every delivery that succeeds when repeated is accepted within its back-off, and single
 messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when every good delivery is accepted;
 from 50 % on when the push service is spared: it gets one request for each device, the repeats that bring a delivery through,
 and 4,096 that were on their way. All 108 cells take about half an hour, more where a server waits long before it repeats.")]
 pub(crate) struct TroubleArgs {
+    /// The push service
+    #[arg(long, value_enum, default_value_t = ServiceName::Fcm)]
+    provider: ServiceName,
     /// Percent of the devices that get bad answers, separated by commas
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
     share: Vec<f64>,
@@ -59,7 +64,13 @@ impl TroubleArgs {
         for share in &self.share {
             for kind in &kinds {
                 for persistence in &persistences {
-                    cases.push(TroubleCase { share: *share, kind: *kind, persistence: *persistence });
+                    let service = self.provider.into();
+                    cases.push(TroubleCase {
+                        service,
+                        share: *share,
+                        kind: *kind,
+                        persistence: *persistence,
+                    });
                 }
             }
         }

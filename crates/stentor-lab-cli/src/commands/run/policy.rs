@@ -38,6 +38,7 @@ fn unregistered(service: StagedService, percent: u32) -> Value {
         StagedService::Apns => "Unregistered",
         StagedService::Hms => "80300007",
         StagedService::Gcm => "NotRegistered",
+        StagedService::WebPush | StagedService::Wns => "Gone",
     };
     json!({
         "accept": 100 - percent,

@@ -265,7 +265,7 @@ pub async fn a_newer_message_that_is_tried_again_replaces_until_it_is_given_up(s
 }
 
 pub async fn the_newest_message_with_a_key_is_found_in_its_app_alone(store: &dyn Store) {
-    let (scene, other) = (Scene::new(store).await, Scene::new(store).await);
+    let (scene, other) = (Scene::new(store).await, Scene::in_app(store, 2).await);
     let device = scene.fcm(1).await[0];
     let key = CollapseKey::new("score").expect("a key");
     assert_eq!(store.newest_with_key(scene.app, &key).await, Ok(None));

@@ -2,8 +2,12 @@
 
 use super::*;
 
-const CASE: TroubleCase =
-    TroubleCase { share: 5.0, kind: BadAnswer::AskedToWait, persistence: Persistence::Once };
+const CASE: TroubleCase = TroubleCase {
+    service: StagedService::Fcm,
+    share: 5.0,
+    kind: BadAnswer::AskedToWait,
+    persistence: Persistence::Once,
+};
 
 const GOOD: TroubleCell = TroubleCell {
     case: CASE,
@@ -24,7 +28,7 @@ const GOOD: TroubleCell = TroubleCell {
 fn every_policy_is_one_that_the_emulator_reads_and_leaves_single_messages_alone() {
     for kind in BadAnswer::ALL {
         for persistence in Persistence::ALL {
-            let case = TroubleCase { share: 100.0, kind, persistence };
+            let case = TroubleCase { share: 100.0, kind, persistence, ..CASE };
             let meets = case.meets().unwrap();
             assert!(meets("device") && !meets("single-1"), "{case:?}");
         }

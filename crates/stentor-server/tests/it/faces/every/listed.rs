@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use serde_json::{Value, json};
+use stentor_emulators::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 use stentor_server::contract::table::OPERATIONS;
 
 use super::super::socket;
@@ -39,12 +40,17 @@ async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywher
         config.pipeline.max_queued_chunks = room::ROOM;
     })
     .await;
+    let management = Some(([127, 0, 0, 1], 0).into());
+    let vendor = ApnsOptions { management, max_channels: 0, ..ApnsOptions::default() };
+    let apns =
+        ApnsEmulator::start(ApnsConfig { vendor, ..ApnsConfig::default() }).await.expect("an emulator");
     let mut had = BTreeSet::new();
     for (tenant, refusals) in [
         of_credentials(&server).await,
         of_devices(&server).await,
         of_members(&server).await,
         of_services(&server).await,
+        of_channels(&server, &apns).await,
         of_accounts(&server).await,
         of_campaigns(&server).await,
         of_schedules(&server).await,
@@ -153,6 +159,18 @@ async fn of_services(server: &Server) -> Refusals {
     (tenant, vec![refusal("services.publish", "limit_reached", service(SERVICES_PER_APP))])
 }
 
+async fn of_channels(server: &Server, apns: &RunningApns) -> Refusals {
+    let tenant = server.tenant().await;
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
+    let management = apns.management_addr().expect("a second port");
+    let credential = json!({"key_p8": key, "key_id": "KEY0123456", "team_id": "TEAM012345",
+        "bundle_id": "com.example.app", "endpoint": format!("https://{}", apns.addr()),
+        "management_endpoint": format!("https://{management}"), "ca_pem": apns.ca_pem().expect("TLS")});
+    let record = json!({"app": tenant.id, "provider": "live_activity_channel", "credential": credential});
+    done(Through::Rest, server, &tenant.key, "apps.put_credential", record).await;
+    (tenant, vec![refusal("channels.create", "limit_reached", json!({}))])
+}
+
 async fn of_accounts(server: &Server) -> Refusals {
     let tenant = server.tenant().await;
     let account = json!({"app": tenant.id, "name": "an account", "url": "https://push.example"});
@@ -236,7 +254,13 @@ async fn of_an_app_without_credential(server: &Server) -> Refusals {
     let tenant = server.tenant().await;
     subscribed(server, &tenant).await;
     let message = json!({"target": {"topic": "news"}, "data": {"k": "v"}});
-    (tenant, vec![refusal("messages.send", "conflict", message)])
+    let refusals = vec![
+        refusal("messages.send", "conflict", message),
+        refusal("channels.create", "conflict", json!({})),
+        refusal("channels.list", "conflict", json!({})),
+        refusal("channels.remove", "conflict", json!({"channel": "dHN0LXNyY2gtY2hubA=="})),
+    ];
+    (tenant, refusals)
 }
 
 async fn of_a_full_queue(server: &Server) -> Refusals {
