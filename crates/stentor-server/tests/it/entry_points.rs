@@ -24,7 +24,7 @@ const AT_ONCE: usize = 400;
 /// Time between the starts of two attempts. Attempts that start together would end together, and such a burst is no limit of the server.
 const PACE: Duration = Duration::from_millis(2);
 /// A wait that a busy machine causes by itself.
-const STALL: Duration = Duration::from_millis(200);
+const STALL: Duration = Duration::from_millis(300);
 /// Methods to try on a route that does not list its own.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
