@@ -1,6 +1,7 @@
 //! Statistics of repeated measurements: always a median with its spread, never a single number.
 
 mod bootstrap;
+mod difference;
 mod distribution;
 mod factorial;
 mod histogram;
@@ -13,10 +14,11 @@ mod warmup;
 use serde::Serialize;
 
 pub use bootstrap::{QuantileEstimate, quantile};
+pub use difference::{Difference, RoundPair, welch_p};
 pub use distribution::{normal_p, student_p, student_t};
 pub use factorial::{Effect, Factorial, factorial};
 pub use histogram::{merged, shares};
-pub use interval::{Estimate, Ratio, ratio, welch_p};
+pub use interval::{Estimate, Ratio, ratio};
 pub use ranks::{RankTest, cliffs_delta, holm, ks_distance, mann_whitney};
 pub use warmup::warm_up;
 

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::Samples;
-use super::distribution::{student_p, student_t};
+use super::distribution::student_t;
 
 /// A figure estimated from repeated runs, with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -65,19 +65,6 @@ pub fn ratio(above: &Samples, below: &Samples, confidence: f64) -> Option<Ratio>
     })
 }
 
-/// Returns the probability that chance alone separates two figures at least this far, by Welch's test on logarithms; `None` if a side has a
-/// single sample, or a sample that is not positive.
-#[must_use]
-pub fn welch_p(above: &Samples, below: &Samples) -> Option<f64> {
-    let (above, below) = (Logs::of(above)?, Logs::of(below)?);
-    let (variance, degrees) = welch_parts(&above, &below)?;
-    let distance = above.mean - below.mean;
-    if variance <= 0.0 {
-        return Some(if distance == 0.0 { 1.0 } else { 0.0 });
-    }
-    Some(student_p(distance / variance.sqrt(), degrees))
-}
-
 /// Returns the half-width of the interval of a difference; `None` if a side has a single sample.
 fn welch(above: &Logs, below: &Logs, confidence: f64) -> Option<f64> {
     let (variance, degrees) = welch_parts(above, below)?;
@@ -85,7 +72,7 @@ fn welch(above: &Logs, below: &Logs, confidence: f64) -> Option<f64> {
 }
 
 /// Returns the variance of a difference and its degrees of freedom.
-fn welch_parts(above: &Logs, below: &Logs) -> Option<(f64, f64)> {
+pub(super) fn welch_parts(above: &Logs, below: &Logs) -> Option<(f64, f64)> {
     let parts = [above.variance? / above.count, below.variance? / below.count];
     let variance = parts[0] + parts[1];
     let spread = parts[0].powi(2) / (above.count - 1.0) + parts[1].powi(2) / (below.count - 1.0);
@@ -93,15 +80,18 @@ fn welch_parts(above: &Logs, below: &Logs) -> Option<(f64, f64)> {
 }
 
 /// Mean and variance of logarithms.
-struct Logs {
-    mean: f64,
+pub(super) struct Logs {
+    /// Mean.
+    pub(super) mean: f64,
     /// Variance; absent for a single sample.
-    variance: Option<f64>,
-    count: f64,
+    pub(super) variance: Option<f64>,
+    /// Number of samples.
+    pub(super) count: f64,
 }
 
 impl Logs {
-    fn of(samples: &Samples) -> Option<Self> {
+    /// Summarizes samples; `None` without any, or if one is not positive.
+    pub(super) fn of(samples: &Samples) -> Option<Self> {
         let values = samples.values();
         if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
             return None;
