@@ -21,7 +21,7 @@ pub use verdict::ClaimVerdict;
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
 /// Relative difference below which two measured figures count as equal.
-const BAND_SHARE: f64 = 0.05;
+pub(crate) const BAND_SHARE: f64 = 0.05;
 /// Confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
 

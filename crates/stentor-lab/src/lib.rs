@@ -12,6 +12,7 @@ pub mod load;
 pub mod order;
 pub mod plan;
 mod plot;
+pub mod power;
 pub mod probes;
 pub mod rates;
 pub mod record;

@@ -53,6 +53,7 @@ pub use plots::{Plot, plots};
 pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
 pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
+pub(crate) use verdicts::{ERROR_SHARE, LEVELS};
 
 /// Confidence level of every reported interval.
 pub const CONFIDENCE: f64 = 0.95;

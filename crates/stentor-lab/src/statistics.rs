@@ -6,7 +6,6 @@ mod distribution;
 mod factorial;
 mod histogram;
 mod interval;
-#[cfg(test)]
 pub(crate) mod invented;
 mod ranks;
 mod warmup;

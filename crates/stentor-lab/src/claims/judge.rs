@@ -182,7 +182,7 @@ fn all_alike(counted: &BTreeSet<&str>) -> Result<(), JudgeStop> {
 
 /// Returns true if the left number is certainly below the right, false if it certainly is not, else `None`. Two measured numbers must be
 /// further apart than the band; numbers without intervals are compared as they are.
-fn below(left: Interval, right: Interval, band_share: f64) -> Option<bool> {
+pub(crate) fn below(left: Interval, right: Interval, band_share: f64) -> Option<bool> {
     let are_measured = left.low < left.high && right.low < right.high;
     let factor = if are_measured { 1.0 + band_share } else { 1.0 };
     if surely_below(left, right, factor) {

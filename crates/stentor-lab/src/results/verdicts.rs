@@ -13,9 +13,10 @@ use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
 
 /// Error rate over the claims of a study: one study of twenty may have a wrong decision.
-const ERROR_SHARE: f64 = 0.05;
+pub(crate) const ERROR_SHARE: f64 = 0.05;
 /// Significance levels at which claims are judged, in descending order.
-const LEVELS: [f64; 13] = [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 1e-5];
+pub(crate) const LEVELS: [f64; 13] =
+    [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 1e-5];
 
 /// The verdicts on all claims.
 #[derive(Debug)]

@@ -38,10 +38,15 @@ impl Samples {
     /// Estimates the figure behind these runs; `None` without samples or if one of them is not positive.
     #[must_use]
     pub fn estimate(&self, confidence: f64) -> Option<Estimate> {
+        let degrees = self.values().len().saturating_sub(1);
+        let errors = if degrees > 0 { student_t(confidence, degrees as f64) } else { 0.0 };
+        self.estimate_within(errors)
+    }
+
+    /// Estimates the figure with an interval of this many standard errors to each side, which many samples of one size can share.
+    pub(crate) fn estimate_within(&self, standard_errors: f64) -> Option<Estimate> {
         let logs = Logs::of(self)?;
-        let half = logs
-            .variance
-            .map(|variance| student_t(confidence, logs.count - 1.0) * (variance / logs.count).sqrt());
+        let half = logs.variance.map(|variance| standard_errors * (variance / logs.count).sqrt());
         Some(Estimate {
             median: self.quantile(0.5)?,
             mean: logs.mean.exp(),

@@ -1,4 +1,4 @@
-//! Reproducible artificial measurements, for tests that need many studies with known parameters.
+//! Reproducible artificial measurements, for tests and simulations that need many studies with known parameters.
 
 use crate::order::SplitMix64;
 
@@ -6,6 +6,7 @@ use crate::order::SplitMix64;
 pub(crate) struct Invented(SplitMix64);
 
 impl Invented {
+    /// Starts from a seed.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed))
     }
