@@ -18,6 +18,7 @@ mod report;
 mod rig;
 mod run;
 mod scale;
+mod selftest;
 mod subject;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -56,6 +57,7 @@ enum LabCommand {
     Doctor(doctor::LabDoctorArgs),
     Link(link::LinkArgs),
     Clock(clock::ClockArgs),
+    Selftest(selftest::SelftestArgs),
     #[command(hide = true)]
     Load(load::LoadArgs),
     #[command(hide = true)]
@@ -107,6 +109,7 @@ async fn dispatch(command: LabCommand, output: Output) -> anyhow::Result<ExitCod
         LabCommand::Doctor(doctor) => doctor.run(output),
         LabCommand::Link(link) => link.run(output).await,
         LabCommand::Clock(clock) => clock.run(output).await,
+        LabCommand::Selftest(selftest) => selftest.run(output).await,
         LabCommand::Load(load) => load.run(output),
         LabCommand::MqttDevices(devices) => devices.run(),
         LabCommand::Commands(commands) => {

@@ -139,6 +139,7 @@ pub(super) const PROGRAM_COMMANDS: Floors = Floors {
             "mqtt_devices",
             "report",
             "scale",
+            "selftest",
             "subject",
         ],
         &["advise", "claims", "compare", "probe"],
