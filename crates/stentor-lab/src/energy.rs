@@ -2,6 +2,7 @@
 
 pub mod battery;
 pub mod coefficients;
+pub mod exchanges;
 pub mod imported;
 pub mod measured;
 pub mod meter;

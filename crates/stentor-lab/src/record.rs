@@ -20,6 +20,9 @@ use crate::energy::EnergyValue;
 /// The schema that every record names.
 pub const SCHEMA: &str = "stentor.lab.result/1";
 
+/// The rule of [`ForkRecord::battery_cut`]: every packet is repeated with its exchange.
+pub const BATTERY_BY_EXCHANGE: &str = "exchange";
+
 /// The outcome of a completed fork.
 pub const FINISHED: &str = "finished";
 /// The outcome of a fork that cannot be run here.
@@ -130,6 +133,10 @@ pub struct ForkRecord {
     /// Battery life of the paper's battery, in hours, if the client makes exchanges as often as in the paper; modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub battery_hours: Option<f64>,
+    /// The rule by which packets were repeated for `battery_hours`: [`BATTERY_BY_EXCHANGE`]. Empty in records of older versions, which cut
+    /// the capture into pieces by the clock: a piece could hold the head of one exchange and the tail of another.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub battery_cut: String,
     /// Resource use of the laboratory itself.
     pub instrument: Instrument,
     /// Raw samples.
@@ -433,6 +440,7 @@ impl ForkRecord {
         self.clock = None;
         self.energy.clear();
         self.battery_hours = None;
+        self.battery_cut.clear();
         if let Some(found) = &mut self.interruption {
             (found.offline_ns, found.silence_ns) = (0, 0);
         }
@@ -445,6 +453,12 @@ impl ForkRecord {
     #[must_use]
     pub fn overlaps(&self, phase: &str) -> bool {
         self.overlaps.as_ref().is_some_and(|phases| phases.contains(phase))
+    }
+
+    /// Returns true if its battery's exchanges were cut by the clock, so that `battery_hours` depend on how late the first one began.
+    #[must_use]
+    pub const fn is_battery_cut_by_clock(&self) -> bool {
+        self.battery_hours.is_some() && self.battery_cut.is_empty()
     }
 
     /// Returns the rate of a campaign that is valid and finished.

@@ -12,6 +12,8 @@ const DIGITS_PRINTED: i32 = 5;
 const DIGITS_MEASURED: i32 = 3;
 /// The kind of a measured figure that does not represent its metric, because phases overlap; its note states the reason.
 pub const OVERLAPPING: &str = "overlapping";
+/// The kind of a figure that rests on traces cut by the clock and not by exchange; its note states the consequence.
+pub const CUT_BY_CLOCK: &str = "cut by clock";
 /// Prefix of the kind of a measured figure that is comparable with its like only; the counted quantity follows.
 pub const ALIKE: &str = "measured: ";
 /// An interval that exceeds its estimate by this factor carries no information.
@@ -54,8 +56,8 @@ pub struct Figure {
     pub value: FigureValue,
     /// Its unit.
     pub unit: String,
-    /// `published`, `derived`, `in figure only`, `not measured`, or, for our own figures, `measured`, [`OVERLAPPING`], or [`ALIKE`] and the
-    /// counted quantity.
+    /// `published`, `derived`, `in figure only`, `not measured`, or, for our own figures, `measured`, [`OVERLAPPING`], [`CUT_BY_CLOCK`],
+    /// or [`ALIKE`] and the counted quantity.
     pub kind: String,
     /// A remark.
     pub note: String,
@@ -138,7 +140,7 @@ impl Figure {
     /// Returns the reason for which it cannot be compared with any other; `None` if it can.
     #[must_use]
     pub fn objection(&self) -> Option<&str> {
-        (self.kind == OVERLAPPING).then_some(self.note.as_str())
+        [OVERLAPPING, CUT_BY_CLOCK].contains(&self.kind.as_str()).then_some(self.note.as_str())
     }
 
     /// Returns the counted quantity, if the figure is comparable only with figures of the same quantity.

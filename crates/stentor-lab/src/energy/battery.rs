@@ -5,9 +5,9 @@ mod traffic;
 
 use super::EnergyError;
 use super::coefficients::{Bound, RadioModel};
+use super::exchanges::TraceExchanges;
 use super::phone_log::LogLine;
 use super::radio::{self, RadioSink, RadioStretch};
-use super::trace::PacketTrace;
 use super::{SECOND_NS, seconds};
 use serde::Serialize;
 
@@ -33,12 +33,10 @@ const STEP_NS: i64 = SECOND_NS;
 pub struct Discharge<'a> {
     /// The radio.
     pub model: &'a RadioModel,
-    /// The trace of the exchanges, which are repeated one per period.
-    pub trace: &'a PacketTrace,
+    /// The exchanges, which are repeated one per period.
+    pub exchanges: &'a TraceExchanges,
     /// Period of the exchanges.
     pub period_ns: i64,
-    /// Period of the exchanges in the trace.
-    pub captured_every_ns: i64,
     /// Maximum random delay of an exchange.
     pub jitter_ns: i64,
     /// The full cell.
@@ -119,8 +117,7 @@ impl Discharge<'_> {
         bound: Bound,
         mut progress: impl FnMut(u64),
     ) -> Result<DischargeRun, EnergyError> {
-        let mut traffic =
-            RepeatedTraffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
+        let mut traffic = RepeatedTraffic::new(self.exchanges, self.period_ns, self.jitter_ns, seed)?;
         let mut radio = radio::machine(self.model, bound, 0)?;
         let mut drain = Drain::new(self.cell.clone(), self.base_w, seed, bound);
         let (mut packets, mut reported) = (Vec::new(), 0);

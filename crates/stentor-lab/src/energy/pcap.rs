@@ -1,8 +1,13 @@
 //! Captures in the classic pcap format: micro- and nanoseconds, either byte order, raw IP, Ethernet or Linux "cooked" (`tcpdump -i any`).
 
+mod segment;
+
 use super::trace::{Direction, PacketTrace, TracePacket};
 use super::{EnergyError, SECOND_NS};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub use segment::TcpSegment;
 
 /// Maximum size of a file: an hour of 2 Mbit/s.
 pub const FILE_MAX_BYTES: u64 = 1 << 30;
@@ -38,6 +43,19 @@ pub struct CapturedPacket {
     pub destination: IpAddr,
     /// Bytes of the IP packet.
     pub bytes: u32,
+    /// Its segment, if it is a packet of TCP.
+    pub segment: Option<TcpSegment>,
+}
+
+/// One direction of a connection: addresses and ports of the sender and the receiver.
+type Way = (IpAddr, u16, IpAddr, u16);
+
+impl CapturedPacket {
+    /// Returns the direction of its connection, and true if it only acknowledges; `None` if it is no packet of TCP.
+    fn way(&self) -> Option<(Way, bool)> {
+        let segment = self.segment?;
+        Some(((self.source, segment.source, self.destination, segment.destination), segment.is_bare))
+    }
 }
 
 impl CaptureContents {
@@ -79,16 +97,28 @@ impl CaptureContents {
         self.packets.first().map(|packet| packet.source)
     }
 
-    /// Returns the packets from and to a device; all others are dropped.
+    /// Returns the packets from and to a device; all others are dropped. A bare acknowledgement confirms the last packet before it that went
+    /// the other way on its connection and was none itself.
     #[must_use]
     pub fn trace(&self, device: IpAddr) -> PacketTrace {
-        let seen = self.packets.iter().filter_map(|packet| {
+        let mut in_order: Vec<&CapturedPacket> = self.packets.iter().collect();
+        in_order.sort_by_key(|packet| packet.at_ns);
+        let mut carried: HashMap<Way, i64> = HashMap::new();
+        let seen = in_order.into_iter().filter_map(|packet| {
             let direction = match (packet.source == device, packet.destination == device) {
                 (true, _) => Direction::Up,
                 (false, true) => Direction::Down,
                 (false, false) => return None,
             };
-            Some(TracePacket { at_ns: packet.at_ns, direction, bytes: packet.bytes })
+            let confirms_ns = packet.way().and_then(|(way, is_bare)| {
+                let (source, source_port, destination, destination_port) = way;
+                if is_bare {
+                    return carried.get(&(destination, destination_port, source, source_port)).copied();
+                }
+                carried.insert(way, packet.at_ns);
+                None
+            });
+            Some(TracePacket { confirms_ns, ..TracePacket::new(packet.at_ns, direction, packet.bytes) })
         });
         PacketTrace::new(seen.collect())
     }
@@ -141,7 +171,7 @@ impl PcapFormat {
         let (source, destination, stated_bytes) = addresses(ip)?;
         // Ethernet pads short frames. A length of zero marks a packet that the network card segments later.
         let bytes = if stated_bytes == 0 { on_wire } else { stated_bytes.min(on_wire) };
-        Some(CapturedPacket { at_ns, source, destination, bytes })
+        Some(CapturedPacket { at_ns, source, destination, bytes, segment: TcpSegment::read(ip, bytes) })
     }
 }
 

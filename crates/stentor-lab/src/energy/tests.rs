@@ -1,4 +1,5 @@
 mod battery;
+mod exchanges;
 mod imported;
 mod measured;
 mod pcap;
@@ -13,11 +14,11 @@ use super::trace::{Direction, PacketTrace, TracePacket};
 const MS: i64 = 1_000_000;
 
 fn up(at_ms: i64, bytes: u32) -> TracePacket {
-    TracePacket { at_ns: at_ms * MS, direction: Direction::Up, bytes }
+    TracePacket::new(at_ms * MS, Direction::Up, bytes)
 }
 
 fn down(at_ms: i64, bytes: u32) -> TracePacket {
-    TracePacket { at_ns: at_ms * MS, direction: Direction::Down, bytes }
+    TracePacket::new(at_ms * MS, Direction::Down, bytes)
 }
 
 #[track_caller]

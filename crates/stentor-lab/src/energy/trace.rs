@@ -4,12 +4,23 @@ use super::meter::number;
 use super::{EnergyError, nanoseconds};
 
 /// The direction of a packet, as seen by the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the device.
     Up,
     /// To the device.
     Down,
+}
+
+impl Direction {
+    /// Returns the other direction.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
 }
 
 /// One packet.
@@ -21,9 +32,18 @@ pub struct TracePacket {
     pub direction: Direction,
     /// Bytes of the IP packet.
     pub bytes: u32,
+    /// Time of the packet that this one confirms, if it is a bare acknowledgement of TCP; `None` for any other packet, and where the source
+    /// of the trace does not tell.
+    pub confirms_ns: Option<i64>,
 }
 
 impl TracePacket {
+    /// Makes a packet that is no bare acknowledgement.
+    #[must_use]
+    pub const fn new(at_ns: i64, direction: Direction, bytes: u32) -> Self {
+        Self { at_ns, direction, bytes, confirms_ns: None }
+    }
+
     fn parse(line: &str) -> Result<Self, String> {
         let cells: Vec<&str> = line.split([',', ';', '\t']).map(str::trim).collect();
         let &[time, direction, bytes] = cells.as_slice() else {
@@ -37,7 +57,7 @@ impl TracePacket {
             other => return Err(format!("{other:?} is neither up nor down")),
         };
         let bytes = bytes.parse().map_err(|_| format!("{bytes:?} are no bytes"))?;
-        Ok(Self { at_ns: nanoseconds(seconds), direction, bytes })
+        Ok(Self::new(nanoseconds(seconds), direction, bytes))
     }
 }
 

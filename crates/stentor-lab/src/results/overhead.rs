@@ -10,7 +10,7 @@ use super::columns::{mean_text, of_cells};
 use super::metric::{captured, median, phase_ms};
 use super::own_figure::make;
 use super::{CONFIDENCE, MeasuredCell, Results};
-use crate::claims::figures::Figure;
+use crate::claims::figures::{CUT_BY_CLOCK, Figure};
 use crate::document::TextTable;
 use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Samples;
@@ -23,6 +23,9 @@ const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
 const KB: f64 = 1000.0;
 /// The payload level of figures over all payloads.
 const ALL: &str = "all(64..4055 B)";
+/// The note on hours of older records.
+const HOURS_CUT_BY_CLOCK: &str = "the hours of these records (BD) are of traces cut by the clock and not by exchange, and depend on how \
+    late the first exchange began";
 const SUM: &str = "sum of 64+256+1024+4055 B";
 
 /// The method of counting bytes.
@@ -161,10 +164,16 @@ fn one_way(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     Some(cells.iter().fold(figure, blurred))
 }
 
-/// Returns the hours of the paper's battery, which are modelled.
+/// Returns the hours of the paper's battery, which are modelled. Hours of traces that an older version cut by the clock are marked, because
+/// they depend on how late the first exchange began.
 fn battery(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     let hours = mean(cells, |record| record.battery_hours);
-    make(cells.first()?, "BD", "BD", "h", &hours, confidence)
+    let figure = make(cells.first()?, "BD", "BD", "h", &hours, confidence)?;
+    let is_cut_by_clock = cells.iter().flat_map(|cell| &cell.forks).any(ForkRecord::is_battery_cut_by_clock);
+    if !is_cut_by_clock {
+        return Some(figure);
+    }
+    Some(Figure { kind: CUT_BY_CLOCK.to_owned(), note: HOURS_CUT_BY_CLOCK.to_owned(), ..figure })
 }
 
 fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Figure> {

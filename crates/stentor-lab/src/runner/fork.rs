@@ -8,7 +8,7 @@ mod leftovers;
 
 use super::environment::{environment, load};
 use super::interruption::Interruption;
-use super::power::{self, PacedCapture};
+use super::power::{self, TimedCapture};
 use super::samples::{self, ForkSamples};
 use super::testbed::{CaptureResult, Testbed};
 use super::watch::InstrumentWatch;
@@ -160,7 +160,7 @@ impl ForkAttempt<'_> {
             Some(_) => self.with_gateway(testbed, record, &digests).await?,
             None => self.with_server(testbed, &KnownHalves::default(), record, &digests).await?,
         };
-        self.add_power(record, testbed.address(SubjectRole::Client));
+        self.add_power(record, testbed.address(SubjectRole::Client), found.captured.epoch_ns);
         self.sum_up(record, found)?;
         Ok(())
     }
@@ -307,10 +307,11 @@ impl ForkAttempt<'_> {
     }
 
     /// Models the energy of the fork. Only the capture of a cell's first fork is kept, which suffices for later analyses.
-    fn add_power(&self, record: &mut ForkRecord, device: IpAddr) {
+    fn add_power(&self, record: &mut ForkRecord, device: IpAddr, epoch_ns: i64) {
         let file = self.path(SubjectRole::Client, ".pcap");
-        let (exchanges, interval_ns) = (self.cell.amount.samples, self.cell.interval_ns);
-        let capture = PacedCapture { file: &file, device, exchanges, interval_ns };
+        // Without samples there is no battery; `sum_up` reports the error.
+        let samples = sample::read_client(&self.path(SubjectRole::Client, "")).unwrap_or_default();
+        let capture = TimedCapture { file: &file, device, samples: &samples, epoch_ns };
         power::add(record, &self.settings.models, &capture);
         if self.fork > 1 {
             let _ = std::fs::remove_file(&file);

@@ -2,12 +2,14 @@
 
 use crate::energy::battery::{BatteryCell, Discharge, MAH_OF_NEXUS_7};
 use crate::energy::coefficients::{Bound, RadioModel};
+use crate::energy::exchanges::{ExchangeTimes, ReplyTimes, TraceExchanges};
 use crate::energy::pcap::CaptureContents;
 use crate::energy::processor::Processor;
 use crate::energy::radio::simulate;
 use crate::energy::trace::PacketTrace;
 use crate::energy::{EnergyError, EnergySide, EnergySource, EnergyValue};
-use crate::record::ForkRecord;
+use crate::record::{BATTERY_BY_EXCHANGE, ForkRecord};
+use crate::subject::sample::ClientSample;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -26,16 +28,32 @@ pub struct Models {
     pub battery_period_ms: Option<u32>,
 }
 
-/// The capture of a fork, with the pace of its exchanges.
-pub(super) struct PacedCapture<'a> {
+/// The capture of a fork, with the times of its exchanges.
+pub(super) struct TimedCapture<'a> {
     pub(super) file: &'a Path,
     pub(super) device: IpAddr,
-    pub(super) exchanges: u32,
-    pub(super) interval_ns: u64,
+    /// The client's samples.
+    pub(super) samples: &'a [ClientSample],
+    /// The offset from the clock of the samples to that of the capture.
+    pub(super) epoch_ns: i64,
+}
+
+impl TimedCapture<'_> {
+    /// Returns the times of the exchanges in the clock of the capture.
+    fn times(&self) -> Vec<ExchangeTimes> {
+        let at = |time_ns: i64| time_ns + self.epoch_ns;
+        let times = self.samples.iter().map(|sample| {
+            // Some clients do not note when an exchange began that failed.
+            let start_ns = at(if sample.t_start > 0 { sample.t_start } else { sample.t_intended });
+            let reply = ReplyTimes { first_ns: at(sample.t_first_byte), last_ns: at(sample.t_end) };
+            ExchangeTimes { start_ns, reply: (sample.status == 0).then_some(reply) }
+        });
+        times.collect()
+    }
 }
 
 /// Adds energy to a record: of both processors, and of the radio if packets were kept.
-pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &PacedCapture<'_>) {
+pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &TimedCapture<'_>) {
     let processors = Processor::all();
     let processor = processors.iter().find(|one| one.id == models.processor);
     let sides = [(EnergySide::Client, record.cpu.client), (EnergySide::Server, record.cpu.server)];
@@ -45,11 +63,13 @@ pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &PacedCaptu
     // A failing model leaves this fork without energy.
     record.energy = modelled(models, trace.as_ref(), processor, &cpu_seconds).unwrap_or_default();
     let client = cpu_seconds.first().filter(|(side, _)| *side == EnergySide::Client);
-    record.battery_hours =
-        trace.as_ref().zip(client.zip(processor)).and_then(|(trace, (client, processor))| {
-            let joule = client.1 / f64::from(capture.exchanges.max(1)) * processor.watt.value;
-            battery_hours(models, trace, capture.interval_ns, joule)
-        });
+    let exchanges = trace.and_then(|trace| TraceExchanges::timed(&trace, &capture.times()).ok());
+    let hours = exchanges.as_ref().zip(client.zip(processor)).and_then(|(exchanges, (client, processor))| {
+        let joule = client.1 / capture.samples.len().max(1) as f64 * processor.watt.value;
+        battery_hours(models, exchanges, joule)
+    });
+    record.battery_cut = hours.map(|_| BATTERY_BY_EXCHANGE.to_owned()).unwrap_or_default();
+    record.battery_hours = hours;
 }
 
 /// Reads the packets of a device from a capture; `None` if there are none.
@@ -78,13 +98,12 @@ fn modelled(
 }
 
 /// Discharges the paper's battery with these exchanges, each of which costs the client's processor `joule`.
-fn battery_hours(models: &Models, trace: &PacketTrace, interval_ns: u64, joule: f64) -> Option<f64> {
+fn battery_hours(models: &Models, exchanges: &TraceExchanges, joule: f64) -> Option<f64> {
     let period_ms = models.battery_period_ms.filter(|period| *period > 0)?;
     let discharge = Discharge {
         model: &RadioModel::built_in(&models.radio)?,
-        trace,
+        exchanges,
         period_ns: i64::from(period_ms) * MILLISECOND_NS,
-        captured_every_ns: i64::try_from(interval_ns).ok()?,
         jitter_ns: JITTER_NS,
         cell: BatteryCell::full(MAH_OF_NEXUS_7).ok()?,
         base_w: joule * 1000.0 / f64::from(period_ms),
@@ -98,8 +117,30 @@ mod tests {
     use crate::energy::trace::{Direction, TracePacket};
 
     #[test]
+    fn times_of_samples_are_in_the_clock_of_the_capture_and_a_failed_exchange_has_no_reply() {
+        let answered = ClientSample {
+            t_intended: 90,
+            t_start: 100,
+            t_first_byte: 300,
+            t_end: 400,
+            ..Default::default()
+        };
+        let failed = ClientSample { t_intended: 500, status: 1, ..Default::default() };
+        let capture = TimedCapture {
+            file: Path::new("/nowhere.pcap"),
+            device: std::net::Ipv4Addr::LOCALHOST.into(),
+            samples: &[answered, failed],
+            epoch_ns: 1_000,
+        };
+        let reply = Some(ReplyTimes { first_ns: 1_300, last_ns: 1_400 });
+        let expected =
+            [ExchangeTimes { start_ns: 1_100, reply }, ExchangeTimes { start_ns: 1_500, reply: None }];
+        assert_eq!(capture.times(), expected);
+    }
+
+    #[test]
     fn what_was_captured_and_computed_becomes_values_and_what_was_not_becomes_none() {
-        let trace = PacketTrace::new(vec![TracePacket { at_ns: 0, direction: Direction::Up, bytes: 300 }]);
+        let trace = PacketTrace::new(vec![TracePacket::new(0, Direction::Up, 300)]);
         let cpu_seconds = [(EnergySide::Client, 1.0), (EnergySide::Server, 2.0)];
         let processors = Processor::all();
         let by = |radio: &str| {

@@ -224,7 +224,7 @@ impl Testbed for Rigged {
 
     fn captured(&mut self, pcap: Option<&FilePath>) -> CaptureResult {
         let Some(rig) = self.rig.as_ref().filter(|_| self.level.shapes()) else {
-            return CaptureResult { link: self.link(), bytes: None };
+            return CaptureResult { link: self.link(), ..CaptureResult::default() };
         };
         // Packets still in transit are in the capture all the same.
         let _ = rig.settle(QUIET, SETTLE_MAX);
@@ -249,7 +249,7 @@ impl Testbed for Rigged {
             down: traffic(&anatomy.down),
             handshake,
         });
-        CaptureResult { link, bytes }
+        CaptureResult { link, bytes, epoch_ns: capture.epoch_ns.cast_signed() }
     }
 }
 

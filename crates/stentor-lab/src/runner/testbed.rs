@@ -30,6 +30,8 @@ pub struct CaptureResult {
     pub link: RecordedLink,
     /// Bytes, if frames are visible; the caller sets `exchanges`.
     pub bytes: Option<Bytes>,
+    /// The offset from the clock of samples to that of the pcap file, in nanoseconds.
+    pub epoch_ns: i64,
 }
 
 /// The place where forks run.
@@ -141,10 +143,8 @@ impl Testbed for Loopback {
     fn listen(&mut self) {}
 
     fn captured(&mut self, _pcap: Option<&Path>) -> CaptureResult {
-        CaptureResult {
-            link: RecordedLink { profile: "none".into(), ..RecordedLink::default() },
-            bytes: None,
-        }
+        let link = RecordedLink { profile: "none".into(), ..RecordedLink::default() };
+        CaptureResult { link, ..CaptureResult::default() }
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) const LAB_ENERGY: Floors = Floors {
     floors: &[
         &["coefficients", "meter", "value"],
         &["phases", "phone_log", "processor", "series", "trace"],
-        &["imported", "measured", "pcap", "radio"],
+        &["exchanges", "imported", "measured", "pcap", "radio"],
         &["battery"],
         &["tests"],
     ],

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use stentor_lab::energy::battery::{
     BatteryCell, BatteryEstimate, CELSIUS, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, THOUSAND,
 };
+use stentor_lab::energy::exchanges::TraceExchanges;
 use stentor_lab::energy::phone_log::LogLine;
 use stentor_lab::energy::{CAVEATS, EnergySide, EnergyValue, nanoseconds, radio};
 use stentor_terminal::failure::CommandFailure;
@@ -37,9 +38,10 @@ Examples:
   stentor lab energy battery --trace rest.pcap --radio lte --base-watt 0.3 --out discharge.csv --json
   stentor lab energy battery --trace quick.pcap --radio wifi-s2 --captured-every-ms 50
 
-The trace is cut into exchanges of --captured-every-ms. They are repeated each --period-ms, with a delay of up to --jitter-ms,
-until the cell is empty. This is done --runs times, then once with all coefficients low and once with all high, for the band.
-The log has a line for every 3 minutes with percent, voltage and temperature.")]
+An exchange begins where the side that sent the first packet sends again, about --captured-every-ms after the one before. Exchanges
+are repeated each --period-ms, with a delay of up to --jitter-ms, until the cell is empty. If the trace is repeated more slowly than
+it was captured, no exchange may take longer than --captured-every-ms. This is done --runs times, then once with all coefficients
+low and once with all high, for the band. The log has a line for every 3 minutes with percent, voltage and temperature.")]
 pub(super) struct BatteryArgs {
     #[command(flatten)]
     traffic: TraceOptions,
@@ -80,11 +82,14 @@ impl BatteryArgs {
         let cpu_w = self.cpu_watt()?;
         let milliseconds = |number: u32| nanoseconds(f64::from(number) * MILLISECOND_S);
         let usage = |error: stentor_lab::energy::EnergyError| CommandFailure::usage(error.to_string());
+        let period_ns = milliseconds(self.period_ms);
+        let captured_every_ns = milliseconds(self.captured_every_ms.unwrap_or(self.period_ms));
+        let exchanges =
+            TraceExchanges::recognised(&traffic.trace, captured_every_ns, period_ns).map_err(usage)?;
         let discharge = Discharge {
             model: &traffic.model,
-            trace: &traffic.trace,
-            period_ns: milliseconds(self.period_ms),
-            captured_every_ns: milliseconds(self.captured_every_ms.unwrap_or(self.period_ms)),
+            exchanges: &exchanges,
+            period_ns,
             jitter_ns: milliseconds(self.jitter_ms),
             cell: BatteryCell::full(self.cell_mah).map_err(usage)?,
             base_w: self.base_watt + cpu_w,

@@ -2,20 +2,25 @@
 
 use super::super::battery::{BatteryCell, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, RepeatedTraffic};
 use super::super::coefficients::{Bound, RadioModel};
+use super::super::exchanges::TraceExchanges;
 use super::super::trace::PacketTrace;
-use super::super::{EnergySide, processor::Processor};
+use super::super::{EnergyError, EnergySide, processor::Processor};
 use super::{MS, assert_near, down, exchanges, up};
 
-fn exchange(round_trip_ms: i64) -> PacketTrace {
-    PacketTrace::new(vec![up(0, 400), down(round_trip_ms, 400)])
+fn exchange(round_trip_ms: i64) -> TraceExchanges {
+    every(500, &PacketTrace::new(vec![up(0, 400), down(round_trip_ms, 400)])).expect("an exchange")
 }
 
-fn discharge<'a>(model: &'a RadioModel, trace: &'a PacketTrace, mah: f64) -> Discharge<'a> {
+/// The exchanges of a trace that is repeated each 500 ms.
+fn every(captured_every_ms: i64, trace: &PacketTrace) -> Result<TraceExchanges, EnergyError> {
+    TraceExchanges::recognised(trace, captured_every_ms * MS, 500 * MS)
+}
+
+fn discharge<'a>(model: &'a RadioModel, exchanges: &'a TraceExchanges, mah: f64) -> Discharge<'a> {
     Discharge {
         model,
-        trace,
+        exchanges,
         period_ns: 500 * MS,
-        captured_every_ns: 500 * MS,
         jitter_ns: 20 * MS,
         cell: BatteryCell::full(mah).expect("a cell"),
         base_w: 0.0,
@@ -104,9 +109,10 @@ fn the_rest_of_the_phone_shortens_the_hours() {
 
 #[test]
 fn traffic_repeats_a_trace_in_order_and_keeps_its_rate() {
-    // Captured with 50 ms between exchanges; one exchange extends into the next two.
+    // Captured with 50 ms between exchanges.
     let trace = PacketTrace::new(vec![up(0, 1), down(40, 2), up(50, 3), down(90, 4), up(100, 5)]);
-    let mut traffic = RepeatedTraffic::new(&trace, 50 * MS, 500 * MS, 30 * MS, 3).expect("traffic");
+    let cut = every(50, &trace).expect("exchanges");
+    let mut traffic = RepeatedTraffic::new(&cut, 500 * MS, 30 * MS, 3).expect("traffic");
     let mut packets = Vec::new();
     (0..7).for_each(|_| traffic.next_period(&mut packets));
     assert!(packets.is_sorted_by_key(|packet| packet.at_ns));
@@ -121,22 +127,19 @@ fn traffic_repeats_a_trace_in_order_and_keeps_its_rate() {
         late.iter().all(|late| *late <= 30 * MS) && late.iter().any(|other| *other != late[0]),
         "{late:?}"
     );
-    assert!(RepeatedTraffic::new(&PacketTrace::default(), MS, MS, 0, 1).is_err());
-    assert!(RepeatedTraffic::new(&exchanges(2, &[up(0, 1)]), 0, MS, 0, 1).is_err());
-    assert!(RepeatedTraffic::new(&exchanges(2, &[up(0, 1)]), MS, MS, MS, 1).is_err());
+    assert!(every(50, &PacketTrace::default()).is_err() && every(0, &exchanges(2, &[up(0, 1)])).is_err());
+    assert!(RepeatedTraffic::new(&cut, MS, MS, 1).is_err());
 }
 
 #[test]
 fn what_uses_nothing_is_given_up() {
     let text = toml::to_string(&model("wifi")).expect("text").replace("0.403", "0").replace("0.02", "0");
     let nothing = RadioModel::parse(&text).expect("coefficients");
-    let mut trace = exchange(100);
+    let trace = exchange(100);
     let mut seldom = discharge(&nothing, &trace, 1.0);
     seldom.period_ns = 60_000 * MS;
     let error = seldom.run(1, Bound::Value, |_| {}).expect_err("full for ever");
     assert!(error.to_string().contains("--base-watt"), "{error}");
-    trace = PacketTrace::default();
-    assert!(discharge(&nothing, &trace, 1.0).run(1, Bound::Value, |_| {}).is_err());
 }
 
 #[test]

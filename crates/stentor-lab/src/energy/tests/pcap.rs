@@ -40,12 +40,49 @@ fn micro_and_nanoseconds_in_both_orders_of_bytes_are_read() {
             ];
             let capture = CaptureContents::read(&file(magic, 101, is_big, &frames)).expect("a capture");
             assert_eq!(capture.first_sender(), Some(IpAddr::V4(DEVICE)));
-            let up = TracePacket { at_ns: 3_000_000_000, direction: Direction::Up, bytes: 312 };
-            let down =
-                TracePacket { at_ns: 3_000_000_000 + expected, direction: Direction::Down, bytes: 1500 };
+            let up = TracePacket::new(3_000_000_000, Direction::Up, 312);
+            let down = TracePacket::new(3_000_000_000 + expected, Direction::Down, 1500);
             assert_eq!(capture.trace(DEVICE.into()).packets(), [up, down]);
         }
     }
+}
+
+/// A packet of TCP on the device's only connection.
+fn tcp(is_up: bool, flags: u8, payload: u16) -> Vec<u8> {
+    let (source, destination) = if is_up { (DEVICE, SERVER) } else { (SERVER, DEVICE) };
+    let (from, to): (u16, u16) = if is_up { (50_000, 443) } else { (443, 50_000) };
+    let mut packet = ipv4(source, destination, 40 + payload);
+    packet[9] = 6;
+    let mut header = vec![0; 20];
+    header[..2].copy_from_slice(&from.to_be_bytes());
+    header[2..4].copy_from_slice(&to.to_be_bytes());
+    (header[12], header[13]) = (0x50, flags);
+    packet.extend(header);
+    packet
+}
+
+#[test]
+fn a_bare_acknowledgement_confirms_the_last_packet_that_came_and_was_none_itself() {
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+    let packets = [
+        (true, SYN, 0),
+        (false, SYN | ACK, 0),
+        (true, ACK, 0),
+        (true, ACK, 100),
+        (false, ACK, 0),
+        (false, ACK, 200),
+        (true, ACK, 0),
+    ];
+    let frames: Vec<(u32, u32, Vec<u8>, u32)> = packets
+        .iter()
+        .zip(0..)
+        .map(|((is_up, flags, payload), at)| (0, at, tcp(*is_up, *flags, *payload), 40 + u32::from(*payload)))
+        .collect();
+    let capture = CaptureContents::read(&file(0xa1b2_3c4d, 101, false, &frames)).expect("a capture");
+    let confirmed: Vec<Option<i64>> =
+        capture.trace(DEVICE.into()).packets().iter().map(|packet| packet.confirms_ns).collect();
+    assert_eq!(confirmed, [None, None, Some(1), None, Some(3), None, Some(5)]);
 }
 
 #[test]
@@ -141,10 +178,8 @@ proptest! {
 #[test]
 fn a_list_of_packets_is_a_trace_too() {
     let list = "time_s,direction,bytes\n# from a phone\n0.25,down,900\n0,up,120\n";
-    let expected = [
-        TracePacket { at_ns: 0, direction: Direction::Up, bytes: 120 },
-        TracePacket { at_ns: 250_000_000, direction: Direction::Down, bytes: 900 },
-    ];
+    let expected =
+        [TracePacket::new(0, Direction::Up, 120), TracePacket::new(250_000_000, Direction::Down, 900)];
     assert_eq!(PacketTrace::parse(list).expect("a list").packets(), expected);
     for (text, expected) in [
         ("0,up", "line 1: time in seconds, up or down"),

@@ -180,7 +180,7 @@ fn coefficients_keep_their_order_and_unknown_ones_are_refused() {
 fn packets() -> impl Strategy<Value = Vec<TracePacket>> {
     let packet = (0..40_000_i64, any::<bool>(), 0..1500_u32).prop_map(|(at_ms, is_up, bytes)| {
         let direction = if is_up { Direction::Up } else { Direction::Down };
-        TracePacket { at_ns: at_ms * MS, direction, bytes }
+        TracePacket::new(at_ms * MS, direction, bytes)
     });
     prop::collection::vec(packet, 0..40)
 }

@@ -2,7 +2,7 @@ use super::super::figures_csv;
 use super::super::tests::{finding, record};
 use super::*;
 use crate::claims::ClaimVerdict;
-use crate::record::Bytes;
+use crate::record::{BATTERY_BY_EXCHANGE, Bytes};
 use crate::statistics::invented::Invented;
 
 /// Headers of data packets in each direction, and below the bytes of handshake and acknowledgements.
@@ -125,4 +125,19 @@ fn a_test_of_one_way_delay_is_in_no_round_trip() {
     assert!((18.0..22.0).contains(&mean), "{mean}");
     assert!(each.is_some_and(|each| (18.0..22.0).contains(&each)), "{each:?}");
     assert_ne!(verdict(&results, "C000-3"), ClaimVerdict::NotTestable);
+}
+
+#[test]
+fn hours_of_traces_cut_by_the_clock_are_marked_and_compared_with_nothing() {
+    let line = |rule: &str| {
+        let hours = |one: ForkRecord| ForkRecord {
+            battery_hours: Some(120.0 + f64::from(one.fork)),
+            battery_cut: rule.to_owned(),
+            ..one
+        };
+        let csv = figures_csv(&of(records(true, |_| 20.0).into_iter().map(hours).collect()), CONFIDENCE);
+        csv.lines().find(|line| line.contains(",REST,") && line.contains(",BD,")).expect("hours").to_owned()
+    };
+    assert!(line(BATTERY_BY_EXCHANGE).contains(",measured,"), "{}", line(BATTERY_BY_EXCHANGE));
+    assert!(line("").contains(",cut by clock,\"the hours of these records"), "{}", line(""));
 }
