@@ -90,7 +90,8 @@ pub struct ForkRecord {
     pub fork: u32,
     /// Number of the attempt at this fork, from 1; earlier ones were invalid.
     pub attempt: u32,
-    /// Seed of the contents and the schedule.
+    /// Seed of the fork: of its contents, its schedule, the chance on its links, and the delays of its battery's exchanges. In records of
+    /// older versions, and of campaigns, the seed of the whole run.
     pub seed: u64,
     /// The machine and software of the measurement.
     pub env: Environment,

@@ -12,6 +12,7 @@ pub mod power;
 pub mod rigged;
 pub mod roster;
 mod samples;
+pub mod seed;
 pub mod testbed;
 mod watch;
 
@@ -47,7 +48,7 @@ pub struct Settings {
     pub out: PathBuf,
     /// If set, the run continues in that directory.
     pub resume: bool,
-    /// The seed of order and contents.
+    /// The seed of the run: of the order, and a part of the seed of each fork; see [`seed::ForkIdentity`].
     pub seed: u64,
     /// The limits beyond which a fork is invalid.
     pub gate: ValidityLimits,

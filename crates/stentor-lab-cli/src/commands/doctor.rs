@@ -46,7 +46,7 @@ impl MachineFinding {
 impl LabDoctorArgs {
     /// Examines the machine and prints the findings.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let rig = Rigged::try_out("lan", "lan", 1)?;
+        let rig = Rigged::try_out("lan", "lan")?;
         let level = rig.as_ref().map_or("loopback", |rig| rig.level());
         let mut findings = rigs(rig.as_ref());
         findings.extend(machine(level, rig.as_ref().map_or("", |rig| rig.idle())));

@@ -60,7 +60,7 @@ pub(crate) struct RunArgs {
     /// Number of runs of each test, each with a fresh server; from 2 on, figures have intervals
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
-    /// Seed of the order of the runs
+    /// Seed of the order of the runs, and part of the seed that each fork has for itself
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Directory for the results; it must be empty or not exist

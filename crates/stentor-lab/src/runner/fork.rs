@@ -10,6 +10,7 @@ use super::environment::{environment, load};
 use super::interruption::Interruption;
 use super::power::{self, TimedCapture};
 use super::samples::{self, ForkSamples};
+use super::seed::ForkIdentity;
 use super::testbed::{CaptureResult, Testbed};
 use super::watch::InstrumentWatch;
 use super::{AttemptResult, RAW, Settings};
@@ -115,7 +116,7 @@ impl ForkAttempt<'_> {
         let mut record = ForkRecord {
             run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
             study: self.settings.study.clone(),
-            seed: self.settings.seed,
+            seed: self.seed(),
             attempt: self.attempt,
             env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
@@ -147,15 +148,22 @@ impl ForkAttempt<'_> {
         AttemptResult::Kept(Box::new(record))
     }
 
+    /// Returns the seed of the fork, of all its attempts. A fork's number is that of its round.
+    pub(super) fn seed(&self) -> u64 {
+        let cell = key(self.cell, 0);
+        let Settings { study, seed: run, .. } = self.settings;
+        ForkIdentity { study, run: *run, round: self.fork, cell: &cell, fork: self.fork }.seed()
+    }
+
     async fn measure(
         &self,
         testbed: &mut dyn Testbed,
         record: &mut ForkRecord,
     ) -> Result<(), AttemptFailure> {
-        testbed.prepare(self.cell)?;
+        testbed.prepare(self.cell, self.seed())?;
         // Files left by an earlier attempt or an interrupted run must not be taken for those of this attempt.
         self.clear();
-        let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
+        let digests = Digests::of(self.cell, &self.factors(), self.seed())?;
         let found = match &self.cell.gateway {
             Some(_) => self.with_gateway(testbed, record, &digests).await?,
             None => self.with_server(testbed, &KnownHalves::default(), record, &digests).await?,
@@ -419,7 +427,7 @@ impl ForkAttempt<'_> {
             factors,
             bind: (!connects).then_some(address),
             target: connects.then_some(address),
-            seed: self.settings.seed,
+            seed: self.seed(),
             variant: self.cell.variant.clone(),
         }
     }

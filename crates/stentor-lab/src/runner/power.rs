@@ -66,7 +66,7 @@ pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &TimedCaptu
     let exchanges = trace.and_then(|trace| TraceExchanges::timed(&trace, &capture.times()).ok());
     let hours = exchanges.as_ref().zip(client.zip(processor)).and_then(|(exchanges, (client, processor))| {
         let joule = client.1 / capture.samples.len().max(1) as f64 * processor.watt.value;
-        battery_hours(models, exchanges, joule)
+        battery_hours(models, exchanges, joule, record.seed)
     });
     record.battery_cut = hours.map(|_| BATTERY_BY_EXCHANGE.to_owned()).unwrap_or_default();
     record.battery_hours = hours;
@@ -97,8 +97,9 @@ fn modelled(
     Ok(values)
 }
 
-/// Discharges the paper's battery with these exchanges, each of which costs the client's processor `joule`.
-fn battery_hours(models: &Models, exchanges: &TraceExchanges, joule: f64) -> Option<f64> {
+/// Discharges the paper's battery with these exchanges, each of which costs the client's processor `joule`. The seed decides
+/// the delays of the exchanges.
+fn battery_hours(models: &Models, exchanges: &TraceExchanges, joule: f64, seed: u64) -> Option<f64> {
     let period_ms = models.battery_period_ms.filter(|period| *period > 0)?;
     let discharge = Discharge {
         model: &RadioModel::built_in(&models.radio)?,
@@ -108,7 +109,7 @@ fn battery_hours(models: &Models, exchanges: &TraceExchanges, joule: f64) -> Opt
         cell: BatteryCell::full(MAH_OF_NEXUS_7).ok()?,
         base_w: joule * 1000.0 / f64::from(period_ms),
     };
-    Some(discharge.run(1, Bound::Value, |_| {}).ok()?.hours)
+    Some(discharge.run(seed, Bound::Value, |_| {}).ok()?.hours)
 }
 
 #[cfg(test)]

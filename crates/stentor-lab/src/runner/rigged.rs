@@ -42,10 +42,10 @@ pub struct Rigged {
 impl Rigged {
     /// Determines the capabilities of this machine; `None` if there is no such link. `link_behind` is the link between a gateway and its
     /// server.
-    pub fn try_out(link: &str, link_behind: &str, seed: u64) -> Result<Option<Self>, RigError> {
+    pub fn try_out(link: &str, link_behind: &str) -> Result<Option<Self>, RigError> {
         let profile = |link: &str| if link == NO_LINK { Some(Link::open()) } else { Link::profile(link) };
         let Some((profile, link_behind)) = profile(link).zip(profile(link_behind)) else { return Ok(None) };
-        let mut plan = Plan { seed, ..Plan::new(profile) };
+        let mut plan = Plan::new(profile);
         if link == NO_LINK {
             plan.level = Wanted::Exactly(RigLevel::Loopback);
         }
@@ -140,17 +140,17 @@ impl Testbed for Rigged {
         Some(format!("{} MiB of memory cannot be set: {why}", cell.memory_mib.unwrap_or_default()))
     }
 
-    fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
+    fn prepare(&mut self, cell: &Cell, seed: u64) -> Result<(), SubjectError> {
         let limits = CgroupLimits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
         // The previous rig is dropped first, because both have the same addresses.
         self.behind = None;
         self.rig = None;
-        let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
+        let plan = Plan { seed, device: limits, server: limits, ..self.plan.clone() };
         let plan = Plan { level: Wanted::Exactly(self.level), ..plan };
         let refused = |error: RigError| SubjectError::Exchange(format!("the rig: {error}"));
         let rig = Rig::raise(&plan).map_err(refused)?;
         if cell.gateway.is_some() {
-            let plan = Plan { link: self.link_behind.clone(), seed: self.plan.seed + 1, ..plan };
+            let plan = Plan { link: self.link_behind.clone(), seed: seed.wrapping_add(1), ..plan };
             self.behind = Some(Rig::raise_behind(&plan, &rig).map_err(refused)?);
         }
         self.rig = Some(rig);

@@ -52,8 +52,8 @@ pub trait Testbed {
     /// Returns the reason for which a cell cannot be run here; `None` if it can.
     fn objection(&self, cell: &Cell) -> Option<String>;
 
-    /// Prepares a fork of a cell.
-    fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError>;
+    /// Prepares a fork of a cell. The seed decides all chance on its links.
+    fn prepare(&mut self, cell: &Cell, seed: u64) -> Result<(), SubjectError>;
 
     /// Starts a half.
     fn start(
@@ -119,7 +119,7 @@ impl Testbed for Loopback {
         limited.map(|limit| format!("{limit} needs control groups, and this rig is loopback only"))
     }
 
-    fn prepare(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
+    fn prepare(&mut self, _cell: &Cell, _seed: u64) -> Result<(), SubjectError> {
         Ok(())
     }
 

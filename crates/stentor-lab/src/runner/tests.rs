@@ -212,3 +212,16 @@ fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
     assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));
     assert!(record.latency[phase::RTT].p99 > 80_000_000 && record.latency[phase::RTT_STEADY].max < 2_000_000);
 }
+
+#[test]
+fn every_fork_of_every_cell_has_a_seed_of_its_own_which_its_attempts_share() {
+    let cells = cells(3);
+    let settings = Settings { study: "cai-2009".into(), seed: 1, ..Settings::default() };
+    let seed = |cell, fork, attempt| {
+        fork::ForkAttempt { cell, fork, attempt, settings: &settings, raw: Path::new("") }.seed()
+    };
+    let all = cells.iter().flat_map(|cell| (1..=3).map(move |fork| (cell, fork)));
+    let seeds: BTreeSet<u64> = all.map(|(cell, fork)| seed(cell, fork, 1)).collect();
+    assert_eq!(seeds.len(), 3 * cells.len());
+    assert_eq!(seed(&cells[0], 1, 1), seed(&cells[0], 1, ATTEMPTS_MAX));
+}

@@ -330,8 +330,8 @@ impl Testbed for Noting {
         None
     }
 
-    fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        self.testbed.prepare(cell)
+    fn prepare(&mut self, cell: &Cell, seed: u64) -> Result<(), SubjectError> {
+        self.testbed.prepare(cell, seed)
     }
 
     fn start(

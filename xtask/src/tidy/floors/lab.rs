@@ -66,7 +66,7 @@ pub(super) const LAB_RUNNER: Floors = Floors {
     folder: "crates/stentor-lab/src/runner/",
     module: &["runner"],
     floors: &[
-        &["environment", "gate", "interruption", "journal", "power", "roster", "samples", "watch"],
+        &["environment", "gate", "interruption", "journal", "power", "roster", "samples", "seed", "watch"],
         &["testbed"],
         &["fork", "rigged"],
         &["tests"],

@@ -224,7 +224,7 @@ impl Services<'_> {
 
     async fn measure(&self, expansion: ExpandedPlan) -> anyhow::Result<RunSummary> {
         let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
-        let mut testbed = testbed(&link, &self.options.link_behind(self.plan, &link), self.run.seed)?;
+        let mut testbed = testbed(&link, &self.options.link_behind(self.plan, &link))?;
         let settings = self.settings(link);
         let mut reporter = RunReporter::default();
         let ExpandedPlan { cells, not_run } = expansion;
@@ -343,8 +343,8 @@ fn took(summary: &RunSummary) -> String {
 }
 
 /// Sets the rig up, and prints its limits.
-fn testbed(link: &str, link_behind: &str, seed: u64) -> anyhow::Result<Rigged> {
-    let tried = Rigged::try_out(link, link_behind, seed)?;
+fn testbed(link: &str, link_behind: &str) -> anyhow::Result<Rigged> {
+    let tried = Rigged::try_out(link, link_behind)?;
     let unknown = || {
         CommandFailure::usage(format!(
             "there is no link {link} or {link_behind}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"

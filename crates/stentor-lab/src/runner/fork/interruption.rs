@@ -80,7 +80,7 @@ impl ForkAttempt<'_> {
         Ok(Errand {
             interruption,
             pages: self.pages() as u64,
-            points: SampleRequest::all(&factors, self.settings.seed).points(&factors),
+            points: SampleRequest::all(&factors, self.seed()).points(&factors),
             page,
             rows: PointStore::open(&self.path(SubjectRole::Client, ".db"))?,
         })
