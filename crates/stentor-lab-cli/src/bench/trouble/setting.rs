@@ -142,7 +142,8 @@ impl CellStage {
     /// Sends to everyone and returns the time of the request.
     async fn campaign(&self) -> anyhow::Result<Instant> {
         let began = Instant::now();
-        let everyone = json!({"target": "everyone", "notification": {"title": "to everyone"}});
+        let everyone =
+            json!({"target": "everyone", "notification": {"title": "to everyone", "body": "from the bench"}});
         self.stage.client.post("/v1/messages", &everyone).await?;
         Ok(began)
     }
@@ -277,7 +278,7 @@ async fn send_singles(client: ApiClient, singles: Vec<Single>) -> anyhow::Result
         ticks.tick().await;
         let message = json!({
             "target": {"token": target},
-            "notification": {"title": "Your code"},
+            "notification": {"title": "Your code", "body": "123456"},
             "priority": "high",
             "ttl_seconds": 300,
         });
