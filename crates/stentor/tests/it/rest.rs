@@ -1,6 +1,9 @@
 //! REST in all its variants through a running server: formats, compression, conditions, and refused requests.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_compression::tokio::bufread::{GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
 use futures_util::future::join_all;
@@ -82,7 +85,7 @@ impl Told {
 }
 
 async fn told(request: RequestBuilder) -> Told {
-    let reply = request.send().await.unwrap();
+    let reply = request.send().await.unwrap_or_else(|error| panic!("{error:?}"));
     let (status, headers) = (reply.status(), reply.headers().clone());
     Told { status, headers, body: reply.bytes().await.unwrap().into() }
 }
@@ -363,6 +366,43 @@ async fn the_largest_document_that_is_read_takes_little_memory_and_a_larger_one_
     }
     let grown = shop.server.process.peak_bytes().saturating_sub(before);
     assert!(grown < TREES_MAX_BYTES, "{grown} bytes");
+}
+
+#[test]
+fn a_client_that_is_refused_while_it_writes_reads_the_refusal_and_goes_on_with_the_connection() {
+    let shop = Shop::open();
+    let server = shop.server.process.url().trim_start_matches("http://");
+    let key = format!("authorization: Bearer {}\r\n", shop.key);
+    for (line, headers, length, status) in [
+        ("POST /v1/messages", String::new(), 900_000, "401"),
+        ("POST /v1/messages", format!("{key}content-type: text/plain\r\n"), 900_000, "415"),
+        ("POST /v1/messages", format!("{key}content-type: application/json\r\n"), 3 * MIB, "413"),
+        ("PUT /v1/messages", key.clone(), 900_000, "405"),
+        ("POST /nowhere", key.clone(), 900_000, "404"),
+        ("POST /v1/devices/import", "content-type: text/csv\r\n".to_owned(), 900_000, "401"),
+    ] {
+        let mut stream = TcpStream::connect(server).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let head = format!("{line} HTTP/1.1\r\nhost: shop\r\n{headers}content-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        // The server has refused the request when the client writes its body.
+        stream.peek(&mut [0]).unwrap();
+        stream.write_all(&vec![b' '; length]).unwrap_or_else(|error| panic!("{line} {status}: {error}"));
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: shop\r\n\r\n").unwrap();
+        let mut replies = BufReader::new(stream);
+        assert_eq!(next_status(&mut replies), status, "{line}");
+        assert_eq!(next_status(&mut replies), "200", "{line}");
+    }
+}
+
+/// Reads the next reply from a connection; returns its status.
+fn next_status(replies: &mut BufReader<TcpStream>) -> String {
+    let lines: Vec<String> =
+        replies.lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+    let length = lines.iter().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    replies.read_exact(&mut body).unwrap();
+    lines[0].split(' ').nth(1).unwrap().to_owned()
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 //! decompressed as it arrives, and its decompressed size counts.
 
 use std::io;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,16 +9,13 @@ use axum::http::header;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::iter;
 use futures_util::{Stream, StreamExt as _};
-use tokio::time::timeout;
 
-use super::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpacked, pass_over};
+use super::coding::{ContentCoding, ZstdWindow, not_unpacked};
 use super::limited_body::problem_of;
 use super::request_permit::RequestPermit;
 use super::zstd_header::{self, ZstdHeader};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
-/// Maximum time to wait for the rest of a body that is too large.
-const PASS_OVER_MAX: Duration = Duration::from_secs(1);
 /// Memory of a decoder beside its window: tables and buffers.
 const GZIP_BYTES: usize = 64 * 1_024;
 const ZSTD_BYTES: usize = 192 * 1_024;
@@ -30,7 +26,7 @@ pub(crate) async fn read(request: Request, max_bytes: usize) -> ServiceResult<By
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     let announced = usize::try_from(announced).unwrap_or(usize::MAX);
     if announced > max_bytes {
-        return Err(refuse_unread(request, announced, max_bytes).await);
+        return Err(too_large(max_bytes));
     }
     let coding = ContentCoding::of_request(request.headers())?;
     let permit = RequestPermit::of(request.extensions())?;
@@ -46,28 +42,8 @@ pub(crate) async fn read_raw(body: Body, max_bytes: usize) -> ServiceResult<Byte
     read_plain(body, Announced { bytes: 0, max_bytes }).await
 }
 
-/// Rejects a body by its announced length. A body of less than twice the limit is discarded first. A longer one would take too much
-/// reading, and a client that sent `Expect` sends nothing before it gets a response.
-async fn refuse_unread(request: Request, announced: usize, max_bytes: usize) -> Problem {
-    if announced / 2 < max_bytes && !request.headers().contains_key(header::EXPECT) {
-        pass_over_rest(request.into_body().into_data_stream(), announced).await;
-    }
-    too_large(max_bytes)
-}
-
-/// Discards the rest of a body for a limited time. Closing a connection with unread bytes can destroy the response for a peer that is still
-/// writing (RFC 9112, section 9.6).
-async fn pass_over_rest<E>(pieces: impl Stream<Item = Result<Bytes, E>> + Unpin, max_bytes: usize) {
-    let _who_writes_for_longer_may_miss_it = timeout(PASS_OVER_MAX, pass_over(pieces, max_bytes)).await;
-}
-
 async fn read_plain(body: Body, announced: Announced) -> ServiceResult<Bytes> {
-    let mut pieces = body.into_data_stream();
-    let read = collect(&mut pieces, announced, problem_of, |_| Ok(())).await;
-    if matches!(&read, Err(problem) if problem.code == ErrorCode::PayloadTooLarge) {
-        pass_over_rest(pieces, announced.max_bytes).await;
-    }
-    read
+    collect(body.into_data_stream(), announced, problem_of, |_| Ok(())).await
 }
 
 async fn read_packed(
@@ -91,13 +67,10 @@ async fn read_packed(
     // No more of a window is ever used than the decompressed size of the body.
     let taken = window.map_or(GZIP_BYTES, |window| window.bytes().min(max_bytes) + ZSTD_BYTES);
     permit.grow(taken)?;
-    let body = PackedBody::new(iter([Ok(head)]).chain(packed));
-    let pieces = coding.unpacked(&body, window.unwrap_or(ZstdWindow::OF_BODY));
+    let packed = iter([Ok(head)]).chain(packed);
+    let pieces = coding.unpacked(packed, window.unwrap_or(ZstdWindow::OF_BODY));
     let read = collect(pieces, Announced { bytes: 0, max_bytes }, refused, |bytes| permit.grow(bytes)).await;
     permit.shrink(taken);
-    if read.is_err() {
-        let _who_writes_for_longer_may_miss_it = timeout(PASS_OVER_MAX, body.pass_over(max_bytes)).await;
-    }
     read
 }
 

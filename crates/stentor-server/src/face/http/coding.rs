@@ -2,7 +2,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use async_compression::Level;
 use async_compression::tokio::bufread::{GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
@@ -10,9 +9,7 @@ use async_compression::zstd::DParameter;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
-use futures_util::stream::{BoxStream, poll_fn};
-use futures_util::{FutureExt as _, Stream, StreamExt as _};
-use parking_lot::Mutex;
+use futures_util::{FutureExt as _, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_util::io::{ReaderStream, StreamReader};
 
@@ -105,8 +102,12 @@ impl ContentCoding {
     }
 
     /// Decompresses a body piece by piece. The reader counts the bytes.
-    pub(in crate::face) fn unpacked(self, body: &PackedBody, ZstdWindow(log): ZstdWindow) -> Unpacked {
-        let read = StreamReader::new(body.pieces());
+    pub(in crate::face) fn unpacked(
+        self,
+        packed: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
+        ZstdWindow(log): ZstdWindow,
+    ) -> Unpacked {
+        let read = StreamReader::new(packed);
         let reader: Pin<Box<dyn AsyncRead + Send>> = match self {
             Self::Identity => Box::pin(read),
             Self::Gzip => {
@@ -137,40 +138,6 @@ impl ContentCoding {
     }
 }
 
-/// A compressed body with a rest that can be discarded after a refusal: a client that is still sending when the connection closes would
-/// never see the response.
-#[derive(Clone)]
-pub(in crate::face) struct PackedBody(Arc<Mutex<BoxStream<'static, io::Result<Bytes>>>>);
-
-impl PackedBody {
-    /// Creates a body from its pieces.
-    pub(in crate::face) fn new(pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(pieces.boxed())))
-    }
-
-    fn pieces(&self) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static {
-        let Self(pieces) = self.clone();
-        poll_fn(move |context| pieces.lock().poll_next_unpin(context))
-    }
-
-    /// Reads and discards up to `max_bytes` more bytes.
-    pub(in crate::face) async fn pass_over(&self, max_bytes: usize) {
-        pass_over(self.pieces(), max_bytes).await;
-    }
-}
-
-/// Reads and discards up to `max_bytes` more bytes of a body.
-pub(in crate::face) async fn pass_over<E>(
-    mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
-    max_bytes: usize,
-) {
-    let mut left = max_bytes;
-    while let Some(Ok(piece)) = pieces.next().await {
-        let Some(rest) = left.checked_sub(piece.len()) else { return };
-        left = rest;
-    }
-}
-
 /// The decompressed pieces of a body.
 pub(in crate::face) type Unpacked = ReaderStream<Pin<Box<dyn AsyncRead + Send>>>;
 
@@ -195,6 +162,9 @@ pub(in crate::face) fn not_unpacked() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+    use futures_util::stream::iter;
+
     use super::*;
 
     fn reply(wanted: &'static str, bytes: usize) -> ContentCoding {
@@ -245,13 +215,11 @@ mod tests {
             assert_eq!(word.as_ref().and_then(|word| word.to_str().ok()), coding.word());
             let packed = axum::body::to_bytes(body, usize::MAX).await.expect("packed");
             assert!(packed.len() < text.len() / 10, "{coding:?}: {}", packed.len());
-            let body = PackedBody::new(futures_util::stream::iter([Ok(packed.clone())]));
-            let unpacked: Vec<_> =
-                coding.unpacked(&body, ZstdWindow::OF_BODY).map(|piece| piece.expect("fits")).collect().await;
+            let whole = coding.unpacked(iter([Ok(packed.clone())]), ZstdWindow::OF_BODY);
+            let unpacked: Vec<_> = whole.map(|piece| piece.expect("fits")).collect().await;
             assert_eq!(unpacked.concat(), text);
             let half = packed.slice(..packed.len() / 2);
-            let torn = PackedBody::new(futures_util::stream::iter([Ok(half)]));
-            let read: Vec<_> = coding.unpacked(&torn, ZstdWindow::OF_BODY).collect().await;
+            let read: Vec<_> = coding.unpacked(iter([Ok(half)]), ZstdWindow::OF_BODY).collect().await;
             assert!(read.iter().any(Result::is_err), "{coding:?} that broke off");
         }
     }

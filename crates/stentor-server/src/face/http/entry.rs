@@ -157,13 +157,14 @@ async fn within_limits(
     let limits = api.limits();
     let (mut parts, body) = request.into_parts();
     let permit = RequestPermit::new(limits, network_of(&parts, &api), rule.lasts());
+    let body = limited(&parts, body, &permit, rule.body(), limits);
     if rule.is_open()
         && let Err(problem) = permit.open()
     {
         return Refusal(problem).into_response();
     }
     parts.extensions.insert(permit.clone());
-    let request = Request::from_parts(parts, limited(body, &permit, rule.body(), limits));
+    let request = Request::from_parts(parts, body);
     let answering = next.run(request);
     let answer = match rule {
         EntryRule::Keyed | EntryRule::Open | EntryRule::Probe => {

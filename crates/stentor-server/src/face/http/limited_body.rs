@@ -5,12 +5,14 @@ use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::body::{Body, BodyDataStream, HttpBody as _};
+use axum::body::{Body, HttpBody as _};
+use axum::http::request::Parts;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::request_permit::RequestPermit;
+use super::unread_body::UnreadBody;
 use crate::contract::{ErrorCode, Problem};
 use crate::face::request_limits::RequestLimits;
 
@@ -25,7 +27,7 @@ pub(crate) enum BodyRule {
 
 /// A body that is being received.
 struct LimitedBody {
-    pieces: BodyDataStream,
+    pieces: UnreadBody,
     permit: RequestPermit,
     rule: BodyRule,
     deadline: Instant,
@@ -36,12 +38,18 @@ struct LimitedBody {
 }
 
 /// Applies the limits to a body. An empty body needs none.
-pub(super) fn limited(body: Body, permit: &RequestPermit, rule: BodyRule, limits: &RequestLimits) -> Body {
+pub(super) fn limited(
+    parts: &Parts,
+    body: Body,
+    permit: &RequestPermit,
+    rule: BodyRule,
+    limits: &RequestLimits,
+) -> Body {
     if body.is_end_stream() {
         return body;
     }
     Body::from_stream(LimitedBody {
-        pieces: body.into_data_stream(),
+        pieces: UnreadBody::new(body, parts.version, &parts.headers),
         permit: permit.clone(),
         rule,
         deadline: Instant::now() + limits.body_timeout,

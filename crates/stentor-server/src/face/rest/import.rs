@@ -21,14 +21,12 @@ use super::records::{BodySize, NamedSchemas, RequestRecord};
 use crate::contract::import::{ImportQuery, ImportRequest, Lines};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::http::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpacked};
+use crate::face::http::coding::{ContentCoding, ZstdWindow, not_unpacked};
 use crate::face::http::refusal::Refusal;
 use crate::face::read_timeout::with_timeout;
 
 /// Decompressed size that an import may always have.
 const UNPACKED_MIN_BYTES: u64 = 1_024 * 1_024;
-/// Maximum size of the compressed rest that is read after a refusal.
-const PASSED_OVER_MAX_BYTES: usize = 4 * 1_024 * 1_024;
 /// Maximum compression ratio beyond that size. Lines of devices reach a tenth of it.
 const UNPACKED_MAX_FOLD: u64 = 200;
 
@@ -70,23 +68,13 @@ fn unpacked(coding: ContentCoding, pieces: BoxStream<'static, ServiceResult<Byte
         Ok(piece)
     });
     let mut made = 0;
-    let body = PackedBody::new(counted);
-    let checked = coding.unpacked(&body, ZstdWindow::OF_STREAM).map(move |piece| {
+    let checked = coding.unpacked(counted, ZstdWindow::OF_STREAM).map(move |piece| {
         let piece = piece.map_err(|error| cause(&error))?;
         made += piece.len() as u64;
         let most = UNPACKED_MIN_BYTES + UNPACKED_MAX_FOLD * came.load(Ordering::Relaxed);
         if made > most { Err(bomb()) } else { Ok(piece) }
     });
-    let drained = checked.then(move |piece| {
-        let body = body.clone();
-        async move {
-            if piece.is_err() {
-                body.pass_over(PASSED_OVER_MAX_BYTES).await;
-            }
-            piece
-        }
-    });
-    drained.boxed()
+    checked.boxed()
 }
 
 /// Returns the reason for the end of a body during decompression: an earlier refusal, or invalid compressed data.
