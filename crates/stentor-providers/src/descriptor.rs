@@ -50,6 +50,8 @@ pub struct Descriptor {
     pub token_spelling: TokenSpelling,
     /// True if each device names the host of its push service.
     pub names_hosts: bool,
+    /// Most tokens in one request.
+    pub tokens_per_request: usize,
     /// The kinds of tokens, if the push service replaces one kind by another.
     pub token_kinds: Option<TokenKinds>,
     /// True if the push service reports tokens of another environment as invalid.

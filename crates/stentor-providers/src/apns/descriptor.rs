@@ -32,6 +32,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     // Hexadecimal digits, which apps write in either case.
     token_spelling: TokenSpelling::IgnoresCase,
     names_hosts: false,
+    tokens_per_request: 1,
     token_kinds: None,
     // It reports `BadDeviceToken` for every token of the other environment.
     confuses_environments: true,

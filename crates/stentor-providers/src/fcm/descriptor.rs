@@ -35,6 +35,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
     names_hosts: false,
+    tokens_per_request: 1,
     token_kinds: Some(TokenKinds { newer: "fid", form: INSTALLATION_ID, older: "token" }),
     confuses_environments: false,
     credential: CREDENTIAL,

@@ -31,6 +31,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
     names_hosts: false,
+    tokens_per_request: 1,
     token_kinds: None,
     confuses_environments: false,
     credential: CredentialSchema {

@@ -10,6 +10,7 @@ use super::credential::{GcmCredential, PATHS};
 use super::payload;
 use super::{Gcm, JSON};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::multicast::TOKENS_MAX_COUNT;
 use crate::preview::{RequestPreview, url_at};
 use crate::schema::{self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input};
 
@@ -30,6 +31,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
     names_hosts: false,
+    tokens_per_request: TOKENS_MAX_COUNT,
     token_kinds: None,
     confuses_environments: false,
     credential: CREDENTIAL,

@@ -10,6 +10,7 @@ use super::credential::{HmsCredential, PROJECT_ID_MAX_CHARS};
 use super::payload;
 use super::{Hms, JSON};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
+use crate::multicast::TOKENS_MAX_COUNT;
 use crate::preview::{RequestPreview, url_at};
 use crate::schema::{
     self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
@@ -33,6 +34,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a text",
     token_spelling: TokenSpelling::Exact,
     names_hosts: false,
+    tokens_per_request: TOKENS_MAX_COUNT,
     token_kinds: None,
     // It calls all tokens invalid if they belong to another project.
     confuses_environments: true,

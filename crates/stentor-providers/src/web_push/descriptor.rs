@@ -30,6 +30,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a subscription: the JSON of `PushSubscription`, or `https://…#p256dh=…&auth=…`",
     token_spelling: TokenSpelling::Canonical(canonical),
     names_hosts: true,
+    tokens_per_request: 1,
     token_kinds: None,
     confuses_environments: false,
     credential: CREDENTIAL,

@@ -29,6 +29,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     token_form: "a channel URI of notify.windows.com",
     token_spelling: TokenSpelling::Canonical(canonical),
     names_hosts: true,
+    tokens_per_request: 1,
     token_kinds: None,
     confuses_environments: false,
     credential: CREDENTIAL,

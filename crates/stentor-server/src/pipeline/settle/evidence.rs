@@ -21,12 +21,29 @@ const CLEARED_MAX_ANSWERS: u32 = 10_000;
 const FOREIGN_MAX_ANSWERS: u32 = 2_048;
 
 /// Returns the outcomes that are evidence about a provider's push service. Where each device names its own one, the silence of one says
-/// nothing about the others.
+/// nothing about the others. Where a request carries many tokens, trouble of the whole request is one answer.
 pub(crate) fn evident(provider: ProviderKind, outcomes: &[Outcome]) -> Cow<'_, [Outcome]> {
-    if !stentor_providers::descriptor(provider).names_hosts {
+    let descriptor = stentor_providers::descriptor(provider);
+    if descriptor.names_hosts {
+        return Cow::Owned(
+            outcomes.iter().filter(|outcome| **outcome != Outcome::Unknown).cloned().collect(),
+        );
+    }
+    if descriptor.tokens_per_request == 1 {
         return Cow::Borrowed(outcomes);
     }
-    Cow::Owned(outcomes.iter().filter(|outcome| **outcome != Outcome::Unknown).cloned().collect())
+    let requests = outcomes.chunks(descriptor.tokens_per_request);
+    Cow::Owned(requests.flat_map(answers_of_request).cloned().collect())
+}
+
+/// Returns the answers to one request: one for trouble that all its tokens share, otherwise one for each token.
+fn answers_of_request(outcomes: &[Outcome]) -> &[Outcome] {
+    match outcomes {
+        [first, rest @ ..] if is_trouble(first) && rest.iter().all(|outcome| outcome == first) => {
+            std::slice::from_ref(first)
+        }
+        each => each,
+    }
 }
 
 /// The evidence of one batch.
@@ -227,6 +244,22 @@ mod tests {
         for provider in [ProviderKind::WebPush, ProviderKind::Wns] {
             assert_eq!(*evident(provider, &outcomes), [Outcome::Accepted]);
         }
+    }
+
+    #[test]
+    fn trouble_of_a_request_with_many_tokens_is_one_answer_and_trouble_of_single_tokens_is_theirs() {
+        let down = Outcome::Unavailable {
+            reason: Reason::Unavailable,
+            scope: OutcomeScope::Service,
+            retry_after: None,
+        };
+        let whole = vec![down.clone(); 1_700];
+        let single = [Outcome::Accepted, down.clone(), down.clone()];
+        for provider in [ProviderKind::Hms, ProviderKind::Gcm] {
+            assert_eq!(*evident(provider, &whole), [down.clone(), down.clone()]);
+            assert_eq!(*evident(provider, &single), single);
+        }
+        assert_eq!(*evident(ProviderKind::Fcm, &whole), whole);
     }
 
     #[test]
