@@ -40,8 +40,8 @@ use crate::pool::{Pool, PooledConnection};
 use crate::transport::Transport;
 use crate::work::Run;
 
-/// Iterations of the loop before it yields the thread to other tasks.
-const ROUNDS_MAX: usize = 16;
+/// Time after which the loop yields the thread to other tasks. A request may take long to write, because some callers encrypt each.
+const HELD_MAX: Duration = Duration::from_millis(2);
 /// Bytes that may wait for the socket. Only replies to a peer that does not read can reach this size.
 const BACKLOG_MAX_BYTES: usize = 4 * 1_024 * 1_024;
 /// Time limit for the orderly shutdown of a connection.
@@ -135,7 +135,8 @@ impl Driver {
 
     /// Iterates until there is nothing to do at once, or other tasks must get the thread.
     fn turns(&mut self, cx: &mut Context<'_>) -> Poll<ErrorCode> {
-        for _ in 0..ROUNDS_MAX {
+        let began = Instant::now();
+        while began.elapsed() < HELD_MAX {
             match self.turn(cx) {
                 Turn::Again => {}
                 Turn::Wait => return Poll::Pending,
@@ -227,6 +228,11 @@ impl Driver {
             Poll::Ready(flushed) => flushed.map(|()| true),
             Poll::Pending => Ok(false),
         }
+    }
+
+    /// Returns true if this iteration must end soon, so that other tasks get the thread.
+    fn is_long(&self) -> bool {
+        self.now.elapsed() >= HELD_MAX
     }
 
     fn now_ms(&self) -> u32 {

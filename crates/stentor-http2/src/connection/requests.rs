@@ -46,7 +46,7 @@ impl Driver {
         opened
     }
 
-    /// Takes requests from the pool until the room or the buffer is exhausted; returns true if there were any.
+    /// Takes requests from the pool until the room, the buffer or the time is exhausted; returns true if there were any.
     fn fill(&mut self, mut room: usize) -> bool {
         let mut any = false;
         while room > 0 && self.mux.out.len() < WRITE_MAX_BYTES {
@@ -58,6 +58,9 @@ impl Driver {
             room -= self.taken.iter().map(Run::len).sum::<usize>();
             // All runs taken are written or given back before more are taken, because they count as in flight.
             while self.open_first() {}
+            if self.is_long() {
+                break;
+            }
         }
         any
     }
