@@ -19,6 +19,8 @@ const WINDOW_REQUESTS: u64 = 4_096;
 const THROTTLED: Duration = Duration::from_secs(60);
 /// The wait after a repeated 5xx at APNs.
 const FAILED_AGAIN: Duration = Duration::from_secs(15 * 60);
+/// Most tokens in a request to Push Kit, as many as each request of a campaign has.
+const HMS_REQUEST_TOKENS: f64 = 1_000.0;
 /// Timeout of a request.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Tolerance of a bound for a busy machine.
@@ -114,6 +116,11 @@ const fn codes(service: StagedService) -> [&'static str; 3] {
     }
 }
 
+/// Returns the number of tokens that one bad answer concerns. Push Kit refuses a request with all its tokens.
+fn tokens_of_answer(service: StagedService) -> f64 {
+    if service == StagedService::Hms { HMS_REQUEST_TOKENS } else { 1.0 }
+}
+
 /// The attempts at a delivery that get a bad answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
@@ -162,7 +169,7 @@ impl Persistence {
 pub(crate) struct TroubleCase {
     /// The push service.
     pub(crate) service: StagedService,
-    /// Share of the tokens with bad answers, in percent.
+    /// Share of the answers that are bad, in percent.
     pub(crate) share: f64,
     /// Kind of the bad answers.
     pub(crate) kind: BadAnswer,
@@ -174,7 +181,7 @@ impl TroubleCase {
     /// The policy of the push service.
     pub(super) fn policy(self) -> Value {
         let answer = self.kind.answer(self.service);
-        let share = (self.share * 10_000.0).round() as u32;
+        let share = (self.share * 10_000.0 / tokens_of_answer(self.service)).round() as u32;
         let mut script = json!({"prefix": "", "tokens_per_million": share});
         match self.persistence.failures() {
             Some(times) => script["answers"] = json!([{"answer": answer, "times": times}]),

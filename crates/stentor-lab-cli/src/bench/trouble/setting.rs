@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_emulators::ObserverFile;
-use stentor_emulators::observer::token_hash;
+use stentor_emulators::observer::{Counts, token_hash};
 use stentor_lab::statistics::Samples;
 use stentor_stage::client::{ApiClient, segment};
 use stentor_stage::devices::{
@@ -208,13 +208,16 @@ struct GoodDeliveries {
     pending: u64,
 }
 
-/// A token by its hash, and the number of its earlier acceptances.
-type AcceptedBefore = (u64, u32);
+/// A delivery that is not accepted yet: its token by its hash, and the number of earlier answers to it.
+struct OpenDelivery {
+    token: u64,
+    before: Counts,
+}
 
 /// Deliveries that are not accepted yet.
 struct OpenDeliveries {
-    good: Vec<AcceptedBefore>,
-    repeated: Vec<AcceptedBefore>,
+    good: Vec<OpenDelivery>,
+    repeated: Vec<OpenDelivery>,
     troubled: u64,
 }
 
@@ -222,20 +225,26 @@ impl OpenDeliveries {
     fn of(counted: &ObserverFile, population: DevicePopulation, meets: impl Fn(&str) -> bool) -> Self {
         let (mut good, mut repeated) = (Vec::new(), Vec::new());
         for member in population.members() {
-            let token = population.token(member);
-            let hash = token_hash(token.as_bytes());
-            let list = if meets(&token) { &mut repeated } else { &mut good };
-            list.push((hash, counted.lookup_hash(hash).accepted));
+            let name = population.token(member);
+            let token = token_hash(name.as_bytes());
+            let list = if meets(&name) { &mut repeated } else { &mut good };
+            list.push(OpenDelivery { token, before: counted.lookup_hash(token) });
         }
         let troubled = repeated.len() as u64;
         Self { good, repeated, troubled }
     }
 
-    /// Removes deliveries that were accepted in between.
+    /// Removes deliveries that were accepted in between. A good one that was refused has shared the request of a bad one and is repeated
+    /// with it.
     fn remove_accepted(&mut self, counted: &ObserverFile) {
         for list in [&mut self.good, &mut self.repeated] {
-            list.retain(|(hash, before)| counted.lookup_hash(*hash).accepted <= *before);
+            list.retain(|open| counted.lookup_hash(open.token).accepted <= open.before.accepted);
         }
+        let was_refused =
+            |open: &mut OpenDelivery| counted.lookup_hash(open.token).rejected > open.before.rejected;
+        let refused = self.repeated.len();
+        self.repeated.extend(self.good.extract_if(.., was_refused));
+        self.troubled += (self.repeated.len() - refused) as u64;
     }
 }
 
