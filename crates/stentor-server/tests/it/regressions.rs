@@ -6,6 +6,7 @@ mod mutation;
 mod outbound;
 mod rig;
 mod rotation;
+mod senders;
 mod switch;
 mod way;
 
