@@ -39,6 +39,23 @@ pub(super) const PROGRAM_CLUSTER_DEVICES: Floors = Floors {
     parent: &[],
 };
 
+/// The benches, each with a file for its work and one for its command.
+const BENCHES: &[&str] = &[
+    "accept",
+    "cold",
+    "faces",
+    "fair",
+    "gateway",
+    "http2",
+    "import",
+    "limits",
+    "live_activities",
+    "pipeline",
+    "trouble",
+    "urgent",
+    "web_push",
+];
+
 pub(super) const PROGRAM_BENCH: Floors = Floors {
     folder: "crates/stentor-lab-cli/src/bench/",
     module: &["bench"],
@@ -46,21 +63,7 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
         &["singles", "campaigns", "sink", "store_ratio"],
         &["sink_log", "steady"],
         &["killed_singles", "sustained", "single_rivals"],
-        &[
-            "accept",
-            "cold",
-            "faces",
-            "fair",
-            "gateway",
-            "http2",
-            "import",
-            "limits",
-            "live_activities",
-            "pipeline",
-            "trouble",
-            "urgent",
-            "web_push",
-        ],
+        BENCHES,
     ],
     back: &[],
     parent: &[],
@@ -173,24 +176,7 @@ pub(super) const PROGRAM_COMMANDS_LINK: Floors = Floors {
 pub(super) const PROGRAM_COMMANDS_BENCH: Floors = Floors {
     folder: "crates/stentor-lab-cli/src/commands/bench/",
     module: &["commands", "bench"],
-    floors: &[
-        &["shared_engines"],
-        &[
-            "accept",
-            "cold",
-            "faces",
-            "fair",
-            "gateway",
-            "http2",
-            "import",
-            "limits",
-            "live_activities",
-            "pipeline",
-            "trouble",
-            "urgent",
-            "web_push",
-        ],
-    ],
+    floors: &[&["shared_engines"], BENCHES],
     back: &[],
     parent: &[("exit", "one exit code for all benches")],
 };
