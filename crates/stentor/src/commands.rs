@@ -19,6 +19,7 @@ mod kill;
 mod lab;
 mod message;
 mod node;
+mod ready;
 mod reference;
 mod schedule;
 mod secret;
@@ -66,6 +67,7 @@ enum Command {
     Schedule(schedule::ScheduleArgs),
     Audit(audit::AuditArgs),
     Node(node::NodeArgs),
+    Ready(ready::ReadyArgs),
     Config(config::ConfigArgs),
     Secret(secret::SecretArgs),
     Store(store::StoreArgs),
@@ -162,6 +164,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Schedule(command) => command.run(output).await?,
         Command::Audit(command) => command.run(output).await?,
         Command::Node(command) => command.run(output).await?,
+        Command::Ready(command) => command.run(output).await?,
         Command::Config(command) => command.run(output)?,
         Command::Secret(command) => command.run(output)?,
         Command::Store(command) => command.run(output).await?,

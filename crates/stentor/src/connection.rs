@@ -46,7 +46,16 @@ pub(crate) struct ConnectionArgs {
 impl ConnectionArgs {
     /// Connects with the key from the options, for commands that are not about one app.
     pub(crate) fn client(&self) -> anyhow::Result<ApiClient> {
-        let client = ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())?;
+        self.trusting(ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())?)
+    }
+
+    /// Connects without a key.
+    pub(crate) fn keyless_client(&self) -> anyhow::Result<ApiClient> {
+        self.trusting(ApiClient::new(&self.server, None, None)?)
+    }
+
+    /// Adds the given authority to those that a client trusts.
+    fn trusting(&self, client: ApiClient) -> anyhow::Result<ApiClient> {
         match self.authority()? {
             Some(pem) => {
                 client.with_authority(&pem).map_err(|_| self.no_authority("holds no certificate in PEM"))

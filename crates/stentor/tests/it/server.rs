@@ -168,3 +168,19 @@ fn a_key_is_rotated_on_a_stopped_server_and_a_lost_one_is_told() {
     let entries = server.ok(&["audit", "list"]);
     assert_eq!(entries["entries"][0]["action"], "credential.put", "{entries}");
 }
+
+#[test]
+fn ready_asks_a_server_without_a_key_and_says_why_it_is_not() {
+    let directory = TempDir::new().unwrap();
+    let mut server = Server::start(directory.path());
+    let at = ["--server", server.process.url()];
+    assert_eq!(run_json(&[&["ready"], &at[..]].concat()).0, 0);
+    server.process.signal(Signal::TERM);
+    let url = server.process.url().to_owned();
+    server.process.wait();
+    let began = Instant::now();
+    let (code, report) = run_json(&["ready", "--wait", "1", "--server", &url]);
+    assert_eq!(code, 3, "{report}");
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(report["error"].as_str().unwrap().contains("stentor serve"), "{report}");
+}

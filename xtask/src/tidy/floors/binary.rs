@@ -29,6 +29,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
             "lab",
             "message",
             "node",
+            "ready",
             "reference",
         ],
         &["group", "schedule", "secret", "serve", "store", "topic", "user"],
