@@ -2,7 +2,9 @@
 //! links.
 
 use crate::faces::ran;
+use crate::process::Process;
 use crate::server::Server;
+use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,10 +45,27 @@ fn every_reply_in_xml_is_what_the_description_says_and_says_what_json_does() {
     let Some(home) = home() else { return };
     let directory = TempDir::new().unwrap();
     let server = Server::start(directory.path());
+    let (_apns, channels) = channels(directory.path());
     let mut judge = Command::new(home.join("bin/python"));
     judge.arg(clients().join("xml_judge.py")).args([server.process.url(), &server.root_key()]);
+    judge.arg(channels.to_string());
     let output = ran(&mut judge);
     assert!(output.contains("is content"), "{output}");
+}
+
+/// Starts an APNs emulator with channels, and returns it with a credential for them.
+fn channels(directory: &Path) -> (Process, Value) {
+    let (ca, any) = (directory.join("apns-ca"), "127.0.0.1:0");
+    let start = ["emulate", "apns", "--listen", any, "--management", any, "--ca-dir", ca.to_str().unwrap()];
+    let emulator = Process::start(&start, &directory.join("apns.log"));
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let credential = json!({
+        "key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
+        "bundle_id": "com.example.app", "endpoint": emulator.url(),
+        "management_endpoint": emulator.ready["management"],
+        "ca_pem": std::fs::read_to_string(emulator.ready["ca_file"].as_str().unwrap()).unwrap(),
+    });
+    (emulator, credential)
 }
 
 fn clients() -> PathBuf {

@@ -1,4 +1,5 @@
-"""Replies of a running server in XML, each held against what its description says of it: xml_judge.py URL ROOT_KEY
+"""Replies of a running server in XML, each held against what its description says of it:
+xml_judge.py URL ROOT_KEY CHANNEL_CREDENTIAL
 
 Every operation whose reply the description has in XML is asked, with things there to be told of. What a document says is read by
 the description alone and judged by a foreign validator; where asking changes nothing, it must say the same as the reply in JSON.
@@ -21,7 +22,8 @@ COMBINED = ("allOf", "anyOf", "oneOf")
 MOVES = {"status_status", "nodes_list", "audit_list"}
 WAIT_SECONDS = 60
 
-URL, ROOT = sys.argv[1:]
+URL, ROOT = sys.argv[1:3]
+CHANNEL_CREDENTIAL = json.loads(sys.argv[3])
 with urllib.request.urlopen(f"{URL}/openapi.json") as reply:
     DOCUMENT = json.load(reply)
 OPERATIONS = {one["operationId"]: (method, path, one) for path, item in DOCUMENT["paths"].items() for method, one in item.items()}
@@ -192,6 +194,9 @@ def apps():
     APP = ""
     APP = told("apps_create_app", {"name": "a <shop> & more"})["id"]
     told("apps_put_null", {}, app=APP)
+    told("apps_put_live_activity_channel", CHANNEL_CREDENTIAL, app=APP)
+    told("channels_create", {})
+    told("channels_list")
     told("apps_create_key", {"name": "backend", "scopes": ["send"]}, app=APP)
     told("apps_create_service_account", {"name": "old server", "url": "https://push.example"}, app=APP)
     told("apps_check_credential", app=APP, provider="null")
