@@ -5,6 +5,7 @@
 
 mod campaigns;
 mod expand;
+mod named;
 mod unserved;
 
 pub use campaigns::{
@@ -134,6 +135,9 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// The compared subjects.
     pub subjects: Vec<PlanSlot>,
+    /// If set, a subject that a user names takes part although no slot lists it.
+    #[serde(default)]
+    pub takes_named: bool,
     /// Interval between intended starts, in milliseconds; stretched if exchanges take longer.
     pub interval_ms: f64,
     /// Maximum of concurrent exchanges.

@@ -1,3 +1,5 @@
+mod named;
+
 use std::collections::BTreeSet;
 
 use super::*;

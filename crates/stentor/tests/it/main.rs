@@ -36,6 +36,7 @@ mod node_queues;
 mod node_reports;
 mod node_versions;
 mod nodes;
+mod own_studies;
 mod packaging;
 mod pages;
 mod probe;

@@ -113,6 +113,11 @@ impl RunOptions {
         }
     }
 
+    /// Returns true if `--subject` has a part of this id.
+    fn names(&self, id: &str) -> bool {
+        self.subject.iter().any(|wish| id.contains(wish.as_str()))
+    }
+
     /// Gathers the levels of each factor, whether they were given at once or one after the other.
     fn levels(&self) -> BTreeMap<String, Vec<String>> {
         let mut levels: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -193,9 +198,7 @@ impl Services<'_> {
         let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
         if expansion.cells.is_empty() {
-            return Err(
-                CommandFailure::usage("no cell is left: restrict subjects, levels or variants less").into()
-            );
+            return Err(self.no_cell(&expansion).into());
         }
         note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
@@ -208,6 +211,18 @@ impl Services<'_> {
         let is_probed = self.probe().await?;
         output.result(&self.object(&summary), || self.describe(&summary))?;
         Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Returns the error of a selection without cells, with the reason if a selected subject cannot run.
+    fn no_cell(&self, expansion: &ExpandedPlan) -> CommandFailure {
+        let unusable = expansion.not_run.iter().find(|one| self.options.names(&one.what));
+        let sentence = match unusable {
+            Some(NotRun { what, reason }) => format!("no cell is left: {what} cannot run: {reason}"),
+            None => "no cell is left: restrict subjects, levels or variants less; stentor lab subject list shows the subjects \
+                     and their operations"
+                .to_owned(),
+        };
+        CommandFailure::usage(sentence)
     }
 
     /// Stores the results of probes, if the study has tables of features; returns true if all of them ran.
@@ -284,7 +299,7 @@ impl Services<'_> {
         let entries =
             catalogue::read(&directory).map_err(|error| CommandFailure::usage(error.to_string()))?;
         let (ready, mut not_run) = roster::ready(&entries);
-        not_run.retain(|one| plan.concerns(&one.what));
+        not_run.retain(|one| plan.concerns(&one.what) || self.options.names(&one.what));
         definitions.extend(ready);
         Ok((definitions, not_run))
     }
