@@ -12,6 +12,7 @@ mod features;
 mod link;
 mod list;
 mod load;
+mod measure;
 mod mqtt_devices;
 mod probe;
 mod report;
@@ -56,6 +57,9 @@ enum LabCommand {
     List(list::LabListArgs),
     Doctor(doctor::LabDoctorArgs),
     Link(link::LinkArgs),
+    Measure(Box<measure::MeasureArgs>),
+    #[command(hide = true)]
+    MeasureCaller(measure::MeasureCallerArgs),
     Clock(clock::ClockArgs),
     Selftest(selftest::SelftestArgs),
     #[command(hide = true)]
@@ -108,6 +112,8 @@ async fn dispatch(command: LabCommand, output: Output) -> anyhow::Result<ExitCod
         LabCommand::List(list) => list.run(output),
         LabCommand::Doctor(doctor) => doctor.run(output),
         LabCommand::Link(link) => link.run(output).await,
+        LabCommand::Measure(measure) => measure.run(output).await,
+        LabCommand::MeasureCaller(caller) => caller.run().await,
         LabCommand::Clock(clock) => clock.run(output).await,
         LabCommand::Selftest(selftest) => selftest.run(output).await,
         LabCommand::Load(load) => load.run(output),

@@ -6,6 +6,7 @@
 
 pub mod advise;
 pub mod claims;
+pub mod comparison;
 mod document;
 pub mod energy;
 pub mod load;

@@ -29,6 +29,7 @@ mod http2_frames;
 mod lab;
 mod link;
 mod logs;
+mod measure;
 mod messages;
 mod nats;
 mod node_duties;
