@@ -6,12 +6,14 @@
 mod campaigns;
 mod expand;
 mod named;
+mod own;
 mod unserved;
 
 pub use campaigns::{
     Background, CampaignCell, Campaigns, OpenQuestion, PlatformDevices, PlatformMix, ProviderModel, Registry,
 };
 pub use expand::{Cell, ExpandedPlan, NotRun, PlanChoice, SampleChoice};
+pub use own::PLAN_MAX_BYTES;
 pub use unserved::UnservedPart;
 
 use crate::subject::reference::Op;
@@ -42,6 +44,9 @@ pub enum PlanError {
     /// Invalid TOML.
     #[error("the plan cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
+    /// The plan of a user's own study cannot be run.
+    #[error("the plan cannot be run: {0}")]
+    Own(String),
     /// The selection names something that the study does not have.
     #[error("{study} has no {what} {name:?}: {known}")]
     Unknown {

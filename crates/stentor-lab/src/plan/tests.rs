@@ -1,4 +1,5 @@
 mod named;
+mod own;
 
 use std::collections::BTreeSet;
 

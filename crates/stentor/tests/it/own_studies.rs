@@ -40,3 +40,29 @@ fn a_subject_that_is_named_and_lacks_a_program_is_refused_with_what_is_missing()
     let sentence = report["error"].as_str().unwrap();
     assert!(code == 2 && sentence.contains("rest+json/mine/x cannot run: missing: python"), "{report}");
 }
+
+#[test]
+fn an_own_plan_runs_and_its_report_has_its_remarks_and_no_verdicts() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, page) = (directory.path().join("out"), directory.path().join("page.md"));
+    let (out, page) = (out.to_str().unwrap(), page.to_str().unwrap());
+    let plan = format!("{SKELETON}/plan.toml");
+    let small = ["lab", "run", "--plan", &plan, "--subjects", SKELETON, "--subject", "my-framework,rust"];
+    let amount = ["--forks", "2", "--samples", "3", "--out", out];
+    let (code, report) = run_json(&[&small[..], &amount, &NO_GATE].concat());
+    assert_eq!(
+        (code, &report["study"], &report["cells"]),
+        (0, &json!("echo-of-two-sizes"), &json!(4)),
+        "{report}"
+    );
+    let (code, report) = run_json(&["lab", "report", out, "--md", page]);
+    assert_eq!((code, &report["claims"]), (0, &json!([])), "{report}");
+    let text = std::fs::read_to_string(page).unwrap();
+    for words in
+        ["# echo-of-two-sizes", "languages are compared", "lab run --plan echo-of-two-sizes.toml --quick"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (code, report) = run_json(&["lab", "run", "--plan", "none.toml", "--out", out]);
+    assert!(code == 2 && report["error"].as_str().unwrap().contains("none.toml cannot be read"), "{report}");
+}

@@ -81,6 +81,8 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 /// A study to be run.
 pub(super) struct Services<'a> {
     pub(super) plan: &'a StudyPlan,
+    /// The text of the plan, if it is the user's.
+    pub(super) own_plan: Option<String>,
     pub(super) run: &'a RunArgs,
     pub(super) options: &'a RunOptions,
 }
@@ -261,6 +263,9 @@ impl Services<'_> {
         if !requested.is_empty() {
             recorded_plan[runner::ASKED] = requested.into();
         }
+        if let Some(text) = &self.own_plan {
+            recorded_plan[runner::OWN_PLAN] = text.as_str().into();
+        }
         // Timed and untimed runs must not share a directory.
         if !emulated::is_timed() {
             recorded_plan["not_timed"] = NOT_TIMED.into();
@@ -328,18 +333,20 @@ impl Services<'_> {
         } else {
             format!("\n\n{}", table(["not run", "why"], not_run))
         };
+        let (id, out) = (&self.plan.id, self.run.out.display());
+        let next = match self.own_plan {
+            Some(_) => format!("stentor lab report {out} --html report.html"),
+            None => format!("stentor lab claims {id} --record {out}"),
+        };
         format!(
-            "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
-             next: stentor lab claims {} --record {}",
-            self.plan.id,
+            "{id}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
+             next: {next}",
             summary.cells_complete,
             summary.cells,
             summary.forks_valid,
             summary.forks_invalid,
             took(summary),
             self.run.out.join(stentor_lab::record::RECORDS).display(),
-            self.plan.id,
-            self.run.out.display(),
         )
     }
 }
