@@ -1,6 +1,7 @@
 //! The command line of `stentor lab`: measurements that anyone can repeat.
 
 mod advise;
+mod artifact;
 mod bench;
 mod claims;
 mod clock;
@@ -51,6 +52,7 @@ enum LabCommand {
     Features(features::FeaturesArgs),
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
+    Artifact(artifact::ArtifactArgs),
     Advise(advise::AdviseArgs),
     Subject(subject::SubjectArgs),
     Energy(energy::EnergyArgs),
@@ -106,6 +108,7 @@ async fn dispatch(command: LabCommand, output: Output) -> anyhow::Result<ExitCod
         LabCommand::Features(features) => features.run(output).await,
         LabCommand::Report(report) => report.run(output),
         LabCommand::Compare(compare) => compare.run(output),
+        LabCommand::Artifact(artifact) => artifact.run(output),
         LabCommand::Advise(advise) => advise.run(output),
         LabCommand::Subject(subject) => subject.run(output).await,
         LabCommand::Energy(energy) => energy.run(output).await,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod artifact;
 pub mod claims;
 pub mod comparison;
 mod document;

@@ -86,7 +86,7 @@ impl ReportArgs {
 }
 
 /// Writes every figure as CSV; for campaigns the rates beside the paper's.
-fn sheet(account: &Account) -> String {
+pub(super) fn sheet(account: &Account) -> String {
     let results = &account.results;
     if results.is_of_campaigns() {
         results::figures_csv(results, CONFIDENCE)

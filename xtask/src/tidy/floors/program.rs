@@ -142,7 +142,7 @@ pub(super) const PROGRAM_COMMANDS: Floors = Floors {
             "selftest",
             "subject",
         ],
-        &["advise", "claims", "compare", "measure", "probe"],
+        &["advise", "artifact", "claims", "compare", "measure", "probe"],
         &["run"],
     ],
     back: &[],
