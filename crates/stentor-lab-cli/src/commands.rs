@@ -1,6 +1,7 @@
 //! The command line of `stentor lab`: measurements that anyone can repeat.
 
 mod advise;
+mod artifact;
 mod bench;
 mod claims;
 mod clock;
@@ -12,6 +13,7 @@ mod features;
 mod link;
 mod list;
 mod load;
+mod measure;
 mod mqtt_devices;
 mod probe;
 mod report;
@@ -50,12 +52,16 @@ enum LabCommand {
     Features(features::FeaturesArgs),
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
+    Artifact(artifact::ArtifactArgs),
     Advise(advise::AdviseArgs),
     Subject(subject::SubjectArgs),
     Energy(energy::EnergyArgs),
     List(list::LabListArgs),
     Doctor(doctor::LabDoctorArgs),
     Link(link::LinkArgs),
+    Measure(Box<measure::MeasureArgs>),
+    #[command(hide = true)]
+    MeasureCaller(measure::MeasureCallerArgs),
     Clock(clock::ClockArgs),
     Selftest(selftest::SelftestArgs),
     #[command(hide = true)]
@@ -102,12 +108,15 @@ async fn dispatch(command: LabCommand, output: Output) -> anyhow::Result<ExitCod
         LabCommand::Features(features) => features.run(output).await,
         LabCommand::Report(report) => report.run(output),
         LabCommand::Compare(compare) => compare.run(output),
+        LabCommand::Artifact(artifact) => artifact.run(output),
         LabCommand::Advise(advise) => advise.run(output),
         LabCommand::Subject(subject) => subject.run(output).await,
         LabCommand::Energy(energy) => energy.run(output).await,
         LabCommand::List(list) => list.run(output),
         LabCommand::Doctor(doctor) => doctor.run(output),
         LabCommand::Link(link) => link.run(output).await,
+        LabCommand::Measure(measure) => measure.run(output).await,
+        LabCommand::MeasureCaller(caller) => caller.run().await,
         LabCommand::Clock(clock) => clock.run(output).await,
         LabCommand::Selftest(selftest) => selftest.run(output).await,
         LabCommand::Load(load) => load.run(output),

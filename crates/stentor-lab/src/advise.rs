@@ -1,4 +1,4 @@
-//! Advice on transport and format: a ranking of choices, each with the claims and measurements for and against it.
+//! Advice on transport and format, and on push: a ranking of choices, each with the claims and measurements for and against it.
 //!
 //! Body sizes are counted by encoding content of the requested size in each format. Times are those of the link alone. Rules (`rules.toml`)
 //! add the findings of studies. A rule has the weight of its claim: none if figures contradict the claim, half if the claim could not be
@@ -6,6 +6,7 @@
 
 mod evidence;
 mod link;
+mod push;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -22,12 +23,22 @@ use crate::subject::reference::Op;
 use evidence::EvidenceVerdict;
 use rules::{Rule, rules};
 
-pub use evidence::{EvidenceSource, StudyEvidence, Timed, write};
+pub use evidence::{EvidenceSource, FOLDERS, StudyEvidence, Timed, write};
 pub use link::{LINKS, LinkPreset};
 
 /// The choices.
-const CHOICES: [&str; 7] =
-    ["rest+json", "rest+protobuf", "rest+xml", "soap", "xmlrpc", "socket+protobuf", "socket+xml-sax"];
+const CHOICES: [&str; 10] = [
+    "rest+json",
+    "rest+protobuf",
+    "rest+xml",
+    "soap",
+    "xmlrpc",
+    "socket+protobuf",
+    "socket+xml-sax",
+    "gcm",
+    "fcm",
+    push::GATEWAY,
+];
 /// Letters and digits per object in structured data.
 const OBJECT_BYTES: u64 = 20;
 /// The largest payload that is advised on, in bytes. Larger payloads need another design.
@@ -99,12 +110,22 @@ pub struct Recommendation {
     pub body_bytes: u64,
     /// Time of a message and an empty response on the link alone, over an open connection, in milliseconds; computed.
     pub link_ms: f64,
+    /// Time in a vendor's push service on the way to a device, in milliseconds, as a paper measured it; 0 without one.
+    pub service_ms: f64,
     /// Share of the link taken by all messages, from 0; may exceed 1.
     pub link_share: f64,
     /// Reasons for its rank.
     pub reasons: Vec<Reason>,
     /// Measurements of it from the records.
     pub measured: Vec<Measured>,
+}
+
+impl Recommendation {
+    /// Returns true if a server sends by this choice when it has something.
+    #[must_use]
+    pub fn is_push(&self) -> bool {
+        push::is_push(self.choice)
+    }
 }
 
 /// A reason for or against a choice.
@@ -153,12 +174,15 @@ pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Re
     let known = known(&rules, evidence)?;
     let size = |choice| Ok((choice, body_bytes(choice, wish.payload_bytes)?));
     let sizes = CHOICES.into_iter().map(size).collect::<Result<Vec<_>, ClaimsError>>()?;
-    let least = sizes.iter().map(|(_, bytes)| wish.link.message_ms(*bytes)).fold(f64::INFINITY, f64::min);
+    let times = sizes.iter().map(|(choice, bytes)| wish.link.message_ms(*bytes) + push::service_ms(choice));
+    let least = times.fold(f64::INFINITY, f64::min);
     let mut all: Vec<Recommendation> = sizes
         .into_iter()
         .map(|(choice, bytes)| {
-            let mut reasons = vec![by_time(wish, bytes, least)];
+            let service_ms = push::service_ms(choice);
+            let mut reasons = vec![by_time(wish, bytes, service_ms, least)];
             reasons.extend(by_load(wish, bytes));
+            reasons.extend(by_messages(wish, choice));
             reasons.extend(rules.iter().filter_map(|rule| rule.reason(wish, choice, &known)));
             let points = reasons.iter().map(|reason| reason.points).sum();
             Recommendation {
@@ -166,6 +190,7 @@ pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Re
                 points,
                 body_bytes: bytes,
                 link_ms: wish.link.message_ms(bytes),
+                service_ms,
                 link_share: wish.link.share(bytes, wish.per_second),
                 reasons,
                 measured: measured(choice, bytes - framing_bytes(choice), wish.link, evidence),
@@ -178,8 +203,11 @@ pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Re
     Ok(all)
 }
 
-/// Counts the bytes of a body with objects of `payload_bytes` letters and digits in total.
+/// Counts the bytes of a body with objects of `payload_bytes` letters and digits in total; of push, of messages with as many letters.
 fn body_bytes(choice: &str, payload_bytes: u64) -> Result<u64, ClaimsError> {
+    if push::is_push(choice) {
+        return Ok(push::body_bytes(choice, payload_bytes.min(PAYLOAD_MAX_BYTES)));
+    }
     let count = (payload_bytes.min(PAYLOAD_MAX_BYTES) / OBJECT_BYTES).max(1);
     let factors =
         BTreeMap::from([("type".to_owned(), "Object".to_owned()), ("items".to_owned(), count.to_string())]);
@@ -192,25 +220,41 @@ fn body_bytes(choice: &str, payload_bytes: u64) -> Result<u64, ClaimsError> {
     Ok(body.map_or(0, |body| body.len() as u64) + framing_bytes(choice))
 }
 
-/// Returns the framing overhead of a body: the length field of 4 bytes on a socket, the headers over HTTP.
+/// Returns the framing overhead of a body: the length field of 4 bytes on a socket, the headers over HTTP, nothing more for push.
 fn framing_bytes(choice: &str) -> u64 {
-    if choice.starts_with("socket") { 4 } else { link::HTTP_BYTES }
+    match choice {
+        _ if push::is_push(choice) => 0,
+        _ if choice.starts_with("socket") => 4,
+        _ => link::HTTP_BYTES,
+    }
 }
 
 fn plain(points: f64, text: String) -> Reason {
     Reason { points, text, claim: None, says: None, published: None, ours: None, part: None }
 }
 
-fn by_time(wish: &AdviceRequest, bytes: u64, least: f64) -> Reason {
+fn by_time(wish: &AdviceRequest, bytes: u64, service_ms: f64, least: f64) -> Reason {
     let time = wish.link.message_ms(bytes);
-    let points = TIME_POINTS - (time / least).log2();
+    let points = TIME_POINTS - ((time + service_ms) / least).log2();
+    let service = match service_ms {
+        0.0 => String::new(),
+        ms => format!(", and {ms:.0} ms in the push service, as albertengo-2020 found"),
+    };
     plain(
         points.max(0.0),
         format!(
-            "takes {time:.1} ms of {} for {bytes} bytes (worked out from {})",
+            "takes {time:.1} ms of {} for {bytes} bytes (worked out from {}){service}",
             wish.link.name, wish.link.source
         ),
     )
+}
+
+/// Returns the reason against a push service whose messages are too small for the content.
+fn by_messages(wish: &AdviceRequest, choice: &str) -> Option<Reason> {
+    let messages = if push::is_push(choice) { push::messages(choice, wish.payload_bytes) } else { 1 };
+    let text =
+        format!("takes {messages} messages, because one has at most {} bytes of data", push::DATA_MAX_BYTES);
+    (messages > 1).then(|| plain(-1.0 - (messages as f64).log2(), text))
 }
 
 fn by_load(wish: &AdviceRequest, bytes: u64) -> Option<Reason> {

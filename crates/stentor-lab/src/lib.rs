@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod artifact;
 pub mod claims;
+pub mod comparison;
 mod document;
 pub mod energy;
 pub mod load;

@@ -5,12 +5,15 @@
 
 mod campaigns;
 mod expand;
+mod named;
+mod own;
 mod unserved;
 
 pub use campaigns::{
     Background, CampaignCell, Campaigns, OpenQuestion, PlatformDevices, PlatformMix, ProviderModel, Registry,
 };
 pub use expand::{Cell, ExpandedPlan, NotRun, PlanChoice, SampleChoice};
+pub use own::PLAN_MAX_BYTES;
 pub use unserved::UnservedPart;
 
 use crate::subject::reference::Op;
@@ -41,6 +44,9 @@ pub enum PlanError {
     /// Invalid TOML.
     #[error("the plan cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
+    /// The plan of a user's own study cannot be run.
+    #[error("the plan cannot be run: {0}")]
+    Own(String),
     /// The selection names something that the study does not have.
     #[error("{study} has no {what} {name:?}: {known}")]
     Unknown {
@@ -134,6 +140,9 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// The compared subjects.
     pub subjects: Vec<PlanSlot>,
+    /// If set, a subject that a user names takes part although no slot lists it.
+    #[serde(default)]
+    pub takes_named: bool,
     /// Interval between intended starts, in milliseconds; stretched if exchanges take longer.
     pub interval_ms: f64,
     /// Maximum of concurrent exchanges.

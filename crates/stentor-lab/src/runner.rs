@@ -18,7 +18,7 @@ mod watch;
 
 pub use environment::environment;
 pub use fork::time_of_day;
-pub use journal::{ASKED, PLAN, RAW};
+pub use journal::{ASKED, OWN_PLAN, PLAN, RAW};
 pub use watch::InstrumentWatch;
 
 use crate::order::rounds;

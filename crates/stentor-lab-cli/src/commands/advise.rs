@@ -1,4 +1,4 @@
-//! `stentor lab advise`: a ranking of transports and formats, with its evidence.
+//! `stentor lab advise`: a ranking of transports, formats and push, with its evidence.
 
 use super::report::read_exchanges as read;
 use clap::{Args, ValueEnum};
@@ -12,10 +12,10 @@ use stentor_lab::advise::{
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, table};
 
-/// Number of choices that are printed with their reasons; the other reasons are only in JSON.
+/// Number of choices that are printed with their reasons, besides the best one by push; the other reasons are only in JSON.
 const SHOWN: usize = 3;
 
-/// Rank transports and formats, each with the claims and measurements behind it
+/// Rank transports, formats and push, each with the claims and measurements behind it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -123,12 +123,17 @@ fn describe(ranked: &[Recommendation], evidence: &[StudyEvidence]) -> String {
             format!("{:.1}", one.points),
             one.body_bytes.to_string(),
             format!("{:.1}", one.link_ms),
+            if one.service_ms > 0.0 { format!("{:.0}", one.service_ms) } else { "–".to_owned() },
             format!("{:.1} %", 100.0 * one.link_share),
         ]
     });
-    let list = table(["", "choice", "points", "bytes", "ms on the link", "of the link"], rows);
+    let list =
+        table(["", "choice", "points", "bytes", "ms on the link", "in the service", "of the link"], rows);
     let mut parts = vec![list];
-    parts.extend(ranked.iter().take(SHOWN).map(why));
+    let (first, further) = ranked.split_at(SHOWN.min(ranked.len()));
+    let has_push = first.iter().any(Recommendation::is_push);
+    let best_push = further.iter().find(|one| !has_push && one.is_push());
+    parts.extend(first.iter().chain(best_push).map(why));
     let sources = evidence.iter().map(|one| format!("{} ({})", one.source.records, one.source.date));
     parts.push(format!(
         "Measurements are of {}. Your own: --records DIR (stentor lab run STUDY --out DIR makes them).",

@@ -2,6 +2,7 @@
 
 mod run;
 mod selftest;
+pub(super) mod server_side;
 mod show;
 
 use clap::{Args, Subcommand};

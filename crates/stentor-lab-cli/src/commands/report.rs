@@ -10,7 +10,7 @@ use stentor_lab::plan::{StudyPlan, UnservedPart};
 use stentor_lab::probes::Probed;
 use stentor_lab::record::{self, CAMPAIGNS};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
-use stentor_lab::runner::ASKED;
+use stentor_lab::runner::{ASKED, OWN_PLAN};
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note, table};
 
@@ -86,7 +86,7 @@ impl ReportArgs {
 }
 
 /// Writes every figure as CSV; for campaigns the rates beside the paper's.
-fn sheet(account: &Account) -> String {
+pub(super) fn sheet(account: &Account) -> String {
     let results = &account.results;
     if results.is_of_campaigns() {
         results::figures_csv(results, CONFIDENCE)
@@ -190,8 +190,7 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
         },
         str::to_owned,
     );
-    // A user's own study has no plan here.
-    let Some(plan) = StudyPlan::shipped(&results.study).ok().flatten() else {
+    let Some(plan) = study_plan(&results.study, &directory) else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let unserved = plan.unserved.iter().map(UnservedPart::not_run);
@@ -200,6 +199,17 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
     let (differences, threats) = (plan.differences, plan.threats);
     let directory = name;
     Remarks { differences, threats, not_here, on_figures, command, directory, provenance, raw_files }
+}
+
+/// Returns the plan of a study: a published one's, or the user's, which the run recorded.
+fn study_plan(study: &str, directory: &Path) -> Option<StudyPlan> {
+    let shipped = StudyPlan::shipped(study).ok().flatten();
+    shipped.or_else(|| StudyPlan::own(recorded_plan(&directory.join(PLAN))[OWN_PLAN].as_str()?).ok())
+}
+
+/// Reads the recorded plan of a run; null if there is none.
+fn recorded_plan(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap_or_default()).unwrap_or_default()
 }
 
 /// Reads the provenance of campaigns, or their plan if the run did not end, because the provenance is written last.
@@ -225,10 +235,13 @@ fn raw_files(results: &Results, directory: &Path) -> usize {
     named.filter(|raw| directory.join(&raw.path).is_file()).count()
 }
 
-/// Returns the command that repeats a run, with the options of its plan: profile, link, seed, samples, and selected parts.
+/// Returns the command that repeats a run, of which a user's own plan is expected in a file of the study's name, with the options of its plan: profile, link, seed, samples, and selected parts.
 fn again(study: &str, plan: &Path) -> String {
-    let text = std::fs::read_to_string(plan).unwrap_or_default();
-    let plan: Value = serde_json::from_str(&text).unwrap_or_default();
+    let plan = recorded_plan(plan);
+    let study = match plan[OWN_PLAN].is_string() {
+        true => format!("--plan {study}.toml"),
+        false => study.to_owned(),
+    };
     let profile = plan["profile"].as_str().filter(|profile| ["quick", "standard", "full"].contains(profile));
     let options = [
         profile.map(|profile| format!(" --{profile}")),

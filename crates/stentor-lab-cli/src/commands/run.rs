@@ -16,9 +16,9 @@ mod watch;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use services::{RunOptions, Services};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_lab::plan::StudyPlan;
+use stentor_lab::plan::{PLAN_MAX_BYTES, StudyPlan};
 use stentor_lab::runner::RunError;
 use stentor_terminal::failure::{CommandFailure, Exit};
 use stentor_terminal::output::Output;
@@ -26,7 +26,7 @@ use stentor_terminal::output::Output;
 /// The commit of this program's sources, set by the build.
 const COMMIT: &str = env!("STENTOR_COMMIT");
 
-/// Run a published study again and put its figures beside ours
+/// Run a published study again, or a study of your own
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,6 +34,8 @@ Examples:
   stentor lab run anacleto-2012 --standard --subject rust --out study
   stentor lab run nunes-2014 --full --dry-run --out study
   stentor lab run albertengo-2020 --variant code --factor 'payload=64 B,4055 B' --out study --json
+  stentor lab run nunes-2014 --subjects mine --subject my-framework --out study
+  stentor lab run --plan mine/plan.toml --subjects mine --out study
   stentor lab run isikligil-2017 --scale 0.002 --out study
   stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study
   stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study --resume
@@ -49,11 +51,17 @@ line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if 
 The other studies compare web services. A cell is one combination of levels for one subject; each of its forks has a fresh
 server and a fresh client process, every answer is checked, and a subject with a wrong answer is refused. DIR gets
 records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples; cai-2009 also probes.json (see stentor
-lab probe). Exits 0 only if every cell has its minimum of valid forks and every probe finished.")]
+lab probe). Exits 0 only if every cell has its minimum of valid forks and every probe finished.
+
+A plan of your own (--plan) has the same records, intervals and report, and no verdicts, since it has no claims. The plans of the
+published studies, crates/stentor-lab/studies/STUDY/plan.toml, are examples; docs/lab/studies.md has the format.")]
 pub(crate) struct RunArgs {
     /// Name of the study
-    #[arg(value_enum)]
-    study: StudyName,
+    #[arg(value_enum, required_unless_present = "plan")]
+    study: Option<StudyName>,
+    /// Run the study that this file plans, instead of a published one
+    #[arg(long, value_name = "FILE", conflicts_with = "study")]
+    plan: Option<PathBuf>,
     /// Share of the paper's devices: 1 is all of them
     #[arg(long, default_value_t = 0.002, value_name = "S", value_parser = scale)]
     scale: f64,
@@ -124,16 +132,23 @@ fn scale(text: &str) -> Result<f64, String> {
 impl RunArgs {
     /// Runs the study: campaigns through our server, or exchanges between pairs of subjects.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let plan = StudyPlan::shipped(self.study.id())?.context("the study has no plan")?;
+        let (plan, own_plan) = self.study_plan()?;
         if plan.campaigns.is_some() {
             self.campaigns(&plan, output).await
         } else {
-            self.services(&plan, output).await
+            Services { plan: &plan, own_plan, run: &self, options: &self.options }.run(output).await
         }
     }
 
-    async fn services(&self, plan: &StudyPlan, output: Output) -> anyhow::Result<ExitCode> {
-        Services { plan, run: self, options: &self.options }.run(output).await
+    /// Returns the plan of the study, and its text if it is the user's.
+    fn study_plan(&self) -> anyhow::Result<(StudyPlan, Option<String>)> {
+        if let Some(file) = &self.plan {
+            let text = plan_text(file)?;
+            let refused = |error| CommandFailure::usage(format!("{}: {error}", file.display()));
+            return Ok((StudyPlan::own(&text).map_err(refused)?, Some(text)));
+        }
+        let id = self.study.context("no study is named")?.id();
+        Ok((StudyPlan::shipped(id)?.context("the study has no plan")?, None))
     }
 
     /// Waits for the measurement, or interrupts it on a signal to end.
@@ -150,6 +165,17 @@ impl RunArgs {
             }
         }
     }
+}
+
+/// Reads the text of a plan.
+fn plan_text(file: &Path) -> anyhow::Result<String> {
+    let unreadable =
+        |what: String| CommandFailure::usage(format!("{} cannot be read: {what}", file.display()));
+    let size = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?.len();
+    if size > PLAN_MAX_BYTES {
+        return Err(unreadable(format!("it is longer than {PLAN_MAX_BYTES} bytes")).into());
+    }
+    Ok(std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?)
 }
 
 /// Returns the error of a study that cannot be run: a usage error if the caller can correct it.

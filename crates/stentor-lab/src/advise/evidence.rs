@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::CHOICES;
+use super::push;
 use super::rules::rules;
 use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
@@ -18,6 +19,9 @@ const UNUSUAL: [&str; 3] = ["interruption", "page", "reply"];
 const STOPPED_EARLY: &str = "code";
 /// Rounding factor for milliseconds: three decimals are kept.
 const MS_DECIMALS: f64 = 1000.0;
+/// Folders of `docs/studies` with runs that advice may cite, in which each study has a folder. Runs of the server as a subject, in
+/// `server`, measured no transport of their own.
+pub const FOLDERS: [&str; 2] = ["docs/studies", "docs/studies/push"];
 /// Letters of the date in a timestamp.
 const DATE_LETTERS: usize = 10;
 
@@ -108,6 +112,20 @@ impl StudyEvidence {
         read(COMMITTED)
     }
 
+    /// Keeps the newest run of each study.
+    #[must_use]
+    pub fn newest(all: Vec<Self>) -> Vec<Self> {
+        let mut newest: Vec<Self> = Vec::new();
+        for one in all {
+            match newest.iter_mut().find(|kept| kept.source.study == one.source.study) {
+                Some(kept) if kept.source.date < one.source.date => *kept = one,
+                Some(_) => {}
+                None => newest.push(one),
+            }
+        }
+        newest
+    }
+
     /// Adds the committed evidence of all studies that `given` does not contain.
     #[must_use]
     pub fn with_committed(mut given: Vec<Self>) -> Vec<Self> {
@@ -119,7 +137,7 @@ impl StudyEvidence {
 
 impl Timed {
     fn of(results: &Results, cell: &MeasuredCell) -> Option<Self> {
-        let choice = dialect_of(&cell.client);
+        let choice = push::choice(dialect_of(&cell.client), &cell.levels);
         let is_unusual = cell.levels.keys().any(|factor| UNUSUAL.contains(&factor.as_str()));
         let is_finished = cell.outcome().is_none();
         if is_unusual || !is_finished || cell.variant == STOPPED_EARLY || !CHOICES.contains(&choice) {

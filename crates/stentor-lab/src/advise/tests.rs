@@ -1,4 +1,6 @@
 use super::*;
+use std::path::{Path, PathBuf};
+
 use crate::record::tests::kept;
 use crate::results::Results;
 use crate::results::tests::study;
@@ -120,18 +122,69 @@ fn cited(wish: &AdviceRequest, choice: &str) -> Vec<Measured> {
     find(&all, choice).measured.clone()
 }
 
+/// Returns the evidence of a run in `docs/studies`; `None` if its records are not here.
+fn of_run(folder: &str, study: &str) -> Option<StudyEvidence> {
+    let below = folder.trim_start_matches("docs/studies").trim_start_matches('/');
+    let results = Results::of(kept(Path::new(below).join(study).to_str()?)?).expect("one study");
+    Some(StudyEvidence::of(&results, &format!("{folder}/{study}")).expect("judged"))
+}
+
 #[test]
-fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
-    let of = |study: &str| {
-        let results = Results::of(kept(study)?).expect("one study");
-        Some(StudyEvidence::of(&results, &format!("docs/studies/{study}")).expect("judged"))
-    };
-    let found: Option<Vec<StudyEvidence>> = crate::plan::PLANNED.into_iter().map(of).collect();
+fn the_figures_that_advice_cites_are_those_of_the_newest_committed_runs() {
+    let runs = crate::plan::PLANNED.into_iter().flat_map(|study| FOLDERS.map(|folder| (folder, study)));
+    let runs = runs.filter(|(folder, study)| home().join(folder).join(study).is_dir());
+    let found: Option<Vec<StudyEvidence>> = runs.map(|(folder, study)| of_run(folder, study)).collect();
     let Some(found) = found else { return };
     assert!(
-        write(&found).expect("lines") == write(&StudyEvidence::committed()).expect("lines"),
+        write(&StudyEvidence::newest(found)).expect("lines")
+            == write(&StudyEvidence::committed()).expect("lines"),
         "records have changed: cargo run -p stentor-lab --example committed-figures"
     );
+}
+
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_newest_run_of_a_study_is_cited_whatever_the_order() {
+    let run = |study: &str, date: &str| {
+        let [study, records, date] = [study, "results", date].map(str::to_owned);
+        StudyEvidence {
+            source: EvidenceSource { study, records, date },
+            timed: vec![],
+            verdicts: BTreeMap::new(),
+        }
+    };
+    let [old, new, other] = [run("a", "2026-11-23"), run("a", "2026-11-26"), run("b", "2026-11-20")];
+    for all in [[old.clone(), new.clone(), other.clone()], [new.clone(), other.clone(), old]] {
+        assert_eq!(StudyEvidence::newest(all.to_vec()), [new.clone(), other.clone()]);
+    }
+    let committed = StudyEvidence::committed();
+    let albertengo = committed.iter().find(|one| one.source.study == "albertengo-2020").expect("committed");
+    assert_eq!(albertengo.source.records, "docs/studies/push/albertengo-2020");
+}
+
+#[test]
+fn push_is_ranked_and_its_services_pay_for_their_way_and_their_small_messages() {
+    let small = advise(&wish(600, 2.0, "wifi"), &StudyEvidence::committed()).expect("judged");
+    let delays = ["gcm", "fcm", "gateway"].map(|choice| find(&small, choice).service_ms);
+    assert_eq!(delays, [276.0, 317.0, 0.0], "the way of the paper's services to a device");
+    for choice in ["gcm", "fcm", "gateway"] {
+        let one = find(&small, choice);
+        assert!(one.body_bytes > 600 && one.body_bytes < 800, "{choice}: {}", one.body_bytes);
+        let first = one.measured.first().unwrap_or_else(|| panic!("{choice} was measured"));
+        let has_delay = first.timed.levels["provider_delay"] == "paper";
+        assert!(first.source.study == "albertengo-2020" && has_delay == (choice != "gateway"), "{first:?}");
+    }
+    let place =
+        |all: &[Recommendation], choice| all.iter().position(|one| one.choice == choice).expect("ranked");
+    assert!(place(&small, "gateway") < place(&small, "fcm"));
+    let large = advise(&wish(100_000, 0.01, "wifi"), &[]).expect("judged");
+    let takes = |choice: &str| {
+        find(&large, choice).reasons.iter().any(|reason| reason.text.contains("takes 25 messages"))
+    };
+    assert!(takes("gcm") && takes("fcm") && !takes("gateway"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
-use crate::subject::{BUILT_IN, Definition, INSERT, SERVED, SERVED_STACK, STORE, TLS};
+use crate::subject::{BUILT_IN, Definition, FRESH, INSERT, SERVED, SERVED_STACK, STORE, TLS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ const NONE: &str = "none";
 /// The factor of a limited heap, and its placeholder in a subject's start command.
 const HEAP: &str = "heap";
 const HEAP_WORD: &str = "@heap";
+/// The factor of connections, whose level `fresh` is an ability of a client.
+const CONNECTION: &str = "connection";
 /// The factor of interruptions in the middle of a synchronisation.
 const INTERRUPTION: &str = "interruption";
 
@@ -128,7 +130,9 @@ impl StudyPlan {
         let mut expansion = ExpandedPlan { cells: Vec::new(), not_run: self.not_here.clone() };
         for experiment in &self.experiments {
             for variant in wished(&experiment.variants, &choice.variants) {
-                for slot in experiment.subjects.iter().filter(|slot| fits(&slot.variants, variant)) {
+                let named = experiment.named_slots(variant, definitions, choice);
+                let listed = experiment.subjects.iter().filter(|slot| fits(&slot.variants, variant));
+                for slot in listed.chain(&named) {
                     let filled = fill(slot, experiment, definitions, choice);
                     expansion.not_run.extend(missing(slot, &filled, choice));
                     for pair in &filled {
@@ -205,7 +209,7 @@ fn wished<'a>(all: &'a [String], wish: &[String]) -> impl Iterator<Item = &'a St
     all.iter().filter(move |variant| wish.is_empty() || wish.contains(variant))
 }
 
-fn fits(only: &[String], variant: &String) -> bool {
+pub(super) fn fits(only: &[String], variant: &String) -> bool {
     only.is_empty() || only.contains(variant)
 }
 
@@ -276,7 +280,7 @@ fn encrypting<'a>(
     client.encrypts(SubjectRole::Client).then(|| able.next())?
 }
 
-fn stack(slot: &PlanSlot, id: &str) -> Option<String> {
+pub(super) fn stack(slot: &PlanSlot, id: &str) -> Option<String> {
     let has = |parts: &[String]| parts.iter().any(|part| part == "*" || id.contains(part.as_str()));
     if id.ends_with(SERVED) {
         // It serves different data than all other subjects, and therefore has slots of its own.
@@ -351,10 +355,13 @@ fn cells(
     // Only a client that keeps rows has any data left after an interruption.
     let has_rows = pair.client.can(INSERT);
     rows.retain(|row| has_rows || row.iter().all(|(factor, _)| factor.name != INTERRUPTION));
+    let demands = |row: &[(&Factor, &FactorLevel)], name: &str, value: &str| {
+        row.iter().any(|(_, level)| level.set.get(name).is_some_and(|set| set == value))
+    };
     let can_encrypt = pair.encrypting.is_some();
-    rows.retain(|row| {
-        can_encrypt || row.iter().all(|(_, level)| level.set.get(TLS).is_none_or(|set| set != "on"))
-    });
+    rows.retain(|row| can_encrypt || !demands(row, TLS, "on"));
+    let can_open = pair.client.can(FRESH);
+    rows.retain(|row| can_open || !demands(row, CONNECTION, FRESH));
     rows.iter().map(|row| cell(experiment, variant, slot, pair, row, choice)).collect()
 }
 

@@ -1,3 +1,6 @@
+mod named;
+mod own;
+
 use std::collections::BTreeSet;
 
 use super::*;

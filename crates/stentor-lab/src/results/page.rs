@@ -17,14 +17,17 @@ const STYLE: &str = include_str!("style.css");
 /// Writes the report as a page.
 #[must_use]
 pub fn page(account: &Account) -> String {
-    let parts: Vec<String> =
-        sections(account).iter().map(Section::html).filter(|part| !part.is_empty()).collect();
+    frame(&format!("{}, run again", account.results.study), &head(account), &sections(account))
+}
+
+/// Writes a page around a head and sections; sections without content are not written.
+pub(crate) fn frame(title: &str, head: &str, sections: &[Section]) -> String {
+    let parts: Vec<String> = sections.iter().map(Section::html).filter(|part| !part.is_empty()).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{}, run again</title>\n<style>\n{STYLE}</style></head><body class=\"account\">\n{}<main>\n{}\n</main></body></html>\n",
-        escape(&account.results.study),
-        head(account),
+         <title>{}</title>\n<style>\n{STYLE}</style></head><body class=\"account\">\n{head}<main>\n{}\n</main></body></html>\n",
+        escape(title),
         parts.join("\n")
     )
 }

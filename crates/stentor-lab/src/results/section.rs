@@ -4,7 +4,7 @@ use crate::document::{TextTable, escape, list, section, text};
 
 /// A section.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(crate) struct Section {
     id: String,
     title: String,
     is_alert: bool,
@@ -14,7 +14,7 @@ pub(super) struct Section {
 
 /// The output that includes a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Medium {
+pub(crate) enum Medium {
     Both,
     Page,
     Markdown,
@@ -22,7 +22,7 @@ pub(super) enum Medium {
 
 /// A block of a section.
 #[derive(Debug)]
-pub(super) enum SectionBlock {
+pub(crate) enum SectionBlock {
     /// A paragraph.
     Words(String),
     /// A heading within the section.
@@ -40,43 +40,43 @@ pub(super) enum SectionBlock {
 }
 
 impl Section {
-    pub(super) fn new(id: &str, title: &str) -> Self {
+    pub(crate) fn new(id: &str, title: &str) -> Self {
         Self { id: id.to_owned(), title: title.to_owned(), ..Self::default() }
     }
 
     /// Makes a section of words and a table.
-    pub(super) fn tabled(id: &str, title: &str, words: &str, table: TextTable, class: &'static str) -> Self {
+    pub(crate) fn tabled(id: &str, title: &str, words: &str, table: TextTable, class: &'static str) -> Self {
         let words = if table.rows.is_empty() { String::new() } else { words.to_owned() };
         Self::new(id, title).page(SectionBlock::Words(words)).both(SectionBlock::Table(table, class))
     }
 
-    pub(super) fn with(mut self, medium: Medium, block: SectionBlock) -> Self {
+    pub(crate) fn with(mut self, medium: Medium, block: SectionBlock) -> Self {
         self.blocks.push((medium, block));
         self
     }
 
-    pub(super) fn both(self, block: SectionBlock) -> Self {
+    pub(crate) fn both(self, block: SectionBlock) -> Self {
         self.with(Medium::Both, block)
     }
 
-    pub(super) fn page(self, block: SectionBlock) -> Self {
+    pub(crate) fn page(self, block: SectionBlock) -> Self {
         self.with(Medium::Page, block)
     }
 
-    pub(super) fn markdown(self, block: SectionBlock) -> Self {
+    pub(crate) fn markdown(self, block: SectionBlock) -> Self {
         self.with(Medium::Markdown, block)
     }
 
-    pub(super) fn alert(self) -> Self {
+    pub(crate) fn alert(self) -> Self {
         Self { is_alert: true, ..self }
     }
 
-    pub(super) fn folded(self) -> Self {
+    pub(crate) fn folded(self) -> Self {
         Self { is_folded: true, ..self }
     }
 
     /// Writes the section as HTML; empty without content.
-    pub(super) fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let blocks = self.blocks.iter().filter(|(medium, _)| *medium != Medium::Markdown);
         let content: String = blocks.map(|(_, block)| block.html()).collect();
         if content.is_empty() {
@@ -92,7 +92,7 @@ impl Section {
     }
 
     /// Writes the section as Markdown; empty if it has only words.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let blocks =
             || self.blocks.iter().filter(|(medium, _)| *medium != Medium::Page).map(|(_, block)| block);
         let has_content =

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub const PLAN: &str = "plan.json";
 /// The entry of that file that may differ: the requested part of the study, so that more parts can be added.
 pub const ASKED: &str = "asked";
+/// The entry of that file with the text of a user's own plan.
+pub const OWN_PLAN: &str = "own_plan";
 /// The directory of raw samples.
 pub const RAW: &str = "raw";
 

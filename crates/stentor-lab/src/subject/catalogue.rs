@@ -13,6 +13,8 @@ pub const FOLDER: &str = "lab/subjects";
 pub const RIVALS: &str = "lab/rivals";
 /// The extension of definition files.
 const EXTENSION: &str = "toml";
+/// The plan of a study, which may be beside definitions.
+const PLAN: &str = "plan.toml";
 /// Maximum of definitions.
 const DEFINITIONS_MAX: usize = 1_000;
 
@@ -58,16 +60,17 @@ pub fn folder_named<'a>(name: &str, places: impl IntoIterator<Item = &'a Path>) 
     above.map(|place| place.join(name)).find(|folder| folder.is_dir())
 }
 
-/// Reads all definitions of a folder and its direct subfolders, in the order of their ids.
+/// Reads all definitions of a folder and its direct subfolders, in the order of their ids. A file `plan.toml` is no definition.
 pub fn read(folder: &Path) -> Result<Vec<CatalogueEntry>, SubjectError> {
     let folder = std::path::absolute(folder).map_err(SubjectError::io(folder.display().to_string()))?;
     let mut files = Vec::new();
     for inner in
         std::iter::once(folder.clone()).chain(listed(&folder)?.into_iter().filter(|one| one.is_dir()))
     {
-        files.extend(
-            listed(&inner)?.into_iter().filter(|one| one.extension().is_some_and(|end| end == EXTENSION)),
-        );
+        let is_plan = |file: &Path| file.file_name().is_some_and(|name| name == PLAN);
+        let is_definition =
+            |file: &PathBuf| file.extension().is_some_and(|end| end == EXTENSION) && !is_plan(file);
+        files.extend(listed(&inner)?.into_iter().filter(is_definition));
     }
     let entries = files.into_iter().take(DEFINITIONS_MAX).map(entry);
     let mut entries = entries.collect::<Result<Vec<CatalogueEntry>, SubjectError>>()?;

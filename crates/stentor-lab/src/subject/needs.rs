@@ -9,6 +9,9 @@ const TO_BUILD: &str = " to build";
 /// Prefix of a requirement for a PHP extension.
 const PHP_EXTENSION: &str = "php-";
 
+/// Prefix of a package's name.
+const DEBIAN: &str = "Debian: ";
+
 /// A PHP script that loads Zend Framework 1 from the user's path and prints its version.
 const ZEND: &str =
     "(include getenv('ZEND_PATH') . '/Zend/Version.php') || exit(1); echo Zend_Version::VERSION;";
@@ -49,6 +52,14 @@ pub struct Probes {
 #[must_use]
 pub fn is_to_build(need: &str) -> bool {
     need.ends_with(TO_BUILD)
+}
+
+/// Returns the Debian package that provides a requirement, if one is known.
+#[must_use]
+pub fn debian_package(need: &str) -> Option<String> {
+    let requirement = need.strip_suffix(TO_BUILD).unwrap_or(need).trim();
+    let name = requirement.split(">=").next().unwrap_or_default();
+    brought_by(name)?.strip_prefix(DEBIAN).map(str::to_owned)
 }
 
 impl Probes {

@@ -1,3 +1,5 @@
+mod bodies;
+
 use super::client::SubjectClient;
 use super::dialect::{DIALECTS, SubjectDialect, ValueFormat};
 use super::protocol::{Report, SubjectOrder, SubjectRole};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a story that cannot go on has failed")]
 
 mod abilities;
+mod artifact;
 mod backup;
 mod bench;
 mod bulk;
@@ -30,6 +31,7 @@ mod http2_frames;
 mod lab;
 mod link;
 mod logs;
+mod measure;
 mod messages;
 mod monitoring;
 mod nats;
@@ -38,6 +40,7 @@ mod node_queues;
 mod node_reports;
 mod node_versions;
 mod nodes;
+mod own_studies;
 mod packaging;
 mod pages;
 mod probe;

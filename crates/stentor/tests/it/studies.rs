@@ -26,7 +26,7 @@ pub(crate) const NO_GATE: [&str; 6] =
     ["--gate-load", "10000", "--gate-lateness-ms", "60000", "--link", "none"];
 
 /// Runs a part of a study with our own subjects.
-fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
+pub(crate) fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
     let out = out.to_str().unwrap();
     let small = ["lab", "run", study, "--forks", "1", "--samples", "2", "--out", out];
     run_json(&[&small, &NO_GATE[..], further].concat())

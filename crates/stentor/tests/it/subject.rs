@@ -209,3 +209,17 @@ fn the_doctor_of_the_laboratory_tells_of_each_lack_what_to_do() {
     assert!(of("processors")["told"].as_str().unwrap().contains("cores"), "{report}");
     assert!(["netns", "veth", "loopback"].contains(&report["rig"].as_str().unwrap()), "{report}");
 }
+
+/// The folder of a subject to begin with.
+pub(crate) const SKELETON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/skeleton");
+
+#[test]
+fn the_skeleton_of_a_subject_has_at_most_sixty_lines_and_passes_the_check() {
+    let program = std::fs::read_to_string(std::path::Path::new(SKELETON).join("subject.py")).unwrap();
+    assert!(program.lines().count() <= 60, "{}", program.lines().count());
+    let (code, report) =
+        run_json(&["lab", "subject", "check", "--subjects", SKELETON, "rest+json/my-framework"]);
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    let ops: Vec<&Value> = report["passed"].as_array().unwrap().iter().map(|one| &one["op"]).collect();
+    assert_eq!(ops, [&json!("echo"), &json!("sort")], "{report}");
+}

@@ -31,7 +31,7 @@ pub(super) const LAB: Floors = Floors {
         &["runner"],
         &["probes"],
         &["results"],
-        &["advise", "power"],
+        &["advise", "artifact", "comparison", "power"],
     ],
     back: &[],
     parent: &[],

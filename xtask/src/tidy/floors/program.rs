@@ -145,7 +145,7 @@ pub(super) const PROGRAM_COMMANDS: Floors = Floors {
             "selftest",
             "subject",
         ],
-        &["advise", "claims", "compare", "probe"],
+        &["advise", "artifact", "claims", "compare", "measure", "probe"],
         &["run"],
     ],
     back: &[],
@@ -168,7 +168,7 @@ pub(super) const PROGRAM_COMMANDS_ENERGY: Floors = Floors {
 pub(super) const PROGRAM_COMMANDS_LINK: Floors = Floors {
     folder: "crates/stentor-lab-cli/src/commands/link/",
     module: &["commands", "link"],
-    floors: &[&["run", "selftest", "show"]],
+    floors: &[&["server_side"], &["run", "selftest", "show"]],
     back: &[],
     parent: &[],
 };

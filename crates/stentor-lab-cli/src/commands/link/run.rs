@@ -3,6 +3,7 @@
 mod options;
 mod outcome;
 
+use super::server_side::ServerSideArgs;
 use crate::commands::rig::refusal;
 use anyhow::Context;
 use clap::Args;
@@ -10,19 +11,14 @@ use options::ShapeArgs;
 use outcome::LinkRunOutcome;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
-use stentor_rig::forward::Forward;
 use stentor_rig::{Plan, Rig, RigLevel, Side, Wanted};
-use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note};
 use stentor_terminal::process::asked_to_end;
 
 /// Time limit for a command to end after it was signalled.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// Timeout of `--wait-port`.
-const SERVE_WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Time without packets after which the link counts as idle.
 const QUIET: Duration = Duration::from_millis(50);
 
@@ -46,15 +42,8 @@ pub(super) struct LinkRunArgs {
     /// Seed of the losses and delays of packets
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run this shell command on the server's side while the main command runs; may be repeated
-    #[arg(long, value_name = "COMMAND")]
-    serve: Vec<String>,
-    /// Wait until a TCP port on the server's side listens before the command starts; may be repeated
-    #[arg(long, value_name = "PORT")]
-    wait_port: Vec<u16>,
-    /// Forward a TCP port of the server's side to the same port of this machine, or to HOST:PORT; may be repeated
-    #[arg(long, value_name = "PORT[=HOST:PORT]", value_parser = options::forward)]
-    forward: Vec<(u16, String)>,
+    #[command(flatten)]
+    server: ServerSideArgs,
     /// Write the packets at the device's end to FILE, those at the server's end to FILE with `-server`, and the outcome of
     /// each packet to FILE with `-notes`
     #[arg(long, value_name = "FILE")]
@@ -76,9 +65,7 @@ impl LinkRunArgs {
         for missing in self.level.cannot_test() {
             note(&format!("{}: cannot test {missing}", self.level));
         }
-        let forwards = self.forwards(&rig)?;
-        let mut services = self.services(&rig)?;
-        self.wait_for_ports(&rig, &mut services).await?;
+        let services = self.server.start(&rig).await?;
         if self.pcap.is_some() || output.is_json() {
             rig.begin_capture();
         }
@@ -89,33 +76,12 @@ impl LinkRunArgs {
         let _ = rig.settle(QUIET, Duration::from_secs(2));
         let outcome = LinkRunOutcome::of(&rig, &plan.link, status, took);
         // After the outcome, so that it contains no traffic of their ending; before the rig is dropped, because they are in its namespaces.
-        drop(forwards);
-        for service in &mut services {
-            end_of(service);
-        }
+        drop(services);
         if let Some(file) = &self.pcap {
             outcome.write(file)?;
         }
         outcome.print(output)?;
         Ok(outcome.exit_code())
-    }
-
-    fn forwards(&self, rig: &Rig) -> anyhow::Result<Vec<Forward>> {
-        let open = |(port, target): &(u16, String)| {
-            Forward::open(rig, *port, target)
-                .with_context(|| format!("port {port} cannot be led to {target}"))
-        };
-        self.forward.iter().map(open).collect()
-    }
-
-    fn services(&self, rig: &Rig) -> anyhow::Result<Vec<Child>> {
-        let start = |line: &String| {
-            let mut command = Command::new("sh");
-            // Its output goes to standard error, because standard output belongs to the command.
-            command.args(["-c", &format!("exec 1>&2; {line}")]).stdin(Stdio::null());
-            rig.spawn(Side::Server, command).with_context(|| format!("`{line}` cannot be started"))
-        };
-        self.serve.iter().map(start).collect()
     }
 
     fn start(&self, rig: &Rig) -> anyhow::Result<Child> {
@@ -125,28 +91,6 @@ impl LinkRunArgs {
         command.env("STENTOR_DEVICE", rig.address(Side::Device).to_string());
         rig.spawn(Side::Device, command)
             .with_context(|| format!("`{}` cannot be started", self.command[0].to_string_lossy()))
-    }
-
-    async fn wait_for_ports(&self, rig: &Rig, services: &mut [Child]) -> anyhow::Result<()> {
-        let started = Instant::now();
-        for port in &self.wait_port {
-            while !rig.listens(Side::Server, *port)? {
-                for service in services.iter_mut() {
-                    if let Some(status) = service.try_wait()? {
-                        return Err(CommandFailure::not_done(format!(
-                            "the service of --serve ended before it listened on port {port}: {status}"
-                        ))
-                        .into());
-                    }
-                }
-                if started.elapsed() > SERVE_WITHIN {
-                    let sentence = format!("nothing listens at port {port} of the server's side after 60 s");
-                    return Err(CommandFailure::not_done(sentence).into());
-                }
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -174,17 +118,4 @@ fn signal(process: u32, signal: rustix::process::Signal) {
         // An error means that it has ended already, as intended.
         let _ = rustix::process::kill_process(process, signal);
     }
-}
-
-fn end_of(service: &mut Child) {
-    signal(service.id(), rustix::process::Signal::TERM);
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(1) {
-        if matches!(service.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    let _ = service.kill();
-    let _ = service.wait();
 }

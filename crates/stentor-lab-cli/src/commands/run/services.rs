@@ -81,6 +81,8 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 /// A study to be run.
 pub(super) struct Services<'a> {
     pub(super) plan: &'a StudyPlan,
+    /// The text of the plan, if it is the user's.
+    pub(super) own_plan: Option<String>,
     pub(super) run: &'a RunArgs,
     pub(super) options: &'a RunOptions,
 }
@@ -111,6 +113,11 @@ impl RunOptions {
         } else {
             RunProfile::Quick
         }
+    }
+
+    /// Returns true if `--subject` has a part of this id.
+    fn names(&self, id: &str) -> bool {
+        self.subject.iter().any(|wish| id.contains(wish.as_str()))
     }
 
     /// Gathers the levels of each factor, whether they were given at once or one after the other.
@@ -193,9 +200,7 @@ impl Services<'_> {
         let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
         if expansion.cells.is_empty() {
-            return Err(
-                CommandFailure::usage("no cell is left: restrict subjects, levels or variants less").into()
-            );
+            return Err(self.no_cell(&expansion).into());
         }
         note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
@@ -208,6 +213,18 @@ impl Services<'_> {
         let is_probed = self.probe().await?;
         output.result(&self.object(&summary), || self.describe(&summary))?;
         Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Returns the error of a selection without cells, with the reason if a selected subject cannot run.
+    fn no_cell(&self, expansion: &ExpandedPlan) -> CommandFailure {
+        let unusable = expansion.not_run.iter().find(|one| self.options.names(&one.what));
+        let sentence = match unusable {
+            Some(NotRun { what, reason }) => format!("no cell is left: {what} cannot run: {reason}"),
+            None => "no cell is left: restrict subjects, levels or variants less; stentor lab subject list shows the subjects \
+                     and their operations"
+                .to_owned(),
+        };
+        CommandFailure::usage(sentence)
     }
 
     /// Stores the results of probes, if the study has tables of features; returns true if all of them ran.
@@ -245,6 +262,9 @@ impl Services<'_> {
         let requested = options.asked();
         if !requested.is_empty() {
             recorded_plan[runner::ASKED] = requested.into();
+        }
+        if let Some(text) = &self.own_plan {
+            recorded_plan[runner::OWN_PLAN] = text.as_str().into();
         }
         // Timed and untimed runs must not share a directory.
         if !emulated::is_timed() {
@@ -284,7 +304,7 @@ impl Services<'_> {
         let entries =
             catalogue::read(&directory).map_err(|error| CommandFailure::usage(error.to_string()))?;
         let (ready, mut not_run) = roster::ready(&entries);
-        not_run.retain(|one| plan.concerns(&one.what));
+        not_run.retain(|one| plan.concerns(&one.what) || self.options.names(&one.what));
         definitions.extend(ready);
         Ok((definitions, not_run))
     }
@@ -313,18 +333,20 @@ impl Services<'_> {
         } else {
             format!("\n\n{}", table(["not run", "why"], not_run))
         };
+        let (id, out) = (&self.plan.id, self.run.out.display());
+        let next = match self.own_plan {
+            Some(_) => format!("stentor lab report {out} --html report.html"),
+            None => format!("stentor lab claims {id} --record {out}"),
+        };
         format!(
-            "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
-             next: stentor lab claims {} --record {}",
-            self.plan.id,
+            "{id}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
+             next: {next}",
             summary.cells_complete,
             summary.cells,
             summary.forks_valid,
             summary.forks_invalid,
             took(summary),
             self.run.out.join(stentor_lab::record::RECORDS).display(),
-            self.plan.id,
-            self.run.out.display(),
         )
     }
 }

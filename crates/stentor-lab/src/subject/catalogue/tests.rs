@@ -53,6 +53,7 @@ fn subjects_are_found_by_id_or_by_the_beginning_of_only_one() {
         ("b.toml", &definition("soap/cxf-2/jdk17", "")),
         ("php/.c.toml", "hidden"),
         ("php/README", "no definition"),
+        ("php/plan.toml", "a plan"),
         ("java/deeper/d.toml", "not looked at"),
     ]);
     let entries = read(folder.path()).expect("definitions");

@@ -39,3 +39,16 @@ fn an_extension_is_there_when_php_lists_it() {
     assert_eq!(probes.missing("php-simplexml"), None);
     assert!(probes.missing("php-xmlrpc").is_some());
 }
+
+#[test]
+fn a_requirement_names_its_debian_package_if_there_is_one() {
+    for (need, package) in [
+        ("java>=17", Some("openjdk-17-jre-headless")),
+        ("mvn>=3.6 to build", Some("maven")),
+        ("php-soap", Some("php8.2-soap")),
+        ("zend", None),
+        ("no-such-program", None),
+    ] {
+        assert_eq!(debian_package(need).as_deref(), package, "{need}");
+    }
+}

@@ -102,20 +102,6 @@ fn not_negative(text: &str) -> Result<f64, String> {
     if (0.0..=86_400_000.0).contains(&value) { Ok(value) } else { Err("from 0 to 86400000".to_owned()) }
 }
 
-/// Reads `PORT` or `PORT=HOST:PORT`.
-pub(super) fn forward(text: &str) -> Result<(u16, String), String> {
-    let (port, target) = text.split_once('=').map_or((text, None), |(port, target)| (port, Some(target)));
-    let number =
-        port.parse::<u16>().ok().filter(|port| *port > 0).ok_or("PORT is a number from 1 to 65535")?;
-    match target {
-        None => Ok((number, format!("127.0.0.1:{number}"))),
-        Some(target) if target.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
-            Ok((number, target.to_owned()))
-        }
-        Some(_) => Err("after = comes HOST:PORT".to_owned()),
-    }
-}
-
 /// Reads the name of a level.
 pub(super) fn level(text: &str) -> Result<RigLevel, String> {
     let found = RigLevel::ALL.into_iter().find(|level| level.word() == text);
@@ -125,15 +111,6 @@ pub(super) fn level(text: &str) -> Result<RigLevel, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_forward_leads_to_this_machine_unless_told_otherwise() {
-        assert_eq!(forward("8080"), Ok((8080, "127.0.0.1:8080".to_owned())));
-        assert_eq!(forward("80=example.org:443"), Ok((80, "example.org:443".to_owned())));
-        for wrong in ["", "0", "x", "80=", "80=host", "80=host:x", "70000"] {
-            assert!(forward(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn numbers_that_make_no_link_are_refused() {
