@@ -12,7 +12,7 @@ mod warmup;
 
 use serde::Serialize;
 
-pub use bootstrap::{QuantileEstimate, quantile};
+pub use bootstrap::{QuantileEstimate, quantile, reaches};
 pub use difference::{Difference, RoundPair, welch_p};
 pub use distribution::{normal_p, student_p, student_t};
 pub use factorial::{Effect, Factorial, factorial};

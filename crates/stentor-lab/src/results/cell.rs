@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::metric::whole;
 use super::{Metric, joined};
 use crate::record::ForkRecord;
 use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
@@ -190,11 +189,11 @@ impl MeasuredCell {
         ended.into_iter().find(|outcome| !outcome.is_empty() && *outcome != "finished")
     }
 
-    /// Estimates the quantile `part` of the duration of all exchanges, in milliseconds. The bootstrap resamples forks first, because
-    /// exchanges of one process are correlated.
+    /// Estimates the quantile `part` of the duration of all exchanges, in milliseconds, where that is known to be sound. The bootstrap
+    /// resamples forks first, because exchanges of one process are correlated.
     #[must_use]
     pub fn quantile_ms(&self, part: f64) -> Option<QuantileEstimate> {
-        let times = self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok());
+        let times = self.forks.iter().filter_map(|fork| fork.whole()?.histogram().ok());
         let forks: Vec<Samples> = times.map(|histogram| in_ms(&histogram)).collect();
         quantile(&forks, part, super::CONFIDENCE)
     }
@@ -202,7 +201,7 @@ impl MeasuredCell {
     /// Returns the distribution over the exchanges of all forks, in nanoseconds.
     #[must_use]
     pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
-        merged(self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok()))
+        merged(self.forks.iter().filter_map(|fork| fork.whole()?.histogram().ok()))
     }
 }
 

@@ -67,7 +67,7 @@ fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {
 
 /// Formats a quantile of the duration of all exchanges.
 fn quantile_text(cell: &MeasuredCell, part: f64) -> String {
-    cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
+    cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, Some((one.low, one.high))))
 }
 
 /// The table of cells; those of campaigns have other tables.

@@ -269,7 +269,7 @@ fn a_run_whose_forks_differ_more_has_another_spread_though_its_middle_is_the_sam
 }
 
 #[test]
-fn a_cells_quantile_has_an_interval_from_two_forks_on() {
+fn a_cells_percentiles_are_printed_where_its_forks_are_enough() {
     let fork = |fork: u32| {
         let mut invented = Invented::new(u64::from(fork));
         let mut one = record("REST", "strings", "200", fork, 2.0, &mut invented);
@@ -278,12 +278,15 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
         one.latency.insert(phase::RTT.to_owned(), latency);
         one
     };
-    let (several, single) = (of((1..=5).map(fork).collect()), of(vec![fork(1)]));
+    let (several, few) = (of((1..=12).map(fork).collect()), of((1..=5).map(fork).collect()));
     let found = several.cells[0].quantile_ms(0.95).expect("samples");
-    let (low, high) = (found.low.expect("an interval"), found.high.expect("an interval"));
-    assert!(low <= found.value && found.value <= high && low < high, "{found:?}");
+    assert!(found.low <= found.value && found.value <= found.high && found.low < found.high, "{found:?}");
     assert!(several.cells[0].quantile_ms(0.5).expect("samples").value < found.value);
-    assert_eq!(single.cells[0].quantile_ms(0.95).expect("samples").low, None);
+    assert_eq!(few.cells[0].quantile_ms(0.95), None);
+    assert_eq!(several.cells[0].quantile_ms(0.99), None, "seven samples are beyond it");
+    let printed = |results: &Results| tables::cells(results).rows[0][5..7].to_vec();
+    assert_eq!(printed(&few), ["–", "–"]);
+    assert!(printed(&several)[0].contains('['), "{:?}", printed(&several));
     assert!(several.cells[0].quantile_ms(0.95) == Some(found), "the same samples give the same interval");
 }
 
