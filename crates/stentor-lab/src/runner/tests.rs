@@ -112,7 +112,7 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
     let late = |record: &mut ForkRecord| {
         record.link.lateness_us = Some(Quantiles { p50: 100.0, p99: 65_000.0, max: 99_000.0 });
     };
-    assert!(reason(late).contains("the link was late: frames by 65.0 ms"));
+    assert!(reason(late).contains("the link was late: frames by 65.00 ms"));
     assert!(reason(|record| record.env.load_after = 9.0).contains("load 4.5 for each processor"));
     assert!(reason(|record| record.instrument.lateness_us.p99 = 40_000.0).contains("40 ms late"));
     assert!(
@@ -121,6 +121,27 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
     let failed = |record: &mut ForkRecord| record.counts.errors.extend([("status 1".to_owned(), 2)]);
     assert!(reason(failed).contains("2 of 10 exchanges failed"));
     assert!(reason(|record| record.counts.ok = 9).contains("9 of 10 exchanges were answered"));
+}
+
+#[test]
+fn the_lateness_that_a_fork_may_have_depends_on_the_time_of_its_exchanges() {
+    let reason = |exchange_ms: i64, link_us: f64, sleeper_us: f64| {
+        let mut record = sound();
+        let times =
+            PhaseLatency::of(&[exchange_ms * 1_000_000], From::Start).expect("written").expect("a time");
+        record.latency.insert(phase::RTT.into(), times);
+        record.link.lateness_us = Some(Quantiles { p50: 0.0, p99: link_us, max: link_us });
+        record.instrument.lateness_us.p99 = sleeper_us;
+        ValidityLimits::default().reason(&record)
+    };
+    assert_eq!(reason(10, 900.0, 9_000.0), None);
+    assert_eq!(reason(4, 300.0, 4_900.0), None, "two busy processors wake a sleeper so late");
+    let link = reason(4, 900.0, 0.0).expect("a fifth of an exchange");
+    assert_eq!(link, "the link was late: frames by 0.90 ms, 0.40 ms at most");
+    let sleeper = reason(4, 0.0, 9_000.0).expect("two exchanges");
+    assert_eq!(sleeper, "the machine was busy: a sleeper was woken 9 ms late, 5.0 ms at most");
+    // However long an exchange takes.
+    assert!(reason(1000, 6_000.0, 0.0).is_some() && reason(1000, 0.0, 21_000.0).is_some());
 }
 
 #[test]

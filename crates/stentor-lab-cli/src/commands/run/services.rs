@@ -178,7 +178,9 @@ impl RunOptions {
         ValidityLimits {
             load_per_core_max: self.gate_load,
             lateness_p99_max_us: usual.lateness_p99_max_us * factor,
+            lateness_p99_usual_us: usual.lateness_p99_usual_us * factor,
             link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
+            link_share_max: usual.link_share_max * factor.max(1.0),
             ..usual
         }
     }
