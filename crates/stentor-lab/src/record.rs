@@ -116,6 +116,10 @@ pub struct ForkRecord {
     /// The result of a campaign; `None` if exchanges of two halves were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<CampaignRecord>,
+    /// False if the exchanges did not settle within their first half (`statistics::warm_up`); `None` if there are too few to tell, and in
+    /// records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_settled: Option<bool>,
     /// The first exchange of fresh processes; excluded from all distributions.
     pub first_call_ns: Option<u64>,
     /// Startup time of each process, until it was ready.

@@ -19,7 +19,7 @@ pub use factorial::{Effect, Factorial, factorial};
 pub use histogram::{merged, shares};
 pub use interval::{Estimate, Ratio, ratio};
 pub use ranks::{RankTest, cliffs_delta, holm, ks_distance, mann_whitney};
-pub use warmup::warm_up;
+pub use warmup::{WarmUp, warm_up};
 
 /// Repeated measurements of one quantity, in one unit.
 #[derive(Debug, Clone, Default, Serialize)]

@@ -189,6 +189,13 @@ impl MeasuredCell {
         ended.into_iter().find(|outcome| !outcome.is_empty() && *outcome != "finished")
     }
 
+    /// Counts the forks whose exchanges did not settle, and those that tell.
+    #[must_use]
+    pub fn unsettled(&self) -> (usize, usize) {
+        let told = self.forks.iter().filter_map(|fork| fork.has_settled);
+        told.fold((0, 0), |(unsettled, all), has_settled| (unsettled + usize::from(!has_settled), all + 1))
+    }
+
     /// Estimates the quantile `part` of the duration of all exchanges, in milliseconds, where that is known to be sound. The bootstrap
     /// resamples forks first, because exchanges of one process are correlated.
     #[must_use]

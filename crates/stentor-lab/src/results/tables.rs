@@ -99,6 +99,10 @@ pub(super) fn cells(results: &Results) -> TextTable {
 
 fn median_text(cell: &MeasuredCell) -> String {
     let time = if cell.is_untimed() { "not timed".to_owned() } else { metric_text(cell, "rtt_p50") };
+    let time = match cell.unsettled() {
+        (0, _) => time,
+        (unsettled, all) => format!("{time} ({unsettled} of {all} forks did not settle)"),
+    };
     cell.outcome().map_or_else(|| time.clone(), |outcome| format!("{time} {outcome}"))
 }
 

@@ -290,6 +290,19 @@ fn a_cells_percentiles_are_printed_where_its_forks_are_enough() {
     assert!(several.cells[0].quantile_ms(0.95) == Some(found), "the same samples give the same interval");
 }
 
+#[test]
+fn a_cell_says_how_many_of_its_forks_did_not_settle() {
+    let mut records = study(3, 1);
+    let text = |records: &[ForkRecord]| tables::cells(&of(records.to_vec())).rows[0][4].clone();
+    assert!(!text(&records).contains("settle"), "{}", text(&records));
+    let place = &of(records.clone()).cells[0];
+    let is_here = |one: &&mut ForkRecord| one.cell == place.levels && one.subject.label == place.subject;
+    for record in records.iter_mut().filter(is_here) {
+        record.has_settled = Some(record.fork != 2);
+    }
+    assert!(text(&records).ends_with("(1 of 3 forks did not settle)"), "{}", text(&records));
+}
+
 fn slow_down(mut record: ForkRecord) -> ForkRecord {
     record.latency.values_mut().for_each(|times| times.p50 *= 2);
     record

@@ -227,10 +227,13 @@ fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
         let took = (usual * f64::exp(0.1 * invented.normal())) as i64;
         crate::subject::sample::ClientSample { t_deser_end: took, ..Default::default() }
     };
-    let client: Vec<_> = (0..60).map(exchange).collect();
+    let client: Vec<_> = (0..120).map(exchange).collect();
     let record = summed(&client);
     let count = |name: &str| record.latency[name].n;
-    assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));
+    assert!(count(phase::RTT) == 120 && (60..=110).contains(&count(phase::RTT_STEADY)));
+    assert_eq!(record.has_settled, Some(true));
+    let few = summed(&client[..60]);
+    assert_eq!((few.has_settled, few.latency[phase::RTT_STEADY].n), (None, 59), "too few to tell");
     assert!(record.latency[phase::RTT].p99 > 80_000_000 && record.latency[phase::RTT_STEADY].max < 2_000_000);
 }
 
