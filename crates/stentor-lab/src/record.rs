@@ -95,6 +95,9 @@ pub struct ForkRecord {
     pub seed: u64,
     /// The machine and software of the measurement.
     pub env: Environment,
+    /// Planned number of looks at the results, each of which could end the run; `None` for a run with a fixed number of rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looks: Option<u32>,
     /// The link between the halves.
     pub link: RecordedLink,
     /// True if the fork is valid.

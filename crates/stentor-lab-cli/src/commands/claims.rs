@@ -126,6 +126,8 @@ fn claim(one: &Judged) -> Value {
         "verdict_recorded": statement.recorded,
         "verdict_ours": one.ours.as_ref().map_or_else(|| json!("not_run"), |ours| json!(ours.verdict)),
         "published": evidence(&one.published),
+        "verdict_graded": one.ours.as_ref().and_then(Judgment::grade).map(|grade| grade.to_string()),
+        "power": one.ours.as_ref().and_then(|ours| ours.power),
         "ours": one.ours.as_ref().map(evidence),
         "basis": statement.basis,
         "note": statement.note,

@@ -194,8 +194,9 @@ fn verdicts(account: &Account) -> Section {
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
-    parentheses are 95\u{a0}% intervals over forks (fresh pairs of processes). Measured figures must be more than 5\u{a0}% apart, and a \
-    claim must withstand a correction for the number of claims (Holm). Figures are in the paper's own units.";
+    parentheses are 95\u{a0}% intervals; a fork is a fresh pair of processes. Measured figures must be more than 5\u{a0}% apart, and a \
+    claim must withstand a correction for the number of claims (Holm). A verdict names the difference that it could have seen, in four of \
+    five repetitions. Figures are in the paper's own units.";
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
 fn tally(claims: &[&ClaimFindings], period: bool) -> String {
