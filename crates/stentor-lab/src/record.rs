@@ -9,7 +9,9 @@ mod latency;
 
 pub use campaign::CampaignRecord;
 pub(crate) use file::decompress;
-pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, read, read_directory};
+pub use file::{
+    CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, joined, read, read_directory, runs_in,
+};
 pub use latency::{From, PhaseLatency};
 
 use serde::{Deserialize, Serialize};

@@ -27,6 +27,7 @@ mod phases;
 mod plots;
 mod published;
 mod ratios;
+mod runs;
 mod section;
 mod setting;
 mod sheet;

@@ -133,7 +133,7 @@ pub(super) const LAB_RESULTS: Floors = Floors {
         &["paper"],
         &["ratios"],
         &["columns"],
-        &["clocks", "interruptions", "overhead", "phases", "sheet"],
+        &["clocks", "interruptions", "overhead", "phases", "runs", "sheet"],
         &["evidence"],
         &["verdicts"],
         &["grounds"],
