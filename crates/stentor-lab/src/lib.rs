@@ -9,6 +9,7 @@ pub mod claims;
 mod document;
 pub mod energy;
 pub mod load;
+pub mod looks;
 pub mod order;
 pub mod plan;
 mod plot;

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod judged;
+mod looked;
 mod method;
 mod study;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use bounds::objections;
 use judged::{SimulatedJudge, SimulatedResult};
 use method::PreparedMethod;
 
+pub use looked::LookedCell;
 pub use method::VerdictMethod;
 pub use study::{FORK_SD, SimulatedStudy};
 
@@ -63,6 +65,8 @@ pub struct PowerFindings {
     pub studies: usize,
     /// The shares, a method and a kind of study each.
     pub cells: Vec<PowerCell>,
+    /// The shares of runs that add rounds until their comparison is settled, by the chosen method.
+    pub looked: Vec<LookedCell>,
     /// What the chosen method misses: its level, or a bound of its power.
     pub objections: Vec<String>,
     /// True without objections.
@@ -85,9 +89,11 @@ pub fn simulate(studies: usize, seed: u64, mut progress: impl FnMut(usize)) -> P
         cells.extend(cells_of(*kind, studies, seed.wrapping_add(place as u64)));
         progress(place + 1);
     }
-    let objections = objections(&cells, CHOSEN);
+    let looked = looked::simulate(studies, seed);
+    let mut objections = objections(&cells, CHOSEN);
+    objections.extend(bounds::objections_to_looks(&looked));
     let ok = objections.is_empty();
-    PowerFindings { chosen: CHOSEN, seed, studies, cells, objections, ok }
+    PowerFindings { chosen: CHOSEN, seed, studies, cells, looked, objections, ok }
 }
 
 /// Lists the kinds of studies.

@@ -95,11 +95,11 @@ pub struct ForkRecord {
     /// Seed of the fork: of its contents, its schedule, the chance on its links, and the delays of its battery's exchanges. In records of
     /// older versions, and of campaigns, the seed of the whole run.
     pub seed: u64,
-    /// The machine and software of the measurement.
-    pub env: Environment,
     /// Planned number of looks at the results, each of which could end the run; `None` for a run with a fixed number of rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looks: Option<u32>,
+    /// The machine and software of the measurement.
+    pub env: Environment,
     /// The link between the halves.
     pub link: RecordedLink,
     /// True if the fork is valid.
@@ -116,15 +116,15 @@ pub struct ForkRecord {
     /// which did not detect this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlaps: Option<BTreeSet<String>>,
+    /// False if the exchanges did not settle within their first half (`statistics::warm_up`); `None` if there are too few to tell, and in
+    /// records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_settled: Option<bool>,
     /// The effect of an interruption; `None` in cells without that factor.
     pub interruption: Option<InterruptionOutcome>,
     /// The result of a campaign; `None` if exchanges of two halves were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<CampaignRecord>,
-    /// False if the exchanges did not settle within their first half (`statistics::warm_up`); `None` if there are too few to tell, and in
-    /// records of older versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub has_settled: Option<bool>,
     /// The first exchange of fresh processes; excluded from all distributions.
     pub first_call_ns: Option<u64>,
     /// Startup time of each process, until it was ready.

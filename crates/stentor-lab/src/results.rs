@@ -54,7 +54,7 @@ pub use plots::{Plot, plots};
 pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
 pub(crate) use verdicts::first_level;
-pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
+pub use verdicts::{ClaimFindings, Finding, Verdicts, look, part, verdicts};
 
 /// Confidence level of every reported interval.
 pub const CONFIDENCE: f64 = 0.95;

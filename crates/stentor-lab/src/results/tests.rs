@@ -303,6 +303,30 @@ fn a_cell_says_how_many_of_its_forks_did_not_settle() {
     assert!(text(&records).ends_with("(1 of 3 forks did not settle)"), "{}", text(&records));
 }
 
+/// Looks at a study of so many rounds, which was planned with so many looks.
+fn looked_at(rounds: u32, looks: u32) -> crate::looks::LookFindings {
+    let mut records = study(rounds, 3);
+    records.iter_mut().for_each(|record| record.looks = Some(looks));
+    look(&records, 0.25).expect("records of one study")
+}
+
+#[test]
+fn a_study_of_large_differences_is_settled_after_some_rounds_and_not_after_two() {
+    let (few, many) = (looked_at(2, 4), looked_at(30, 4));
+    assert!(few.open > 0 && few.of == many.of, "{few:?} {many:?}");
+    assert_eq!(many.open, 0, "{many:?}");
+}
+
+#[test]
+fn a_run_that_was_looked_at_more_often_needs_more_certainty() {
+    let p = |looks: u32| {
+        let mut records = study(6, 3);
+        records.iter_mut().for_each(|record| record.looks = Some(looks));
+        finding(&of(records), "C004-1").period.p.expect("decided")
+    };
+    assert!((p(4) / p(1) - 4.0).abs() < 1e-6, "{} and {}", p(4), p(1));
+}
+
 fn slow_down(mut record: ForkRecord) -> ForkRecord {
     record.latency.values_mut().for_each(|times| times.p50 *= 2);
     record

@@ -7,10 +7,12 @@
 use serde::Serialize;
 
 use super::evidence::{chosen, figures};
-use super::{CONFIDENCE, MeasuredCell, Results, setting};
+use super::{CONFIDENCE, MeasuredCell, Results, ResultsError, setting};
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::{Compared, Evidence, Judgment};
 use crate::claims::{ClaimsError, Judged, judge_measured};
+use crate::looks::LookFindings;
+use crate::record::ForkRecord;
 use crate::statistics::holm;
 
 /// Error rate over the claims of a study: one study of twenty may have a wrong decision.
@@ -126,6 +128,14 @@ impl Verdicts {
 }
 
 impl ClaimFindings {
+    fn by_period(&self) -> Option<Judgment> {
+        self.period.judgment.clone()
+    }
+
+    fn by_modern(&self) -> Option<Judgment> {
+        self.modern.judgment.clone()
+    }
+
     /// Returns the finding with the period's software, or else with today's.
     #[must_use]
     pub const fn best(&self) -> &Finding {
@@ -150,6 +160,27 @@ impl ClaimFindings {
         });
         Judged { ours, ..self.judged }
     }
+}
+
+/// Looks at the records of a run so far: counts the comparisons of all claims, and those that further rounds may settle.
+pub fn look(records: &[ForkRecord], effect_share: f64) -> Result<LookFindings, ResultsError> {
+    let results = Results::of(records.to_vec())?;
+    let found = verdicts(&results)?;
+    let mut counts = LookFindings { of: 0, open: 0 };
+    for software in [ClaimFindings::by_period, ClaimFindings::by_modern] {
+        let claims = found.iter().flat_map(|found| &found.claims);
+        let judgments = claims.filter(|one| !one.judged.statement.is_probed()).filter_map(software);
+        let tested: Vec<Judgment> =
+            judgments.filter(|one| one.verdict != ClaimVerdict::NotTestable).collect();
+        let level = first_level(tested.len(), results.looks());
+        for compared in tested.iter().map(|judgment| &judgment.comparisons) {
+            // One of several comparisons can refute a claim, so that chance has as many occasions.
+            let level = level / compared.len().max(1) as f64;
+            counts.of += compared.len();
+            counts.open += compared.iter().filter(|one| !one.is_settled(level, effect_share)).count();
+        }
+    }
+    Ok(counts)
 }
 
 /// Judges one check of a claim that cannot be tested as a whole, by the period's software or, if it did not run, by today's.

@@ -249,3 +249,42 @@ fn every_fork_of_every_cell_has_a_seed_of_its_own_which_its_attempts_share() {
     assert_eq!(seeds.len(), 3 * cells.len());
     assert_eq!(seed(&cells[0], 1, 1), seed(&cells[0], 1, ATTEMPTS_MAX));
 }
+
+/// Makes every fork valid.
+struct Willing;
+
+impl Adapter for Willing {
+    type Cell = Cell;
+
+    fn file(&self) -> &'static str {
+        RECORDS
+    }
+
+    async fn begin(&mut self, _directory: &Path) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<AttemptResult, RunError> {
+        Ok(AttemptResult::Kept(Box::new(record(cell, fork, attempt, true))))
+    }
+}
+
+/// Runs cells for at most ten rounds, and returns the number of rounds and of looks.
+async fn looked_at(judge: fn(&[ForkRecord], f64) -> Result<LookFindings, String>) -> (u64, usize) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (cells, mut looks) = (cells(10), 0);
+    let settings = Settings {
+        out: directory.path().join("run"),
+        looks: Some(PlannedLooks { looks: Looks::until(10, 0.1), judge }),
+        ..Settings::default()
+    };
+    let mut count = |event: RunEvent<'_>| looks += usize::from(matches!(event, RunEvent::Looked { .. }));
+    let summary = run_with(&mut Willing, &cells, Vec::new(), &settings, &mut count).await.expect("run");
+    (summary.forks_valid / cells.len() as u64, looks)
+}
+
+#[tokio::test]
+async fn a_run_ends_at_the_look_that_finds_its_comparisons_settled() {
+    assert_eq!(looked_at(|_, _| Ok(LookFindings { of: 3, open: 0 })).await, (6, 1));
+    assert_eq!(looked_at(|_, _| Ok(LookFindings { of: 3, open: 1 })).await, (10, 1));
+}

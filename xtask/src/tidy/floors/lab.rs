@@ -24,7 +24,7 @@ pub(super) const LAB: Floors = Floors {
     folder: "crates/stentor-lab/src/",
     module: &[],
     floors: &[
-        &["document", "load", "order", "rates", "word"],
+        &["document", "load", "looks", "order", "rates", "word"],
         &["plot", "statistics", "subject"],
         &["claims", "energy", "plan"],
         &["record"],
