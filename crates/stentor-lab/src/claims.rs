@@ -330,7 +330,12 @@ impl Judged {
 
 impl Judgment {
     fn not_testable(why: &str) -> Self {
-        Self { verdict: ClaimVerdict::NotTestable, comparisons: Vec::new(), missing: Some(why.to_owned()) }
+        Self {
+            verdict: ClaimVerdict::NotTestable,
+            comparisons: Vec::new(),
+            missing: Some(why.to_owned()),
+            power: None,
+        }
     }
 
     /// Lists the comparisons that contradict the claim.

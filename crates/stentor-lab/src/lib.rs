@@ -11,6 +11,7 @@ pub mod comparison;
 mod document;
 pub mod energy;
 pub mod load;
+pub mod looks;
 pub mod order;
 pub mod plan;
 mod plot;

@@ -3,6 +3,8 @@
 //! All methods judge the same studies. The seed decides the studies, so that the same call gives the same shares on every machine.
 
 mod bounds;
+mod judged;
+mod looked;
 mod method;
 mod study;
 #[cfg(test)]
@@ -11,10 +13,12 @@ mod tests;
 use serde::Serialize;
 
 use crate::claims::BAND_SHARE;
-use crate::results::ERROR_SHARE;
+use crate::results::first_level;
 use bounds::objections;
+use judged::{SimulatedJudge, SimulatedResult};
 use method::PreparedMethod;
 
+pub use looked::LookedCell;
 pub use method::VerdictMethod;
 pub use study::{FORK_SD, SimulatedStudy};
 
@@ -61,6 +65,8 @@ pub struct PowerFindings {
     pub studies: usize,
     /// The shares, a method and a kind of study each.
     pub cells: Vec<PowerCell>,
+    /// The shares of runs that add rounds until their comparison is settled, by the chosen method.
+    pub looked: Vec<LookedCell>,
     /// What the chosen method misses: its level, or a bound of its power.
     pub objections: Vec<String>,
     /// True without objections.
@@ -83,9 +89,11 @@ pub fn simulate(studies: usize, seed: u64, mut progress: impl FnMut(usize)) -> P
         cells.extend(cells_of(*kind, studies, seed.wrapping_add(place as u64)));
         progress(place + 1);
     }
-    let objections = objections(&cells, CHOSEN);
+    let looked = looked::simulate(studies, seed);
+    let mut objections = objections(&cells, CHOSEN);
+    objections.extend(bounds::objections_to_looks(&looked));
     let ok = objections.is_empty();
-    PowerFindings { chosen: CHOSEN, seed, studies, cells, objections, ok }
+    PowerFindings { chosen: CHOSEN, seed, studies, cells, looked, objections, ok }
 }
 
 /// Lists the kinds of studies.
@@ -101,7 +109,7 @@ pub fn kinds() -> Vec<SimulatedStudy> {
 
 /// Returns the level at which the first of so many claims must be decided.
 fn level(claims: usize) -> f64 {
-    ERROR_SHARE / claims as f64
+    first_level(claims, 1)
 }
 
 fn cells_of(kind: SimulatedStudy, studies: usize, seed: u64) -> Vec<PowerCell> {
@@ -114,17 +122,17 @@ fn cells_of(kind: SimulatedStudy, studies: usize, seed: u64) -> Vec<PowerCell> {
         })
     };
     let mut counts: Vec<DecisionCount> = CLAIMS.into_iter().flat_map(with_claims).collect();
-    let mut chance = study::chance(seed);
+    let (judge, mut chance) = (SimulatedJudge::new(), study::chance(seed));
     for _ in 0..studies {
-        let rounds = kind.draw(&mut chance);
-        counts.iter_mut().for_each(|count| count.add(&rounds, kind));
+        let result = judge.judge(kind.draw(&mut chance));
+        counts.iter_mut().for_each(|count| count.add(&result, kind));
     }
     counts.iter().map(|count| count.cell(kind, studies)).collect()
 }
 
 impl DecisionCount {
-    fn add(&mut self, rounds: &[[f64; 2]], kind: SimulatedStudy) {
-        let Some(first_is_below) = self.prepared.decide(rounds) else { return };
+    fn add(&mut self, result: &SimulatedResult, kind: SimulatedStudy) {
+        let Some(first_is_below) = self.prepared.decide(result) else { return };
         self.decided += 1;
         self.wrong += usize::from(!(first_is_below && kind.is_beyond_the_band()));
     }

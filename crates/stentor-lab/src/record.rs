@@ -9,7 +9,9 @@ mod latency;
 
 pub use campaign::CampaignRecord;
 pub(crate) use file::decompress;
-pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, read, read_directory};
+pub use file::{
+    CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, joined, read, read_directory, runs_in,
+};
 pub use latency::{From, PhaseLatency};
 
 use serde::{Deserialize, Serialize};
@@ -93,6 +95,9 @@ pub struct ForkRecord {
     /// Seed of the fork: of its contents, its schedule, the chance on its links, and the delays of its battery's exchanges. In records of
     /// older versions, and of campaigns, the seed of the whole run.
     pub seed: u64,
+    /// Planned number of looks at the results, each of which could end the run; `None` for a run with a fixed number of rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looks: Option<u32>,
     /// The machine and software of the measurement.
     pub env: Environment,
     /// The link between the halves.
@@ -111,6 +116,10 @@ pub struct ForkRecord {
     /// which did not detect this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlaps: Option<BTreeSet<String>>,
+    /// False if the exchanges did not settle within their first half (`statistics::warm_up`); `None` if there are too few to tell, and in
+    /// records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_settled: Option<bool>,
     /// The effect of an interruption; `None` in cells without that factor.
     pub interruption: Option<InterruptionOutcome>,
     /// The result of a campaign; `None` if exchanges of two halves were measured.

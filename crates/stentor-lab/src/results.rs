@@ -27,6 +27,7 @@ mod phases;
 mod plots;
 mod published;
 mod ratios;
+mod runs;
 pub(crate) mod section;
 mod setting;
 mod sheet;
@@ -53,8 +54,8 @@ pub use page::{markdown, page};
 pub use plots::{Plot, plots};
 pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
-pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
-pub(crate) use verdicts::{ERROR_SHARE, LEVELS};
+pub(crate) use verdicts::first_level;
+pub use verdicts::{ClaimFindings, Finding, Verdicts, look, part, verdicts};
 
 /// Confidence level of every reported interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -148,6 +149,12 @@ impl Results {
         let plan = StudyPlan::shipped(&study).ok().flatten();
         let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
         Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
+    }
+
+    /// Returns the number of times that the results were looked at, to decide whether the run goes on: the planned one.
+    #[must_use]
+    pub fn looks(&self) -> u32 {
+        self.records.iter().filter_map(|record| record.looks).max().unwrap_or(1)
     }
 
     /// Returns the name of the file that holds these records.

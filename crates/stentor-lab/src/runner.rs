@@ -21,6 +21,7 @@ pub use fork::time_of_day;
 pub use journal::{ASKED, OWN_PLAN, PLAN, RAW};
 pub use watch::InstrumentWatch;
 
+use crate::looks::{LookFindings, Looks};
 use crate::order::rounds;
 use crate::plan::{Cell, NotRun};
 use crate::record::{ForkRecord, NOT_MADE, Quantiles, RECORDS, RecordError};
@@ -62,6 +63,17 @@ pub struct Settings {
     pub commit: String,
     /// Settings that must be equal to resume in a directory.
     pub plan: Value,
+    /// The planned looks at the results; without them, every round is run.
+    pub looks: Option<PlannedLooks>,
+}
+
+/// Looks that can end a run.
+#[derive(Debug, Clone)]
+pub struct PlannedLooks {
+    /// Their rounds.
+    pub looks: Looks,
+    /// Judges the records so far, by the share of a difference whose exclusion settles a comparison.
+    pub judge: fn(&[ForkRecord], f64) -> Result<LookFindings, String>,
 }
 
 /// A progress event of a run.
@@ -85,6 +97,13 @@ pub enum RunEvent<'a> {
     },
     /// A subject was refused or could not be started; its cells are left out.
     LeftOut(&'a NotRun),
+    /// The results were looked at after a round.
+    Looked {
+        /// The round.
+        round: u32,
+        /// What was seen.
+        findings: LookFindings,
+    },
 }
 
 /// The summary of a run.
@@ -142,6 +161,9 @@ pub enum RunError {
     /// The adapter cannot continue.
     #[error("{0}")]
     Adapter(String),
+    /// The results so far cannot be judged, so that no look can end the run.
+    #[error("the results so far cannot be judged: {0}")]
+    Look(String),
     /// A subject could not be used at all.
     #[error(transparent)]
     Subject(#[from] SubjectError),
@@ -225,7 +247,12 @@ pub async fn run_with<A: Adapter>(
         order.into_iter().filter(|(place, fork)| state.is_left(*place, *fork)).collect();
     let mut pace = RemainingTime::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
     report(RunEvent::Begun { forks: steps.len() as u64, seconds: pace.left });
+    let mut last_round = 0;
     for (place, fork) in steps {
+        if state.is_settled(settings, last_round, fork, report)? {
+            break;
+        }
+        last_round = fork;
         let cell = &cells[place];
         if !state.left_out.contains(&place) {
             let before = state.attempts(cell, fork);
@@ -349,6 +376,21 @@ impl<C: Scheduled> RunState<'_, C> {
     fn is_left(&self, place: usize, fork: u32) -> bool {
         let cell = &self.cells[place];
         fork <= cell.forks().0 && !self.of(cell, fork).any(is_over)
+    }
+
+    /// Looks at the results if a look is due between two rounds; returns true if they need no further rounds.
+    fn is_settled(
+        &self,
+        settings: &Settings,
+        last_round: u32,
+        round: u32,
+        report: &mut dyn FnMut(RunEvent<'_>),
+    ) -> Result<bool, RunError> {
+        let due = settings.looks.as_ref().filter(|planned| planned.looks.is_due(last_round, round));
+        let Some(PlannedLooks { looks, judge }) = due else { return Ok(false) };
+        let findings = judge(&self.records, looks.effect_share).map_err(RunError::Look)?;
+        report(RunEvent::Looked { round: round - 1, findings });
+        Ok(findings.open == 0)
     }
 
     /// Leaves out every cell of the same subject, and returns the entry for it.

@@ -8,18 +8,20 @@ mod histogram;
 mod interval;
 pub(crate) mod invented;
 mod ranks;
+mod replicates;
 mod warmup;
 
 use serde::Serialize;
 
-pub use bootstrap::{QuantileEstimate, quantile};
-pub use difference::{Difference, RoundPair, welch_p};
+pub use bootstrap::{QuantileEstimate, quantile, reaches};
+pub use difference::{DETECTED_SHARE, Difference, RoundPair, welch_p};
 pub use distribution::{normal_p, student_p, student_t};
 pub use factorial::{Effect, Factorial, factorial};
 pub use histogram::{merged, shares};
 pub use interval::{Estimate, Ratio, ratio};
 pub use ranks::{RankTest, cliffs_delta, holm, ks_distance, mann_whitney};
-pub use warmup::warm_up;
+pub use replicates::{Replicate, Replicates};
+pub use warmup::{WarmUp, warm_up};
 
 /// Repeated measurements of one quantity, in one unit.
 #[derive(Debug, Clone, Default, Serialize)]

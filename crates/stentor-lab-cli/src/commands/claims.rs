@@ -2,7 +2,7 @@
 
 mod description;
 
-use super::report::read;
+use super::report::{read_runs, runs_of};
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -28,6 +28,7 @@ Examples:
   stentor lab claims nunes-2014 --published-only
   stentor lab claims cai-2009 --published-only --json
   stentor lab claims anacleto-2012 --record results
+  stentor lab claims anacleto-2012 --record monday --record tuesday --record thursday
 
 Claims that the paper's own tables contradict come first, with the cells that contradict them. A record is a run, or your own
 figures. For a directory with records.jsonl the verdicts are those of lab report: only software of the paper's period counts for
@@ -40,9 +41,9 @@ pub(crate) struct ClaimsArgs {
     /// Judge by the paper's own tables alone
     #[arg(long, conflicts_with = "record")]
     published_only: bool,
-    /// Measurements to judge by as well
+    /// Measurements to judge by as well; may be repeated for several runs, or name a directory of runs
     #[arg(long, value_name = "DIR")]
-    record: Option<PathBuf>,
+    record: Vec<PathBuf>,
 }
 
 /// The complete account of a study.
@@ -69,12 +70,11 @@ impl ClaimsArgs {
 
     /// Judges by the given evidence: a run in the same way as its report, a file of figures as it is, or the tables alone.
     fn judge(&self, dossier: &Dossier) -> anyhow::Result<(Vec<Judged>, String)> {
-        match self.record.as_deref() {
-            Some(record) if is_run(record) => by_run(&self.study, record),
-            record => {
-                let measured = record.map(figures).transpose()?;
-                Ok((dossier.judge(measured.as_ref())?, String::new()))
-            }
+        let runs = runs_of(&self.record);
+        match &runs[..] {
+            [] => Ok((dossier.judge(None)?, String::new())),
+            [own] if !is_run(own) => Ok((dossier.judge(Some(&figures(own)?))?, String::new())),
+            runs => by_runs(&self.study, runs),
         }
     }
 }
@@ -84,11 +84,12 @@ fn is_run(record: &Path) -> bool {
         || record.extension().is_some_and(|end| end == "jsonl" || end == "ndjson" || end == "zst")
 }
 
-/// Judges by the records of a run, with the same corrections as its report.
-fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
-    let results = read(record)?;
+/// Judges by the records of runs, with the same corrections as their report.
+fn by_runs(study: &str, runs: &[PathBuf]) -> anyhow::Result<(Vec<Judged>, String)> {
+    let results = read_runs(runs)?;
     if results.study != study {
-        let sentence = format!("{} is a run of {}, not of {study}", record.display(), results.study);
+        let named = runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>().join(", ");
+        let sentence = format!("{named} is a run of {}, not of {study}", results.study);
         return Err(CommandFailure::usage(sentence).into());
     }
     let found = verdicts(&results)?;
@@ -125,6 +126,8 @@ fn claim(one: &Judged) -> Value {
         "verdict_published": one.published.verdict,
         "verdict_recorded": statement.recorded,
         "verdict_ours": one.ours.as_ref().map_or_else(|| json!("not_run"), |ours| json!(ours.verdict)),
+        "verdict_graded": one.ours.as_ref().and_then(Judgment::grade).map(|grade| grade.to_string()),
+        "power": one.ours.as_ref().and_then(|ours| ours.power),
         "published": evidence(&one.published),
         "ours": one.ours.as_ref().map(evidence),
         "basis": statement.basis,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use stentor_lab::claims::ClaimVerdict;
 use stentor_lab::plan::{StudyPlan, UnservedPart};
 use stentor_lab::probes::Probed;
-use stentor_lab::record::{self, CAMPAIGNS};
+use stentor_lab::record::{self, CAMPAIGNS, ForkRecord};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
 use stentor_lab::runner::{ASKED, OWN_PLAN};
 use stentor_terminal::failure::CommandFailure;
@@ -26,14 +26,18 @@ Examples:
   stentor lab report results --html report.html
   stentor lab report results --html report.html --md report.md --csv figures.csv --svg drawings
   stentor lab report results --json
+  stentor lab report monday tuesday thursday --html report.html
+
+Several directories are runs of one study, on different days or machines; a directory without records stands for the runs in it. From three
+runs on, intervals are over runs; give each a --seed of its own.
 
 The page is self-contained: no scripts, no fonts, nothing from the network. It can be printed, has a dark mode and does not
 depend on colours. Records are only read, so a report can be written at any time, also during a run. For isikligil-2017 --csv
 writes the rates beside the paper's, and --svg the drawings of its page.")]
 pub(crate) struct ReportArgs {
-    /// Directory of a run, or a file of records
-    #[arg(value_name = "DIR")]
-    run: PathBuf,
+    /// Directory of a run, a file of records, or a directory of runs; several are runs of one study
+    #[arg(value_name = "DIR", required = true)]
+    runs: Vec<PathBuf>,
     /// Write one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -51,7 +55,7 @@ pub(crate) struct ReportArgs {
 impl ReportArgs {
     /// Writes the report.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let account = account(&self.run)?;
+        let account = account(&self.runs)?;
         let mut written: Vec<String> = Vec::new();
         let files = [
             (&self.html, results::page as fn(&Account) -> String),
@@ -95,10 +99,11 @@ pub(super) fn sheet(account: &Account) -> String {
     }
 }
 
-/// Returns the account of a directory, even if its run was interrupted or has not ended.
-pub(super) fn account(run: &Path) -> anyhow::Result<Account> {
-    let results = read(run)?;
-    let remarks = remarks(&results, run);
+/// Returns the account of runs of one study, even if one was interrupted or has not ended.
+pub(super) fn account(paths: &[PathBuf]) -> anyhow::Result<Account> {
+    let runs = runs_of(paths);
+    let results = read_runs(&runs)?;
+    let remarks = remarks(&results, &runs);
     Ok(Account::of(results, remarks)?)
 }
 
@@ -145,6 +150,38 @@ const NO_EXCHANGES: &str = "campaigns of isikligil-2017 and no records of subjec
 
 /// Reads the records of a directory, or of a file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
+    read_runs(&runs_of(&[path.to_owned()]))
+}
+
+/// Lists the runs of paths: a directory without records stands for the runs in it.
+pub(super) fn runs_of(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let of_path = |path: &PathBuf| {
+        let has_none = path.is_dir() && record::file_of(path).is_none();
+        let inside = if has_none { record::runs_in(path).unwrap_or_default() } else { Vec::new() };
+        // A directory without any run is named in the error of reading it.
+        if inside.is_empty() { vec![path.clone()] } else { inside }
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// Reads the records of runs of one study.
+pub(super) fn read_runs(runs: &[PathBuf]) -> anyhow::Result<Results> {
+    let records = runs.iter().map(|run| records(run)).collect::<anyhow::Result<Vec<_>>>()?;
+    let named = runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>().join(", ");
+    let results = Results::of(record::joined(records));
+    let results = results.map_err(|error| CommandFailure::usage(format!("{named}: {error}")))?;
+    results.not_timed().iter().for_each(|not_timed_sentence| note(&format!("{named}: {not_timed_sentence}")));
+    for run in runs {
+        let probed = Probed::read(run).map_err(|error| CommandFailure::usage(error.to_string()))?;
+        if probed.is_some() {
+            return Ok(results.with_probed(probed));
+        }
+    }
+    Ok(results)
+}
+
+/// Reads the records of one run.
+fn records(path: &Path) -> anyhow::Result<Vec<ForkRecord>> {
     let hint = || {
         let is_of_campaigns = path.join(CAMPAIGNS).is_file();
         let none = "no records: stentor lab run STUDY --out DIR makes some";
@@ -160,37 +197,30 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     }
     let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
     let records = records.map_err(|error| CommandFailure::usage(error.to_string()))?;
-    let probed = Probed::read(path).map_err(|error| CommandFailure::usage(error.to_string()))?;
-    if records.is_empty() {
-        return Err(hint().into());
-    }
-    let results = Results::of(records);
-    let results = results.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
-    results
-        .not_timed()
-        .iter()
-        .for_each(|not_timed_sentence| note(&format!("{}: {not_timed_sentence}", path.display())));
-    Ok(results.with_probed(probed))
+    if records.is_empty() { Err(hint().into()) } else { Ok(records) }
 }
 
 /// Gathers the remarks of a report, which are not in the records.
-fn remarks(results: &Results, run: &Path) -> Remarks {
-    let directory =
-        if run.is_dir() { run.to_owned() } else { run.parent().map(Path::to_owned).unwrap_or_default() };
-    // The full path would be of no use to readers elsewhere.
-    let name = directory
-        .file_name()
-        .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
-    let raw_files = raw_files(results, &directory);
-    let provenance = if results.is_of_campaigns() { provenance(&directory) } else { Value::Null };
+fn remarks(results: &Results, runs: &[PathBuf]) -> Remarks {
+    let directories: Vec<PathBuf> = runs.iter().map(|run| directory_of(run)).collect();
+    let names: Vec<String> = directories.iter().map(|directory| name_of(directory)).collect();
+    let raw_files = directories.iter().map(|directory| raw_files(results, directory)).sum();
+    let provenance = match &directories[..] {
+        [directory] if results.is_of_campaigns() => provenance(directory),
+        _ => Value::Null,
+    };
     let command = provenance["command"].as_str().map_or_else(
         || {
-            let run = again(&results.study, &directory.join(PLAN));
-            format!("{run} --out {name}\nstentor lab report {name} --html report.html")
+            let run = |(directory, name): (&PathBuf, &String)| {
+                format!("{} --out {name}\n", again(&results.study, &directory.join(PLAN)))
+            };
+            let runs: String = directories.iter().zip(&names).map(run).collect();
+            format!("{runs}stentor lab report {} --html report.html", names.join(" "))
         },
         str::to_owned,
     );
-    let Some(plan) = study_plan(&results.study, &directory) else {
+    let name = names.join(", ");
+    let Some(plan) = directories.first().and_then(|directory| study_plan(&results.study, directory)) else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let unserved = plan.unserved.iter().map(UnservedPart::not_run);
@@ -210,6 +240,16 @@ fn study_plan(study: &str, directory: &Path) -> Option<StudyPlan> {
 /// Reads the recorded plan of a run; null if there is none.
 fn recorded_plan(file: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap_or_default()).unwrap_or_default()
+}
+
+/// Returns the directory of a run.
+fn directory_of(run: &Path) -> PathBuf {
+    if run.is_dir() { run.to_owned() } else { run.parent().map(Path::to_owned).unwrap_or_default() }
+}
+
+/// Returns the name of a directory; its full path would be of no use to readers elsewhere.
+fn name_of(directory: &Path) -> String {
+    directory.file_name().map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Reads the provenance of campaigns, or their plan if the run did not end, because the provenance is written last.

@@ -32,6 +32,7 @@ const COMMIT: &str = env!("STENTOR_COMMIT");
 Examples:
   stentor lab run cai-2009 --quick --out study
   stentor lab run anacleto-2012 --standard --subject rust --out study
+  stentor lab run cai-2009 --standard --until-decided --effect 10 --out study
   stentor lab run nunes-2014 --full --dry-run --out study
   stentor lab run albertengo-2020 --variant code --factor 'payload=64 B,4055 B' --out study --json
   stentor lab run nunes-2014 --subjects mine --subject my-framework --out study

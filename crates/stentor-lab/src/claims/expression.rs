@@ -124,6 +124,16 @@ pub struct SyntaxError {
 }
 
 impl ClaimExpression {
+    /// Returns the number of compared pairs of terms.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        match self {
+            Self::And(parts) => parts.iter().map(Self::pairs).sum(),
+            Self::ForAll(_, inner) => inner.pairs(),
+            Self::Chain(_, links) => links.len(),
+        }
+    }
+
     /// Parses a claim.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         parser::ClaimParser::new(text).claim()
@@ -145,6 +155,19 @@ impl Binding {
 }
 
 impl Comparator {
+    /// Compares two numbers as they are.
+    #[must_use]
+    pub fn is_so(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Less => left < right,
+            Self::LessOrEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterOrEqual => left >= right,
+            Self::Equal => left.total_cmp(&right).is_eq(),
+            Self::NotEqual => left.total_cmp(&right).is_ne(),
+        }
+    }
+
     /// Returns the sign.
     #[must_use]
     pub const fn sign(self) -> &'static str {

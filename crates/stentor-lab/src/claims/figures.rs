@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::statistics::Replicates;
+
 /// Seconds of a minute, and minutes of an hour.
 const SIXTY: f64 = 60.0;
 
@@ -61,6 +63,8 @@ pub struct Figure {
     pub kind: String,
     /// A remark.
     pub note: String,
+    /// The values behind a figure of ours, by replicate; empty for figures that were read from a file.
+    pub replicates: Replicates,
 }
 
 /// The value of a figure.
@@ -134,6 +138,7 @@ impl Figure {
             unit: cell("unit").into(),
             kind: cell("kind").into(),
             note: cell("note").into(),
+            replicates: Replicates::default(),
         })
     }
 
@@ -147,6 +152,13 @@ impl Figure {
     #[must_use]
     pub fn alike(&self) -> Option<&str> {
         self.kind.strip_prefix(ALIKE)
+    }
+
+    /// Returns true if only the bounds of its interval tell how sure it is.
+    #[must_use]
+    pub fn has_bounds_alone(&self) -> bool {
+        let is_wide = matches!(self.value, FigureValue::Number(interval) if interval.low < interval.high);
+        is_wide && self.replicates.is_empty()
     }
 
     /// Returns the value of a column, or else of a factor.

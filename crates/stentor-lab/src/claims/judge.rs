@@ -1,16 +1,25 @@
 //! Judging: a claim and figures give a verdict, with every comparison that led to it.
 
+mod evidence;
+mod grade;
+mod power;
 mod terms;
 
 use super::expression::{Binding, ClaimExpression, Comparator, Term};
-use super::figures::{Figures, Interval};
+use super::figures::{Figure, Figures, Interval};
 use crate::claims::ClaimVerdict;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use terms::{NameBindings, Quantity};
+use terms::{Quantity, Scope};
+
+pub use evidence::Evidence;
+pub use grade::Grade;
+pub use power::VerdictPower;
 
 /// Relative difference below which numbers are equal, because they were printed with fewer digits.
 const EQUAL_SHARE: f64 = 1e-9;
+/// Significance level of a comparison by measurements; claims of a study are corrected for their number (`results::verdicts`).
+const LEVEL: f64 = 0.05;
 
 /// The judgment of a claim.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,10 +30,12 @@ pub struct Judgment {
     pub comparisons: Vec<Compared>,
     /// The missing knowledge, if it is not testable.
     pub missing: Option<String>,
+    /// The difference that it could have seen; `None` if chance has no part in it.
+    pub power: Option<VerdictPower>,
 }
 
 /// One comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
     /// The bound values, as `name=value; name=value`; empty outside `for all`.
     pub cell: String,
@@ -32,6 +43,15 @@ pub struct Compared {
     pub text: String,
     /// True if the comparison holds; `None` if the figures leave it open.
     pub is_so: Option<bool>,
+    /// True if the estimates alone are so, however unsure they are.
+    #[serde(skip)]
+    pub points_so: bool,
+    /// The number of the compared pair of terms, which `for all` repeats in every cell.
+    #[serde(skip)]
+    pub pair: usize,
+    /// The evidence of measurements; `None` if there are no replicates.
+    #[serde(skip)]
+    pub evidence: Option<Evidence>,
 }
 
 /// Errors that make a claim impossible to judge.
@@ -81,82 +101,105 @@ impl Bench<'_> {
     /// Judges claims that must all hold.
     pub fn judge(&self, claims: &[ClaimExpression]) -> Result<Judgment, JudgeError> {
         let mut comparisons = Vec::new();
+        let mut pair = 0;
         for claim in claims {
-            match self.claim(claim, &NameBindings::default(), &mut comparisons) {
-                Ok(()) => {}
+            match self.claim(claim, pair, &Scope::default(), &mut comparisons) {
+                Ok(()) => pair += claim.pairs(),
                 Err(JudgeStop::Wrong(error)) => return Err(error),
                 Err(JudgeStop::Missing(what)) => {
                     return Ok(Judgment {
                         verdict: ClaimVerdict::NotTestable,
                         comparisons,
                         missing: Some(what),
+                        power: None,
                     });
                 }
             }
         }
-        Ok(Judgment { verdict: verdict(&comparisons), comparisons, missing: None })
+        Ok(Judgment { verdict: verdict(&comparisons), comparisons, missing: None, power: None })
     }
 
     /// Evaluates a term; `None` if a figure is missing.
     pub fn value(&self, term: &Term, bound: &[(String, String)]) -> Result<Option<Interval>, JudgeError> {
-        match self.number(term, &NameBindings::of(bound)) {
+        match self.number(term, &Scope::of(bound)) {
             Ok(number) => Ok(Some(number)),
             Err(JudgeStop::Missing(_)) => Ok(None),
             Err(JudgeStop::Wrong(error)) => Err(error),
         }
     }
 
+    /// Adds the comparisons of a claim; `pair` is the number of its first pair of terms.
     fn claim(
         &self,
         claim: &ClaimExpression,
-        scope: &NameBindings,
+        mut pair: usize,
+        scope: &Scope,
         compared: &mut Vec<Compared>,
     ) -> Result<(), JudgeStop> {
         match claim {
-            ClaimExpression::And(parts) => {
-                parts.iter().try_for_each(|part| self.claim(part, scope, compared))
-            }
+            ClaimExpression::And(parts) => parts.iter().try_for_each(|part| {
+                self.claim(part, pair, scope, compared)?;
+                pair += part.pairs();
+                Ok(())
+            }),
             ClaimExpression::ForAll(bindings, inner) => combinations(bindings)
                 .iter()
-                .try_for_each(|bound| self.claim(inner, &scope.with(bound), compared)),
+                .try_for_each(|bound| self.claim(inner, pair, &scope.with(bound), compared)),
             ClaimExpression::Chain(first, links) => {
-                let mut left = self.quantity(first, scope)?;
+                let mut left = (first, self.quantity(first, scope)?);
                 let mut counted = self.counted(first, scope)?;
                 for (comparison, right) in links {
                     counted.extend(self.counted(right, scope)?);
                     all_alike(&counted)?;
-                    let right = self.quantity(right, scope)?;
-                    compared.push(self.compare(&left, *comparison, &right, scope)?);
-                    left = right;
+                    let right = (right, self.quantity(right, scope)?);
+                    let found = self.compare(&left, *comparison, &right, scope)?;
+                    compared.push(Compared { pair, ..found });
+                    (left, pair) = (right, pair + 1);
                 }
                 Ok(())
             }
         }
     }
 
+    /// Lists the counted quantities of the term's figures that are comparable with their like only.
+    fn counted(&self, term: &Term, scope: &Scope) -> Result<BTreeSet<&str>, JudgeStop> {
+        Ok(self.figures_of(term, scope)?.into_iter().filter_map(Figure::alike).collect())
+    }
+
+    /// Compares two terms, each with its quantity.
     fn compare(
         &self,
-        left: &Quantity,
+        (left_term, left): &(&Term, Quantity),
         comparison: Comparator,
-        right: &Quantity,
-        scope: &NameBindings,
+        (right_term, right): &(&Term, Quantity),
+        scope: &Scope,
     ) -> Result<Compared, JudgeStop> {
-        let is_so = match (left, right) {
-            (Quantity::Number { value: left, .. }, Quantity::Number { value: right, .. }) => {
-                self.ordered(*left, comparison, *right)
-            }
-            _ => compare_words(&left.to_string(), comparison, &right.to_string())?,
-        };
         let text = format!("{left} {} {right}", comparison.sign());
-        Ok(Compared { cell: scope.to_string(), text, is_so })
+        let (Quantity::Number { value: one, .. }, Quantity::Number { value: other, .. }) = (left, right)
+        else {
+            let is_so = compare_words(&left.to_string(), comparison, &right.to_string())?;
+            let points_so = is_so == Some(true);
+            return Ok(Compared { cell: scope.to_string(), text, is_so, points_so, pair: 0, evidence: None });
+        };
+        let evidence = if self.complete { None } else { self.evidence([left_term, right_term], scope)? };
+        let is_so = match evidence.as_ref().filter(|evidence| evidence.has_chance()) {
+            Some(_) if self.are_tied(*one, comparison, *other) => None,
+            Some(evidence) => evidence.decide(comparison),
+            None => self.ordered(*one, comparison, *other),
+        };
+        let points_so = comparison.is_so(one.value, other.value);
+        Ok(Compared { cell: scope.to_string(), text, is_so, points_so, pair: 0, evidence })
+    }
+
+    /// Returns true if numbers are too close for an order, by the claim's own threshold.
+    fn are_tied(&self, left: Interval, comparison: Comparator, right: Interval) -> bool {
+        let is_equality = matches!(comparison, Comparator::Equal | Comparator::NotEqual);
+        self.tie_share > 0.0 && gap(left, right) <= self.tie_share && !is_equality
     }
 
     /// Compares numbers; `None` if they are too close or their intervals overlap.
     fn ordered(&self, left: Interval, comparison: Comparator, right: Interval) -> Option<bool> {
-        let gap =
-            (left.value - right.value).abs() / left.value.abs().max(right.value.abs()).max(f64::MIN_POSITIVE);
-        let is_equality = matches!(comparison, Comparator::Equal | Comparator::NotEqual);
-        if self.tie_share > 0.0 && gap <= self.tie_share && !is_equality {
+        if self.are_tied(left, comparison, right) {
             return None;
         }
         let below = |left, right| below(left, right, self.band_share);
@@ -165,9 +208,26 @@ impl Bench<'_> {
             Comparator::Greater => below(right, left),
             Comparator::LessOrEqual => below(right, left).map(|more| !more),
             Comparator::GreaterOrEqual => below(left, right).map(|less| !less),
-            Comparator::Equal => same(left, right, gap),
-            Comparator::NotEqual => same(left, right, gap).map(|same| !same),
+            Comparator::Equal => same(left, right),
+            Comparator::NotEqual => same(left, right).map(|same| !same),
         }
+    }
+}
+
+impl Evidence {
+    /// Decides a comparison in which chance has a part; `None` if chance may have made the difference.
+    fn decide(&self, comparison: Comparator) -> Option<bool> {
+        let is_below = || (self.p() <= LEVEL).then_some(self.difference.log_ratio < 0.0);
+        match comparison {
+            Comparator::Less | Comparator::LessOrEqual => is_below(),
+            Comparator::Greater | Comparator::GreaterOrEqual => is_below().map(|is_below| !is_below),
+            Comparator::Equal => self.are_apart().then_some(false),
+            Comparator::NotEqual => self.are_apart().then_some(true),
+        }
+    }
+
+    fn are_apart(&self) -> bool {
+        self.difference.p_beyond(0.0) <= LEVEL
     }
 }
 
@@ -203,10 +263,15 @@ fn surely_below(left: Interval, right: Interval, factor: f64) -> bool {
     gap > doubt
 }
 
-fn same(left: Interval, right: Interval, gap: f64) -> Option<bool> {
+/// Returns the difference of two numbers as a share of the larger.
+fn gap(left: Interval, right: Interval) -> f64 {
+    (left.value - right.value).abs() / left.value.abs().max(right.value.abs()).max(f64::MIN_POSITIVE)
+}
+
+fn same(left: Interval, right: Interval) -> Option<bool> {
     let apart = left.high < right.low || right.high < left.low;
     let points = left.low >= left.high && right.low >= right.high;
-    if gap <= EQUAL_SHARE && points {
+    if gap(left, right) <= EQUAL_SHARE && points {
         Some(true)
     } else if apart {
         Some(false)

@@ -1,6 +1,7 @@
 use super::*;
 
 mod language;
+mod rounds;
 mod studies;
 
 fn dossier(id: &str) -> Dossier {

@@ -1,6 +1,6 @@
 //! What the chosen method must keep: its level, and a least power.
 
-use super::{PowerCell, VerdictMethod, level};
+use super::{LookedCell, PowerCell, VerdictMethod, level};
 
 /// Standard errors of a share by which a simulation may miss: with so many, chance misses one share of thousands.
 const ERRORS_ALLOWED: f64 = 4.0;
@@ -39,6 +39,23 @@ const BOUNDS: [PowerBound; 6] = [
 pub(super) fn objections(cells: &[PowerCell], chosen: VerdictMethod) -> Vec<String> {
     let cells = cells.iter().filter(|cell| cell.method == chosen);
     cells.flat_map(|cell| [too_often_wrong(cell), too_weak(cell)]).flatten().collect()
+}
+
+/// Lists the runs with looks that are wrong too often, in their decisions or in what they exclude.
+pub(super) fn objections_to_looks(cells: &[LookedCell]) -> Vec<String> {
+    let of_cell = |cell: &LookedCell| {
+        let size = level(cell.claims) / SIDES;
+        let most = size + ERRORS_ALLOWED * error(size, cell.studies);
+        let shares = [("wrong", cell.wrong), ("excluded wrongly", cell.excluded_wrongly)];
+        let (claims, true_ratio, round_sd) = (cell.claims, cell.true_ratio, cell.round_sd);
+        shares.into_iter().filter(move |(_, share)| *share > most).map(move |(what, share)| {
+            format!(
+                "a run with looks, a true ratio of {true_ratio}, a round's sd of {round_sd} and {claims} claims: {what} in {share:.4}, \
+                 at most {most:.4}"
+            )
+        })
+    };
+    cells.iter().flat_map(of_cell).collect()
 }
 
 /// Objects to a method that is wrong more often than its level and chance allow.

@@ -1,4 +1,6 @@
 //! The methods that can decide which of two sides takes less time, all with the same band in which sides count as equal.
+//!
+//! The chosen one is not here: its decisions are those of the judge of claims, over the figures of a simulated study.
 
 use std::fmt;
 
@@ -7,18 +9,19 @@ use serde::Serialize;
 use crate::claims::BAND_SHARE;
 use crate::claims::figures::Interval;
 use crate::claims::judge::below;
-use crate::results::LEVELS;
 use crate::statistics::{Difference, RoundPair, Samples, student_t};
 
-/// Rounds from which [`VerdictMethod::Combined`] uses them as blocks. With fewer, their degrees of freedom are too few.
-const BLOCKS_FROM_COUNT: usize = 6;
+use super::judged::SimulatedResult;
+
+/// The levels of [`VerdictMethod::Intervals`], in descending order.
+const LEVELS: [f64; 13] = [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 1e-5];
 
 /// A method of verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictMethod {
-    /// The method of the pages: an interval for each side, the interval of their difference recovered from both (MOVER), and a ladder of
-    /// levels.
+    /// An interval for each side, the interval of their difference recovered from both (MOVER), and a ladder of levels: the method for files
+    /// of figures, which have no rounds.
     Intervals,
     /// Welch's test of two groups.
     Welch,
@@ -26,8 +29,7 @@ pub enum VerdictMethod {
     Mixed,
     /// Rounds as fixed blocks: Student's test of the differences within rounds.
     Rounds,
-    /// Welch's test of few rounds, rounds as fixed blocks of [`BLOCKS_FROM_COUNT`] or more. The number of rounds is planned before a study, so
-    /// that the measurements have no part in the choice.
+    /// Welch's test of few rounds, rounds as fixed blocks of more: the method of verdicts on claims.
     Combined,
 }
 
@@ -74,19 +76,17 @@ impl PreparedMethod {
     }
 
     /// Returns true if the first side is surely more than the band below the second, false if the second is below the first, and `None` if
-    /// the rounds leave it open.
-    pub(super) fn decide(&self, rounds: &[RoundPair]) -> Option<bool> {
-        let difference = match self.method {
+    /// the study leaves it open.
+    pub(super) fn decide(&self, study: &SimulatedResult) -> Option<bool> {
+        let rounds = &study.rounds;
+        let (p, log_ratio) = match self.method {
             VerdictMethod::Intervals => return self.by_intervals(rounds),
-            VerdictMethod::Combined if rounds.len() >= BLOCKS_FROM_COUNT => Difference::of_rounds(rounds),
-            VerdictMethod::Welch | VerdictMethod::Combined => {
-                Difference::of_groups(&side(rounds, 0), &side(rounds, 1))
-            }
-            VerdictMethod::Mixed => Difference::of_mixed_model(rounds),
-            VerdictMethod::Rounds => Difference::of_rounds(rounds),
+            VerdictMethod::Combined => study.evidence().map(|one| (one.p(), one.difference.log_ratio))?,
+            VerdictMethod::Welch => beyond(Difference::of_groups(&side(rounds, 0), &side(rounds, 1))?),
+            VerdictMethod::Mixed => beyond(Difference::of_mixed_model(rounds)?),
+            VerdictMethod::Rounds => beyond(Difference::of_rounds(rounds)?),
         };
-        let sure = difference.filter(|difference| difference.p_beyond(BAND_SHARE) <= self.level);
-        sure.map(|difference| difference.log_ratio < 0.0)
+        (p <= self.level).then_some(log_ratio < 0.0)
     }
 
     fn by_intervals(&self, rounds: &[RoundPair]) -> Option<bool> {
@@ -96,6 +96,10 @@ impl PreparedMethod {
         };
         below(interval(0)?, interval(1)?, BAND_SHARE)
     }
+}
+
+fn beyond(difference: Difference) -> (f64, f64) {
+    (difference.p_beyond(BAND_SHARE), difference.log_ratio)
 }
 
 fn side(rounds: &[RoundPair], place: usize) -> Samples {

@@ -50,7 +50,7 @@ fn a_seed_decides_the_studies() {
 }
 
 #[test]
-fn the_simulated_method_of_the_pages_gives_the_verdicts_of_the_judge() {
+fn the_simulated_method_for_files_of_figures_gives_the_verdicts_of_the_judge() {
     let mut chance = study::chance(5);
     let prepared = PreparedMethod::new(VerdictMethod::Intervals, 0.05, 4);
     let mut seen = Vec::new();
@@ -58,7 +58,7 @@ fn the_simulated_method_of_the_pages_gives_the_verdicts_of_the_judge() {
         let kind = SimulatedStudy { forks: 4, true_ratio, round_sd: 0.0 };
         for _ in 0..10 {
             let rounds = kind.draw(&mut chance);
-            let found = prepared.decide(&rounds);
+            let found = prepared.decide(&SimulatedJudge::new().judge(rounds.clone()));
             assert_eq!(found, verdict_of_the_judge(&rounds, 0.95), "{rounds:?}");
             seen.push(found);
         }
@@ -72,7 +72,8 @@ fn a_decision_for_a_difference_within_the_band_is_wrong() {
     let count = |true_ratio| {
         let mut count =
             DecisionCount { prepared: PreparedMethod::new(CHOSEN, 0.05, 4), claims: 1, decided: 0, wrong: 0 };
-        count.add(&certain, SimulatedStudy { forks: 4, true_ratio, round_sd: 0.0 });
+        let result = SimulatedJudge::new().judge(certain.to_vec());
+        count.add(&result, SimulatedStudy { forks: 4, true_ratio, round_sd: 0.0 });
         (count.decided, count.wrong)
     };
     assert_eq!([count(1.0), count(1.05), count(1.3)], [(1, 1), (1, 1), (1, 0)]);

@@ -2,6 +2,7 @@
 
 use super::{ProbeAnswer, ProbeResult, ProbeWord, STUDY};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
+use crate::statistics::Replicates;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -130,5 +131,6 @@ fn figure(result: &ProbeResult) -> Option<Figure> {
         unit: result.unit.clone(),
         kind: result.kind.word().into(),
         note: result.evidence.clone(),
+        replicates: Replicates::default(),
     })
 }

@@ -89,6 +89,30 @@ pub fn read_directory(directory: &Path) -> Result<Vec<ForkRecord>, RecordError> 
     read(&file_of(directory).unwrap_or_else(|| directory.join(RECORDS)))
 }
 
+/// Lists the directories of runs within a directory, by name.
+pub fn runs_in(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = paths.filter(|path| path.is_dir() && file_of(path).is_some()).collect();
+    runs.sort();
+    Ok(runs)
+}
+
+/// Joins the records of several runs. Runs of the same settings have the same id, so that each gets its number.
+#[must_use]
+pub fn joined(runs: Vec<Vec<ForkRecord>>) -> Vec<ForkRecord> {
+    let are_several = runs.len() > 1;
+    let numbered = runs.into_iter().enumerate().flat_map(|(place, records)| {
+        records.into_iter().map(move |mut record| {
+            if are_several {
+                record.run_id = format!("{} ({})", record.run_id, place + 1);
+            }
+            record
+        })
+    });
+    numbered.collect()
+}
+
 /// Reads a record file, plain or compressed. An incomplete last line is ignored, because its fork was interrupted.
 pub fn read(path: &Path) -> Result<Vec<ForkRecord>, RecordError> {
     let name = path.display().to_string();

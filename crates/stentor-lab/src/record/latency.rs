@@ -1,6 +1,6 @@
 //! Distributions of times: the whole histogram, with a summary of its main values.
 
-use super::RecordError;
+use super::{ForkRecord, RecordError, phase};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -90,6 +90,14 @@ impl PhaseLatency {
         let bytes = bytes.map_err(|error| RecordError::Histogram(error.to_string()))?;
         let histogram = Deserializer::new().deserialize(&mut bytes.as_slice());
         histogram.map_err(|error| RecordError::Histogram(error.to_string()))
+    }
+}
+
+impl ForkRecord {
+    /// Returns the times of a whole exchange: of a synchronisation if there is one, else of the round trip.
+    #[must_use]
+    pub fn whole(&self) -> Option<&PhaseLatency> {
+        self.latency.get(phase::SYNC).or_else(|| self.latency.get(phase::RTT))
     }
 }
 

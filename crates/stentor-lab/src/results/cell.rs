@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::metric::whole;
 use super::{Metric, joined};
 use crate::record::ForkRecord;
-use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
+use crate::statistics::{Estimate, QuantileEstimate, Replicate, Replicates, Samples, merged, quantile};
 
 /// Factor of the prefix kilo, as in `100Kb`.
 const THOUSAND: f64 = 1000.0;
@@ -39,7 +38,12 @@ pub struct MeasuredCell {
     pub forks: Vec<ForkRecord>,
     /// Number of invalid attempts.
     pub invalid: usize,
+    /// The ids of the study's runs, in the order of their records.
+    pub runs: Vec<String>,
 }
+
+/// Runs from which they are the replicates of every figure. With fewer, an interval over runs would be too wide to be of use.
+pub(super) const RUNS_MIN: usize = 3;
 
 impl MeasuredCell {
     /// Returns its levels as one text.
@@ -59,7 +63,11 @@ impl MeasuredCell {
     /// Groups records into cells, ordered by experiment, variant, levels and subject.
     pub(super) fn all(records: &[ForkRecord]) -> Vec<Self> {
         let mut cells: Vec<Self> = Vec::new();
+        let mut runs: Vec<String> = Vec::new();
         for record in records {
+            if !runs.contains(&record.run_id) {
+                runs.push(record.run_id.clone());
+            }
             let place = cells.iter().position(|cell| cell.holds(record));
             let place = place.unwrap_or_else(|| {
                 cells.push(Self::empty(record));
@@ -69,7 +77,9 @@ impl MeasuredCell {
         }
         cells.sort_by(|one, other| one.order(other));
         let names: Vec<String> = cells.iter().map(|cell| cell.shortest_name(&cells)).collect();
-        cells.iter_mut().zip(names).for_each(|(cell, name)| cell.name = name);
+        for (cell, name) in cells.iter_mut().zip(names) {
+            (cell.name, cell.runs) = (name, runs.clone());
+        }
         cells
     }
 
@@ -87,6 +97,7 @@ impl MeasuredCell {
             name: String::new(),
             forks: Vec::new(),
             invalid: 0,
+            runs: Vec::new(),
         }
     }
 
@@ -151,10 +162,33 @@ impl MeasuredCell {
         joined(&[&self.experiment, &self.variant, &levels.join(", ")], " · ")
     }
 
-    /// Returns the values of a metric over the forks that have it.
+    /// Returns a figure by replicate: of each fork that has it, or of each run if there are [`RUNS_MIN`].
+    pub(super) fn replicates(&self, of: impl Fn(&ForkRecord) -> Option<f64>) -> Replicates {
+        let values = self.forks.iter().filter_map(|fork| Some((self.replicate(fork), of(fork)?)));
+        let by_fork: Replicates = values.collect();
+        if self.is_by_run() { by_fork.by_run() } else { by_fork }
+    }
+
+    /// Returns true if the study has so many runs that they are the replicates.
+    pub(super) fn is_by_run(&self) -> bool {
+        self.runs.len() >= RUNS_MIN
+    }
+
+    /// Returns the word for its replicates.
+    pub(super) fn replicates_word(&self) -> &'static str {
+        if self.is_by_run() { "runs" } else { "forks" }
+    }
+
+    /// Returns the place of a fork in the study. A fork's number is that of its round.
+    pub(super) fn replicate(&self, fork: &ForkRecord) -> Replicate {
+        let run = self.runs.iter().position(|run| *run == fork.run_id).unwrap_or_default();
+        Replicate { run: u32::try_from(run).unwrap_or(u32::MAX), round: fork.fork }
+    }
+
+    /// Returns the values of a metric over the forks, or the runs, that have it.
     #[must_use]
     pub fn samples(&self, metric: &Metric) -> Samples {
-        self.forks.iter().filter_map(|fork| (metric.of)(fork)).collect()
+        self.replicates(metric.of).samples()
     }
 
     /// Estimates a metric over the forks.
@@ -190,19 +224,32 @@ impl MeasuredCell {
         ended.into_iter().find(|outcome| !outcome.is_empty() && *outcome != "finished")
     }
 
-    /// Estimates the quantile `part` of the duration of all exchanges, in milliseconds. The bootstrap resamples forks first, because
-    /// exchanges of one process are correlated.
+    /// Counts the forks whose exchanges did not settle, and those that tell.
+    #[must_use]
+    pub fn unsettled(&self) -> (usize, usize) {
+        let told = self.forks.iter().filter_map(|fork| fork.has_settled);
+        told.fold((0, 0), |(unsettled, all), has_settled| (unsettled + usize::from(!has_settled), all + 1))
+    }
+
+    /// Estimates the quantile `part` of the duration of all exchanges, in milliseconds, where that is known to be sound. The bootstrap
+    /// resamples forks first, because exchanges of one process are correlated.
     #[must_use]
     pub fn quantile_ms(&self, part: f64) -> Option<QuantileEstimate> {
-        let times = self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok());
-        let forks: Vec<Samples> = times.map(|histogram| in_ms(&histogram)).collect();
-        quantile(&forks, part, super::CONFIDENCE)
+        let mut groups: BTreeMap<Replicate, Samples> = BTreeMap::new();
+        for fork in &self.forks {
+            let Some(histogram) = fork.whole().and_then(|times| times.histogram().ok()) else { continue };
+            let replicate = self.replicate(fork);
+            let key = if self.is_by_run() { Replicate { round: 0, ..replicate } } else { replicate };
+            let samples = groups.entry(key).or_default();
+            in_ms(&histogram).values().iter().for_each(|time| samples.push(*time));
+        }
+        quantile(&groups.into_values().collect::<Vec<_>>(), part, super::CONFIDENCE)
     }
 
     /// Returns the distribution over the exchanges of all forks, in nanoseconds.
     #[must_use]
     pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
-        merged(self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok()))
+        merged(self.forks.iter().filter_map(|fork| fork.whole()?.histogram().ok()))
     }
 }
 

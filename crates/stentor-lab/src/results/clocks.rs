@@ -5,7 +5,6 @@ use super::metric::phase_ms;
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::record::{ForkRecord, QueriedClocks, phase};
-use crate::statistics::Samples;
 
 const MILLISECOND_NS: f64 = 1e6;
 
@@ -13,7 +12,7 @@ const MILLISECOND_NS: f64 = 1e6;
 pub(super) fn clocks(results: &Results) -> TextTable {
     let has_query = |cell: &&MeasuredCell| cell.forks.iter().any(|fork| queried(fork).is_some());
     let mean = |cell: &MeasuredCell, of: &dyn Fn(&ForkRecord) -> Option<f64>| {
-        let samples: Samples = cell.forks.iter().filter_map(of).collect();
+        let samples = cell.replicates(of).samples();
         samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| format!("{:.2}", one.mean))
     };
     let by = |cell: &MeasuredCell, of: fn(QueriedClocks) -> f64| {

@@ -12,7 +12,7 @@ use super::sheet::quoted;
 use super::{MeasuredCell, Results, published, setting};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
 use crate::record::{FINISHED, ForkRecord, phase};
-use crate::statistics::Samples;
+use crate::statistics::Replicates;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
 /// Milliseconds of a second.
@@ -132,9 +132,9 @@ pub(super) fn figures(results: &Results, cells: &[&MeasuredCell], confidence: f6
 }
 
 fn figure(cell: &MeasuredCell, reading: &PaperReading, confidence: f64) -> Option<Figure> {
-    let samples: Samples = cell.forks.iter().filter_map(|fork| (reading.of)(fork)).collect();
+    let values = cell.replicates(reading.of);
     let experiment = if reading.experiment.is_empty() { &cell.experiment } else { reading.experiment };
-    let figure = make(cell, experiment, reading.metric, reading.unit, &samples, confidence)?;
+    let figure = make(cell, experiment, reading.metric, reading.unit, &values, confidence)?;
     Some(marked(figure, cell, reading.basis))
 }
 
@@ -145,8 +145,8 @@ fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Fi
         return None;
     }
     let seconds = |fork: &ForkRecord| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
-    let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
-    let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
+    let values = cell.replicates(seconds);
+    let mut figure = make(cell, "XML parsing", "latency", "s", &values, confidence)?;
     figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
     Some(marked(figure, cell, Basis::Phases(&[phase::CLIENT_DESER])))
 }
@@ -156,8 +156,9 @@ fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
     let is_told = published::has(results, "outcome") && !cell.forks.is_empty();
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
-    let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
+    let mut figure = make(cell, &cell.experiment, "outcome", "", &cell.replicates(|_| Some(1.0)), 0.95)?;
     figure.value = FigureValue::Word(word.to_owned());
+    figure.replicates = Replicates::default();
     Some(figure)
 }
 
@@ -173,7 +174,7 @@ fn file_sizes(results: &Results, cells: &[&MeasuredCell], confidence: f64) -> Ve
             let bytes = fork.bytes.as_ref().filter(|bytes| bytes.exchanges > 0 && bytes.down.app > 0)?;
             Some(bytes.down.app as f64 / bytes.exchanges as f64 / 1000.0)
         };
-        let sizes: Samples = cell.forks.iter().filter_map(size).collect();
+        let sizes = cell.replicates(size);
         let mut figure = make(cell, "file size", "file size", "kB", &sizes, confidence)?;
         (*format).clone_into(&mut figure.subject);
         Some(figure)

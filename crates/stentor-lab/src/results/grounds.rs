@@ -7,16 +7,30 @@ use crate::plot::short;
 
 /// Maximum of comparisons shown per claim.
 const COMPARED_MAX: usize = 3;
+/// Smaller p-values rest on the shape of a distribution that nobody measured so far out.
+const P_MIN: f64 = 1e-4;
 
 /// Returns the grounds of our finding, one per line.
 pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
-    let mut lines = finding.judgment.as_ref().map(of_judgment).unwrap_or_default();
+    let judgment = finding.judgment.as_ref();
+    let grade = judgment.and_then(Judgment::grade).filter(|grade| grade.of > 1);
+    let mut lines: Vec<String> = grade.map(|grade| grade.to_string()).into_iter().collect();
+    lines.extend(judgment.map(of_judgment).unwrap_or_default());
     let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));
     if !finding.why.is_empty() && !is_told {
         lines.push(finding.why.clone());
     }
-    lines.extend(finding.p.map(|p| format!("p ≤ {} after correction", short(p))));
+    lines.extend(finding.p.map(p_text));
+    lines.extend(judgment.and_then(|judgment| judgment.power).map(|power| power.to_string()));
     lines
+}
+
+fn p_text(p: f64) -> String {
+    if p < P_MIN {
+        format!("p < {P_MIN} after correction")
+    } else {
+        format!("p = {} after correction", short(p))
+    }
 }
 
 /// Returns the decisive comparisons, one per line.

@@ -5,7 +5,7 @@ use super::{MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::{ForkRecord, InterruptionOutcome};
-use crate::statistics::{Estimate, Samples};
+use crate::statistics::Estimate;
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -52,9 +52,11 @@ fn mean(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> String {
 }
 
 fn estimate(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
-    let timed = |fork: &&ForkRecord| !fork.is_emulated();
-    let of_fork = |fork: &ForkRecord| Some(of(fork.interruption.as_ref()?) as f64 / MS);
-    cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
+    let of_fork = |fork: &ForkRecord| {
+        let found = fork.interruption.as_ref().filter(|_| !fork.is_emulated())?;
+        Some(of(found) as f64 / MS)
+    };
+    cell.replicates(of_fork).samples().estimate(super::CONFIDENCE)
 }
 
 #[cfg(test)]

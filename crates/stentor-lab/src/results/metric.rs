@@ -1,6 +1,7 @@
 //! The metrics of a fork: one number each, with its unit.
 
 use crate::record::{Bytes, ForkRecord, PhaseLatency, phase};
+use crate::statistics::reaches;
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -25,8 +26,8 @@ pub const METRICS: &[Metric] = &[
     metric("rtt_p50", "round trip, median", "ms", median),
     metric("rtt_steady_p50", "round trip once warm, median", "ms", |r| phase_ms(r, phase::RTT_STEADY)),
     metric("rtt_mean", "round trip, mean", "ms", mean),
-    metric("rtt_p95", "round trip, 95 of 100", "ms", |r| at(r, |l| l.p95)),
-    metric("rtt_p99", "round trip, 99 of 100", "ms", |r| at(r, |l| l.p99)),
+    metric("rtt_p95", "round trip, 95 of 100", "ms", |r| tail(r, 0.95, |l| l.p95)),
+    metric("rtt_p99", "round trip, 99 of 100", "ms", |r| tail(r, 0.99, |l| l.p99)),
     metric("owd_p50", "one way there, median", "ms", |r| phase_ms(r, phase::OWD)),
     metric("first_call", "first call", "ms", |r| Some(r.first_call_ns? as f64 / MS)),
     metric("server_start", "start of the server", "ms", |r| Some(r.start_ns.server? as f64 / MS)),
@@ -54,11 +55,6 @@ impl Metric {
     }
 }
 
-/// Returns the times of a whole exchange: of a synchronisation if there is one, else of the round trip.
-pub(super) fn whole(record: &ForkRecord) -> Option<&PhaseLatency> {
-    record.latency.get(phase::SYNC).or_else(|| record.latency.get(phase::RTT))
-}
-
 /// Returns a phase's median, in milliseconds.
 pub(super) fn phase_ms(record: &ForkRecord, phase: &str) -> Option<f64> {
     Some(record.latency.get(phase)?.p50 as f64 / MS)
@@ -73,12 +69,12 @@ pub(super) fn captured(record: &ForkRecord) -> Option<(&Bytes, f64)> {
 
 /// Returns the processor load of the client during the exchanges, in percent.
 pub(super) fn client_load_percent(record: &ForkRecord) -> Option<f64> {
-    let times = whole(record)?;
+    let times = record.whole()?;
     let waited = times.mean * times.n as f64;
     (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
 }
 
-/// Counts the exchanges in one whole, to match the times of [`whole`]: the pages of a synchronisation, else one.
+/// Counts the exchanges in one whole, to match the times of [`ForkRecord::whole`]: the pages of a synchronisation, else one.
 pub(super) fn pages(record: &ForkRecord) -> f64 {
     let interrupted = record.interruption.as_ref().map(|found| found.pages as f64);
     let of_times = || {
@@ -98,11 +94,16 @@ pub(super) fn median(record: &ForkRecord) -> Option<f64> {
 }
 
 fn mean(record: &ForkRecord) -> Option<f64> {
-    Some(whole(record)?.mean / MS)
+    Some(record.whole()?.mean / MS)
 }
 
 fn at(record: &ForkRecord, quantile: fn(&PhaseLatency) -> u64) -> Option<f64> {
-    Some(quantile(whole(record)?) as f64 / MS)
+    Some(quantile(record.whole()?) as f64 / MS)
+}
+
+/// Returns a quantile of a fork's exchanges, if enough of them are beyond it.
+fn tail(record: &ForkRecord, part: f64, quantile: fn(&PhaseLatency) -> u64) -> Option<f64> {
+    if reaches(record.whole()?.n, part) { at(record, quantile) } else { None }
 }
 
 fn wire(record: &ForkRecord) -> Option<f64> {

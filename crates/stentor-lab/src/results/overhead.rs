@@ -13,7 +13,7 @@ use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::figures::{CUT_BY_CLOCK, Figure};
 use crate::document::TextTable;
 use crate::record::{DirectionBytes, ForkRecord, phase};
-use crate::statistics::Samples;
+use crate::statistics::Replicates;
 
 /// The study.
 const STUDY: &str = "albertengo-2020";
@@ -141,16 +141,16 @@ fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
     cell.levels.get("payload").is_some_and(|level| level.trim_end_matches(" B") == payload)
 }
 
-/// Sums the values of the n-th forks of all cells, which belong to one round and were made within a few minutes of each other.
-fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
-    let forks = cells.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
-    let sum = |fork: usize| cells.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
-    (0..forks).filter_map(sum).collect()
+/// Sums the values of all cells in each replicate; forks of a round were made within a few minutes of each other.
+fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Replicates {
+    let each: Vec<Replicates> = cells.iter().map(|cell| cell.replicates(&of)).collect();
+    let sum = |replicate| Some((replicate, each.iter().map(|one| one.get(replicate)).sum::<Option<f64>>()?));
+    each.iter().take(1).flat_map(Replicates::keys).filter_map(sum).collect()
 }
 
-/// Returns the mean over cells for each fork.
-fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Samples {
-    sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
+/// Returns the mean over cells for each replicate.
+fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Replicates {
+    sums(cells, |fork| Some(of(fork)? / cells.len() as f64))
 }
 
 fn round_trip(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
@@ -181,13 +181,13 @@ fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Fi
     let ndu = make(four[0], "NDU", &count.name("NDU"), "kB", &ndu, confidence);
     let mut figures: Vec<Figure> = ndu.into_iter().map(|figure| at(figure, SUM)).collect();
     for (cell, level, stat) in [(four[0], "smallest (64 B)", "max"), (four[3], "largest (4055 B)", "min")] {
-        let samples: Samples = cell.forks.iter().filter_map(|fork| count.overhead_percent(fork)).collect();
-        let found = make(cell, "POH", &count.name("POH"), "%", &samples, confidence);
+        let shares = cell.replicates(|fork| count.overhead_percent(fork));
+        let found = make(cell, "POH", &count.name("POH"), "%", &shares, confidence);
         figures.extend(found.map(|figure| Figure { stat: stat.to_owned(), ..at(figure, level) }));
     }
     for (cell, payload) in four.iter().zip(PAYLOADS) {
-        let samples: Samples = cell.forks.iter().filter_map(|fork| count.overhead_bytes(fork)).collect();
-        let found = make(cell, "POH", &count.name("POH in bytes"), "B", &samples, confidence);
+        let bytes = cell.replicates(|fork| count.overhead_bytes(fork));
+        let found = make(cell, "POH", &count.name("POH in bytes"), "B", &bytes, confidence);
         figures.extend(found.map(|figure| at(figure, &format!("{payload} B"))));
     }
     figures
@@ -203,8 +203,7 @@ pub(super) fn overhead(results: &Results) -> TextTable {
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
     let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
     let figure = |cell: &MeasuredCell, of: fn(ByteCounting, &ForkRecord) -> Option<f64>, count| {
-        let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
-        mean_text(samples.estimate(CONFIDENCE))
+        mean_text(cell.replicates(|fork| of(count, fork)).samples().estimate(CONFIDENCE))
     };
     let bytes = |count: ByteCounting, record: &ForkRecord| count.size(record).map(|size| size.all);
     let (overhead, share) = (ByteCounting::overhead_bytes, ByteCounting::overhead_percent);

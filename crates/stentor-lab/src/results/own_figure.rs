@@ -2,31 +2,33 @@
 
 use super::MeasuredCell;
 use crate::claims::figures::{Figure, FigureValue, Interval};
-use crate::statistics::Samples;
+use crate::statistics::{Replicates, Samples};
 
 /// Factor of the bounds around a figure of unknown spread.
 const ANYTHING: f64 = 1e9;
 
-/// Makes a figure from the values of a cell's forks; `None` without samples.
+/// Makes a figure from the values of a cell's forks or runs; `None` without any.
 pub(super) fn make(
     cell: &MeasuredCell,
     experiment: &str,
     metric: &str,
     unit: &str,
-    samples: &Samples,
+    replicates: &Replicates,
     confidence: f64,
 ) -> Option<Figure> {
+    let samples = replicates.samples();
     Some(Figure {
         source: "stentor".into(),
         experiment: experiment.to_owned(),
         subject: cell.subject.clone(),
         factors: cell.levels.clone(),
         metric: metric.to_owned(),
-        stat: "geometric mean over forks".into(),
-        value: FigureValue::Number(interval(samples, confidence)?),
+        stat: format!("geometric mean over {}", cell.replicates_word()),
+        value: FigureValue::Number(interval(&samples, confidence)?),
         unit: unit.to_owned(),
         kind: "measured".into(),
-        note: format!("{} forks", samples.values().len()),
+        note: format!("{} {}", samples.values().len(), cell.replicates_word()),
+        replicates: replicates.clone(),
     })
 }
 

@@ -8,7 +8,7 @@ use super::phases::{footnote, phases};
 use super::section::{Section, SectionBlock};
 use super::sizes::sizes;
 use super::verdicts::{ClaimFindings, Finding};
-use super::{Account, Plot, breakdown, campaigns, grounds, tables};
+use super::{Account, Plot, breakdown, campaigns, grounds, runs, tables};
 use crate::claims::ClaimVerdict;
 use crate::document::{escape, text};
 
@@ -52,7 +52,8 @@ pub fn markdown(account: &Account) -> String {
 /// Lists the sections in their order; sections without content are not written.
 fn sections(account: &Account) -> Vec<Section> {
     let results = &account.results;
-    let mut sections = vec![verdicts(account)];
+    let mut sections =
+        vec![verdicts(account), Section::tabled("runs", "Runs", "", runs::table(results), "words")];
     sections.extend(account.plots.iter().map(drawing));
     sections.push(effects(account));
     sections.extend(campaigns::sections(account));
@@ -189,16 +190,18 @@ fn verdicts(account: &Account) -> Section {
          <th>{measured}</th>{modern}<th></th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     );
     let who = if is_of_campaigns { campaigns::WHO_SPEAKS } else { WHO_SPEAKS };
-    let words = format!("{WORDS} {who} {}", found.judged_at());
+    let over = runs::over(&account.results);
+    let words = format!("{WORDS} {who} {over} {}", found.judged_at());
     section
         .page(SectionBlock::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
-        .markdown(SectionBlock::Words(found.judged_at()))
+        .markdown(SectionBlock::Words(format!("{over} {}", found.judged_at()).trim_end().to_owned()))
         .markdown(SectionBlock::Table(tables::claims(account), ""))
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
-    parentheses are 95\u{a0}% intervals over forks (fresh pairs of processes). Measured figures must be more than 5\u{a0}% apart, and a \
-    claim must withstand a correction for the number of claims (Holm). Figures are in the paper's own units.";
+    parentheses are 95\u{a0}% intervals; a fork is a fresh pair of processes. Measured figures must be more than 5\u{a0}% apart, and a \
+    claim must withstand a correction for the number of claims (Holm). A verdict names the difference that it could have seen, in four of \
+    five repetitions. Figures are in the paper's own units.";
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
 fn tally(claims: &[&ClaimFindings], period: bool) -> String {

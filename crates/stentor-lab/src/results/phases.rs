@@ -7,7 +7,7 @@ use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::phase;
-use crate::statistics::{Estimate, Samples};
+use crate::statistics::Estimate;
 
 /// The phases in the order of an exchange, with display names.
 pub(super) const PHASES: [(&str, &str); 8] = [
@@ -45,7 +45,7 @@ pub(super) fn footnote(table: &TextTable) -> &'static str {
 
 /// Estimates the median of a phase over forks, in milliseconds.
 pub(super) fn estimate(cell: &MeasuredCell, phase: &str) -> Option<Estimate> {
-    cell.forks.iter().filter_map(|fork| phase_ms(fork, phase)).collect::<Samples>().estimate(CONFIDENCE)
+    cell.replicates(|fork| phase_ms(fork, phase)).samples().estimate(CONFIDENCE)
 }
 
 fn has_any(cell: &MeasuredCell) -> bool {

@@ -7,7 +7,7 @@ use super::basis::streams;
 use super::figures::{self, ForkFigure};
 use super::payload::Payloads;
 use super::{CONFIDENCE, Design, MeasuredCell, RatioRow, Results, designs, paper, ratios};
-use crate::statistics::{Effect, Samples};
+use crate::statistics::{Effect, QuantileEstimate, Samples};
 
 const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model,note,against";
 /// Prefix of the ids of phases, and below the suffix of metrics of a phase.
@@ -91,8 +91,8 @@ fn of_cell(text: &mut String, about: &str, results: &Results, cell: &MeasuredCel
     let count = cell.forks.len();
     for (id, part) in QUANTILES {
         if let Some(one) = cell.quantile_ms(part) {
-            let (low, high) = (bound(one.low), bound(one.high));
-            let _ = writeln!(text, "{about},{id},ms,,{},{low},{high},{count},measured,,,", one.value);
+            let QuantileEstimate { value, low, high } = one;
+            let _ = writeln!(text, "{about},{id},ms,,{value},{low},{high},{count},measured,,,");
         }
     }
     if let Some(ms) = paper::published_ms(results, cell) {

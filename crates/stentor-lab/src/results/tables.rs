@@ -67,7 +67,7 @@ fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {
 
 /// Formats a quantile of the duration of all exchanges.
 fn quantile_text(cell: &MeasuredCell, part: f64) -> String {
-    cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
+    cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, Some((one.low, one.high))))
 }
 
 /// The table of cells; those of campaigns have other tables.
@@ -99,6 +99,10 @@ pub(super) fn cells(results: &Results) -> TextTable {
 
 fn median_text(cell: &MeasuredCell) -> String {
     let time = if cell.is_untimed() { "not timed".to_owned() } else { metric_text(cell, "rtt_p50") };
+    let time = match cell.unsettled() {
+        (0, _) => time,
+        (unsettled, all) => format!("{time} ({unsettled} of {all} forks did not settle)"),
+    };
     cell.outcome().map_or_else(|| time.clone(), |outcome| format!("{time} {outcome}"))
 }
 

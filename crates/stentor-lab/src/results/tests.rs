@@ -269,7 +269,7 @@ fn a_run_whose_forks_differ_more_has_another_spread_though_its_middle_is_the_sam
 }
 
 #[test]
-fn a_cells_quantile_has_an_interval_from_two_forks_on() {
+fn a_cells_percentiles_are_printed_where_its_forks_are_enough() {
     let fork = |fork: u32| {
         let mut invented = Invented::new(u64::from(fork));
         let mut one = record("REST", "strings", "200", fork, 2.0, &mut invented);
@@ -278,13 +278,53 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
         one.latency.insert(phase::RTT.to_owned(), latency);
         one
     };
-    let (several, single) = (of((1..=5).map(fork).collect()), of(vec![fork(1)]));
+    let (several, few) = (of((1..=12).map(fork).collect()), of((1..=5).map(fork).collect()));
     let found = several.cells[0].quantile_ms(0.95).expect("samples");
-    let (low, high) = (found.low.expect("an interval"), found.high.expect("an interval"));
-    assert!(low <= found.value && found.value <= high && low < high, "{found:?}");
+    assert!(found.low <= found.value && found.value <= found.high && found.low < found.high, "{found:?}");
     assert!(several.cells[0].quantile_ms(0.5).expect("samples").value < found.value);
-    assert_eq!(single.cells[0].quantile_ms(0.95).expect("samples").low, None);
+    assert_eq!(few.cells[0].quantile_ms(0.95), None);
+    assert_eq!(several.cells[0].quantile_ms(0.99), None, "seven samples are beyond it");
+    let printed = |results: &Results| tables::cells(results).rows[0][5..7].to_vec();
+    assert_eq!(printed(&few), ["–", "–"]);
+    assert!(printed(&several)[0].contains('['), "{:?}", printed(&several));
     assert!(several.cells[0].quantile_ms(0.95) == Some(found), "the same samples give the same interval");
+}
+
+#[test]
+fn a_cell_says_how_many_of_its_forks_did_not_settle() {
+    let mut records = study(3, 1);
+    let text = |records: &[ForkRecord]| tables::cells(&of(records.to_vec())).rows[0][4].clone();
+    assert!(!text(&records).contains("settle"), "{}", text(&records));
+    let place = &of(records.clone()).cells[0];
+    let is_here = |one: &&mut ForkRecord| one.cell == place.levels && one.subject.label == place.subject;
+    for record in records.iter_mut().filter(is_here) {
+        record.has_settled = Some(record.fork != 2);
+    }
+    assert!(text(&records).ends_with("(1 of 3 forks did not settle)"), "{}", text(&records));
+}
+
+/// Looks at a study of so many rounds, which was planned with so many looks.
+fn looked_at(rounds: u32, looks: u32) -> crate::looks::LookFindings {
+    let mut records = study(rounds, 3);
+    records.iter_mut().for_each(|record| record.looks = Some(looks));
+    look(&records, 0.25).expect("records of one study")
+}
+
+#[test]
+fn a_study_of_large_differences_is_settled_after_some_rounds_and_not_after_two() {
+    let (few, many) = (looked_at(2, 4), looked_at(30, 4));
+    assert!(few.open > 0 && few.of == many.of, "{few:?} {many:?}");
+    assert_eq!(many.open, 0, "{many:?}");
+}
+
+#[test]
+fn a_run_that_was_looked_at_more_often_needs_more_certainty() {
+    let p = |looks: u32| {
+        let mut records = study(6, 3);
+        records.iter_mut().for_each(|record| record.looks = Some(looks));
+        finding(&of(records), "C004-1").period.p.expect("decided")
+    };
+    assert!((p(4) / p(1) - 4.0).abs() < 1e-6, "{} and {}", p(4), p(1));
 }
 
 fn slow_down(mut record: ForkRecord) -> ForkRecord {

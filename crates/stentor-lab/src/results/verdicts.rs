@@ -1,22 +1,22 @@
 //! Verdicts of our records on a paper's claims, corrected for multiple testing.
 //!
-//! Each claim is judged at increasing confidence until it is no longer decided; that gives its p-value, rounded up to the next step. Holm's
-//! method corrects the p-values of all claims of the study together. A claim that does not pass the correction is undecided.
+//! Each comparison has a p-value from its rounds (`claims::judge`), and each claim the one of its weakest comparison. A run whose results were
+//! looked at several times shares the error rate among the looks. Holm's method corrects the p-values of all claims of the study together. A
+//! claim that does not pass the correction is undecided.
 
 use serde::Serialize;
 
 use super::evidence::{chosen, figures};
-use super::{CONFIDENCE, MeasuredCell, Results, setting};
+use super::{CONFIDENCE, MeasuredCell, Results, ResultsError, setting};
 use crate::claims::ClaimVerdict;
-use crate::claims::judge::Judgment;
+use crate::claims::judge::{Compared, Evidence, Judgment};
 use crate::claims::{ClaimsError, Judged, judge_measured};
+use crate::looks::LookFindings;
+use crate::record::ForkRecord;
 use crate::statistics::holm;
 
 /// Error rate over the claims of a study: one study of twenty may have a wrong decision.
-pub(crate) const ERROR_SHARE: f64 = 0.05;
-/// Significance levels at which claims are judged, in descending order.
-pub(crate) const LEVELS: [f64; 13] =
-    [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 1e-5];
+const ERROR_SHARE: f64 = 0.05;
 
 /// The verdicts on all claims.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub struct ClaimFindings {
 pub struct Finding {
     /// The verdict, after the correction.
     pub verdict: ClaimVerdict,
-    /// The corrected p-value; absent if nothing is decided.
+    /// The corrected p-value; absent if nothing is decided, or if chance has no part in the decision.
     pub p: Option<f64>,
     /// The judgment with its comparisons.
     #[serde(skip)]
@@ -128,6 +128,14 @@ impl Verdicts {
 }
 
 impl ClaimFindings {
+    fn by_period(&self) -> Option<Judgment> {
+        self.period.judgment.clone()
+    }
+
+    fn by_modern(&self) -> Option<Judgment> {
+        self.modern.judgment.clone()
+    }
+
     /// Returns the finding with the period's software, or else with today's.
     #[must_use]
     pub const fn best(&self) -> &Finding {
@@ -154,6 +162,27 @@ impl ClaimFindings {
     }
 }
 
+/// Looks at the records of a run so far: counts the comparisons of all claims, and those that further rounds may settle.
+pub fn look(records: &[ForkRecord], effect_share: f64) -> Result<LookFindings, ResultsError> {
+    let results = Results::of(records.to_vec())?;
+    let found = verdicts(&results)?;
+    let mut counts = LookFindings { of: 0, open: 0 };
+    for software in [ClaimFindings::by_period, ClaimFindings::by_modern] {
+        let claims = found.iter().flat_map(|found| &found.claims);
+        let judgments = claims.filter(|one| !one.judged.statement.is_probed()).filter_map(software);
+        let tested: Vec<Judgment> =
+            judgments.filter(|one| one.verdict != ClaimVerdict::NotTestable).collect();
+        let level = first_level(tested.len(), results.looks());
+        for compared in tested.iter().map(|judgment| &judgment.comparisons) {
+            // One of several comparisons can refute a claim, so that chance has as many occasions.
+            let level = level / compared.len().max(1) as f64;
+            counts.of += compared.len();
+            counts.open += compared.iter().filter(|one| !one.is_settled(level, effect_share)).count();
+        }
+    }
+    Ok(counts)
+}
+
 /// Judges one check of a claim that cannot be tested as a whole, by the period's software or, if it did not run, by today's.
 pub fn part(results: &Results, check: &str) -> Result<Judgment, ClaimsError> {
     let period = chosen(results, true);
@@ -165,30 +194,32 @@ fn findings(results: &Results, cells: &[&MeasuredCell], count: usize) -> Result<
     let Some(dossier) = results.dossier.as_ref().filter(|_| !cells.is_empty()) else {
         return Ok(vec![Finding::nothing("not run here"); count]);
     };
-    let judge = |level: f64| {
-        let measured = figures(results, cells, 1.0 - level);
-        let judged = dossier.judge(Some(&measured))?;
-        Ok(judged.into_iter().filter_map(|one| one.ours).collect::<Vec<_>>())
-    };
-    let by_level = LEVELS.into_iter().map(judge).collect::<Result<Vec<_>, ClaimsError>>()?;
-    let Some((usual, surer)) = by_level.split_first() else { return Ok(Vec::new()) };
-    let p_values: Vec<Option<f64>> =
-        usual.iter().enumerate().map(|(place, first)| p_value(place, first, surer)).collect();
-    Ok(corrected(usual, &p_values))
+    let judged = dossier.judge(Some(&figures(results, cells, CONFIDENCE)))?;
+    let mut judged: Vec<Judgment> = judged.into_iter().filter_map(|one| one.ours).collect();
+    let p_values: Vec<Option<f64>> = judged.iter().map(|one| p_value(one, results.looks())).collect();
+    let level = first_level(p_values.iter().flatten().count(), results.looks());
+    judged.iter_mut().for_each(|one| one.power = one.power_at(level));
+    Ok(corrected(&judged, &p_values))
 }
 
-/// Returns the p-value: the lowest level with the same decision as at the usual one. `None` if the claim is not testable.
-fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
-    // To hold, every comparison must be true; to fail, one of several is enough, so chance has that many occasions.
-    let occasions = match usual.verdict {
+/// Returns the significance level of the first step of Holm's method, for each of the looks.
+pub(crate) fn first_level(claims: usize, looks: u32) -> f64 {
+    ERROR_SHARE / claims.max(1) as f64 / f64::from(looks.max(1))
+}
+
+/// Returns the p-value of a claim; `None` if it is not testable, or if chance has no part in its decision.
+fn p_value(judgment: &Judgment, looks: u32) -> Option<f64> {
+    let p = |one: &Compared| one.evidence.as_ref().map_or(0.0, Evidence::p);
+    let alone = match judgment.verdict {
         ClaimVerdict::NotTestable => return None,
         ClaimVerdict::Undecided => return Some(1.0),
-        ClaimVerdict::Holds => 1.0,
-        ClaimVerdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
+        // To hold, every comparison must be true; to fail, one of several is enough, so chance has that many occasions.
+        ClaimVerdict::Holds => judgment.comparisons.iter().map(p).fold(0.0, f64::max),
+        ClaimVerdict::DoesNotHold => {
+            judgment.comparisons.len() as f64 * judgment.failures().map(p).fold(1.0, f64::min)
+        }
     };
-    let still =
-        surer.iter().take_while(|level| level.get(place).is_some_and(|one| one.verdict == usual.verdict));
-    Some((LEVELS[still.count()] * occasions).min(1.0))
+    (alone > 0.0).then(|| (alone * f64::from(looks.max(1))).min(1.0))
 }
 
 fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
@@ -196,7 +227,7 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
     let mut all = holm(&present_p_values).into_iter();
     let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
         let corrected = p.and_then(|_| all.next());
-        let is_sure = corrected.is_some_and(|p| p <= ERROR_SHARE);
+        let is_sure = corrected.is_none_or(|p| p <= ERROR_SHARE);
         let is_decided = matches!(judgment.verdict, ClaimVerdict::Holds | ClaimVerdict::DoesNotHold);
         let (verdict, why) = match judgment.verdict {
             decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
@@ -209,7 +240,8 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
                 (ClaimVerdict::Undecided, why)
             }
         };
-        Finding { verdict, p: corrected.filter(|_| is_decided), judgment: Some(judgment.clone()), why }
+        let p = corrected.filter(|_| is_decided);
+        Finding { verdict, p, judgment: Some(judgment.clone()), why }
     };
     usual.iter().zip(p_values).map(finding).collect()
 }

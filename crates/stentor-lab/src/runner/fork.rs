@@ -117,6 +117,7 @@ impl ForkAttempt<'_> {
             run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
             study: self.settings.study.clone(),
             seed: self.seed(),
+            looks: self.settings.looks.as_ref().map(|planned| planned.looks.count()),
             attempt: self.attempt,
             env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)

@@ -5,6 +5,10 @@ use crate::record::{ForkRecord, RecordedLink, phase};
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
+/// Microseconds of a millisecond, and nanoseconds of a microsecond.
+const US_PER_MS: f64 = 1000.0;
+const NS_PER_US: f64 = 1000.0;
+
 /// The limits. If one is exceeded, it is reported as the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ValidityLimits {
@@ -12,8 +16,14 @@ pub struct ValidityLimits {
     pub load_per_core_max: f64,
     /// 99th percentile of wake-up lateness, in microseconds.
     pub lateness_p99_max_us: f64,
+    /// The same, as a share of the median exchange.
+    pub lateness_share_max: f64,
+    /// Wake-up lateness that always passes, in microseconds: so long may two busy processors take.
+    pub lateness_p99_usual_us: f64,
     /// 99th percentile of the lateness of frames leaving the link, in microseconds.
     pub link_p99_max_us: f64,
+    /// The same, as a share of the median exchange.
+    pub link_share_max: f64,
     /// Error bound of the clock comparison, as a share of the one-way delay.
     pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
@@ -21,13 +31,16 @@ pub struct ValidityLimits {
 }
 
 impl Default for ValidityLimits {
-    /// Load 2 per processor, wake-ups 20 ms late, frames 5 ms late, one frame of 1,000 dropped, clock error of a tenth of the one-way
-    /// delay.
+    /// Load 2 per processor, wake-ups 20 ms late or as late as an exchange takes, frames 5 ms late or a tenth of an exchange, one frame of
+    /// 1,000 dropped, clock error of a tenth of the one-way delay.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
             lateness_p99_max_us: 20_000.0,
+            lateness_share_max: 1.0,
+            lateness_p99_usual_us: 5_000.0,
             link_p99_max_us: 5_000.0,
+            link_share_max: 0.1,
             clock_bound_share_max: 0.1,
             drops_share_max: 0.001,
         }
@@ -79,28 +92,36 @@ impl ValidityLimits {
             let most = self.load_per_core_max;
             return Some(format!("the machine was busy: load {load:.1} for each processor, {most} at most"));
         }
-        (late > self.lateness_p99_max_us).then(|| {
-            let most = self.lateness_p99_max_us / 1000.0;
-            format!(
-                "the machine was busy: a sleeper was woken {:.0} ms late, {most} ms at most",
-                late / 1000.0
-            )
+        let of_exchange = exchange_us(record).map(|time| self.lateness_share_max * time);
+        let most = of_exchange.map_or(self.lateness_p99_max_us, |most| {
+            most.max(self.lateness_p99_usual_us).min(self.lateness_p99_max_us)
+        });
+        (late > most).then(|| {
+            let (late, most) = (late / US_PER_MS, most / US_PER_MS);
+            format!("the machine was busy: a sleeper was woken {late:.0} ms late, {most:.1} ms at most")
         })
     }
 
     fn of_link(&self, record: &ForkRecord) -> Option<String> {
         let link = &record.link;
-        self.of_one_link(link).or_else(|| self.of_one_link(link.behind.as_deref()?))
+        let of_exchange = exchange_us(record).map(|time| self.link_share_max * time);
+        let most = of_exchange.map_or(self.link_p99_max_us, |most| most.min(self.link_p99_max_us));
+        self.of_one_link(link, most).or_else(|| self.of_one_link(link.behind.as_deref()?, most))
     }
 
-    fn of_one_link(&self, link: &RecordedLink) -> Option<String> {
+    fn of_one_link(&self, link: &RecordedLink, most: f64) -> Option<String> {
         let late = link.lateness_us.map_or(0.0, |lateness| lateness.p99);
-        if late > self.link_p99_max_us {
-            let most = self.link_p99_max_us / 1000.0;
-            return Some(format!("the link was late: frames by {:.1} ms, {most} ms at most", late / 1000.0));
+        if late > most {
+            let (late, most) = (late / US_PER_MS, most / US_PER_MS);
+            return Some(format!("the link was late: frames by {late:.2} ms, {most:.2} ms at most"));
         }
         let share = link.drops as f64 / link.frames.max(1) as f64;
         let is_lossy = link.drops > 0 && share > self.drops_share_max;
         is_lossy.then(|| format!("the link dropped {} of {} frames", link.drops, link.frames))
     }
+}
+
+/// Returns the median of whole exchanges, against which lateness is judged; `None` without times.
+fn exchange_us(record: &ForkRecord) -> Option<f64> {
+    record.whole().map(|times| times.p50 as f64 / NS_PER_US)
 }

@@ -67,7 +67,8 @@ impl ForkSamples<'_> {
         for failed in self.client.iter().filter(|one| one.status != 0) {
             *counts.errors.entry(status_text(failed.status)).or_default() += 1;
         }
-        let mut times = self.of_client();
+        let (mut times, has_settled) = self.of_client();
+        record.has_settled = has_settled;
         times.extend(self.of_server());
         times.extend(self.of_both());
         for (name, times) in times {
@@ -101,7 +102,8 @@ impl ForkSamples<'_> {
         ended.filter(|(one, _)| one.status == 0)
     }
 
-    fn of_client(&self) -> BTreeMap<&'static str, Vec<i64>> {
+    /// Returns the times of the client by phase, and whether it settled.
+    fn of_client(&self) -> (BTreeMap<&'static str, Vec<i64>>, Option<bool>) {
         let each =
             |time: fn(&ClientSample, i64) -> i64| self.done().map(|(one, end)| time(one, end)).collect();
         let mut times = BTreeMap::from([
@@ -113,7 +115,7 @@ impl ForkSamples<'_> {
         ]);
         let whole: &Vec<i64> = &times[phase::RTT];
         let warming = warm_up(&whole.iter().map(|time| *time as f64).collect::<Vec<_>>());
-        let steady = whole[warming..].to_vec();
+        let steady = whole[warming.samples..].to_vec();
         times.insert(phase::RTT_STEADY, steady);
         if self.client.iter().all(|one| one.t_intended > 0) {
             times.insert(phase::RTT_INTENDED, each(|one, end| end - one.t_intended));
@@ -126,7 +128,7 @@ impl ForkSamples<'_> {
             let all: &Vec<i64> = &times[phase::RTT];
             times.insert(phase::SYNC, all.chunks_exact(self.pages).map(|pages| pages.iter().sum()).collect());
         }
-        times
+        (times, warming.has_settled)
     }
 
     fn of_server(&self) -> BTreeMap<&'static str, Vec<i64>> {

@@ -112,7 +112,7 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
     let late = |record: &mut ForkRecord| {
         record.link.lateness_us = Some(Quantiles { p50: 100.0, p99: 65_000.0, max: 99_000.0 });
     };
-    assert!(reason(late).contains("the link was late: frames by 65.0 ms"));
+    assert!(reason(late).contains("the link was late: frames by 65.00 ms"));
     assert!(reason(|record| record.env.load_after = 9.0).contains("load 4.5 for each processor"));
     assert!(reason(|record| record.instrument.lateness_us.p99 = 40_000.0).contains("40 ms late"));
     assert!(
@@ -121,6 +121,27 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
     let failed = |record: &mut ForkRecord| record.counts.errors.extend([("status 1".to_owned(), 2)]);
     assert!(reason(failed).contains("2 of 10 exchanges failed"));
     assert!(reason(|record| record.counts.ok = 9).contains("9 of 10 exchanges were answered"));
+}
+
+#[test]
+fn the_lateness_that_a_fork_may_have_depends_on_the_time_of_its_exchanges() {
+    let reason = |exchange_ms: i64, link_us: f64, sleeper_us: f64| {
+        let mut record = sound();
+        let times =
+            PhaseLatency::of(&[exchange_ms * 1_000_000], From::Start).expect("written").expect("a time");
+        record.latency.insert(phase::RTT.into(), times);
+        record.link.lateness_us = Some(Quantiles { p50: 0.0, p99: link_us, max: link_us });
+        record.instrument.lateness_us.p99 = sleeper_us;
+        ValidityLimits::default().reason(&record)
+    };
+    assert_eq!(reason(10, 900.0, 9_000.0), None);
+    assert_eq!(reason(4, 300.0, 4_900.0), None, "two busy processors wake a sleeper so late");
+    let link = reason(4, 900.0, 0.0).expect("a fifth of an exchange");
+    assert_eq!(link, "the link was late: frames by 0.90 ms, 0.40 ms at most");
+    let sleeper = reason(4, 0.0, 9_000.0).expect("two exchanges");
+    assert_eq!(sleeper, "the machine was busy: a sleeper was woken 9 ms late, 5.0 ms at most");
+    // However long an exchange takes.
+    assert!(reason(1000, 6_000.0, 0.0).is_some() && reason(1000, 0.0, 21_000.0).is_some());
 }
 
 #[test]
@@ -206,10 +227,13 @@ fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
         let took = (usual * f64::exp(0.1 * invented.normal())) as i64;
         crate::subject::sample::ClientSample { t_deser_end: took, ..Default::default() }
     };
-    let client: Vec<_> = (0..60).map(exchange).collect();
+    let client: Vec<_> = (0..120).map(exchange).collect();
     let record = summed(&client);
     let count = |name: &str| record.latency[name].n;
-    assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));
+    assert!(count(phase::RTT) == 120 && (60..=110).contains(&count(phase::RTT_STEADY)));
+    assert_eq!(record.has_settled, Some(true));
+    let few = summed(&client[..60]);
+    assert_eq!((few.has_settled, few.latency[phase::RTT_STEADY].n), (None, 59), "too few to tell");
     assert!(record.latency[phase::RTT].p99 > 80_000_000 && record.latency[phase::RTT_STEADY].max < 2_000_000);
 }
 
@@ -224,4 +248,43 @@ fn every_fork_of_every_cell_has_a_seed_of_its_own_which_its_attempts_share() {
     let seeds: BTreeSet<u64> = all.map(|(cell, fork)| seed(cell, fork, 1)).collect();
     assert_eq!(seeds.len(), 3 * cells.len());
     assert_eq!(seed(&cells[0], 1, 1), seed(&cells[0], 1, ATTEMPTS_MAX));
+}
+
+/// Makes every fork valid.
+struct Willing;
+
+impl Adapter for Willing {
+    type Cell = Cell;
+
+    fn file(&self) -> &'static str {
+        RECORDS
+    }
+
+    async fn begin(&mut self, _directory: &Path) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<AttemptResult, RunError> {
+        Ok(AttemptResult::Kept(Box::new(record(cell, fork, attempt, true))))
+    }
+}
+
+/// Runs cells for at most ten rounds, and returns the number of rounds and of looks.
+async fn looked_at(judge: fn(&[ForkRecord], f64) -> Result<LookFindings, String>) -> (u64, usize) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (cells, mut looks) = (cells(10), 0);
+    let settings = Settings {
+        out: directory.path().join("run"),
+        looks: Some(PlannedLooks { looks: Looks::until(10, 0.1), judge }),
+        ..Settings::default()
+    };
+    let mut count = |event: RunEvent<'_>| looks += usize::from(matches!(event, RunEvent::Looked { .. }));
+    let summary = run_with(&mut Willing, &cells, Vec::new(), &settings, &mut count).await.expect("run");
+    (summary.forks_valid / cells.len() as u64, looks)
+}
+
+#[tokio::test]
+async fn a_run_ends_at_the_look_that_finds_its_comparisons_settled() {
+    assert_eq!(looked_at(|_, _| Ok(LookFindings { of: 3, open: 0 })).await, (6, 1));
+    assert_eq!(looked_at(|_, _| Ok(LookFindings { of: 3, open: 1 })).await, (10, 1));
 }

@@ -4,13 +4,18 @@
 //! other: whatever slows a round down as a whole is in both, and leaves their difference alone.
 
 use super::Samples;
-use super::distribution::student_p;
+use super::distribution::{student_p, student_t};
 use super::interval::{Logs, welch_parts};
+
+/// The largest standard error, on logarithms, that equal numbers have by rounding alone.
+const ROUNDING: f64 = 1e-12;
+/// Share of repeated studies that would decide a difference which counts as detectable.
+pub const DETECTED_SHARE: f64 = 0.8;
 
 /// The difference of the logarithms of two figures, and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// The logarithm of the ratio of the geometric means.
+    /// The logarithm of the ratio of the geometric means; of amounts that have no logarithm, their difference.
     pub log_ratio: f64,
     /// Its standard error.
     pub standard_error: f64,
@@ -25,9 +30,7 @@ impl Difference {
     /// Compares two groups of forks by Welch's method; `None` if a side has a single sample, or a sample that is not positive.
     #[must_use]
     pub fn of_groups(above: &Samples, below: &Samples) -> Option<Self> {
-        let (above, below) = (Logs::of(above)?, Logs::of(below)?);
-        let (variance, degrees) = welch_parts(&above, &below)?;
-        Some(Self { log_ratio: above.mean - below.mean, standard_error: variance.sqrt(), degrees })
+        Self::between(&Logs::of(above)?, &Logs::of(below)?)
     }
 
     /// Compares the first figure of each round with the second, with the rounds as fixed blocks: Student's test of the differences. `None`
@@ -35,10 +38,34 @@ impl Difference {
     #[must_use]
     pub fn of_rounds(rounds: &[RoundPair]) -> Option<Self> {
         let ratios: Samples = rounds.iter().map(|[above, below]| above / below).collect();
-        let logs = Logs::of(&ratios).filter(|_| are_positive(rounds))?;
+        Self::from_zero(&Logs::of(&ratios).filter(|_| are_positive(rounds))?)
+    }
+
+    /// Compares two groups of logarithms by Welch's method; `None` if a side has a single one.
+    #[must_use]
+    pub fn of_log_groups(above: &[f64], below: &[f64]) -> Option<Self> {
+        Self::between(&Logs::of_logs(above)?, &Logs::of_logs(below)?)
+    }
+
+    /// Compares the differences of logarithms within rounds with zero by Student's test; `None` for a single one.
+    #[must_use]
+    pub fn of_log_differences(differences: &[f64]) -> Option<Self> {
+        Self::from_zero(&Logs::of_logs(differences)?)
+    }
+
+    fn between(above: &Logs, below: &Logs) -> Option<Self> {
+        let (variance, degrees) = welch_parts(above, below)?;
+        Some(Self {
+            log_ratio: above.mean - below.mean,
+            standard_error: without_rounding(variance.sqrt()),
+            degrees,
+        })
+    }
+
+    fn from_zero(logs: &Logs) -> Option<Self> {
         Some(Self {
             log_ratio: logs.mean,
-            standard_error: (logs.variance? / logs.count).sqrt(),
+            standard_error: without_rounding((logs.variance? / logs.count).sqrt()),
             degrees: logs.count - 1.0,
         })
     }
@@ -69,7 +96,17 @@ impl Difference {
     /// the share `band_share`.
     #[must_use]
     pub fn p_beyond(&self, band_share: f64) -> f64 {
-        let distance = self.log_ratio.abs() - band_share.ln_1p();
+        self.p_at(self.log_ratio.abs() - band_share.ln_1p())
+    }
+
+    /// Returns the probability, two-sided, that chance alone brings two figures at least this close together, if one is in truth larger by the
+    /// share `effect_share`.
+    #[must_use]
+    pub fn p_within(&self, effect_share: f64) -> f64 {
+        self.p_at(effect_share.ln_1p() - self.log_ratio.abs())
+    }
+
+    fn p_at(&self, distance: f64) -> f64 {
         if distance <= 0.0 {
             1.0
         } else if self.standard_error > 0.0 {
@@ -78,6 +115,27 @@ impl Difference {
             0.0
         }
     }
+
+    /// Returns the share by which one figure must be larger in truth, so that [`DETECTED_SHARE`] of repeated studies decide that it is more
+    /// than the band larger, at a significance level of `level`.
+    #[must_use]
+    pub fn detectable_share(&self, level: f64, band_share: f64) -> f64 {
+        // A one-sided quantile is the two-sided one of twice the rest.
+        let [to_be_sure, to_be_detected] = [1.0 - level, 2.0 * DETECTED_SHARE - 1.0]
+            .map(|confidence| student_t(confidence, self.degrees) * self.standard_error);
+        (band_share.ln_1p() + to_be_sure + to_be_detected).exp_m1()
+    }
+
+    /// Returns the largest share by which one figure may be larger in truth: more is excluded, at a significance level of `level`.
+    #[must_use]
+    pub fn possible_share(&self, level: f64) -> f64 {
+        (self.log_ratio.abs() + student_t(1.0 - level, self.degrees) * self.standard_error).exp_m1()
+    }
+}
+
+/// Returns a standard error, or zero if it is no more than the rounding of equal numbers.
+const fn without_rounding(standard_error: f64) -> f64 {
+    if standard_error < ROUNDING { 0.0 } else { standard_error }
 }
 
 /// Returns the probability that chance alone separates two figures at least this far, by Welch's test on logarithms; `None` if a side has a

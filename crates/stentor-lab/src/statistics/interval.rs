@@ -43,6 +43,12 @@ impl Samples {
         self.estimate_within(errors)
     }
 
+    /// Returns the geometric mean; `None` without samples or if one of them is not positive.
+    #[must_use]
+    pub fn geometric_mean(&self) -> Option<f64> {
+        Logs::of(self).map(|logs| logs.mean.exp())
+    }
+
     /// Estimates the figure with an interval of this many standard errors to each side, which many samples of one size can share.
     pub(crate) fn estimate_within(&self, standard_errors: f64) -> Option<Estimate> {
         let logs = Logs::of(self)?;
@@ -101,10 +107,18 @@ impl Logs {
         if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
             return None;
         }
-        let count = values.len() as f64;
-        let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value.ln() - mean).powi(2)).sum();
-        let variance = (values.len() > 1).then(|| squares / (count - 1.0));
+        Self::of_logs(&values.iter().map(|value| value.ln()).collect::<Vec<_>>())
+    }
+
+    /// Summarizes logarithms; `None` without any.
+    pub(super) fn of_logs(logs: &[f64]) -> Option<Self> {
+        if logs.is_empty() {
+            return None;
+        }
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        let variance = (logs.len() > 1).then(|| squares / (count - 1.0));
         Some(Self { mean, variance, count })
     }
 }

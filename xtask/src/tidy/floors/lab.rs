@@ -24,7 +24,7 @@ pub(super) const LAB: Floors = Floors {
     folder: "crates/stentor-lab/src/",
     module: &[],
     floors: &[
-        &["document", "load", "order", "rates", "word"],
+        &["document", "load", "looks", "order", "rates", "word"],
         &["plot", "statistics", "subject"],
         &["claims", "energy", "plan"],
         &["record"],
@@ -133,7 +133,7 @@ pub(super) const LAB_RESULTS: Floors = Floors {
         &["paper"],
         &["ratios"],
         &["columns"],
-        &["clocks", "interruptions", "overhead", "phases", "sheet"],
+        &["clocks", "interruptions", "overhead", "phases", "runs", "sheet"],
         &["evidence"],
         &["verdicts"],
         &["grounds"],

@@ -75,7 +75,7 @@ fn ours(one: &Judged) -> String {
     match &one.ours {
         None => "not run".into(),
         Some(judgment) if judgment.verdict == ClaimVerdict::DoesNotHold => {
-            verdict_with_cells(judgment) + &basis
+            verdict_with_cells(judgment) + &basis + &graded(judgment)
         }
         Some(judgment) if judgment.verdict == ClaimVerdict::NotTestable => {
             let why = judgment.missing.as_ref().filter(|_| one.statement.about_paper);
@@ -83,18 +83,29 @@ fn ours(one: &Judged) -> String {
         }
         Some(judgment) if judgment.verdict == ClaimVerdict::Undecided => {
             let why = judgment.missing.as_ref().map(|why| format!(": {why}"));
-            judgment.verdict.word().to_owned() + &why.unwrap_or_default()
+            judgment.verdict.word().to_owned() + &why.unwrap_or_default() + &graded(judgment)
         }
-        Some(judgment) => judgment.verdict.word().to_owned() + &basis,
+        Some(judgment) => judgment.verdict.word().to_owned() + &basis + &graded(judgment),
     }
+}
+
+/// Returns the grade of a verdict and the difference that it could have seen.
+fn graded(judgment: &Judgment) -> String {
+    let grade = judgment.grade().filter(|grade| grade.of > 1).map(|grade| grade.to_string());
+    let power = judgment.power.map(|power| power.to_string());
+    let parts: Vec<String> = grade.into_iter().chain(power).collect();
+    if parts.is_empty() { String::new() } else { format!(" [{}]", parts.join("; ")) }
 }
 
 fn rest(judged: &[&Judged]) -> String {
     let rows = judged.iter().map(|one| {
         let why = one.published.missing.as_deref().map(|why| format!(" [{why}]")).unwrap_or_default();
-        let ours = one.ours.as_ref().map_or("not run", |ours| ours.verdict.word());
+        let ours = one
+            .ours
+            .as_ref()
+            .map_or_else(|| "not run".to_owned(), |ours| ours.verdict.word().to_owned() + &graded(ours));
         let text = format!("{}{why}", one.statement.text);
-        [one.statement.id.clone(), one.published.verdict.word().into(), ours.into(), text]
+        [one.statement.id.clone(), one.published.verdict.word().into(), ours, text]
     });
     table(["claim", "tables", "ours", "statement of the paper"], rows)
 }

@@ -13,17 +13,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use stentor_lab::looks::{LookFindings, Looks};
 use stentor_lab::plan::{ExpandedPlan, NotRun, PlanChoice, RunProfile, SampleChoice, StudyPlan};
 use stentor_lab::probes;
+use stentor_lab::record::ForkRecord;
+use stentor_lab::results;
 use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::power::Models;
 use stentor_lab::runner::rigged::{NO_LINK, Rigged};
-use stentor_lab::runner::{self, RunSummary, Settings, roster};
+use stentor_lab::runner::{self, PlannedLooks, RunSummary, Settings, roster};
 use stentor_lab::subject::{Definition, catalogue};
 use stentor_machine::emulation::NOT_TIMED;
 use stentor_stage::emulated;
 use stentor_terminal::failure::CommandFailure;
 use stentor_terminal::output::{Output, note, table};
+
+/// Percent of a whole.
+const PERCENT: f64 = 100.0;
 
 /// Options for the studies of web services alone.
 #[derive(Debug, Clone, Args)]
@@ -50,6 +56,15 @@ pub(super) struct RunOptions {
     /// Fresh pairs of processes for each cell, instead of the profile's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     forks: Option<u32>,
+    /// Add rounds until each comparison of the claims is decided, or a difference of --effect is excluded, or --rounds-max is reached
+    #[arg(long, conflicts_with = "forks")]
+    until_decided: bool,
+    /// With --until-decided: the difference, in percent, whose exclusion settles a comparison too
+    #[arg(long, default_value_t = 10.0, value_name = "PERCENT", requires = "until_decided", value_parser = effect)]
+    effect: f64,
+    /// With --until-decided: the most rounds
+    #[arg(long, default_value_t = 30, value_name = "N", requires = "until_decided", value_parser = clap::value_parser!(u32).range(6..=1000))]
+    rounds_max: u32,
     /// Measured exchanges of each fork, instead of the profile's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: Option<u32>,
@@ -71,6 +86,16 @@ pub(super) struct RunOptions {
     /// Print the cells to run and their expected duration, and run nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+fn look(records: &[ForkRecord], effect_share: f64) -> Result<LookFindings, String> {
+    results::look(records, effect_share).map_err(|error| error.to_string())
+}
+
+fn effect(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| "a number is wanted".to_owned())?;
+    // Differences within the band of 5 % count as equal, and cannot be told from them.
+    if (5.0..=100.0).contains(&percent) { Ok(percent) } else { Err("5 to 100 percent".to_owned()) }
 }
 
 fn factor(text: &str) -> Result<(String, Vec<String>), String> {
@@ -97,6 +122,7 @@ impl RunOptions {
             ("--subject", !self.subject.is_empty()),
             ("--factor", !self.factor.is_empty()),
             ("--forks", self.forks.is_some()),
+            ("--until-decided", self.until_decided),
             ("--samples", self.samples.is_some()),
             ("--link", self.link.is_some()),
             ("--gateway-link", self.gateway_link.is_some()),
@@ -135,8 +161,16 @@ impl RunOptions {
             factors: self.levels(),
             subjects: self.subject.clone(),
             variants: self.variant.clone(),
-            samples: SampleChoice { forks: self.forks, samples: self.samples },
+            samples: SampleChoice {
+                forks: if self.until_decided { Some(self.rounds_max) } else { self.forks },
+                samples: self.samples,
+            },
         }
+    }
+
+    /// Plans the looks at the results, if they decide the number of rounds.
+    fn looks(&self) -> Option<Looks> {
+        self.until_decided.then(|| Looks::until(self.rounds_max, self.effect / PERCENT))
     }
 
     /// Lists the options for the selected part of the study, in the form that repeats the run.
@@ -150,6 +184,10 @@ impl RunOptions {
             .iter()
             .flat_map(|(name, levels)| ["--factor".to_owned(), format!("{name}={}", levels.join(","))]);
         let forks = self.forks.iter().flat_map(|forks| ["--forks".to_owned(), forks.to_string()]);
+        let rounds = self.until_decided.then(|| {
+            let (effect, most) = (self.effect.to_string(), self.rounds_max.to_string());
+            ["--until-decided", "--effect", &effect, "--rounds-max", &most].map(str::to_owned)
+        });
         let behind = self.gateway_link.iter().flat_map(|link| ["--gateway-link".to_owned(), link.to_owned()]);
         let (variants, subjects) = (listed("--variant", &self.variant), listed("--subject", &self.subject));
         variants
@@ -157,6 +195,7 @@ impl RunOptions {
             .chain(subjects)
             .chain(factors)
             .chain(forks)
+            .chain(rounds.into_iter().flatten())
             .chain(behind)
             .chain(self.wider_gate())
             .collect()
@@ -185,7 +224,9 @@ impl RunOptions {
         ValidityLimits {
             load_per_core_max: self.gate_load,
             lateness_p99_max_us: usual.lateness_p99_max_us * factor,
+            lateness_p99_usual_us: usual.lateness_p99_usual_us * factor,
             link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
+            link_share_max: usual.link_share_max * factor.max(1.0),
             ..usual
         }
     }
@@ -199,6 +240,13 @@ impl Services<'_> {
         let expanded = plan.expand(&self.options.choice(), &definitions);
         let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
+        if let Some([first, ..]) = self.options.looks().as_ref().map(Looks::rounds) {
+            // A run that its first look ends is complete.
+            expansion
+                .cells
+                .iter_mut()
+                .for_each(|cell| cell.amount.forks_min = cell.amount.forks_min.min(*first));
+        }
         if expansion.cells.is_empty() {
             return Err(self.no_cell(&expansion).into());
         }
@@ -266,6 +314,9 @@ impl Services<'_> {
         if let Some(text) = &self.own_plan {
             recorded_plan[runner::OWN_PLAN] = text.as_str().into();
         }
+        if let Some(looks) = options.looks() {
+            recorded_plan["looks"] = json!({"rounds": looks.rounds(), "effect_percent": options.effect});
+        }
         // Timed and untimed runs must not share a directory.
         if !emulated::is_timed() {
             recorded_plan["not_timed"] = NOT_TIMED.into();
@@ -285,6 +336,7 @@ impl Services<'_> {
             },
             commit: super::COMMIT.to_owned(),
             plan: recorded_plan,
+            looks: options.looks().map(|looks| PlannedLooks { looks, judge: look }),
         }
     }
 

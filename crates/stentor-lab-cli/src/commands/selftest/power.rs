@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use std::process::ExitCode;
-use stentor_lab::power::{PowerCell, PowerFindings, VerdictMethod, kinds, simulate};
+use stentor_lab::power::{LookedCell, PowerCell, PowerFindings, VerdictMethod, kinds, simulate};
 use stentor_terminal::output::{Output, ledger};
 use stentor_terminal::progress::PhaseProgress;
 
@@ -57,12 +57,32 @@ fn text(findings: &PowerFindings) -> String {
     let objections: Vec<String> =
         findings.objections.iter().map(|objection| format!("\n{objection}")).collect();
     format!(
-        "Decided in % of {} studies of each kind, and wrong in parentheses:\n{table}\n\nThe chosen method, {}, {verdict} its level and its \
-         least power.{}",
+        "Decided in % of {} studies of each kind, and wrong in parentheses:\n{table}\n\nRuns that add rounds until their comparison is \
+         settled, in %:\n{}\n\nThe chosen method, {}, {verdict} its level and its least power.{}",
         findings.studies,
+        looked(&findings.looked),
         findings.chosen,
         objections.concat()
     )
+}
+
+/// Writes one line for each kind of run with looks.
+fn looked(cells: &[LookedCell]) -> String {
+    let header =
+        ["claims", "round sd, %", "true ratio", "decided (wrong)", "10 % excluded", "rounds on average"];
+    let mut cells: Vec<&LookedCell> = cells.iter().collect();
+    cells.sort_by_key(|cell| cell.claims);
+    let rows = cells.into_iter().map(|cell| {
+        [
+            cell.claims.to_string(),
+            format!("{:.0}", cell.round_sd * PERCENT),
+            format!("{:.2}", cell.true_ratio),
+            format!("{:.1} ({:.2})", cell.decided * PERCENT, cell.wrong * PERCENT),
+            format!("{:.1}", cell.excluded * PERCENT),
+            format!("{:.1}", cell.rounds_mean),
+        ]
+    });
+    ledger(header, rows)
 }
 
 fn row(cells: &[PowerCell]) -> Option<[String; 9]> {

@@ -3,6 +3,7 @@
 use super::super::expression::{Aggregate, ArithmeticOperator, Filter, Selector, Term};
 use super::super::figures::{Figure, FigureValue, Interval};
 use super::{Bench, JudgeError, JudgeStop};
+use crate::statistics::Replicate;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -11,9 +12,13 @@ const OF_PAPERS: [&str; 2] = ["source", "kind"];
 /// Maximum of counted figures named beside a count.
 const WITNESSES_MAX: usize = 6;
 
-/// The values bound to names.
+/// The scope of a term: the values bound to names, and the replicates of which measured figures are the mean.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NameBindings(Vec<(String, String)>);
+pub(super) struct Scope {
+    names: Vec<(String, String)>,
+    /// `None` for all replicates.
+    within: Option<BTreeSet<Replicate>>,
+}
 
 /// The value of a term.
 #[derive(Debug, Clone)]
@@ -24,24 +29,35 @@ pub(super) enum Quantity {
     Word(String),
 }
 
-impl NameBindings {
+impl Scope {
     pub(super) fn of(bound: &[(String, String)]) -> Self {
-        Self(bound.to_vec())
+        Self { names: bound.to_vec(), within: None }
     }
 
     pub(super) fn with(&self, bound: &[(String, String)]) -> Self {
-        Self(self.0.iter().chain(bound).cloned().collect())
+        Self { names: self.names.iter().chain(bound).cloned().collect(), within: self.within.clone() }
+    }
+
+    /// Returns the same scope over some replicates alone.
+    pub(super) fn within(&self, replicates: BTreeSet<Replicate>) -> Self {
+        Self { names: self.names.clone(), within: Some(replicates) }
+    }
+
+    /// Returns a figure's number; of a figure with replicates, their mean in this scope.
+    fn number(&self, figure: &Figure, value: Interval) -> Interval {
+        let mean = self.within.as_ref().and_then(|within| figure.replicates.geometric_mean_within(within));
+        mean.map_or(value, Interval::point)
     }
 
     fn get(&self, name: &str) -> Result<&str, JudgeError> {
-        let bound = self.0.iter().rev().find(|(known, _)| known.trim_start_matches('$') == name);
+        let bound = self.names.iter().rev().find(|(known, _)| known.trim_start_matches('$') == name);
         bound.map(|(_, value)| value.as_str()).ok_or_else(|| JudgeError::Unbound(name.to_owned()))
     }
 }
 
-impl fmt::Display for NameBindings {
+impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let parts: Vec<String> = self.names.iter().map(|(name, value)| format!("{name}={value}")).collect();
         f.write_str(&parts.join("; "))
     }
 }
@@ -62,7 +78,7 @@ impl fmt::Display for Quantity {
 
 impl Bench<'_> {
     /// Evaluates a term to a number or a word.
-    pub(super) fn quantity(&self, term: &Term, scope: &NameBindings) -> Result<Quantity, JudgeStop> {
+    pub(super) fn quantity(&self, term: &Term, scope: &Scope) -> Result<Quantity, JudgeStop> {
         let word = match term {
             Term::Word(word) => word.clone(),
             Term::Variable(name) => scope.get(name)?.to_owned(),
@@ -72,7 +88,8 @@ impl Bench<'_> {
                     FigureValue::Word(word) => word.clone(),
                     FigureValue::Number(value) => {
                         comparable(figure)?;
-                        return Ok(Quantity::Number { value: *value, witnesses: Vec::new() });
+                        let value = scope.number(figure, *value);
+                        return Ok(Quantity::Number { value, witnesses: Vec::new() });
                     }
                     FigureValue::Absent => return Err(absent(figure)),
                 }
@@ -88,7 +105,7 @@ impl Bench<'_> {
     }
 
     /// Evaluates a term that must be a number.
-    pub(super) fn number(&self, term: &Term, scope: &NameBindings) -> Result<Interval, JudgeStop> {
+    pub(super) fn number(&self, term: &Term, scope: &Scope) -> Result<Interval, JudgeStop> {
         match term {
             Term::Number(number) => Ok(Interval::point(*number)),
             Term::Arithmetic(operation, left, right) => {
@@ -111,38 +128,38 @@ impl Bench<'_> {
     }
 
     /// Evaluates a term of an aggregate, which may select many figures.
-    fn numbers(&self, term: &Term, scope: &NameBindings) -> Result<Vec<Interval>, JudgeStop> {
+    fn numbers(&self, term: &Term, scope: &Scope) -> Result<Vec<Interval>, JudgeStop> {
         let Term::Figures(selector) = term else { return Ok(vec![self.number(term, scope)?]) };
         let found = self.found(selector, scope)?;
         if found.is_empty() {
             return Err(self.nothing(selector, scope));
         }
         let number = |figure: &&Figure| match &figure.value {
-            FigureValue::Number(value) => comparable(figure).map(|()| *value),
+            FigureValue::Number(value) => comparable(figure).map(|()| scope.number(figure, *value)),
             FigureValue::Word(word) => Err(JudgeError::NotANumber(word.clone()).into()),
             FigureValue::Absent => Err(absent(figure)),
         };
         found.iter().map(number).collect()
     }
 
-    /// Lists the counted quantities of the term's figures that are comparable with their like only.
-    pub(super) fn counted(&self, term: &Term, scope: &NameBindings) -> Result<BTreeSet<&str>, JudgeStop> {
+    /// Lists the figures of a term, without those that are only counted.
+    pub(super) fn figures_of(&self, term: &Term, scope: &Scope) -> Result<Vec<&Figure>, JudgeStop> {
+        let of_all = |terms: &[&Term]| {
+            let figures = terms.iter().map(|term| self.figures_of(term, scope));
+            Ok(figures.collect::<Result<Vec<_>, JudgeStop>>()?.concat())
+        };
         match term {
-            Term::Figures(selector) => {
-                Ok(self.found(selector, scope)?.into_iter().filter_map(Figure::alike).collect())
+            Term::Figures(selector) => self.found(selector, scope),
+            Term::Arithmetic(_, left, right) => of_all(&[left, right]),
+            Term::Abs(inner) => self.figures_of(inner, scope),
+            Term::Aggregate(aggregate, terms) if *aggregate != Aggregate::Count => {
+                of_all(&terms.iter().collect::<Vec<_>>())
             }
-            Term::Arithmetic(_, left, right) => {
-                Ok(&self.counted(left, scope)? | &self.counted(right, scope)?)
-            }
-            Term::Abs(inner) => self.counted(inner, scope),
-            Term::Aggregate(_, terms) => {
-                terms.iter().try_fold(BTreeSet::new(), |all, term| Ok(&all | &self.counted(term, scope)?))
-            }
-            Term::Word(_) | Term::Number(_) | Term::Variable(_) => Ok(BTreeSet::new()),
+            Term::Aggregate(..) | Term::Word(_) | Term::Number(_) | Term::Variable(_) => Ok(Vec::new()),
         }
     }
 
-    fn count(&self, terms: &[Term], scope: &NameBindings) -> Result<Quantity, JudgeStop> {
+    fn count(&self, terms: &[Term], scope: &Scope) -> Result<Quantity, JudgeStop> {
         let mut witnesses = Vec::new();
         for term in terms {
             let Term::Figures(selector) = term else {
@@ -157,7 +174,7 @@ impl Bench<'_> {
         Ok(Quantity::Number { value: Interval::point(witnesses.len() as f64), witnesses })
     }
 
-    fn one(&self, selector: &Selector, scope: &NameBindings) -> Result<&Figure, JudgeStop> {
+    fn one(&self, selector: &Selector, scope: &Scope) -> Result<&Figure, JudgeStop> {
         match self.found(selector, scope)?[..] {
             [] => Err(self.nothing(selector, scope)),
             [figure] => Ok(figure),
@@ -165,7 +182,7 @@ impl Bench<'_> {
         }
     }
 
-    fn found(&self, selector: &Selector, scope: &NameBindings) -> Result<Vec<&Figure>, JudgeStop> {
+    fn found(&self, selector: &Selector, scope: &Scope) -> Result<Vec<&Figure>, JudgeStop> {
         let mut filters = Vec::new();
         for Filter { name, values } in &selector.filters {
             if !self.complete && OF_PAPERS.contains(&name.as_str()) {
@@ -179,7 +196,7 @@ impl Bench<'_> {
         }
         let named = |name: &str| filters.iter().any(|(other, _)| *other == name);
         let free: Vec<_> =
-            scope.0.iter().filter(|(name, _)| !name.starts_with('$') && !named(name)).collect();
+            scope.names.iter().filter(|(name, _)| !name.starts_with('$') && !named(name)).collect();
         let fits = |figure: &&Figure| {
             figure.metric == selector.metric
                 && (named("kind") || figure.kind != "derived")
@@ -189,7 +206,7 @@ impl Bench<'_> {
         Ok(self.figures.iter().filter(fits).collect())
     }
 
-    fn nothing(&self, selector: &Selector, scope: &NameBindings) -> JudgeStop {
+    fn nothing(&self, selector: &Selector, scope: &Scope) -> JudgeStop {
         let what = describe(selector, scope);
         if self.complete { JudgeStop::Wrong(JudgeError::NoMatch(what)) } else { JudgeStop::Missing(what) }
     }
@@ -218,7 +235,7 @@ fn witness(figure: &Figure) -> String {
     if factors.is_empty() { figure.subject.clone() } else { factors.join(" ") }
 }
 
-fn describe(selector: &Selector, scope: &NameBindings) -> String {
+fn describe(selector: &Selector, scope: &Scope) -> String {
     let filters = selector.filters.iter().map(|filter| {
         if filter.values.is_empty() {
             filter.name.clone()

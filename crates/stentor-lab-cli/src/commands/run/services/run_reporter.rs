@@ -1,5 +1,6 @@
 //! Progress of a study: a bar with the remaining time, and a line for each failure.
 
+use stentor_lab::looks::LookFindings;
 use stentor_lab::runner::RunEvent;
 use stentor_terminal::progress::PhaseProgress;
 
@@ -29,6 +30,12 @@ impl RunReporter {
                     ));
                 }
                 bar.update_with(*done, &format!("{} left", minutes(*seconds_left)));
+            }
+            RunEvent::Looked { round, findings } => {
+                if let Some(bar) = &self.bar {
+                    let LookFindings { open, of } = findings;
+                    bar.remark(&format!("after round {round}: {open} of {of} comparisons are open"));
+                }
             }
             RunEvent::LeftOut(what) => {
                 if let Some(bar) = &self.bar {
