@@ -348,6 +348,7 @@ fn service_settings(config: &Config, is_shared: bool) -> ServiceSettings {
         audit_max_count: config.api.audit_max_count,
         joins: config.gateway.joins(),
         start_spread: config.pipeline.start_spread(),
+        session_life: config.console.session_life(),
     };
     let outbound = config.outbound.policy();
     let webhook_policy = config.upstream.webhook_policy(&config.outbound);

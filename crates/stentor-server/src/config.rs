@@ -1,5 +1,6 @@
 //! Configuration: the embedded default, one TOML file, the environment; nothing else reads the environment.
 
+mod console;
 mod engines;
 mod explain;
 mod gateway;
@@ -22,6 +23,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use stentor_core::error::Invalid;
 
+pub use console::ConsoleConfig;
 pub use explain::{Explained, explain, explain_with};
 pub use gateway::GatewayConfig;
 pub use outbound::OutboundConfig;
@@ -63,6 +65,8 @@ pub struct Config {
     pub secrets: SecretsConfig,
     /// The REST face.
     pub api: ApiConfig,
+    /// The web console.
+    pub console: ConsoleConfig,
     /// The ledger's engine.
     pub store: StoreConfig,
     /// The queue's engine.
@@ -372,6 +376,7 @@ impl Config {
 
     fn checked(self, formats: &FormatChecks) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
+        problems.extend(self.console.problem());
         problems.extend(self.gateway.problems());
         problems.extend(self.secrets.problems(formats));
         problems.extend(self.store.problems(formats));

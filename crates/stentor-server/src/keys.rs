@@ -3,6 +3,7 @@
 mod access_token;
 mod account_key;
 mod service_key;
+mod session_token;
 mod signed;
 
 use std::fmt;
@@ -19,6 +20,7 @@ pub use access_token::{TOKEN_LIFE, TokenGrant, looks_like_token};
 pub use account_key::{AccountKey, is_signed, key_id};
 pub(crate) use service_key::SERVICE_KEY_FILE;
 pub use service_key::ServiceKey;
+pub use session_token::SessionGrant;
 pub use signed::{SignatureError, SignedDocument};
 
 const PREFIX: &str = "sk_";

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::read_timeout::ReadTimeout;
 use super::request_limits::RequestLimits;
-use crate::config::ApiConfig;
+use crate::config::{ApiConfig, ConsoleConfig};
 use crate::contract::table::{ListNodes, ShowStatus};
 use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, status};
 use crate::keys::ServiceKey;
@@ -114,6 +114,19 @@ impl Api {
         work: impl Future<Output = ServiceResult<O::Reply>> + Send,
     ) -> impl Future<Output = ServiceResult<O::Reply>> + Send {
         self.server_status().operations.measure(O::FACTS.name, work)
+    }
+
+    pub(super) fn console(&self) -> &ConsoleConfig {
+        &self.0.server_status.config.console
+    }
+
+    pub(super) fn has_console(&self) -> bool {
+        self.console().enabled
+    }
+
+    /// Returns true if the API itself speaks TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.server_status().listener.certificate.is_some()
     }
 
     pub(super) fn has_docs(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The faces: encodings of the contract. A face translates between its format and the operations, and contains no business rules.
 
 mod api;
+mod console;
 pub mod discovery;
 pub mod grpc;
 pub(crate) mod http;

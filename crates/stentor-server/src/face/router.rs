@@ -4,7 +4,7 @@ use super::http::refusal::WriteRefusal;
 use super::http::{EntryRule, LimitedRouter, Routes};
 use super::nowhere::answer_nowhere;
 use super::socket::SocketFace;
-use super::{Api, discovery, grpc, rest, soap, xmlrpc};
+use super::{Api, console, discovery, grpc, rest, soap, xmlrpc};
 
 /// Builds the router of all faces that use HTTP.
 pub(crate) fn router(api: &Api) -> LimitedRouter {
@@ -13,6 +13,7 @@ pub(crate) fn router(api: &Api) -> LimitedRouter {
         .merge(discovery::router(api))
         .merge(soap::router(api))
         .merge(grpc::router(api))
+        .merge(console::router(api))
         .merge(nowhere(api))
 }
 

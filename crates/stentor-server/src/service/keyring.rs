@@ -11,7 +11,7 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::{AccountFilter, AppStore, KeyFilter};
 
 use super::{ErrorCode, Identity, Problem, ServiceResult};
-use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
+use crate::keys::{KeyHash, Pepper, SessionGrant, TokenGrant, looks_like_key, same_hash};
 use look_ups::LookUps;
 use marks::Marks;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -72,7 +72,11 @@ impl Keyring {
         if !looks_like_key(secret) {
             return Err(unknown_key());
         }
-        let hash = self.hash(secret);
+        self.identify_hash(store, self.hash(secret)).await
+    }
+
+    /// Resolves the hash of a key in the same way.
+    pub(super) async fn identify_hash(&self, store: &dyn AppStore, hash: KeyHash) -> ServiceResult<Identity> {
         if same_hash(&hash, &self.root) {
             return Ok(Identity::Root);
         }
@@ -139,6 +143,26 @@ impl Keyring {
     /// Decodes an access token of this installation.
     pub(super) fn token_grant(&self, token: &str) -> Option<TokenGrant> {
         self.pepper.token_grant(token)
+    }
+
+    /// Encodes a session token of the console.
+    pub(super) fn session_token(&self, grant: &SessionGrant) -> String {
+        self.pepper.session_token(grant)
+    }
+
+    /// Decodes a session token of this installation.
+    pub(super) fn session_grant(&self, token: &str) -> Option<SessionGrant> {
+        self.pepper.session_grant(token)
+    }
+
+    /// Returns the text that a page of the session sends with each change.
+    pub(super) fn csrf_token(&self, grant: &SessionGrant) -> String {
+        self.pepper.csrf_token(grant)
+    }
+
+    /// Returns true if the text is the one of the session.
+    pub(super) fn is_csrf_token(&self, grant: &SessionGrant, text: &str) -> bool {
+        self.pepper.is_csrf_token(grant, text)
     }
 
     /// Reads an account from the store.

@@ -8,6 +8,7 @@ mod calendar;
 mod caller;
 mod campaigns;
 mod channels;
+mod console;
 mod content;
 mod credentials;
 mod deliveries;
@@ -48,6 +49,7 @@ use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
+pub(crate) use console::ConsoleSession;
 pub(crate) use device_claims::DeviceClaims;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
@@ -72,6 +74,8 @@ pub struct ServiceLimits {
     pub joins: ArrivalRate,
     /// Longest delay of audiences for later that are due on a full minute.
     pub start_spread: Duration,
+    /// Lifetime of a session of the console.
+    pub session_life: Duration,
 }
 
 impl Default for ServiceLimits {
@@ -84,6 +88,7 @@ impl Default for ServiceLimits {
             audit_max_count: 10_000,
             joins: ArrivalRate { burst_max_count: 1_000, per_second_max_count: 100 },
             start_spread: Duration::ZERO,
+            session_life: Duration::from_secs(3_600),
         }
     }
 }
@@ -131,6 +136,7 @@ pub struct Service {
     gateway: Gateway,
     ids: Arc<IdSource>,
     keyring: Keyring,
+    sessions: console::SessionTable,
     credentials: credentials::Kinds,
     settings: ServiceSettings,
     webhooks_changed: Notify,
@@ -169,6 +175,7 @@ impl Service {
             gateway,
             ids: dependencies.ids.clone(),
             keyring,
+            sessions: console::SessionTable::default(),
             credentials,
             settings,
             webhooks_changed,

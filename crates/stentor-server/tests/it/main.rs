@@ -6,6 +6,7 @@ mod at_rest;
 mod audit;
 mod bad_input;
 mod connections;
+mod console;
 mod contract;
 mod device_ports;
 mod devices;

@@ -1,38 +1,41 @@
-"""Chromium as a device: a page with a service worker, in the unmodified browser, which is told where GCM is.
+"""Chromium, unmodified, driven by its DevTools protocol. As a program it is a device: a page with a service worker, in a browser that is
+told where GCM is.
 
     chromium.py PROFILE PAGE SERVER MCS
 
-Drives the browser by its DevTools protocol. Runs the scripts that come on standard input, one JSON text a line, in the page, and
-prints one JSON line about each.
+Runs the scripts that come on standard input, one JSON text a line, in the page, and prints one JSON line about each.
 """
 
 import asyncio
+import base64
 import json
 import re
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import websockets
 
-PROFILE, PAGE, SERVER, MCS = sys.argv[1:5]
 START_SECONDS_MAX = 60
 POLL_SECONDS = 0.05
-COMMAND = [
-    "chromium",
-    "--headless=new",
-    # Its sandbox does not let root in.
-    "--no-sandbox",
-    "--disable-gpu",
-    f"--user-data-dir={PROFILE}",
-    "--remote-debugging-port=0",
-    # The certificate is of an authority that only the test knows.
-    "--ignore-certificate-errors",
-    f"--gcm-checkin-url={SERVER}/checkin",
-    f"--gcm-registration-url={SERVER}/c2dm/register3",
-    f"--gcm-mcs-endpoint={MCS}",
-    "about:blank",
-]
+HEIGHT = 900
+
+
+def command(profile, *flags):
+    return [
+        "chromium",
+        "--headless=new",
+        # Its sandbox does not let root in.
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={profile}",
+        "--remote-debugging-port=0",
+        # The certificate is of an authority that only the test knows.
+        "--ignore-certificate-errors",
+        *flags,
+        "about:blank",
+    ]
 
 
 class Browser:
@@ -69,13 +72,22 @@ class Browser:
             return {"ok": False, "error": json.dumps(answer)}
         return {"ok": True, "value": json.loads(answer["result"]["value"])}
 
+    async def look(self, width, scheme):
+        """Sets the width of the window and the colours that its reader prefers."""
+        size = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": width < HEIGHT}
+        await self.ask("Emulation.setDeviceMetricsOverride", **size)
+        await self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-async def started():
-    process = await asyncio.create_subprocess_exec(*COMMAND, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
-    async for line in process.stderr:
-        if found := re.search(rb"DevTools listening on (ws://\S+)", line):
-            return process, found[1].decode()
-    raise SystemExit("Chromium ended before it listened")
+    async def press(self, key):
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27}
+        about = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0), "text": text}
+        await self.ask("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **about)
+        await self.ask("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    async def picture(self):
+        answer = await self.ask("Page.captureScreenshot", captureBeyondViewport=True)
+        return base64.b64decode(answer["data"])
 
 
 async def drained(stream):
@@ -83,20 +95,43 @@ async def drained(stream):
         pass
 
 
-async def main():
-    process, address = await asyncio.wait_for(started(), START_SECONDS_MAX)
-    drain = asyncio.create_task(drained(process.stderr))
+async def listening(process):
+    async for line in process.stderr:
+        if found := re.search(rb"DevTools listening on (ws://\S+)", line):
+            return found[1].decode()
+    raise SystemExit("Chromium ended before it listened")
+
+
+@asynccontextmanager
+async def browsing(words):
+    process = await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
+    drain = None
     try:
+        address = await asyncio.wait_for(listening(process), START_SECONDS_MAX)
+        drain = asyncio.create_task(drained(process.stderr))
         async with websockets.connect(address, max_size=None, proxy=None) as socket:
-            browser = Browser(socket)
-            print(json.dumps(await browser.open(PAGE)), flush=True)
-            loop = asyncio.get_running_loop()
-            while line := await loop.run_in_executor(None, sys.stdin.readline):
-                print(json.dumps(await browser.run(json.loads(line))), flush=True)
+            yield Browser(socket)
     finally:
         process.terminate()
         await process.wait()
-        drain.cancel()
+        if drain:
+            drain.cancel()
 
 
-asyncio.run(main())
+async def main():
+    profile, page, server, mcs = sys.argv[1:5]
+    words = command(
+        profile,
+        f"--gcm-checkin-url={server}/checkin",
+        f"--gcm-registration-url={server}/c2dm/register3",
+        f"--gcm-mcs-endpoint={mcs}",
+    )
+    async with browsing(words) as browser:
+        print(json.dumps(await browser.open(page)), flush=True)
+        loop = asyncio.get_running_loop()
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            print(json.dumps(await browser.run(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -49,6 +49,7 @@ impl Dialog {
         self.result().await.with_context(|| script.to_owned())
     }
 
+    /// Reads the result of the last line.
     pub(crate) async fn result(&mut self) -> anyhow::Result<Value> {
         let result: Value = serde_json::from_str(&self.line().await?)?;
         ensure!(result["ok"] == true, "{result}");

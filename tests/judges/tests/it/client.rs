@@ -47,6 +47,8 @@ pub(crate) enum Client {
     Mqtt,
     /// The driver of browsers.
     Browsers,
+    /// axe-core and html-validate, which examine pages.
+    Console,
 }
 
 impl Client {
@@ -81,7 +83,8 @@ impl Client {
             | Self::NodePushnotifications
             | Self::WebPush
             | Self::WebPushTesting
-            | Self::PushReceiver => Command::new("node"),
+            | Self::PushReceiver
+            | Self::Console => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
@@ -131,6 +134,7 @@ impl Client {
             Self::Slixmpp => ("slixmpp", "requirements.txt"),
             Self::Pywebpush => ("pywebpush", "requirements.txt"),
             Self::Browsers => ("browsers", "requirements.txt"),
+            Self::Console => ("console", "package-lock.json"),
             Self::FirebaseMessaging => ("firebase-messaging", "requirements.txt"),
             Self::PushReceiver => ("push-receiver", "package-lock.json"),
             Self::Mqtt => ("mqtt", "requirements.txt"),

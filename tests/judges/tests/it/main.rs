@@ -5,6 +5,7 @@ mod authority;
 mod browsers;
 mod ccs;
 mod client;
+mod console;
 mod documentation;
 mod fcm;
 mod fcm_front;

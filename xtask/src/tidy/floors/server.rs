@@ -105,7 +105,7 @@ pub(super) const FACE: Floors = Floors {
         &["grpc", "soap", "xmlrpc"],
         &["nowhere", "socket"],
         &["rest"],
-        &["table"],
+        &["console", "table"],
         &["discovery"],
         &["router"],
     ],

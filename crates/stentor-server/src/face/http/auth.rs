@@ -1,8 +1,8 @@
-//! Authentication: `Authorization: Bearer` or `X-API-Key`, and the app that a request with the root key names.
+//! Authentication: `Authorization: Bearer`, `X-API-Key` or the cookie of the console, and the app that a request with the root key names.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use stentor_core::id::AppId;
@@ -13,6 +13,7 @@ use super::headers::{header_text, idempotency_key};
 use super::origin::origin_of;
 use super::refusal::Refusal;
 use super::request_permit::RequestPermit;
+use super::session_cookie::session_of;
 use crate::contract::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 use crate::face::Api;
 
@@ -85,15 +86,18 @@ fn name_and_secret(headers: &HeaderMap) -> ServiceResult<(Option<String>, String
     Ok((Some(name.to_owned()), secret.to_owned()))
 }
 
-/// A valid key.
+/// A valid key, or a session of the console with one.
 pub(in crate::face) struct Authenticated(pub(in crate::face) Identity);
 
 impl FromRequestParts<Api> for Authenticated {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        let secret = secret(&parts.headers)?;
-        let identity = api.service().identify(secret).await?;
+        let session = if has_key(&parts.headers) { None } else { session_of(parts, api).await? };
+        let identity = match session {
+            Some(session) => session.identity,
+            None => api.service().identify(secret(&parts.headers)?).await?,
+        };
         let permit = RequestPermit::of(&parts.extensions)?;
         permit.own(identity.owner(permit.network()))?;
         Ok(Self(identity))
@@ -116,6 +120,10 @@ impl FromRequestParts<Api> for AppCaller {
         RequestPermit::of(&parts.extensions)?.own(caller.app())?;
         Ok(Self(caller))
     }
+}
+
+fn has_key(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || headers.contains_key(KEY_HEADER)
 }
 
 fn secret(headers: &HeaderMap) -> ServiceResult<&str> {

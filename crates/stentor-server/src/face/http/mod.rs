@@ -13,6 +13,7 @@ pub(crate) mod origin;
 pub(in crate::face) mod preferences;
 pub(crate) mod refusal;
 mod request_permit;
+pub(in crate::face) mod session_cookie;
 mod unread_body;
 mod zstd_header;
 

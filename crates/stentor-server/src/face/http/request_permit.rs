@@ -71,6 +71,11 @@ impl RequestPermit {
         self.0.network
     }
 
+    /// Returns true if the response is open-ended.
+    pub(in crate::face) fn lasts(&self) -> bool {
+        self.0.lasts
+    }
+
     /// Returns the owner of the request's resources.
     pub(in crate::face) fn owner(&self) -> Owner {
         self.lock().owner
