@@ -31,6 +31,7 @@ mod lab;
 mod link;
 mod logs;
 mod messages;
+mod monitoring;
 mod nats;
 mod node_duties;
 mod node_queues;
