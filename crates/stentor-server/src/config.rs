@@ -168,6 +168,8 @@ pub struct ApiConfig {
     pub audit_max_count: u64,
     /// True to serve /docs.
     pub docs: bool,
+    /// The folder of the documentation's site; empty for none.
+    pub docs_dir: PathBuf,
 }
 
 /// The engine of the store.

@@ -33,6 +33,7 @@ pub(super) struct OpenAddresses {
 impl OpenListeners {
     /// Binds all ports of a node.
     pub(super) async fn open(config: &Config) -> Result<Self, AppError> {
+        check_docs(&config.api.docs_dir)?;
         let (api, certificate) = open_listener(&config.api).await?;
         let (socket, devices) = open_others(config, certificate.as_ref(), api.connections()).await?;
         Ok(Self { api, certificate, socket, devices })
@@ -68,6 +69,16 @@ async fn open_others(
     };
     devices.write_addresses(&config.gateway, &config.data_dir)?;
     Ok((socket, devices))
+}
+
+/// Refuses a folder of the documentation without a first page.
+fn check_docs(folder: &Path) -> Result<(), AppError> {
+    if folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let page = folder.join("index.html");
+    let refusal = |cause| AppError::File { what: format!("api.docs_dir: {}", page.display()), cause };
+    std::fs::metadata(&page).map(drop).map_err(refusal)
 }
 
 /// Binds the API's port.

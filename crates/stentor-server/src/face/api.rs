@@ -1,5 +1,6 @@
 //! Shared state of all faces: the services that implement the contract, and the limits on concurrent requests.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,6 +118,11 @@ impl Api {
 
     pub(super) fn has_docs(&self) -> bool {
         self.config().docs
+    }
+
+    /// Returns the folder of the documentation's site, if one is named.
+    pub(super) fn docs_dir(&self) -> Option<&Path> {
+        Some(self.config().docs_dir.as_path()).filter(|folder| !folder.as_os_str().is_empty())
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::Value;
+use stentor_server::config::Engine;
 use stentor_server::face::rest::{error_codes, openapi_json};
 
-use crate::harness::{Reading, server};
+use crate::harness::{Reading, config, server, server_with};
 
 fn document() -> Value {
     serde_json::from_str(&openapi_json()).expect("JSON")
@@ -125,6 +126,38 @@ async fn the_page_loads_nothing_from_elsewhere() {
     assert_eq!(script.status, 200);
     let response = server.open(Method::GET, "/openapi.json").read().await;
     assert_eq!(response.body, document());
+}
+
+#[tokio::test]
+async fn the_documentation_is_served_beside_the_reference_and_nothing_outside_of_its_folder_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    std::fs::create_dir_all(site.join("lab")).expect("made");
+    for (file, text) in [("site/index.html", "start"), ("site/lab/link.html", "link"), ("secret", "secret")] {
+        std::fs::write(folder.path().join(file), text).expect("written");
+    }
+    let server = server_with(|config| config.api.docs_dir = site).await;
+    for (path, text) in [("/docs", "start"), ("/docs/", "start"), ("/docs/lab/link.html", "link")] {
+        let page = server.open(Method::GET, path).read().await;
+        assert_eq!(page.body.as_str(), Some(text), "{path}: {page:?}");
+        let policy = &page.headers["content-security-policy"];
+        assert!(policy.contains("default-src 'none'; script-src 'self';"), "{policy}");
+        assert!(page.headers["content-type"].starts_with("text/html"), "{page:?}");
+    }
+    for path in ["/docs/lab", "/docs/missing.html", "/docs/..%2fsecret", "/docs/lab/..%2f..%2fsecret"] {
+        assert_eq!(server.open(Method::GET, path).read().await.refusal().0, 404, "{path}");
+    }
+    let reference = server.open(Method::GET, "/docs/reference").read().await;
+    assert!(reference.body.as_str().is_some_and(|html| html.contains("/docs/scalar.js")));
+}
+
+#[tokio::test]
+async fn a_folder_without_documentation_keeps_the_server_from_starting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(folder.path(), Engine::Memory);
+    config.api.docs_dir = folder.path().to_owned();
+    let refused = stentor_node::build(config).await.err().expect("a refusal");
+    assert!(refused.to_string().contains("api.docs_dir"), "{refused}");
 }
 
 #[test]

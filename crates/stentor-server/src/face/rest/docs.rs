@@ -1,13 +1,18 @@
-//! The API reference: OpenAPI as JSON, and a page that shows it without requests to other servers.
+//! The API reference: OpenAPI as JSON, and a page that shows it without requests to other servers. Beside it stands the documentation, if
+//! the operator names the folder of its site.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use axum::Extension;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use serde_json::json;
+use tower::ServiceExt as _;
+use tower_http::services::ServeDir;
 
 use super::openapi::openapi_json;
 use crate::face::Api;
@@ -24,17 +29,55 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'uns
 /// Content security policy of a page without scripts.
 const PLAIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the routes with the reference of the API.
-pub(super) fn routes(with_page: bool) -> Routes<Api> {
+/// Content security policy of the documentation: no script and no style within a page, but for attributes of mdBook's tables. mdBook frames
+/// its list of pages where scripts are off.
+const SITE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
+                           img-src 'self' data:; font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; \
+                           frame-ancestors 'self'";
+/// Path of the documentation.
+const SITE_PATH: &str = "/docs/";
+
+/// Returns the routes with the reference of the API and the documentation.
+pub(super) fn routes(api: &Api) -> Routes<Api> {
     let router = Routes::new().route("/openapi.json", get(document));
-    if !with_page {
+    if !api.has_docs() {
         return router;
     }
-    router
+    let router = router
         .route("/", get(entrance).fallback(answer_nowhere))
-        .route("/docs", get(page))
+        .route("/docs/reference", get(page))
         .route("/docs/errors", get(errors))
-        .route(SCRIPT_PATH, get(script))
+        .route(SCRIPT_PATH, get(script));
+    match api.docs_dir() {
+        None => router.route("/docs", get(page)),
+        Some(_) => router
+            .route("/docs", get(async || Redirect::temporary(SITE_PATH)))
+            .route(SITE_PATH, get(site))
+            .route("/docs/{*file}", get(site)),
+    }
+}
+
+/// Responds with a file of the documentation.
+async fn site(State(api): State<Api>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let file = match api.docs_dir() {
+        Some(folder) => site_file(folder, request).await,
+        None => None,
+    };
+    match file {
+        Some(file) => ([(header::CONTENT_SECURITY_POLICY, SITE_POLICY)], file).into_response(),
+        None => answer_nowhere(headers).await,
+    }
+}
+
+/// Reads the requested file; `None` if there is none.
+async fn site_file(folder: &Path, mut request: Request) -> Option<Response> {
+    let path = request.uri().path().strip_prefix("/docs")?;
+    *request.uri_mut() = path.parse::<Uri>().ok()?;
+    let Ok(reply) = ServeDir::new(folder).precompressed_gzip().oneshot(request).await;
+    // A folder below would be a redirect to a path without `/docs`: no page links to one.
+    let is_file = reply.status().is_success() || reply.status() == StatusCode::NOT_MODIFIED;
+    is_file.then(|| reply.into_response())
 }
 
 /// Redirects a browser to the reference. Other clients get an error.

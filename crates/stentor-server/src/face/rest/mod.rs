@@ -42,7 +42,7 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
         .limited(api, api.clone(), EntryRule::Keyed, write)
         .merge(routes(streamed_routes()).limited(api, api.clone(), EntryRule::Import, write))
         .merge(routes(upstream_events::routes()).limited(api, api.clone(), EntryRule::Lasting, write))
-        .merge(docs::routes(api.has_docs()).limited(api, api.clone(), EntryRule::Open, write))
+        .merge(docs::routes(api).limited(api, api.clone(), EntryRule::Open, write))
         .merge(health_router(api))
 }
 
