@@ -21,6 +21,9 @@ use crate::process::PROGRAM;
 const TOOLS: [&str; 5] = ["curl", "jq", "zstd", "openssl", "python3"];
 /// Timeout of a session.
 const TIMEOUT_SECONDS: &str = "300";
+/// Questions of a newcomer, and most lines of an answer.
+const QUESTIONS: usize = 20;
+const ANSWER_MAX_LINES: usize = 5;
 /// Languages of executable blocks.
 const LANGUAGES: [PageLanguage; 3] = [
     PageLanguage { name: "sh", program: "", comment: "#" },
@@ -114,6 +117,25 @@ fn who_comes_from_the_legacy_api_gets_what_the_page_says() {
 #[test]
 fn who_comes_from_gorush_gets_what_the_page_says() {
     Session::of(&["README.md", "docs/migrate-from-gorush.md"]).paste();
+}
+
+#[test]
+fn who_comes_from_rpush_gets_what_the_page_says() {
+    Session::of(&["README.md", "docs/migrate-from-rpush.md"]).paste();
+}
+
+#[test]
+fn each_question_of_a_newcomer_has_a_short_answer_that_leads_on() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/questions.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let questions: Vec<&str> = page.split("\n## ").skip(1).collect();
+    assert_eq!(questions.len(), QUESTIONS);
+    for question in questions {
+        let (title, answer) = question.split_once('\n').unwrap();
+        let lines = answer.trim().lines().count();
+        assert!(title.ends_with('?') && (1..=ANSWER_MAX_LINES).contains(&lines), "{title}: {lines} lines");
+        assert!(answer.contains(".md"), "{title} leads nowhere");
+    }
 }
 
 /// A part of a session, and its output according to the page.
