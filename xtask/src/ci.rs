@@ -18,7 +18,7 @@ use self::failures::{FailureLog, StepFailure};
 use self::tally::TestCounts;
 use self::usage::{Cost, Meter};
 use crate::workspace::Workspace;
-use crate::{codegen, dist, tidy};
+use crate::{book, codegen, dist, tidy};
 
 /// The variable that sets the number of concurrent tests of the test harness.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
@@ -30,6 +30,8 @@ const REQUIRED: &str = "STENTOR_TEST_REQUIRE";
 /// Probes for the tools that link the static binary.
 const DIST_PROBE: &str =
     r#"musl-gcc --version && test -d "$(rustc --print target-libdir --target x86_64-unknown-linux-musl)""#;
+/// Probes for mdBook.
+const BOOK_PROBE: &str = r#""${CARGO_TARGET_DIR:-target}/mdbook/bin/mdbook" --version"#;
 /// Probes for PostgreSQL, and for the commit of the older version, which a shallow clone does not have.
 const UPGRADE_PROBE: &str = r#"ls /usr/lib/postgresql/*/bin/initdb &&
     git rev-parse --verify --quiet "$(cat lab/upgrade/older)^{commit}""#;
@@ -46,6 +48,8 @@ enum StepWork {
     Codegen,
     /// The static binary: built, judged and tried.
     Dist,
+    /// The site of the pages: built, and its links checked.
+    Book,
     /// A script of the repository.
     Script(&'static str),
 }
@@ -118,6 +122,15 @@ const FULL_STEPS: &[CiStep] = &[
             word: "dist",
             probe: &["sh", "-c", DIST_PROBE],
             remedy: "musl-tools, and rustup target add x86_64-unknown-linux-musl",
+        }),
+    },
+    CiStep {
+        name: "book",
+        work: StepWork::Book,
+        needs: Some(NeededTool {
+            word: "book",
+            probe: &["sh", "-c", BOOK_PROBE],
+            remedy: "docs/mdbook/install",
         }),
     },
     CiStep {
@@ -246,6 +259,7 @@ fn perform(
             let built = Some(codegen::debug_binary(workspace)).filter(|binary| binary.is_file());
             in_process(codegen::check(workspace, built)?)
         }
+        StepWork::Book => in_process(book::build(workspace)?),
         StepWork::Dist => dist::run(workspace, None, None).map(|_| vec![])?,
         StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "a script talks to whoever called it")]
 
 mod arm;
+mod book;
 mod ci;
 mod codegen;
 mod dist;
@@ -76,6 +77,8 @@ rightly and no time was kept. Each missing program is reported with the command 
         #[arg(long)]
         jobs: Option<u32>,
     },
+    /// Builds the site of the pages under target/docs/book, and checks its links; needs docs/mdbook/install
+    Book,
     /// Brings the records of the studies, which a clone without history does not have, into docs/studies
     Records,
     /// Counts words in comments that make sentences hard to read, by package; nothing fails
@@ -102,6 +105,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Ci { full } => ci::run(&workspace, full)?,
         XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
         XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
+        XtaskCommand::Book => book::run(&workspace)?,
         XtaskCommand::Records => records::run(&workspace)?,
         XtaskCommand::Prose { json } => prose::run(&workspace, json)?,
         XtaskCommand::Weight { json } => weight::run(&workspace, json)?,

@@ -22,6 +22,7 @@ use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
+pub(crate) use self::links::{page_links, page_prose, resolved};
 pub(crate) use self::promises::PromisedTests;
 
 /// Runs all rules, prints the findings and the sizes, and returns true if there is no finding.

@@ -97,6 +97,7 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor", "faces_grpc::grpcurl", CLIENTS),
     // Foreign clients of the emulators, the fronts and the gateway: those for Python judge in every run, one for each.
     row("stentor-judges", "browsers::", BROWSERS),
+    row("stentor-judges", "documentation::", BROWSERS),
     row("stentor-judges", "apns::hapns_", CLIENTS),
     row("stentor-judges", "apns::node_apn_", CLIENTS),
     row("stentor-judges", "wns::node_pushnotifications_", CLIENTS),

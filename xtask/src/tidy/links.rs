@@ -1,4 +1,4 @@
-//! Links: each page that a tracked file names exists, and so does the heading that a link leads to.
+//! Links: each page that a tracked file names exists, and so does the heading that a link leads to. The list of pages has each page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +8,8 @@ use crate::workspace::Workspace;
 
 /// Folders of pages; a path that begins with one of them and ends with `.md` names a page of ours.
 const PAGE_FOLDERS: &[&str] = &["docs/", "log/"];
+/// The list of pages, of which the site is made.
+const SUMMARY: &str = "docs/SUMMARY.md";
 /// A heading of a page as its link spells it.
 type Headings = BTreeSet<String>;
 
@@ -21,7 +23,19 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
         }
         paths.extend(Path::new(&path).ancestors().map(Path::to_path_buf));
     }
-    Ok(findings(&texts, &paths))
+    let mut found = findings(&texts, &paths);
+    found.extend(unlisted(&texts));
+    Ok(found)
+}
+
+/// Reports the pages that the list of pages leaves out: a reader of the site would not find them.
+pub(crate) fn unlisted(texts: &BTreeMap<String, String>) -> Vec<TidyFinding> {
+    let summary = texts.get(SUMMARY).map_or("", String::as_str);
+    let links = page_prose(SUMMARY, summary).flat_map(|(_, line)| page_links(SUMMARY, line));
+    let listed: BTreeSet<PathBuf> = links.filter_map(|link| resolved(SUMMARY, link)).collect();
+    let pages = texts.keys().filter(|path| path.starts_with("docs/") && path.ends_with(".md"));
+    let left_out = pages.filter(|path| *path != SUMMARY && !listed.contains(Path::new(path)));
+    left_out.map(|path| TidyFinding::new(path, 1, format!("{SUMMARY} does not list this page"))).collect()
 }
 
 /// Checks the texts against the existing files and folders.
@@ -30,8 +44,8 @@ pub(crate) fn findings(texts: &BTreeMap<String, String>, paths: &BTreeSet<PathBu
     let headings = pages.map(|(path, text)| (PathBuf::from(path), headings(text))).collect();
     let mut findings = Vec::new();
     for (path, text) in texts {
-        for (index, line) in prose(path, text) {
-            let broken = links(path, line).filter_map(|link| broken_link(path, link, paths, &headings));
+        for (index, line) in page_prose(path, text) {
+            let broken = page_links(path, line).filter_map(|link| broken_link(path, link, paths, &headings));
             let unknown = page_names(line).filter(|name| !paths.contains(Path::new(name)));
             let unknown = unknown.map(|name| format!("there is no page {name}: name the one that says it"));
             findings.extend(broken.chain(unknown).map(|text| TidyFinding::new(path, index + 1, text)));
@@ -41,7 +55,7 @@ pub(crate) fn findings(texts: &BTreeMap<String, String>, paths: &BTreeSet<PathBu
 }
 
 /// Returns the lines of a text with their numbers; for a page without its blocks of code.
-fn prose<'a>(path: &str, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+pub(crate) fn page_prose<'a>(path: &str, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
     let is_page = path.ends_with(".md");
     let mut is_code = false;
     text.lines().enumerate().filter(move |(_, line)| {
@@ -52,7 +66,7 @@ fn prose<'a>(path: &str, text: &'a str) -> impl Iterator<Item = (usize, &'a str)
 }
 
 /// Returns the targets of a page's links that are files of the project.
-fn links<'a>(path: &str, line: &'a str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn page_links<'a>(path: &str, line: &'a str) -> impl Iterator<Item = &'a str> {
     let is_page = path.ends_with(".md");
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(move |target| is_page && !target.contains("://") && !target.starts_with("mailto:"))
@@ -74,7 +88,7 @@ fn broken_link(
 }
 
 /// Resolves a link relative to its page; `None` if the link leaves the project.
-fn resolved(path: &str, file: &str) -> Option<PathBuf> {
+pub(crate) fn resolved(path: &str, file: &str) -> Option<PathBuf> {
     let mut target = Path::new(path).parent()?.to_path_buf();
     for component in Path::new(file).components() {
         match component {
@@ -98,7 +112,7 @@ fn page_names(line: &str) -> impl Iterator<Item = &str> {
 /// Returns the anchors of a page's headings, as GitHub makes them.
 fn headings(text: &str) -> Headings {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let lines = prose(".md", text).filter(|(_, line)| line.starts_with('#'));
+    let lines = page_prose(".md", text).filter(|(_, line)| line.starts_with('#'));
     lines
         .map(|(_, line)| {
             let anchor = anchor(line.trim_start_matches('#').trim());

@@ -29,7 +29,7 @@ pub(crate) struct Dialog {
 }
 
 impl Dialog {
-    fn start(mut command: Command) -> anyhow::Result<Self> {
+    pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().context("it cannot be started")?;
         let lines = BufReader::new(process.stdout.take().context("piped")?).lines();
@@ -49,7 +49,7 @@ impl Dialog {
         self.result().await.with_context(|| script.to_owned())
     }
 
-    async fn result(&mut self) -> anyhow::Result<Value> {
+    pub(crate) async fn result(&mut self) -> anyhow::Result<Value> {
         let result: Value = serde_json::from_str(&self.line().await?)?;
         ensure!(result["ok"] == true, "{result}");
         Ok(result["value"].clone())

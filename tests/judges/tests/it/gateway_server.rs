@@ -18,7 +18,7 @@ const CONFIRMED_MAX: Duration = Duration::from_secs(60);
 
 /// A server that runs until it is stopped.
 pub(crate) struct GatewayServer {
-    url: String,
+    pub(crate) url: String,
     http: Http,
     root: String,
     pub(crate) app: String,

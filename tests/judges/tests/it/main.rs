@@ -5,6 +5,7 @@ mod authority;
 mod browsers;
 mod ccs;
 mod client;
+mod documentation;
 mod fcm;
 mod fcm_front;
 mod fronts;

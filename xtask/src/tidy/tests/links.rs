@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::lines;
-use crate::tidy::links::findings;
+use crate::tidy::links::{findings, unlisted};
 
 /// Reads a text at a path; `D` stands for the folder of pages, since the rule reads this file too.
 fn lines_of(path: &str, text: &str) -> Vec<usize> {
@@ -35,4 +35,15 @@ fn links_of_others_and_code_are_left_alone() {
 fn a_page_that_code_names_is_there() {
     assert_eq!(lines_of("src/a.rs", "// D/other.md, D/migrate-*.md, a[i](b)"), [0; 0]);
     assert_eq!(lines_of("src/a.rs", "\n// see D/none.md"), [2]);
+}
+
+#[test]
+fn a_page_that_the_list_of_pages_leaves_out_is_a_finding() {
+    let page = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let summary = "- [API](api.md)\n  - [Link](lab/link.md)\n- [Stentor](../README.md)\n";
+    let pages = [page("docs/SUMMARY.md", summary), page("docs/api.md", ""), page("docs/lab/link.md", "")];
+    assert_eq!(unlisted(&pages.clone().into()), []);
+    let more = pages.into_iter().chain([page("docs/lab/bench.md", ""), page("README.md", "")]);
+    let found: Vec<String> = unlisted(&more.collect()).iter().map(ToString::to_string).collect();
+    assert!(found.len() == 1 && found[0].starts_with("docs/lab/bench.md:1"), "{found:?}");
 }
