@@ -15,7 +15,7 @@ use stentor_rig::anatomy::PurposeBytes;
 
 pub use page::{describe, markdown, page};
 
-/// What one number of a comparison is the time of.
+/// The kind of time that a comparison measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasuredTime {
@@ -175,12 +175,12 @@ pub fn sentence(candidate: &str, base: &str, ratio: &Ratio) -> String {
     let Ratio { ratio, low: Some(low), high: Some(high) } = *ratio else {
         return format!("{candidate} and {base}: too few rounds");
     };
-    let interval = format!("{ratio:.3} times (95 %: {low:.3} to {high:.3})");
+    let takes = format!("takes {ratio:.3} times as long (95 %: {low:.3} to {high:.3})");
     if low > 1.0 || high < 1.0 {
         let word = if ratio > 1.0 { "slower" } else { "faster" };
-        format!("{candidate} is {word} than {base}: its time is {interval}")
+        format!("{candidate} is {word} than {base}: it {takes}")
     } else {
-        format!("no difference was shown: the time of {candidate} is {interval} that of {base}")
+        format!("no difference was shown: beside {base}, {candidate} {takes}")
     }
 }
 

@@ -57,7 +57,7 @@ impl ArtifactArgs {
     /// Writes the folder.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let run = self.directory()?;
-        let account = report::account(&run)?;
+        let account = report::account(std::slice::from_ref(&run))?;
         if account.results.study != self.study {
             let sentence =
                 format!("{} is a run of {}, not of {}", run.display(), account.results.study, self.study);

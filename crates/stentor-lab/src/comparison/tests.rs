@@ -46,7 +46,7 @@ fn a_ratio_is_found_within_rounds_although_the_rounds_differ_more() {
     assert!(low > 1.15 && low < 1.2 && high > 1.2 && high < 1.25, "{ratio:?}");
     let time = summaries[0].seconds.expect("forks");
     assert!(time.high.expect("forks") / time.low.expect("forks") > 2.0, "the times alone are hardly known");
-    assert!(sentence("b", "a", &ratio).starts_with("b is slower than a: its time is 1.2"));
+    assert!(sentence("b", "a", &ratio).starts_with("b is slower than a: it takes 1.2"));
     let same = comparison(1.0).summaries()[1].ratio.expect("two candidates");
     assert!(sentence("b", "a", &same).starts_with("no difference was shown"), "{same:?}");
 }

@@ -151,7 +151,7 @@ fn a_command_behind_a_link_meets_the_services_of_its_fork() {
     if !has_links() {
         return;
     }
-    let fetch = "python3 -c 'import urllib.request, os; urllib.request.urlopen(f\"http://{os.environ[\"STENTOR_SERVER\"]}:8000/\").read()'";
+    let fetch = "python3 -c 'import os, urllib.request as web; web.urlopen(\"http://\" + os.environ[\"STENTOR_SERVER\"] + \":8000/\").read()'";
     let serve = ["--serve", "python3 -m http.server 8000 2> /dev/null", "--wait-port", "8000"];
     let (code, report) = measured(&[&[fetch, "--link", "lan", "--forks", "2"], &serve[..]].concat());
     assert_eq!(code, 0, "{report}");

@@ -239,6 +239,9 @@ impl Services<'_> {
         let (definitions, mut unusable) = self.definitions(plan)?;
         let expanded = plan.expand(&self.options.choice(), &definitions);
         let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
+        if expansion.cells.is_empty() {
+            return Err(self.no_cell(&unusable).into());
+        }
         expansion.not_run.append(&mut unusable);
         if let Some([first, ..]) = self.options.looks().as_ref().map(Looks::rounds) {
             // A run that its first look ends is complete.
@@ -246,9 +249,6 @@ impl Services<'_> {
                 .cells
                 .iter_mut()
                 .for_each(|cell| cell.amount.forks_min = cell.amount.forks_min.min(*first));
-        }
-        if expansion.cells.is_empty() {
-            return Err(self.no_cell(&expansion).into());
         }
         note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
@@ -264,9 +264,8 @@ impl Services<'_> {
     }
 
     /// Returns the error of a selection without cells, with the reason if a selected subject cannot run.
-    fn no_cell(&self, expansion: &ExpandedPlan) -> CommandFailure {
-        let unusable = expansion.not_run.iter().find(|one| self.options.names(&one.what));
-        let sentence = match unusable {
+    fn no_cell(&self, unusable: &[NotRun]) -> CommandFailure {
+        let sentence = match unusable.iter().find(|one| self.options.names(&one.what)) {
             Some(NotRun { what, reason }) => format!("no cell is left: {what} cannot run: {reason}"),
             None => "no cell is left: restrict subjects, levels or variants less; stentor lab subject list shows the subjects \
                      and their operations"
