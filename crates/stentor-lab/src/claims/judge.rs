@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use terms::{Quantity, Scope};
 
 pub use evidence::Evidence;
+pub(crate) use grade::CELLS;
 pub use grade::Grade;
 pub use power::VerdictPower;
 

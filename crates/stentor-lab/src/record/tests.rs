@@ -199,3 +199,23 @@ fn a_record_from_before_emulation_was_told_is_of_a_real_processor() {
     let older: ForkRecord = serde_json::from_str(older).expect("read");
     assert!(!older.is_emulated());
 }
+
+#[test]
+fn the_runs_in_a_directory_are_those_folders_that_have_records() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (run, file) in [("tuesday", "records.jsonl.zst"), ("monday", RECORDS), ("notes", "notes.txt")] {
+        let folder = directory.path().join(run);
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join(file), "").expect("written");
+    }
+    let runs = runs_in(directory.path()).expect("read");
+    assert_eq!(runs, ["monday", "tuesday"].map(|run| directory.path().join(run)));
+}
+
+#[test]
+fn runs_of_the_same_settings_are_told_apart_and_a_single_one_keeps_its_id() {
+    let run = || vec![ForkRecord { run_id: "cai-2009-1".into(), ..ForkRecord::default() }];
+    let ids = |runs| joined(runs).into_iter().map(|record| record.run_id).collect::<Vec<_>>();
+    assert_eq!(ids(vec![run()]), ["cai-2009-1"]);
+    assert_eq!(ids(vec![run(), run()]), ["cai-2009-1 (1)", "cai-2009-1 (2)"]);
+}

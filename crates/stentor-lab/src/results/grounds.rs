@@ -2,7 +2,7 @@
 
 use super::verdicts::Finding;
 use crate::claims::ClaimVerdict;
-use crate::claims::judge::{Compared, Judgment};
+use crate::claims::judge::{CELLS, Compared, Judgment};
 use crate::plot::short;
 
 /// Maximum of comparisons shown per claim.
@@ -13,7 +13,7 @@ const P_MIN: f64 = 1e-4;
 /// Returns the grounds of our finding, one per line.
 pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
     let judgment = finding.judgment.as_ref();
-    let grade = judgment.and_then(Judgment::grade).filter(|grade| grade.of > 1);
+    let grade = judgment.and_then(Judgment::grade).filter(|grade| grade.unit == CELLS);
     let mut lines: Vec<String> = grade.map(|grade| grade.to_string()).into_iter().collect();
     lines.extend(judgment.map(of_judgment).unwrap_or_default());
     let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));

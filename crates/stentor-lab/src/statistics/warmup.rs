@@ -18,7 +18,7 @@ pub struct WarmUp {
     pub has_settled: Option<bool>,
 }
 
-/// Returns the warm-up of samples in the order of measurement: a multiple of five, at most about half. Of fewer than [`SAMPLES_MIN`] samples the
+/// Returns the warm-up of samples in the order of measurement: a multiple of five, at most about half. Of fewer than 100 samples the
 /// first counts as warm-up if there are several.
 #[must_use]
 pub fn warm_up(samples: &[f64]) -> WarmUp {

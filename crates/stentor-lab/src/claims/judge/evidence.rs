@@ -22,6 +22,8 @@ pub struct Evidence {
     pub difference: Difference,
     /// The share within which both sides count as equal.
     pub band_share: f64,
+    /// True if the difference is one of logarithms; false for amounts that have none.
+    pub is_ratio: bool,
     /// The ratio of both sides by replicate; empty if one side is not measured, or not positive.
     pub ratios: Replicates,
 }
@@ -37,12 +39,6 @@ impl Evidence {
     #[must_use]
     pub fn p(&self) -> f64 {
         if self.has_chance() { self.difference.p_beyond(self.band_share) } else { 0.0 }
-    }
-
-    /// Returns true if both sides are measured, and their ratio can be stated.
-    #[must_use]
-    pub fn has_ratio(&self) -> bool {
-        !self.ratios.is_empty()
     }
 
     /// Returns true if chance has a part in the comparison: its replicates differ.
@@ -105,7 +101,7 @@ fn compare(left: &Side, right: &Side, is_blocked: bool, band_share: f64) -> Opti
     let ratio =
         |(replicate, log): (&Replicate, &f64)| Some((*replicate, (log - of_right.get(replicate)?).exp()));
     let ratios = of_left.iter().filter_map(ratio).collect();
-    Some(Evidence { difference: Difference { log_ratio, ..found }, band_share, ratios })
+    Some(Evidence { difference: Difference { log_ratio, ..found }, band_share, is_ratio: true, ratios })
 }
 
 /// Compares sides that have no logarithm by their difference. Of its size, the band of the smaller amount does not count.
@@ -116,7 +112,7 @@ fn compare_amounts(left: &Side, right: &Side, is_blocked: bool, band_share: f64)
     let band = band_share * left.whole.abs().min(right.whole.abs());
     let beyond = (gap.abs() - band).max(0.0).copysign(gap);
     let difference = Difference { log_ratio: beyond, ..found };
-    Some(Evidence { difference, band_share: 0.0, ratios: Replicates::default() })
+    Some(Evidence { difference, band_share: 0.0, is_ratio: false, ratios: Replicates::default() })
 }
 
 /// Compares both sides within their replicates, or as groups. A side that is a mere number has no doubt.

@@ -10,6 +10,9 @@ use std::fmt;
 /// Maximum of pooled ratios: a claim that compares more pairs has no common size.
 const POOLED_MAX: usize = 3;
 
+/// The unit of a grade over several cells.
+pub(crate) const CELLS: &str = "cells";
+
 /// A verdict by degrees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grade {
@@ -35,7 +38,7 @@ impl Judgment {
             *cells.entry(&one.cell).or_insert(true) &= one.points_so;
         }
         let (unit, each): (_, Vec<bool>) = if cells.len() > 1 {
-            ("cells", cells.into_values().collect())
+            (CELLS, cells.into_values().collect())
         } else {
             ("comparisons", self.comparisons.iter().map(|one| one.points_so).collect())
         };

@@ -35,7 +35,7 @@ impl Judgment {
             _ => true,
         };
         let told = || self.comparisons.iter().filter(is_told).filter_map(|one| one.evidence.as_ref());
-        let by_chance = || told().filter(|one| one.has_ratio() && one.has_chance());
+        let by_chance = || told().filter(|one| one.is_ratio && one.has_chance());
         let largest = |share: &dyn Fn(&Evidence) -> f64| by_chance().map(share).reduce(f64::max);
         let detectable = largest(&|one| one.difference.detectable_share(level, one.band_share))?;
         let possible = largest(&|one| one.difference.possible_share(level))?;

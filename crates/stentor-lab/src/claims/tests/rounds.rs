@@ -132,6 +132,16 @@ fn four_of_five_studies_decide_the_difference_that_a_verdict_could_have_seen() {
 }
 
 #[test]
+fn a_comparison_with_a_number_has_a_power_too_and_one_of_amounts_has_none() {
+    let side =
+        |middle: f64| -> Vec<f64> { (0..8).map(|round| middle + 0.1 * f64::from(round % 3)).collect() };
+    let figures = || [figure("A", "1", &side(10.0)), figure("B", "1", &side(10.2))];
+    let power = |check: &str| judge(check, figures()).power_at(0.05);
+    assert!(power("time[subject=A] < 11").expect("by chance").detectable_percent < 5.0, "there is no band");
+    assert_eq!(power("time[subject=A] - time[subject=B] < 0"), None);
+}
+
+#[test]
 fn an_undecided_verdict_says_what_it_could_have_seen_and_what_it_excludes() {
     let side =
         |middle: f64| -> Vec<f64> { (0..10).map(|round| middle + 0.1 * f64::from(round % 4)).collect() };
