@@ -133,6 +133,12 @@ pub struct Statement {
     /// Checks over measurements, used if the paper's figures cannot be obtained elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<String>,
+    /// The setting from which the result of measurements follows, whatever it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub constructed: String,
+    /// The setting from which a contradiction by measurements would follow; it leaves a confirmation as it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub constructed_against: String,
     /// The basis of its measurements if they come from no run: probes of features, and their significance.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub basis: String,
@@ -297,7 +303,20 @@ impl Statement {
             let why = if self.why.is_empty() { "it speaks of the paper's own numbers" } else { &self.why };
             return Ok(Judgment::not_testable(why));
         }
-        self.judge(figures, false)
+        let judgment = self.judge(figures, false)?;
+        let setting = self.setting_behind(judgment.verdict).map(str::to_owned);
+        let verdict = setting.as_ref().map_or(judgment.verdict, |_| ClaimVerdict::SetByExperiment);
+        Ok(Judgment { verdict, missing: setting.or(judgment.missing), ..judgment })
+    }
+
+    /// Returns the setting from which a verdict by measurements follows, if one does.
+    fn setting_behind(&self, verdict: ClaimVerdict) -> Option<&str> {
+        let setting = match verdict {
+            ClaimVerdict::NotTestable => "",
+            ClaimVerdict::DoesNotHold if self.constructed.is_empty() => &self.constructed_against,
+            _ => &self.constructed,
+        };
+        (!setting.is_empty()).then_some(setting)
     }
 
     fn judge(&self, figures: &Figures, complete: bool) -> Result<Judgment, ClaimsError> {
@@ -331,6 +350,27 @@ impl Judged {
 impl Judgment {
     fn not_testable(why: &str) -> Self {
         Self { verdict: ClaimVerdict::NotTestable, comparisons: Vec::new(), missing: Some(why.to_owned()) }
+    }
+
+    /// Returns true if the verdict rests on numbers that no run varied, so that chance has no part in it.
+    #[must_use]
+    pub fn is_deterministic(&self) -> bool {
+        let mut comparisons = self.comparisons.iter();
+        match self.verdict {
+            ClaimVerdict::Holds => !self.comparisons.is_empty() && comparisons.all(|one| one.is_exact),
+            ClaimVerdict::DoesNotHold => self.failures().any(|one| one.is_exact),
+            _ => false,
+        }
+    }
+
+    /// Returns the least p that the outcomes of so few forks allow; zero if the verdict rests on numbers.
+    #[must_use]
+    pub fn p_min(&self) -> f64 {
+        let bounds = |compared: &Compared| compared.p_min;
+        match self.verdict {
+            ClaimVerdict::DoesNotHold => self.failures().map(bounds).fold(1.0, f64::min),
+            _ => self.comparisons.iter().map(bounds).fold(0.0, f64::max),
+        }
     }
 
     /// Lists the comparisons that contradict the claim.

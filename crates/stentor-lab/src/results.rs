@@ -10,6 +10,7 @@ mod cell;
 mod clocks;
 mod columns;
 mod compare;
+mod delays;
 mod effects;
 mod evidence;
 mod features;
@@ -52,7 +53,7 @@ pub use page::{markdown, page};
 pub use plots::{Plot, plots};
 pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
-pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
+pub use verdicts::{AlternativeFindings, ClaimFindings, Finding, Verdicts, part, verdicts};
 pub(crate) use verdicts::{ERROR_SHARE, LEVELS};
 
 /// Confidence level of every reported interval.
@@ -73,6 +74,8 @@ pub struct Results {
     pub probed: Option<Probed>,
     /// The paper's levels of factors that its figures do not name; see [`StudyPlan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
+    /// Other levels of the setting at which claims are judged too; see [`StudyPlan::alternatives`].
+    pub alternatives: Vec<BTreeMap<String, Vec<String>>>,
     /// Its campaigns, if it is such a study.
     pub campaigns: Option<Campaigns>,
 }
@@ -145,8 +148,9 @@ impl Results {
         let dossier = Dossier::open(&study)?;
         let cells = MeasuredCell::all(&records);
         let plan = StudyPlan::shipped(&study).ok().flatten();
-        let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
-        Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
+        let parts = plan.map(|plan| (plan.setting, plan.alternatives, plan.campaigns));
+        let (setting, alternatives, campaigns) = parts.unwrap_or_default();
+        Ok(Self { study, dossier, records, cells, probed: None, setting, alternatives, campaigns })
     }
 
     /// Returns the name of the file that holds these records.

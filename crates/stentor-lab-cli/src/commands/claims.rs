@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
-use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
+use stentor_lab::claims::{Analysis, ClaimVerdict, Derived, Dossier, Judged, STUDIES};
 use stentor_lab::probes::Probed;
 use stentor_lab::record::file_of;
 use stentor_lab::results::{ClaimFindings, verdicts};
@@ -127,6 +127,7 @@ fn claim(one: &Judged) -> Value {
         "verdict_ours": one.ours.as_ref().map_or_else(|| json!("not_run"), |ours| json!(ours.verdict)),
         "published": evidence(&one.published),
         "ours": one.ours.as_ref().map(evidence),
+        "constructed": one.ours.as_ref().is_some_and(|ours| ours.verdict == ClaimVerdict::SetByExperiment),
         "basis": statement.basis,
         "note": statement.note,
     })

@@ -16,6 +16,8 @@ pub const OVERLAPPING: &str = "overlapping";
 pub const CUT_BY_CLOCK: &str = "cut by clock";
 /// Prefix of the kind of a measured figure that is comparable with its like only; the counted quantity follows.
 pub const ALIKE: &str = "measured: ";
+/// An interval narrower than this share of its estimate is one of equal numbers, apart from rounding.
+const EXACT_SHARE: f64 = 1e-9;
 /// An interval that exceeds its estimate by this factor carries no information.
 const OPEN: f64 = 1e6;
 
@@ -61,6 +63,8 @@ pub struct Figure {
     pub kind: String,
     /// A remark.
     pub note: String,
+    /// The number of forks with this outcome, if the figure is an outcome.
+    pub forks: Option<u32>,
 }
 
 /// The value of a figure.
@@ -134,6 +138,7 @@ impl Figure {
             unit: cell("unit").into(),
             kind: cell("kind").into(),
             note: cell("note").into(),
+            forks: None,
         })
     }
 
@@ -219,6 +224,12 @@ impl Interval {
     #[must_use]
     pub fn is_open(self) -> bool {
         self.high > self.value.abs() * OPEN
+    }
+
+    /// Returns true if no run varied the number, or if it is no estimate.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        self.high - self.low <= EXACT_SHARE * self.value.abs()
     }
 
     /// Applies an operation that is monotonic in each operand, so that the extremes are at the corners.

@@ -19,12 +19,12 @@ pub struct Judgment {
     pub verdict: ClaimVerdict,
     /// The comparisons, in order.
     pub comparisons: Vec<Compared>,
-    /// The missing knowledge, if it is not testable.
+    /// The missing knowledge, if it is not testable; the setting, if it is set by the experiment.
     pub missing: Option<String>,
 }
 
 /// One comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
     /// The bound values, as `name=value; name=value`; empty outside `for all`.
     pub cell: String,
@@ -32,6 +32,12 @@ pub struct Compared {
     pub text: String,
     /// True if the comparison holds; `None` if the figures leave it open.
     pub is_so: Option<bool>,
+    /// True if measured numbers are compared that are the same in every fork.
+    #[serde(skip)]
+    pub is_exact: bool,
+    /// The least p that the number of forks behind a compared outcome allows; zero for numbers.
+    #[serde(skip)]
+    pub p_min: f64,
 }
 
 /// Errors that make a claim impossible to judge.
@@ -141,14 +147,16 @@ impl Bench<'_> {
         right: &Quantity,
         scope: &NameBindings,
     ) -> Result<Compared, JudgeStop> {
-        let is_so = match (left, right) {
+        let (is_so, is_exact) = match (left, right) {
             (Quantity::Number { value: left, .. }, Quantity::Number { value: right, .. }) => {
-                self.ordered(*left, comparison, *right)
+                let is_exact = !self.complete && left.is_exact() && right.is_exact();
+                (self.ordered(*left, comparison, *right), is_exact)
             }
-            _ => compare_words(&left.to_string(), comparison, &right.to_string())?,
+            _ => (compare_words(&left.to_string(), comparison, &right.to_string())?, false),
         };
+        let p_min = left.p_min().max(right.p_min());
         let text = format!("{left} {} {right}", comparison.sign());
-        Ok(Compared { cell: scope.to_string(), text, is_so })
+        Ok(Compared { cell: scope.to_string(), text, is_so, is_exact, p_min })
     }
 
     /// Compares numbers; `None` if they are too close or their intervals overlap.

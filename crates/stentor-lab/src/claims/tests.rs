@@ -1,6 +1,7 @@
 use super::*;
 
 mod language;
+mod settings;
 mod studies;
 
 fn dossier(id: &str) -> Dossier {

@@ -130,5 +130,6 @@ fn figure(result: &ProbeResult) -> Option<Figure> {
         unit: result.unit.clone(),
         kind: result.kind.word().into(),
         note: result.evidence.clone(),
+        forks: None,
     })
 }

@@ -8,6 +8,7 @@ use super::metric::phase_ms;
 use super::overhead;
 use super::own_figure::make;
 use super::paper::{self, PaperReading};
+use super::setting::SettingLevels;
 use super::sheet::quoted;
 use super::{MeasuredCell, Results, published, setting};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
@@ -59,6 +60,15 @@ fn bounds(interval: Interval) -> (String, String, String) {
 /// Selects the cells that represent the paper: those of the period's software or of its substitute, in the paper's variant if there are
 /// several variants, on one platform, in the paper's setting, and at one level of each factor that the paper does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
+    chosen_at(results, period, &results.setting)
+}
+
+/// Selects the cells as [`chosen`], at a given setting.
+pub(super) fn chosen_at<'a>(
+    results: &'a Results,
+    period: bool,
+    setting: &SettingLevels,
+) -> Vec<&'a MeasuredCell> {
     if results.is_of_campaigns() {
         let is_papers = |cell: &&MeasuredCell| period && cell.variant == "paper";
         return results.cells.iter().filter(is_papers).collect();
@@ -69,7 +79,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     let cells: Vec<&MeasuredCell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");
     let known = published::factors(results);
-    let is_set = |factor: &str| results.setting.contains_key(factor);
+    let is_set = |factor: &str| setting.contains_key(factor);
     let extra = |cell: &MeasuredCell| {
         let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()) && !is_set(name));
         let mut levels: Vec<(String, String)> =
@@ -80,7 +90,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     let spoken = published::subjects(results);
     let readable = |cell: &&MeasuredCell| {
         let is_spoken = spoken.is_empty() || spoken.contains(cell.subject.as_str());
-        let is_set = setting::is_papers(results, cell) || setting::is_elsewhere(results, cell);
+        let is_set = setting::fits(results, cell, setting) || setting::is_elsewhere(results, cell, setting);
         is_spoken && is_set && (!has_paper || cell.variant == "paper")
     };
     let place = |cell: &MeasuredCell| {
@@ -156,9 +166,10 @@ fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
     let is_told = published::has(results, "outcome") && !cell.forks.is_empty();
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
-    let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
-    figure.value = FigureValue::Word(word.to_owned());
-    Some(figure)
+    let figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
+    let agreeing = cell.forks.iter().filter(|fork| fork.outcome.eq_ignore_ascii_case(word)).count();
+    let (value, note) = (FigureValue::Word(word.to_owned()), format!("{agreeing} of {} forks", cell.forks.len()));
+    Some(Figure { value, note, forks: u32::try_from(agreeing).ok(), ..figure })
 }
 
 /// Returns the file sizes by format, that is, the size of a response's body.

@@ -15,6 +15,9 @@ pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
     if !finding.why.is_empty() && !is_told {
         lines.push(finding.why.clone());
     }
+    if finding.is_deterministic {
+        lines.push("deterministic: the same in every fork".to_owned());
+    }
     lines.extend(finding.p.map(|p| format!("p ≤ {} after correction", short(p))));
     lines
 }
@@ -25,7 +28,7 @@ pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
         ClaimVerdict::DoesNotHold => judgment.failures().collect(),
         ClaimVerdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
         ClaimVerdict::Holds => judgment.comparisons.iter().collect(),
-        ClaimVerdict::NotTestable => return in_part(judgment),
+        ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable => return in_part(judgment),
     };
     let all = judgment.comparisons.len();
     let count = match judgment.verdict {
@@ -45,7 +48,7 @@ pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
     lines
 }
 
-/// Returns the missing figure, and the comparisons made nevertheless.
+/// Returns the missing figure or the setting, and the comparisons made nevertheless.
 fn in_part(judgment: &Judgment) -> Vec<String> {
     let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
         let sign = match one.is_so {

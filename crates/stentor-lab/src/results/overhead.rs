@@ -16,9 +16,9 @@ use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Samples;
 
 /// The study.
-const STUDY: &str = "albertengo-2020";
+pub(super) const STUDY: &str = "albertengo-2020";
 /// Its payloads, in bytes.
-const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
+pub(super) const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
 /// Bytes of the paper's kB.
 const KB: f64 = 1000.0;
 /// The payload level of figures over all payloads.
@@ -30,7 +30,7 @@ const SUM: &str = "sum of 64+256+1024+4055 B";
 
 /// The method of counting bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ByteCounting {
+pub(super) enum ByteCounting {
     /// Packets that carry application data for the first time, as in the paper.
     Data,
     /// Every packet, including handshake, bare acknowledgements, closing and retransmissions.
@@ -69,7 +69,7 @@ impl ByteCounting {
         Some(Size { all: all as f64 / exchanges, payload: payload as f64 / exchanges })
     }
 
-    fn ndu_kb(self, record: &ForkRecord) -> Option<f64> {
+    pub(super) fn ndu_kb(self, record: &ForkRecord) -> Option<f64> {
         Some(self.size(record)?.all / KB)
     }
 
@@ -137,19 +137,19 @@ fn each(
     figures.collect()
 }
 
-fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
+pub(super) fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
     cell.levels.get("payload").is_some_and(|level| level.trim_end_matches(" B") == payload)
 }
 
 /// Sums the values of the n-th forks of all cells, which belong to one round and were made within a few minutes of each other.
-fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
+pub(super) fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
     let forks = cells.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
     let sum = |fork: usize| cells.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
     (0..forks).filter_map(sum).collect()
 }
 
 /// Returns the mean over cells for each fork.
-fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Samples {
+pub(super) fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Samples {
     sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
 }
 

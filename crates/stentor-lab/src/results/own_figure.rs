@@ -27,6 +27,7 @@ pub(super) fn make(
         unit: unit.to_owned(),
         kind: "measured".into(),
         note: format!("{} forks", samples.values().len()),
+        forks: None,
     })
 }
 

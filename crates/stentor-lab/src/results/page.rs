@@ -1,6 +1,7 @@
 //! A report as one self-contained HTML page without scripts, fonts or other external resources, and as Markdown for a repository.
 
 use super::clocks::clocks;
+use super::delays::delays;
 use super::features::features;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
@@ -56,6 +57,7 @@ fn sections(account: &Account) -> Vec<Section> {
     sections.extend([
         Section::tabled("features", "Features, by probes", FEATURES, features(results), "words"),
         Section::tabled("", "Sizes beside the paper’s", "", sizes(results), "words"),
+        Section::tabled("delays", DELAYS_TITLE, DELAYS, delays(results), ""),
         Section::tabled("interruptions", "Interrupted half way", INTERRUPTED, interruptions(results), ""),
         Section::tabled("cells", "Every cell", "", tables::cells(results), "").folded(),
         Section::tabled("overhead", OVERHEAD_TITLE, OVERHEAD, overhead(results), "").folded(),
@@ -90,6 +92,9 @@ fn sections(account: &Account) -> Vec<Section> {
 
 const FEATURES: &str = "The paper's tables of words, tried on our own subjects. Answers marked documented, interviews or proxy were \
     not tried. Rows of the server itself are trials of the SOAP, XML-RPC and REST (JSON) that it serves; they decide no claim.";
+const DELAYS_TITLE: &str = "Delays beside REST’s, with the same kind of connection";
+const DELAYS: &str = "Means over the four payloads, of forks; ratios by Welch's method. GCM and FCM keep their connections, and their \
+    provider has no delay of its own here. † This server notes the arrival of a message after its reading.";
 const INTERRUPTED: &str = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started \
     again, or both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence \
     is from the interruption until the next page was kept.";
@@ -167,6 +172,7 @@ fn badge(verdict: ClaimVerdict) -> String {
         ClaimVerdict::Holds => ("yes", "✓"),
         ClaimVerdict::DoesNotHold => ("no", "✗"),
         ClaimVerdict::Undecided => ("open", "?"),
+        ClaimVerdict::SetByExperiment => ("set", "="),
         ClaimVerdict::NotTestable => ("none", "–"),
     };
     format!("<span class=\"badge {class}\">{sign} {}</span>", verdict.word())
@@ -202,10 +208,8 @@ fn tally(claims: &[&ClaimFindings], period: bool) -> String {
     let count = |verdict: ClaimVerdict, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
         claims.iter().filter(|one| of(one) == verdict).count()
     };
-    let all =
-        [ClaimVerdict::DoesNotHold, ClaimVerdict::Holds, ClaimVerdict::Undecided, ClaimVerdict::NotTestable];
     let line = |name: &str, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
-        let counts: String = all
+        let counts: String = ClaimVerdict::ALL
             .into_iter()
             .filter(|verdict| count(*verdict, of) > 0)
             .map(|verdict| {
@@ -225,8 +229,12 @@ fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
     } else {
         format!("<q>{}</q>", escape(&statement.quote))
     };
-    let ours = |finding: &Finding| cell(finding.verdict, &grounds::of_finding(finding));
-    let modern = if has_modern { ours(&one.modern) } else { String::new() };
+    let ours = |period: bool| {
+        let found = one.at_each_setting(period).into_iter();
+        let parts: String = found.map(|(setting, finding)| at_setting(setting, finding)).collect();
+        format!("<td>{parts}</td>")
+    };
+    let modern = if has_modern { ours(false) } else { String::new() };
     let note = if statement.note.is_empty() {
         String::new()
     } else {
@@ -238,20 +246,28 @@ fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
         escape(&statement.id),
         escape(&statement.source),
         cell(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
-        ours(&one.period),
+        ours(true),
         link(account, one)
     )
 }
 
 fn cell(verdict: ClaimVerdict, grounds: &[String]) -> String {
-    let lines: String =
-        grounds.iter().map(|line| format!("<span class=\"ground\">{}</span>", escape(line))).collect();
-    format!("<td>{}{lines}</td>", badge(verdict))
+    format!("<td>{}{}</td>", badge(verdict), lines(grounds))
+}
+
+fn at_setting(setting: &str, finding: &Finding) -> String {
+    let grounds = lines(&grounds::of_finding(finding));
+    let name = if setting.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(setting)) };
+    format!("<div class=\"finding\">{name}{}{grounds}</div>", badge(finding.verdict))
+}
+
+fn lines(grounds: &[String]) -> String {
+    grounds.iter().map(|line| format!("<span class=\"ground\">{}</span>", escape(line))).collect()
 }
 
 /// Returns a link to the plot that bears on a claim: of bytes, energy or cost if it concerns them, else of time.
 fn link(account: &Account, one: &ClaimFindings) -> String {
-    if one.best().verdict == ClaimVerdict::NotTestable {
+    if matches!(one.best().verdict, ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable) {
         return String::new();
     }
     let checks = one.judged.statement.checks.join(" ");

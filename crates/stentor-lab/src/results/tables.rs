@@ -19,7 +19,7 @@ const DATE_LETTERS: usize = 10;
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
 
-/// Orders claims: first those that our verdict or the paper's own tables contradict, last those that are not testable.
+/// Orders claims: first those that our verdict or the paper's own tables contradict, last those that measurements cannot judge.
 pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
     let rank = |one: &&ClaimFindings| {
         let ours = one.best().verdict;
@@ -29,7 +29,8 @@ pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
             (ClaimVerdict::DoesNotHold, _) => 2,
             (_, ClaimVerdict::Holds) => 3,
             (_, ClaimVerdict::Undecided) => 4,
-            (_, ClaimVerdict::NotTestable) => 5,
+            (_, ClaimVerdict::SetByExperiment) => 5,
+            (_, ClaimVerdict::NotTestable) => 6,
         }
     };
     let mut claims: Vec<&ClaimFindings> =
@@ -51,14 +52,20 @@ pub(super) fn claims(account: &Account) -> TextTable {
             format!("{} ({})", statement.id, statement.source),
             note.map_or_else(|| statement.text.clone(), |note| format!("{} *{note}*", statement.text)),
             verdict_text(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
-            verdict_text(one.period.verdict, &grounds::of_finding(&one.period)),
+            findings_text(one, true),
         ];
-        row.extend(
-            (!is_of_campaigns).then(|| verdict_text(one.modern.verdict, &grounds::of_finding(&one.modern))),
-        );
+        row.extend((!is_of_campaigns).then(|| findings_text(one, false)));
         row
     });
     TextTable { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
+}
+
+fn findings_text(one: &ClaimFindings, period: bool) -> String {
+    let found = one.at_each_setting(period).into_iter().map(|(setting, finding)| {
+        let text = verdict_text(finding.verdict, &grounds::of_finding(finding));
+        if setting.is_empty() { text } else { format!("{setting}: {text}") }
+    });
+    found.collect::<Vec<_>>().join("<br>")
 }
 
 fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {

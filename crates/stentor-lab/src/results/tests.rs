@@ -1,7 +1,7 @@
 //! Artificial records with known parameters.
 
 use super::*;
-use crate::claims::ClaimVerdict::{DoesNotHold, Holds, NotTestable, Undecided};
+use crate::claims::ClaimVerdict::{DoesNotHold, Holds, NotTestable, SetByExperiment, Undecided};
 use crate::record::{
     Bytes, DirectionBytes, Environment, ExchangeCounts, ForkRecord, RecordedLink, SCHEMA, Sides, Subject,
     phase,
@@ -9,6 +9,8 @@ use crate::record::{
 use crate::record::{From, PhaseLatency};
 use crate::statistics::Samples;
 use crate::statistics::invented::Invented;
+
+mod chance;
 
 /// A fork of cai-2009 with a median exchange of about `ms`.
 pub(crate) fn record(

@@ -5,8 +5,9 @@
 
 use serde::Serialize;
 
-use super::evidence::{chosen, figures};
-use super::{CONFIDENCE, MeasuredCell, Results, setting};
+use super::evidence::{chosen, chosen_at, figures};
+use super::setting::{self, SettingLevels};
+use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::Judgment;
 use crate::claims::{ClaimsError, Judged, judge_measured};
@@ -40,6 +41,21 @@ pub struct ClaimFindings {
     pub period: Finding,
     /// The finding with today's software in its place.
     pub modern: Finding,
+    /// The setting of these findings, named by what its alternatives vary; empty without alternatives.
+    pub setting: String,
+    /// The findings at the alternatives to the paper's setting.
+    pub alternatives: Vec<AlternativeFindings>,
+}
+
+/// The findings on one claim at an alternative to the paper's setting.
+#[derive(Debug)]
+pub struct AlternativeFindings {
+    /// The levels that differ.
+    pub setting: String,
+    /// The finding with the period's software.
+    pub period: Finding,
+    /// The finding with today's software in its place.
+    pub modern: Finding,
 }
 
 /// The finding of measurements on a claim.
@@ -47,8 +63,10 @@ pub struct ClaimFindings {
 pub struct Finding {
     /// The verdict, after the correction.
     pub verdict: ClaimVerdict,
-    /// The corrected p-value; absent if nothing is decided.
+    /// The corrected p-value; absent if nothing is decided, or nothing is left to chance.
     pub p: Option<f64>,
+    /// True if the verdict rests on numbers that are the same in every fork.
+    pub is_deterministic: bool,
     /// The judgment with its comparisons.
     #[serde(skip)]
     pub judgment: Option<Judgment>,
@@ -58,7 +76,8 @@ pub struct Finding {
 
 impl Finding {
     fn nothing(why: &str) -> Self {
-        Self { verdict: ClaimVerdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
+        let why = why.to_owned();
+        Self { verdict: ClaimVerdict::NotTestable, p: None, is_deterministic: false, judgment: None, why }
     }
 }
 
@@ -67,12 +86,20 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     let Some(dossier) = &results.dossier else { return Ok(None) };
     let [period, modern] = [chosen(results, true), chosen(results, false)];
     let published = dossier.judge(None)?;
-    let findings =
-        [findings(results, &period, published.len())?, findings(results, &modern, published.len())?];
-    let [by_period, by_modern] = findings;
-    let claims = published.into_iter().zip(by_period).zip(by_modern);
-    let mut claims: Vec<ClaimFindings> =
-        claims.map(|((judged, period), modern)| ClaimFindings { judged, period, modern }).collect();
+    let at_papers = both(results, &results.setting, published.len())?;
+    let others = setting::alternatives(results);
+    let setting = if others.is_empty() { String::new() } else { setting::own_name(results) };
+    let claims = published.into_iter().zip(at_papers).map(|(judged, (period, modern))| {
+        let (setting, alternatives) = (setting.clone(), Vec::new());
+        ClaimFindings { judged, period, modern, setting, alternatives }
+    });
+    let mut claims: Vec<ClaimFindings> = claims.collect();
+    for (name, levels) in others {
+        let found = both(results, &levels, claims.len())?;
+        for (claim, (period, modern)) in claims.iter_mut().zip(found) {
+            claim.alternatives.push(AlternativeFindings { setting: name.clone(), period, modern });
+        }
+    }
     if let Some(probed) = &results.probed {
         by_probes(&mut claims, dossier.judge(Some(&probed.figures()))?);
     }
@@ -82,6 +109,16 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
         period_setting: setting_text(results, &period),
         modern_setting: setting_text(results, &modern),
     }))
+}
+
+/// Returns the findings on each claim at a setting, with the period's software and with today's.
+fn both(
+    results: &Results,
+    setting: &SettingLevels,
+    count: usize,
+) -> Result<Vec<(Finding, Finding)>, ClaimsError> {
+    let of = |period: bool| findings(results, &chosen_at(results, period, setting), count);
+    Ok(of(true)?.into_iter().zip(of(false)?).collect())
 }
 
 /// Returns the setting of the cells; empty for campaigns, which are shown with all their levels.
@@ -109,7 +146,8 @@ fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
                 let why = judged.statement.basis;
                 // If no probe decided the claim, the significance of the probe is shown instead of the missing check.
                 judgment.missing = judgment.missing.map(|_| why.clone());
-                Finding { verdict: judgment.verdict, p: None, why, judgment: Some(judgment) }
+                let verdict = judgment.verdict;
+                Finding { verdict, p: None, is_deterministic: false, why, judgment: Some(judgment) }
             }
             None => Finding::nothing("not probed here"),
         };
@@ -123,11 +161,25 @@ impl Verdicts {
         let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];
         let settings = each.into_iter().filter(|(_, setting)| !setting.is_empty());
         let settings: Vec<String> = settings.map(|(name, setting)| format!("{name} at {setting}")).collect();
-        if settings.is_empty() { String::new() } else { format!("Judged were {}.", settings.join("; ")) }
+        if settings.is_empty() {
+            return String::new();
+        }
+        let others = self.claims.first().map(|one| &one.alternatives[..]).unwrap_or_default();
+        let others: String = others.iter().map(|one| format!("; then again at {}", one.setting)).collect();
+        format!("Judged were {}{others}.", settings.join("; "))
     }
 }
 
 impl ClaimFindings {
+    /// Lists the findings with one kind of software, each with the name of its setting, which is empty without alternatives.
+    #[must_use]
+    pub fn at_each_setting(&self, period: bool) -> Vec<(&str, &Finding)> {
+        let own = (self.setting.as_str(), if period { &self.period } else { &self.modern });
+        let others = self.alternatives.iter();
+        let others = others.map(|one| (one.setting.as_str(), if period { &one.period } else { &one.modern }));
+        std::iter::once(own).chain(others).collect()
+    }
+
     /// Returns the finding with the period's software, or else with today's.
     #[must_use]
     pub const fn best(&self) -> &Finding {
@@ -177,18 +229,21 @@ fn findings(results: &Results, cells: &[&MeasuredCell], count: usize) -> Result<
     Ok(corrected(usual, &p_values))
 }
 
-/// Returns the p-value: the lowest level with the same decision as at the usual one. `None` if the claim is not testable.
+/// Returns the p-value: the lowest level with the same decision as at the usual one. `None` if chance has no part in the verdict.
 fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
+    if usual.is_deterministic() {
+        return None;
+    }
     // To hold, every comparison must be true; to fail, one of several is enough, so chance has that many occasions.
     let occasions = match usual.verdict {
-        ClaimVerdict::NotTestable => return None,
+        ClaimVerdict::NotTestable | ClaimVerdict::SetByExperiment => return None,
         ClaimVerdict::Undecided => return Some(1.0),
         ClaimVerdict::Holds => 1.0,
         ClaimVerdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
     };
     let still =
         surer.iter().take_while(|level| level.get(place).is_some_and(|one| one.verdict == usual.verdict));
-    Some((LEVELS[still.count()] * occasions).min(1.0))
+    Some((LEVELS[still.count()].max(usual.p_min()) * occasions).min(1.0))
 }
 
 fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
@@ -196,8 +251,9 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
     let mut all = holm(&present_p_values).into_iter();
     let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
         let corrected = p.and_then(|_| all.next());
-        let is_sure = corrected.is_some_and(|p| p <= ERROR_SHARE);
-        let is_decided = matches!(judgment.verdict, ClaimVerdict::Holds | ClaimVerdict::DoesNotHold);
+        let is_deterministic = judgment.is_deterministic();
+        let is_sure = is_deterministic || corrected.is_some_and(|p| p <= ERROR_SHARE);
+        let is_decided = judgment.verdict.is_decided();
         let (verdict, why) = match judgment.verdict {
             decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
             decided => {
@@ -209,7 +265,8 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
                 (ClaimVerdict::Undecided, why)
             }
         };
-        Finding { verdict, p: corrected.filter(|_| is_decided), judgment: Some(judgment.clone()), why }
+        let p = corrected.filter(|_| is_decided);
+        Finding { verdict, p, is_deterministic, judgment: Some(judgment.clone()), why }
     };
     usual.iter().zip(p_values).map(finding).collect()
 }

@@ -81,7 +81,9 @@ fn ours(one: &Judged) -> String {
             let why = judgment.missing.as_ref().filter(|_| one.statement.about_paper);
             judgment.verdict.word().to_owned() + &why.map(|why| format!(": {why}")).unwrap_or_default()
         }
-        Some(judgment) if judgment.verdict == ClaimVerdict::Undecided => {
+        Some(judgment)
+            if matches!(judgment.verdict, ClaimVerdict::Undecided | ClaimVerdict::SetByExperiment) =>
+        {
             let why = judgment.missing.as_ref().map(|why| format!(": {why}"));
             judgment.verdict.word().to_owned() + &why.unwrap_or_default()
         }

@@ -20,8 +20,8 @@ pub(super) struct NameBindings(Vec<(String, String)>);
 pub(super) enum Quantity {
     /// A number, with the figures counted for it.
     Number { value: Interval, witnesses: Vec<String> },
-    /// A word.
-    Word(String),
+    /// A word, with the number of forks that agree on it if it is an outcome.
+    Word { word: String, forks: Option<u32> },
 }
 
 impl NameBindings {
@@ -46,10 +46,20 @@ impl fmt::Display for NameBindings {
     }
 }
 
+impl Quantity {
+    /// Returns the least p of a comparison with this quantity: the probability that so many forks agree if either outcome is as likely.
+    pub(super) fn p_min(&self) -> f64 {
+        match self {
+            Self::Word { forks: Some(forks), .. } => 0.5_f64.powi(i32::try_from(*forks).unwrap_or(i32::MAX)),
+            Self::Word { forks: None, .. } | Self::Number { .. } => 0.0,
+        }
+    }
+}
+
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word(word) => f.write_str(word),
+            Self::Word { word, .. } => f.write_str(word),
             Self::Number { value, witnesses } if witnesses.is_empty() => write!(f, "{value}"),
             Self::Number { value, witnesses } => {
                 let more = if witnesses.len() > WITNESSES_MAX { ", …" } else { "" };
@@ -63,13 +73,17 @@ impl fmt::Display for Quantity {
 impl Bench<'_> {
     /// Evaluates a term to a number or a word.
     pub(super) fn quantity(&self, term: &Term, scope: &NameBindings) -> Result<Quantity, JudgeStop> {
+        let mut forks = None;
         let word = match term {
             Term::Word(word) => word.clone(),
             Term::Variable(name) => scope.get(name)?.to_owned(),
             Term::Figures(selector) => {
                 let figure = self.one(selector, scope)?;
                 match &figure.value {
-                    FigureValue::Word(word) => word.clone(),
+                    FigureValue::Word(word) => {
+                        forks = figure.forks;
+                        word.clone()
+                    }
                     FigureValue::Number(value) => {
                         comparable(figure)?;
                         return Ok(Quantity::Number { value: *value, witnesses: Vec::new() });
@@ -83,7 +97,7 @@ impl Bench<'_> {
         let number = word.parse().ok().filter(|number: &f64| number.is_finite());
         Ok(match number {
             Some(number) => Quantity::Number { value: Interval::point(number), witnesses: Vec::new() },
-            None => Quantity::Word(word),
+            None => Quantity::Word { word, forks },
         })
     }
 
@@ -105,7 +119,7 @@ impl Bench<'_> {
             }
             _ => match self.quantity(term, scope)? {
                 Quantity::Number { value, .. } => Ok(value),
-                Quantity::Word(word) => Err(JudgeError::NotANumber(word).into()),
+                Quantity::Word { word, .. } => Err(JudgeError::NotANumber(word).into()),
             },
         }
     }
