@@ -38,8 +38,10 @@ mod verdicts;
 use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
+use crate::energy::processor::Processor;
 use crate::plan::{Campaigns, StudyPlan};
 use crate::probes::Probed;
+use crate::record::modelled::model_again;
 use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
 use stentor_machine::emulation::NOT_TIMED;
 
@@ -138,7 +140,7 @@ pub enum ResultsError {
 
 impl Results {
     /// Groups records of one study by cell. Fails if there are none, or records of several studies.
-    pub fn of(records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
+    pub fn of(mut records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
         let first = records.first().ok_or(ResultsError::Empty)?;
         let study = first.study.clone();
         let others: std::collections::BTreeSet<&str> = records.iter().map(|one| one.study.as_str()).collect();
@@ -146,8 +148,13 @@ impl Results {
             return Err(ResultsError::Mixed(others.into_iter().collect::<Vec<_>>().join(", ")));
         }
         let dossier = Dossier::open(&study)?;
-        let cells = MeasuredCell::all(&records);
         let plan = StudyPlan::shipped(&study).ok().flatten();
+        let processors = Processor::all();
+        let processor = plan.as_ref().and_then(|plan| processors.iter().find(|one| one.id == plan.processor));
+        if let Some(processor) = processor {
+            records.iter_mut().for_each(|record| model_again(record, processor));
+        }
+        let cells = MeasuredCell::all(&records);
         let parts = plan.map(|plan| (plan.setting, plan.alternatives, plan.campaigns));
         let (setting, alternatives, campaigns) = parts.unwrap_or_default();
         Ok(Self { study, dossier, records, cells, probed: None, setting, alternatives, campaigns })

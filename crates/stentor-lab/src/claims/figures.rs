@@ -14,6 +14,8 @@ const DIGITS_MEASURED: i32 = 3;
 pub const OVERLAPPING: &str = "overlapping";
 /// The kind of a figure that rests on traces cut by the clock and not by exchange; its note states the consequence.
 pub const CUT_BY_CLOCK: &str = "cut by clock";
+/// The kind of a figure that a model computed; its note states the reason for which it decides no claim.
+pub const MODELLED: &str = "modelled";
 /// Prefix of the kind of a measured figure that is comparable with its like only; the counted quantity follows.
 pub const ALIKE: &str = "measured: ";
 /// An interval narrower than this share of its estimate is one of equal numbers, apart from rounding.
@@ -145,7 +147,7 @@ impl Figure {
     /// Returns the reason for which it cannot be compared with any other; `None` if it can.
     #[must_use]
     pub fn objection(&self) -> Option<&str> {
-        [OVERLAPPING, CUT_BY_CLOCK].contains(&self.kind.as_str()).then_some(self.note.as_str())
+        [OVERLAPPING, CUT_BY_CLOCK, MODELLED].contains(&self.kind.as_str()).then_some(self.note.as_str())
     }
 
     /// Returns the counted quantity, if the figure is comparable only with figures of the same quantity.

@@ -10,7 +10,7 @@ use super::columns::{mean_text, of_cells};
 use super::metric::{captured, median, phase_ms};
 use super::own_figure::make;
 use super::{CONFIDENCE, MeasuredCell, Results};
-use crate::claims::figures::{CUT_BY_CLOCK, Figure};
+use crate::claims::figures::{CUT_BY_CLOCK, Figure, MODELLED};
 use crate::document::TextTable;
 use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Samples;
@@ -26,6 +26,8 @@ const ALL: &str = "all(64..4055 B)";
 /// The note on hours of older records.
 const HOURS_CUT_BY_CLOCK: &str = "the hours of these records (BD) are of traces cut by the clock and not by exchange, and depend on how \
     late the first exchange began";
+/// The note on all other hours.
+const HOURS_MODELLED: &str = "the hours (BD) are those of a model, and models decide no claim";
 const SUM: &str = "sum of 64+256+1024+4055 B";
 
 /// The method of counting bytes.
@@ -170,10 +172,9 @@ fn battery(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     let hours = mean(cells, |record| record.battery_hours);
     let figure = make(cells.first()?, "BD", "BD", "h", &hours, confidence)?;
     let is_cut_by_clock = cells.iter().flat_map(|cell| &cell.forks).any(ForkRecord::is_battery_cut_by_clock);
-    if !is_cut_by_clock {
-        return Some(figure);
-    }
-    Some(Figure { kind: CUT_BY_CLOCK.to_owned(), note: HOURS_CUT_BY_CLOCK.to_owned(), ..figure })
+    let (kind, note) =
+        if is_cut_by_clock { (CUT_BY_CLOCK, HOURS_CUT_BY_CLOCK) } else { (MODELLED, HOURS_MODELLED) };
+    Some(Figure { kind: kind.to_owned(), note: note.to_owned(), ..figure })
 }
 
 fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Figure> {

@@ -128,7 +128,7 @@ fn a_test_of_one_way_delay_is_in_no_round_trip() {
 }
 
 #[test]
-fn hours_of_traces_cut_by_the_clock_are_marked_and_compared_with_nothing() {
+fn hours_of_a_model_and_those_cut_by_the_clock_are_marked_and_compared_with_nothing() {
     let line = |rule: &str| {
         let hours = |one: ForkRecord| ForkRecord {
             battery_hours: Some(120.0 + f64::from(one.fork)),
@@ -138,7 +138,11 @@ fn hours_of_traces_cut_by_the_clock_are_marked_and_compared_with_nothing() {
         let csv = figures_csv(&of(records(true, |_| 20.0).into_iter().map(hours).collect()), CONFIDENCE);
         csv.lines().find(|line| line.contains(",REST,") && line.contains(",BD,")).expect("hours").to_owned()
     };
-    assert!(line(BATTERY_BY_EXCHANGE).contains(",measured,"), "{}", line(BATTERY_BY_EXCHANGE));
+    assert!(
+        line(BATTERY_BY_EXCHANGE).contains(",modelled,\"the hours (BD) are those of a model"),
+        "{}",
+        line(BATTERY_BY_EXCHANGE)
+    );
     assert!(line("").contains(",cut by clock,\"the hours of these records"), "{}", line(""));
 }
 
@@ -182,7 +186,8 @@ fn claims_on_delay_are_judged_with_fresh_and_with_kept_connections() {
 fn delays_stand_beside_rests_with_the_same_kind_of_connection_and_tls() {
     let mut results = of_connections();
     for cell in &mut results.cells {
-        cell.levels.insert(if cell.levels.contains_key("tls") { "tls" } else { "push_tls" }.into(), "on".into());
+        cell.levels
+            .insert(if cell.levels.contains_key("tls") { "tls" } else { "push_tls" }.into(), "on".into());
     }
     let table = super::super::delays::delays(&results);
     let row = |connection: &str, subject: &str| {
