@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stentor_lab::advise::{StudyEvidence, write};
+use stentor_lab::advise::{StudyEvidence, committed_run, write};
 use stentor_lab::plan::PLANNED;
 use stentor_lab::record::read_directory;
 use stentor_lab::results::Results;
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
     for study in PLANNED {
-        let records = format!("docs/studies/{study}");
+        let records = format!("docs/studies/{}", committed_run(study));
         let results = Results::of(read_directory(&home.join("../..").join(&records))?)?;
         all.push(StudyEvidence::of(&results, &records)?);
     }

@@ -22,7 +22,7 @@ use crate::subject::reference::Op;
 use evidence::EvidenceVerdict;
 use rules::{Rule, rules};
 
-pub use evidence::{EvidenceSource, StudyEvidence, Timed, write};
+pub use evidence::{EvidenceSource, StudyEvidence, Timed, committed_run, write};
 pub use link::{LINKS, LinkPreset};
 
 /// The choices.

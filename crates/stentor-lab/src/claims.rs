@@ -124,8 +124,7 @@ pub struct Statement {
     pub source: String,
     /// The claim in our words.
     pub text: String,
-    /// The claim in the paper's words.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The paper's sentence, or the row of its table, from which the claim is taken.
     pub quote: String,
     /// Checks over the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -148,9 +147,15 @@ pub struct Statement {
     /// True if the claim concerns the paper's own numbers, so that other measurements cannot bear on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about_paper: bool,
+    /// True if the paper does not say it, but takes it for granted: a check of its consistency.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implied: bool,
     /// The reason for having no check, or none by measurement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// What a verdict by measurements would need, if none is possible here.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub needs: String,
     /// The verdict of the paper's own tables at the time the claim was written down.
     #[serde(rename = "published")]
     pub recorded: ClaimVerdict,
@@ -187,6 +192,19 @@ pub struct Judged {
     pub published: Judgment,
     /// The judgment by our measurements; `None` without measurements.
     pub ours: Option<Judgment>,
+    /// Our verdicts at each setting, if a run was judged at several.
+    pub at_settings: Vec<SettingVerdicts>,
+}
+
+/// Our verdicts on a claim at one setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingVerdicts {
+    /// The levels that differ between the settings.
+    pub setting: String,
+    /// The verdict with the period's software.
+    pub period: ClaimVerdict,
+    /// The verdict with today's software in its place.
+    pub modern: ClaimVerdict,
 }
 
 /// A number derived from the figures.
@@ -246,7 +264,7 @@ impl Dossier {
         let judge = |statement: &Statement| {
             let published = statement.judge(&self.figures, true)?;
             let ours = measured.map(|figures| statement.judge_measured(figures)).transpose()?;
-            Ok(Judged { statement: statement.clone(), published, ours })
+            Ok(Judged { statement: statement.clone(), published, ours, at_settings: Vec::new() })
         };
         self.definition.claims.iter().map(judge).collect()
     }
@@ -257,7 +275,7 @@ impl Dossier {
             let statement = Statement::of(one);
             let ours = Some(statement.judge_measured(measured)?);
             let published = Judgment::not_testable(&statement.why);
-            Ok((one.question.clone(), Judged { statement, published, ours }))
+            Ok((one.question.clone(), Judged { statement, published, ours, at_settings: Vec::new() }))
         };
         self.definition.expected.iter().map(judge).collect()
     }

@@ -128,6 +128,9 @@ fn claim(one: &Judged) -> Value {
         "published": evidence(&one.published),
         "ours": one.ours.as_ref().map(evidence),
         "constructed": one.ours.as_ref().is_some_and(|ours| ours.verdict == ClaimVerdict::SetByExperiment),
+        "at_settings": one.at_settings,
+        "implied": statement.implied,
+        "needs": statement.needs,
         "basis": statement.basis,
         "note": statement.note,
     })

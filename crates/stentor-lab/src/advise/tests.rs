@@ -123,8 +123,9 @@ fn cited(wish: &AdviceRequest, choice: &str) -> Vec<Measured> {
 #[test]
 fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
     let of = |study: &str| {
-        let results = Results::of(kept(study)?).expect("one study");
-        Some(StudyEvidence::of(&results, &format!("docs/studies/{study}")).expect("judged"))
+        let run = committed_run(study);
+        let results = Results::of(kept(run)?).expect("one study");
+        Some(StudyEvidence::of(&results, &format!("docs/studies/{run}")).expect("judged"))
     };
     let found: Option<Vec<StudyEvidence>> = crate::plan::PLANNED.into_iter().map(of).collect();
     let Some(found) = found else { return };

@@ -132,7 +132,7 @@ pub(super) fn figures(results: &Results, cells: &[&MeasuredCell], confidence: f6
             figures.extend(figure(cell, reading, confidence));
         }
         figures.extend(outcome(results, cell));
-        figures.extend(parsing(results, cell, confidence));
+        figures.extend(xml_times(results, cell, confidence));
     }
     if results.study == "albertengo-2020" {
         figures.extend(overhead::figures(cells, confidence));
@@ -148,17 +148,36 @@ fn figure(cell: &MeasuredCell, reading: &PaperReading, confidence: f64) -> Optio
     Some(marked(figure, cell, reading.basis))
 }
 
-/// Returns the client's deserialization time with strings, which cai-2009 measured separately.
-fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Figure> {
+/// Phases in which both sides read or write XML.
+const XML_PHASES: [&str; 4] =
+    [phase::CLIENT_SER, phase::SERVER_DESER, phase::SERVER_SER, phase::CLIENT_DESER];
+
+/// Returns what XML takes with strings: the client's parsing, which cai-2009 measured separately, and the parsing and formatting of
+/// both sides.
+fn xml_times(results: &Results, cell: &MeasuredCell, confidence: f64) -> Vec<Figure> {
     let is = |name: &str, level: &str| cell.levels.get(name).is_some_and(|ours| ours == level);
     if results.study != "cai-2009" || !is("type", "String") {
-        return None;
+        return Vec::new();
     }
-    let seconds = |fork: &ForkRecord| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
+    let parts: [(&str, &'static [&'static str]); 2] =
+        [("XML parsing", &[phase::CLIENT_DESER]), ("XML parsing and formatting", &XML_PHASES)];
+    parts.into_iter().filter_map(|(name, phases)| xml_time(cell, name, phases, confidence)).collect()
+}
+
+fn xml_time(
+    cell: &MeasuredCell,
+    experiment: &str,
+    phases: &'static [&'static str],
+    confidence: f64,
+) -> Option<Figure> {
+    let seconds = |fork: &ForkRecord| {
+        let ms = phases.iter().map(|phase| phase_ms(fork, phase)).sum::<Option<f64>>()?;
+        Some(ms / MS)
+    };
     let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
-    let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
-    figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
-    Some(marked(figure, cell, Basis::Phases(&[phase::CLIENT_DESER])))
+    let figure = make(cell, experiment, "latency", "s", &samples, confidence)?;
+    let factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
+    Some(marked(Figure { factors, ..figure }, cell, Basis::Phases(phases)))
 }
 
 /// Returns the outcome of forks as a figure, if one did not finish, or if the paper reports outcomes.
@@ -168,7 +187,8 @@ fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
     let figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
     let agreeing = cell.forks.iter().filter(|fork| fork.outcome.eq_ignore_ascii_case(word)).count();
-    let (value, note) = (FigureValue::Word(word.to_owned()), format!("{agreeing} of {} forks", cell.forks.len()));
+    let (value, note) =
+        (FigureValue::Word(word.to_owned()), format!("{agreeing} of {} forks", cell.forks.len()));
     Some(Figure { value, note, forks: u32::try_from(agreeing).ok(), ..figure })
 }
 

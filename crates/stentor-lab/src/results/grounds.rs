@@ -1,15 +1,40 @@
 //! The grounds of a verdict, one per line.
 
-use super::verdicts::Finding;
-use crate::claims::ClaimVerdict;
+use super::verdicts::{ClaimFindings, Finding};
 use crate::claims::judge::{Compared, Judgment};
+use crate::claims::{ClaimVerdict, Statement};
 use crate::plot::short;
 
 /// Maximum of comparisons shown per claim.
 const COMPARED_MAX: usize = 3;
 
-/// Returns the grounds of our finding, one per line.
-pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
+/// A finding at one or several settings, with its grounds.
+pub(super) struct SettingGrounds {
+    /// The settings; empty if the study has one.
+    pub(super) settings: String,
+    /// The verdict.
+    pub(super) verdict: ClaimVerdict,
+    /// Its grounds.
+    pub(super) lines: Vec<String>,
+}
+
+/// Lists the findings on a claim at each setting. Settings with the same finding come together.
+pub(super) fn by_setting(one: &ClaimFindings, period: bool) -> Vec<SettingGrounds> {
+    let mut all: Vec<SettingGrounds> = Vec::new();
+    for (setting, finding) in one.at_each_setting(period) {
+        let lines = of_finding(&one.judged.statement, finding);
+        match all.iter_mut().find(|other| other.verdict == finding.verdict && other.lines == lines) {
+            Some(same) => same.settings = format!("{}, {setting}", same.settings),
+            None => {
+                all.push(SettingGrounds { settings: setting.to_owned(), verdict: finding.verdict, lines })
+            }
+        }
+    }
+    all
+}
+
+/// Returns the grounds of our finding on a claim, one per line, and what a verdict would need if there is none.
+pub(super) fn of_finding(statement: &Statement, finding: &Finding) -> Vec<String> {
     let mut lines = finding.judgment.as_ref().map(of_judgment).unwrap_or_default();
     let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));
     if !finding.why.is_empty() && !is_told {
@@ -19,7 +44,20 @@ pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
         lines.push("deterministic: the same in every fork".to_owned());
     }
     lines.extend(finding.p.map(|p| format!("p ≤ {} after correction", short(p))));
+    lines.extend(needed(statement, finding).map(|what| format!("needed: {what}")));
     lines
+}
+
+/// Returns what a verdict would need; `None` if there is one, or if measurements cannot bear on the claim.
+fn needed<'a>(statement: &'a Statement, finding: &Finding) -> Option<&'a str> {
+    let is_named = !statement.needs.is_empty();
+    match finding.verdict {
+        ClaimVerdict::Holds | ClaimVerdict::DoesNotHold => None,
+        ClaimVerdict::Undecided => Some("more forks, or a larger difference"),
+        _ if is_named => Some(&statement.needs),
+        _ if statement.about_paper => None,
+        _ => Some("a run with the missing figures"),
+    }
 }
 
 /// Returns the decisive comparisons, one per line.
@@ -72,7 +110,7 @@ fn value(pair: &str) -> Option<&str> {
 fn missing(what: &str) -> String {
     let is_selector = what.contains('[') && what.contains(']');
     if !is_selector {
-        return what.to_owned();
+        return what.trim_end_matches('.').to_owned();
     }
     let (metric, rest) = what.split_once('[').unwrap_or((what, ""));
     let conditions = rest.split(']').next().unwrap_or_default();

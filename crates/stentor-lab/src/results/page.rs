@@ -3,12 +3,13 @@
 use super::clocks::clocks;
 use super::delays::delays;
 use super::features::features;
+use super::grounds::SettingGrounds;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
 use super::phases::{footnote, phases};
 use super::section::{Section, SectionBlock};
 use super::sizes::sizes;
-use super::verdicts::{ClaimFindings, Finding};
+use super::verdicts::ClaimFindings;
 use super::{Account, Plot, breakdown, campaigns, grounds, tables};
 use crate::claims::ClaimVerdict;
 use crate::document::{escape, text};
@@ -194,7 +195,8 @@ fn verdicts(account: &Account) -> Section {
     let who = if is_of_campaigns { campaigns::WHO_SPEAKS } else { WHO_SPEAKS };
     let words = format!("{WORDS} {who} {}", found.judged_at());
     section
-        .page(SectionBlock::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
+        .both(SectionBlock::Table(tables::tally(account), "tally"))
+        .page(SectionBlock::Html(text(words.trim_end()) + &table))
         .markdown(SectionBlock::Words(found.judged_at()))
         .markdown(SectionBlock::Table(tables::claims(account), ""))
 }
@@ -204,34 +206,11 @@ const WORDS: &str = "Each sentence of the paper is judged twice: by the figures 
     claim must withstand a correction for the number of claims (Holm). Figures are in the paper's own units.";
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
-fn tally(claims: &[&ClaimFindings], period: bool) -> String {
-    let count = |verdict: ClaimVerdict, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
-        claims.iter().filter(|one| of(one) == verdict).count()
-    };
-    let line = |name: &str, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
-        let counts: String = ClaimVerdict::ALL
-            .into_iter()
-            .filter(|verdict| count(*verdict, of) > 0)
-            .map(|verdict| {
-                format!("<span class=\"count\"><b>{}</b> {}</span>", count(verdict, of), badge(verdict))
-            })
-            .collect();
-        format!("<div class=\"tally\"><span class=\"name\">{name}</span>{counts}</div>\n")
-    };
-    let name = if period { "measured here" } else { "measured here, with today’s software only" };
-    line("the paper’s own data", &|one| one.judged.published.verdict) + &line(name, &|one| one.best().verdict)
-}
-
 fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
     let statement = &one.judged.statement;
-    let quote = if statement.quote.is_empty() {
-        String::new()
-    } else {
-        format!("<q>{}</q>", escape(&statement.quote))
-    };
+    let implied = if statement.implied { "<span class=\"badge none\">implied</span>" } else { "" };
     let ours = |period: bool| {
-        let found = one.at_each_setting(period).into_iter();
-        let parts: String = found.map(|(setting, finding)| at_setting(setting, finding)).collect();
+        let parts: String = grounds::by_setting(one, period).iter().map(at_setting).collect();
         format!("<td>{parts}</td>")
     };
     let modern = if has_modern { ours(false) } else { String::new() };
@@ -241,8 +220,9 @@ fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
         format!("<p class=\"note\">{}</p>", escape(&statement.note))
     };
     format!(
-        "<tr><td><b>{}</b>{quote}<p class=\"note\">{}, {}</p>{note}</td>{}{}{modern}<td>{}</td></tr>\n",
+        "<tr><td><b>{}</b> {implied}<q>{}</q><p class=\"note\">{}, {}</p>{note}</td>{}{}{modern}<td>{}</td></tr>\n",
         escape(&statement.text),
+        escape(&statement.quote),
         escape(&statement.id),
         escape(&statement.source),
         cell(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
@@ -255,10 +235,10 @@ fn cell(verdict: ClaimVerdict, grounds: &[String]) -> String {
     format!("<td>{}{}</td>", badge(verdict), lines(grounds))
 }
 
-fn at_setting(setting: &str, finding: &Finding) -> String {
-    let grounds = lines(&grounds::of_finding(finding));
-    let name = if setting.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(setting)) };
-    format!("<div class=\"finding\">{name}{}{grounds}</div>", badge(finding.verdict))
+fn at_setting(found: &SettingGrounds) -> String {
+    let settings = &found.settings;
+    let name = if settings.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(settings)) };
+    format!("<div class=\"finding\">{name}{}{}</div>", badge(found.verdict), lines(&found.lines))
 }
 
 fn lines(grounds: &[String]) -> String {

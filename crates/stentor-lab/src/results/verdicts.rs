@@ -10,7 +10,7 @@ use super::setting::{self, SettingLevels};
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::Judgment;
-use crate::claims::{ClaimsError, Judged, judge_measured};
+use crate::claims::{ClaimsError, Judged, SettingVerdicts, judge_measured};
 use crate::statistics::holm;
 
 /// Error rate over the claims of a study: one study of twenty may have a wrong decision.
@@ -143,9 +143,12 @@ fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
         one.period = Finding::nothing("probes are of our own faces, not of the period's software");
         one.modern = match judged.ours {
             Some(mut judgment) => {
-                let why = judged.statement.basis;
-                // If no probe decided the claim, the significance of the probe is shown instead of the missing check.
-                judgment.missing = judgment.missing.map(|_| why.clone());
+                let mut why = judged.statement.basis;
+                match (judgment.verdict, &mut judgment.missing) {
+                    (ClaimVerdict::SetByExperiment, Some(setting)) => why.clone_from(setting),
+                    // If no probe decided the claim, the significance of the probe is shown instead of the missing check.
+                    (_, missing) => *missing = missing.take().map(|_| why.clone()),
+                }
                 let verdict = judgment.verdict;
                 Finding { verdict, p: None, is_deterministic: false, why, judgment: Some(judgment) }
             }
@@ -180,10 +183,14 @@ impl ClaimFindings {
         std::iter::once(own).chain(others).collect()
     }
 
-    /// Returns the finding with the period's software, or else with today's.
+    /// Returns the finding with the period's software, or else with today's, which alone may run what a setting decides.
     #[must_use]
     pub const fn best(&self) -> &Finding {
-        if self.period.judgment.is_some() { &self.period } else { &self.modern }
+        let is_set = matches!(
+            (self.period.verdict, self.modern.verdict),
+            (ClaimVerdict::NotTestable, ClaimVerdict::SetByExperiment)
+        );
+        if self.period.judgment.is_some() && !is_set { &self.period } else { &self.modern }
     }
 
     /// Returns the finding that represents the paper: of the period's software, or of probes if the claim concerns a format. A claim about
@@ -202,7 +209,20 @@ impl ClaimFindings {
             let missing = Some(finding.why.clone()).filter(|why| !why.is_empty());
             Some(Judgment { verdict: finding.verdict, missing, ..finding.judgment.clone()? })
         });
-        Judged { ours, ..self.judged }
+        let at_settings = self.at_settings();
+        Judged { ours, at_settings, ..self.judged }
+    }
+
+    /// Returns the verdicts at each setting; empty without alternatives.
+    fn at_settings(&self) -> Vec<SettingVerdicts> {
+        if self.alternatives.is_empty() {
+            return Vec::new();
+        }
+        let pairs = self.at_each_setting(true).into_iter().zip(self.at_each_setting(false));
+        let verdicts = |((setting, period), (_, modern)): ((&str, &Finding), (_, &Finding))| {
+            SettingVerdicts { setting: setting.to_owned(), period: period.verdict, modern: modern.verdict }
+        };
+        pairs.map(verdicts).collect()
     }
 }
 

@@ -128,7 +128,7 @@ impl Bench<'_> {
     fn numbers(&self, term: &Term, scope: &NameBindings) -> Result<Vec<Interval>, JudgeStop> {
         let Term::Figures(selector) = term else { return Ok(vec![self.number(term, scope)?]) };
         let found = self.found(selector, scope)?;
-        if found.is_empty() {
+        if found.is_empty() || self.lacks_an_alternative(selector, &found) {
             return Err(self.nothing(selector, scope));
         }
         let number = |figure: &&Figure| match &figure.value {
@@ -137,6 +137,17 @@ impl Bench<'_> {
             FigureValue::Absent => Err(absent(figure)),
         };
         found.iter().map(number).collect()
+    }
+
+    /// Returns true if measurements lack one of the alternatives that a selector names, so that an aggregate would be of the others.
+    fn lacks_an_alternative(&self, selector: &Selector, found: &[&Figure]) -> bool {
+        let has = |name: &str, value: &String| found.iter().any(|figure| figure.field(name) == Some(value));
+        let lacks = |filter: &Filter| {
+            let mut alternatives = filter.values.iter().filter(|value| !value.starts_with('$'));
+            filter.values.len() > 1 && alternatives.any(|value| !has(&filter.name, value))
+        };
+        let mut filters = selector.filters.iter().filter(|one| !OF_PAPERS.contains(&one.name.as_str()));
+        !self.complete && filters.any(lacks)
     }
 
     /// Lists the counted quantities of the term's figures that are comparable with their like only.
