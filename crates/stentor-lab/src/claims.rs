@@ -3,6 +3,7 @@
 //! A [`Dossier`] holds a study's figures and its claims. No result is hard-coded: each verdict is recomputed, and compared with the verdict
 //! recorded when the claim was written down.
 
+pub mod agreement;
 pub mod expression;
 pub mod figures;
 pub mod judge;

@@ -17,6 +17,7 @@ mod features;
 mod figures;
 mod grounds;
 mod interruptions;
+mod interviews;
 mod layers;
 mod metric;
 mod overhead;
@@ -37,6 +38,7 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
+use crate::claims::agreement::CodingAgreement;
 use crate::claims::{ClaimsError, Dossier};
 use crate::energy::processor::Processor;
 use crate::plan::{Campaigns, StudyPlan};
@@ -89,6 +91,8 @@ pub struct Account {
     pub results: Results,
     /// Verdicts on the paper's claims; `None` for a study without claims.
     pub verdicts: Option<Verdicts>,
+    /// The agreement of two codings of its interviews, if it has some.
+    pub agreement: Option<CodingAgreement>,
     /// The drawings.
     pub plots: Vec<Plot>,
     /// The remarks.
@@ -119,8 +123,9 @@ pub struct Remarks {
 impl Account {
     /// Judges the claims and draws the plots.
     pub fn of(results: Results, remarks: Remarks) -> Result<Self, ResultsError> {
+        let agreement = results.dossier.as_ref().map(Dossier::agreement).transpose()?.flatten();
         let (verdicts, plots) = (verdicts(&results)?, plots(&results));
-        Ok(Self { results, verdicts, plots, remarks })
+        Ok(Self { results, verdicts, agreement, plots, remarks })
     }
 }
 
@@ -157,7 +162,16 @@ impl Results {
         let cells = MeasuredCell::all(&records);
         let parts = plan.map(|plan| (plan.setting, plan.alternatives, plan.campaigns));
         let (setting, alternatives, campaigns) = parts.unwrap_or_default();
-        Ok(Self { study, dossier, records, cells, probed: None, setting, alternatives, campaigns })
+        Ok(Self {
+            study,
+            dossier,
+            records,
+            cells,
+            probed: None,
+            setting,
+            alternatives,
+            campaigns,
+        })
     }
 
     /// Returns the name of the file that holds these records.

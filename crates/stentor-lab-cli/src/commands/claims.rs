@@ -9,6 +9,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use stentor_lab::claims::agreement::CodingAgreement;
 use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, ClaimVerdict, Derived, Dossier, Judged, STUDIES};
@@ -51,6 +52,8 @@ struct ClaimsAccount {
     judged: Vec<Judged>,
     derived: Vec<Derived>,
     analyses: Vec<Analysis>,
+    /// The agreement of two codings of statements; `None` for a study without them.
+    agreement: Option<CodingAgreement>,
     /// Levels at which a run was judged; empty without a run.
     judged_at: String,
 }
@@ -62,7 +65,8 @@ impl ClaimsArgs {
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
-        let account = ClaimsAccount { judged, dossier, derived, analyses, judged_at };
+        let agreement = dossier.agreement()?;
+        let account = ClaimsAccount { judged, dossier, derived, analyses, agreement, judged_at };
         output.result(&account.object(), || description::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -108,6 +112,7 @@ impl ClaimsAccount {
             "claims": self.judged.iter().map(claim).collect::<Vec<_>>(),
             "derived": self.derived,
             "effects": self.analyses,
+            "agreement": self.agreement,
             "judged_at": self.judged_at,
             "ok": self.is_as_recorded(),
         })

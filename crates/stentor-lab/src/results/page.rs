@@ -10,7 +10,7 @@ use super::phases::{footnote, phases};
 use super::section::{Section, SectionBlock};
 use super::sizes::sizes;
 use super::verdicts::ClaimFindings;
-use super::{Account, Plot, breakdown, campaigns, grounds, tables};
+use super::{Account, Plot, breakdown, campaigns, grounds, interviews, tables};
 use crate::claims::ClaimVerdict;
 use crate::document::{escape, text};
 
@@ -57,6 +57,7 @@ fn sections(account: &Account) -> Vec<Section> {
     sections.extend(campaigns::sections(account));
     sections.extend([
         Section::tabled("features", "Features, by probes", FEATURES, features(results), "words"),
+        interviews::section(account),
         Section::tabled("", "Sizes beside the paper’s", "", sizes(results), "words"),
         Section::tabled("delays", DELAYS_TITLE, DELAYS, delays(results), ""),
         Section::tabled("interruptions", "Interrupted half way", INTERRUPTED, interruptions(results), ""),
