@@ -10,6 +10,7 @@ mod cell;
 mod clocks;
 mod columns;
 mod compare;
+mod connection_servers;
 mod delays;
 mod effects;
 mod evidence;
@@ -43,6 +44,7 @@ use crate::claims::{ClaimsError, Dossier};
 use crate::energy::processor::Processor;
 use crate::plan::{Campaigns, StudyPlan};
 use crate::probes::Probed;
+use crate::probes::tried::TriedFeature;
 use crate::record::modelled::model_again;
 use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
 use stentor_machine::emulation::NOT_TIMED;
@@ -76,6 +78,8 @@ pub struct Results {
     pub cells: Vec<MeasuredCell>,
     /// Results of feature probes, if any.
     pub probed: Option<Probed>,
+    /// Features tried at the server, if any.
+    pub tried: Vec<TriedFeature>,
     /// The paper's levels of factors that its figures do not name; see [`StudyPlan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
     /// Other levels of the setting at which claims are judged too; see [`StudyPlan::alternatives`].
@@ -168,6 +172,7 @@ impl Results {
             records,
             cells,
             probed: None,
+            tried: Vec::new(),
             setting,
             alternatives,
             campaigns,
@@ -183,6 +188,13 @@ impl Results {
     #[must_use]
     pub fn with_probed(mut self, probed: Option<Probed>) -> Self {
         self.probed = probed.filter(|probed| probed.study == self.study);
+        self
+    }
+
+    /// Adds features that were tried at the server.
+    #[must_use]
+    pub fn with_tried(mut self, tried: Vec<TriedFeature>) -> Self {
+        self.tried = tried;
         self
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::ClaimVerdict;
 use stentor_lab::plan::{StudyPlan, UnservedPart};
-use stentor_lab::probes::Probed;
+use stentor_lab::probes::{Probed, tried};
 use stentor_lab::record::{self, CAMPAIGNS};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
 use stentor_lab::runner::ASKED;
@@ -170,7 +170,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
         .not_timed()
         .iter()
         .for_each(|not_timed_sentence| note(&format!("{}: {not_timed_sentence}", path.display())));
-    Ok(results.with_probed(probed))
+    let tried = tried::read(path).map_err(|error| CommandFailure::usage(error.to_string()))?;
+    Ok(results.with_probed(probed).with_tried(tried))
 }
 
 /// Gathers the remarks of a report, which are not in the records.
@@ -311,8 +312,10 @@ fn describe(account: &Account, written: &[String]) -> String {
             let ours = verdicts.claims.iter().map(results::ClaimFindings::best);
             ours.filter(|finding| finding.verdict == wanted).count()
         };
-        let counts: Vec<String> =
-            ClaimVerdict::ALL.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
+        let counts: Vec<String> = ClaimVerdict::ALL
+            .into_iter()
+            .map(|verdict| format!("{} {}", count(verdict), verdict.word()))
+            .collect();
         let software = if verdicts.period {
             "the period's software"
         } else {
