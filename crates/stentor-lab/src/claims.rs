@@ -3,6 +3,7 @@
 //! A [`Dossier`] holds a study's figures and its claims. No result is hard-coded: each verdict is recomputed, and compared with the verdict
 //! recorded when the claim was written down.
 
+pub mod agreement;
 pub mod expression;
 pub mod figures;
 pub mod judge;
@@ -124,8 +125,7 @@ pub struct Statement {
     pub source: String,
     /// The claim in our words.
     pub text: String,
-    /// The claim in the paper's words.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The paper's sentence, or the row of its table, from which the claim is taken.
     pub quote: String,
     /// Checks over the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,6 +133,12 @@ pub struct Statement {
     /// Checks over measurements, used if the paper's figures cannot be obtained elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<String>,
+    /// The setting from which the result of measurements follows, whatever it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub constructed: String,
+    /// The setting from which a contradiction by measurements would follow; it leaves a confirmation as it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub constructed_against: String,
     /// The basis of its measurements if they come from no run: probes of features, and their significance.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub basis: String,
@@ -142,9 +148,15 @@ pub struct Statement {
     /// True if the claim concerns the paper's own numbers, so that other measurements cannot bear on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about_paper: bool,
+    /// True if the paper does not say it, but takes it for granted: a check of its consistency.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implied: bool,
     /// The reason for having no check, or none by measurement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// What a verdict by measurements would need, if none is possible here.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub needs: String,
     /// The verdict of the paper's own tables at the time the claim was written down.
     #[serde(rename = "published")]
     pub recorded: ClaimVerdict,
@@ -181,6 +193,19 @@ pub struct Judged {
     pub published: Judgment,
     /// The judgment by our measurements; `None` without measurements.
     pub ours: Option<Judgment>,
+    /// Our verdicts at each setting, if a run was judged at several.
+    pub at_settings: Vec<SettingVerdicts>,
+}
+
+/// Our verdicts on a claim at one setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingVerdicts {
+    /// The levels that differ between the settings.
+    pub setting: String,
+    /// The verdict with the period's software.
+    pub period: ClaimVerdict,
+    /// The verdict with today's software in its place.
+    pub modern: ClaimVerdict,
 }
 
 /// A number derived from the figures.
@@ -240,7 +265,7 @@ impl Dossier {
         let judge = |statement: &Statement| {
             let published = statement.judge(&self.figures, true)?;
             let ours = measured.map(|figures| statement.judge_measured(figures)).transpose()?;
-            Ok(Judged { statement: statement.clone(), published, ours })
+            Ok(Judged { statement: statement.clone(), published, ours, at_settings: Vec::new() })
         };
         self.definition.claims.iter().map(judge).collect()
     }
@@ -251,7 +276,7 @@ impl Dossier {
             let statement = Statement::of(one);
             let ours = Some(statement.judge_measured(measured)?);
             let published = Judgment::not_testable(&statement.why);
-            Ok((one.question.clone(), Judged { statement, published, ours }))
+            Ok((one.question.clone(), Judged { statement, published, ours, at_settings: Vec::new() }))
         };
         self.definition.expected.iter().map(judge).collect()
     }
@@ -297,7 +322,20 @@ impl Statement {
             let why = if self.why.is_empty() { "it speaks of the paper's own numbers" } else { &self.why };
             return Ok(Judgment::not_testable(why));
         }
-        self.judge(figures, false)
+        let judgment = self.judge(figures, false)?;
+        let setting = self.setting_behind(judgment.verdict).map(str::to_owned);
+        let verdict = setting.as_ref().map_or(judgment.verdict, |_| ClaimVerdict::SetByExperiment);
+        Ok(Judgment { verdict, missing: setting.or(judgment.missing), ..judgment })
+    }
+
+    /// Returns the setting from which a verdict by measurements follows, if one does.
+    fn setting_behind(&self, verdict: ClaimVerdict) -> Option<&str> {
+        let setting = match verdict {
+            ClaimVerdict::NotTestable => "",
+            ClaimVerdict::DoesNotHold if self.constructed.is_empty() => &self.constructed_against,
+            _ => &self.constructed,
+        };
+        (!setting.is_empty()).then_some(setting)
     }
 
     fn judge(&self, figures: &Figures, complete: bool) -> Result<Judgment, ClaimsError> {
@@ -335,6 +373,27 @@ impl Judgment {
             comparisons: Vec::new(),
             missing: Some(why.to_owned()),
             power: None,
+        }
+    }
+
+    /// Returns true if the verdict rests on numbers that no run varied, so that chance has no part in it.
+    #[must_use]
+    pub fn is_deterministic(&self) -> bool {
+        let mut comparisons = self.comparisons.iter();
+        match self.verdict {
+            ClaimVerdict::Holds => !self.comparisons.is_empty() && comparisons.all(|one| one.is_exact),
+            ClaimVerdict::DoesNotHold => self.failures().any(|one| one.is_exact),
+            _ => false,
+        }
+    }
+
+    /// Returns the least p that the outcomes of so few forks allow; zero if the verdict rests on numbers.
+    #[must_use]
+    pub fn p_min(&self) -> f64 {
+        let bounds = |compared: &Compared| compared.p_min;
+        match self.verdict {
+            ClaimVerdict::DoesNotHold => self.failures().map(bounds).fold(1.0, f64::min),
+            _ => self.comparisons.iter().map(bounds).fold(0.0, f64::max),
         }
     }
 

@@ -99,6 +99,9 @@ pub struct StudyPlan {
     /// level. Claims are judged at these levels, and the paper's times are shown beside those cells only.
     #[serde(default)]
     pub setting: BTreeMap<String, Vec<String>>,
+    /// Other levels of that setting at which claims are judged too, because the paper does not state its own.
+    #[serde(default)]
+    pub alternatives: Vec<BTreeMap<String, Vec<String>>>,
     /// Differences from the paper, for readers of the results.
     #[serde(default)]
     pub differences: Vec<String>,

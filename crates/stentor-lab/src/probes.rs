@@ -16,6 +16,7 @@ mod size;
 mod sources;
 mod tables;
 mod transport;
+pub mod tried;
 mod types;
 
 use crate::claims::figures::Figures;

@@ -6,6 +6,7 @@
 mod campaign;
 mod file;
 mod latency;
+pub mod modelled;
 
 pub use campaign::CampaignRecord;
 pub(crate) use file::decompress;

@@ -10,12 +10,15 @@ mod cell;
 mod clocks;
 mod columns;
 mod compare;
+mod connection_servers;
+mod delays;
 mod effects;
 mod evidence;
 mod features;
 mod figures;
 mod grounds;
 mod interruptions;
+mod interviews;
 mod layers;
 mod metric;
 mod overhead;
@@ -37,9 +40,13 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
+use crate::claims::agreement::CodingAgreement;
 use crate::claims::{ClaimsError, Dossier};
+use crate::energy::processor::Processor;
 use crate::plan::{Campaigns, StudyPlan};
 use crate::probes::Probed;
+use crate::probes::tried::TriedFeature;
+use crate::record::modelled::model_again;
 use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
 use stentor_machine::emulation::NOT_TIMED;
 
@@ -55,7 +62,7 @@ pub use plots::{Plot, plots};
 pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
 pub(crate) use verdicts::first_level;
-pub use verdicts::{ClaimFindings, Finding, Verdicts, look, part, verdicts};
+pub use verdicts::{AlternativeFindings, ClaimFindings, Finding, Verdicts, look, part, verdicts};
 
 /// Confidence level of every reported interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -73,8 +80,12 @@ pub struct Results {
     pub cells: Vec<MeasuredCell>,
     /// Results of feature probes, if any.
     pub probed: Option<Probed>,
+    /// Features tried at the server, if any.
+    pub tried: Vec<TriedFeature>,
     /// The paper's levels of factors that its figures do not name; see [`StudyPlan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
+    /// Other levels of the setting at which claims are judged too; see [`StudyPlan::alternatives`].
+    pub alternatives: Vec<BTreeMap<String, Vec<String>>>,
     /// Its campaigns, if it is such a study.
     pub campaigns: Option<Campaigns>,
 }
@@ -86,6 +97,8 @@ pub struct Account {
     pub results: Results,
     /// Verdicts on the paper's claims; `None` for a study without claims.
     pub verdicts: Option<Verdicts>,
+    /// The agreement of two codings of its interviews, if it has some.
+    pub agreement: Option<CodingAgreement>,
     /// The drawings.
     pub plots: Vec<Plot>,
     /// The remarks.
@@ -116,8 +129,9 @@ pub struct Remarks {
 impl Account {
     /// Judges the claims and draws the plots.
     pub fn of(results: Results, remarks: Remarks) -> Result<Self, ResultsError> {
+        let agreement = results.dossier.as_ref().map(Dossier::agreement).transpose()?.flatten();
         let (verdicts, plots) = (verdicts(&results)?, plots(&results));
-        Ok(Self { results, verdicts, plots, remarks })
+        Ok(Self { results, verdicts, agreement, plots, remarks })
     }
 }
 
@@ -137,7 +151,7 @@ pub enum ResultsError {
 
 impl Results {
     /// Groups records of one study by cell. Fails if there are none, or records of several studies.
-    pub fn of(records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
+    pub fn of(mut records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
         let first = records.first().ok_or(ResultsError::Empty)?;
         let study = first.study.clone();
         let others: std::collections::BTreeSet<&str> = records.iter().map(|one| one.study.as_str()).collect();
@@ -145,10 +159,26 @@ impl Results {
             return Err(ResultsError::Mixed(others.into_iter().collect::<Vec<_>>().join(", ")));
         }
         let dossier = Dossier::open(&study)?;
-        let cells = MeasuredCell::all(&records);
         let plan = StudyPlan::shipped(&study).ok().flatten();
-        let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
-        Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
+        let processors = Processor::all();
+        let processor = plan.as_ref().and_then(|plan| processors.iter().find(|one| one.id == plan.processor));
+        if let Some(processor) = processor {
+            records.iter_mut().for_each(|record| model_again(record, processor));
+        }
+        let cells = MeasuredCell::all(&records);
+        let parts = plan.map(|plan| (plan.setting, plan.alternatives, plan.campaigns));
+        let (setting, alternatives, campaigns) = parts.unwrap_or_default();
+        Ok(Self {
+            study,
+            dossier,
+            records,
+            cells,
+            probed: None,
+            tried: Vec::new(),
+            setting,
+            alternatives,
+            campaigns,
+        })
     }
 
     /// Returns the number of times that the results were looked at, to decide whether the run goes on: the planned one.
@@ -166,6 +196,13 @@ impl Results {
     #[must_use]
     pub fn with_probed(mut self, probed: Option<Probed>) -> Self {
         self.probed = probed.filter(|probed| probed.study == self.study);
+        self
+    }
+
+    /// Adds features that were tried at the server.
+    #[must_use]
+    pub fn with_tried(mut self, tried: Vec<TriedFeature>) -> Self {
+        self.tried = tried;
         self
     }
 

@@ -9,9 +9,10 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use stentor_lab::claims::agreement::CodingAgreement;
 use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
-use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
+use stentor_lab::claims::{Analysis, ClaimVerdict, Derived, Dossier, Judged, STUDIES};
 use stentor_lab::probes::Probed;
 use stentor_lab::record::file_of;
 use stentor_lab::results::{ClaimFindings, verdicts};
@@ -52,6 +53,8 @@ struct ClaimsAccount {
     judged: Vec<Judged>,
     derived: Vec<Derived>,
     analyses: Vec<Analysis>,
+    /// The agreement of two codings of statements; `None` for a study without them.
+    agreement: Option<CodingAgreement>,
     /// Levels at which a run was judged; empty without a run.
     judged_at: String,
 }
@@ -63,7 +66,8 @@ impl ClaimsArgs {
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
-        let account = ClaimsAccount { judged, dossier, derived, analyses, judged_at };
+        let agreement = dossier.agreement()?;
+        let account = ClaimsAccount { judged, dossier, derived, analyses, agreement, judged_at };
         output.result(&account.object(), || description::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -109,6 +113,7 @@ impl ClaimsAccount {
             "claims": self.judged.iter().map(claim).collect::<Vec<_>>(),
             "derived": self.derived,
             "effects": self.analyses,
+            "agreement": self.agreement,
             "judged_at": self.judged_at,
             "ok": self.is_as_recorded(),
         })
@@ -130,6 +135,10 @@ fn claim(one: &Judged) -> Value {
         "power": one.ours.as_ref().and_then(|ours| ours.power),
         "published": evidence(&one.published),
         "ours": one.ours.as_ref().map(evidence),
+        "constructed": one.ours.as_ref().is_some_and(|ours| ours.verdict == ClaimVerdict::SetByExperiment),
+        "at_settings": one.at_settings,
+        "implied": statement.implied,
+        "needs": statement.needs,
         "basis": statement.basis,
         "note": statement.note,
     })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::ClaimVerdict;
 use stentor_lab::plan::{StudyPlan, UnservedPart};
-use stentor_lab::probes::Probed;
+use stentor_lab::probes::{Probed, tried};
 use stentor_lab::record::{self, CAMPAIGNS, ForkRecord};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
 use stentor_lab::runner::{ASKED, OWN_PLAN};
@@ -306,7 +306,13 @@ fn object(account: &Account, written: &[String]) -> Value {
     let results = &account.results;
     let claims = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).map(|one| {
         let finding = |finding: &results::Finding| {
-            json!({"verdict": finding.verdict, "p": finding.p, "why": finding.why, "run": finding.judgment.is_some()})
+            json!({
+                "verdict": finding.verdict,
+                "p": finding.p,
+                "deterministic": finding.is_deterministic,
+                "why": finding.why,
+                "run": finding.judgment.is_some(),
+            })
         };
         json!({
             "id": one.judged.statement.id,
@@ -316,6 +322,11 @@ fn object(account: &Account, written: &[String]) -> Value {
             "basis": one.judged.statement.basis,
             "period": finding(&one.period),
             "modern": finding(&one.modern),
+            "alternatives": one.alternatives.iter().map(|other| json!({
+                "setting": other.setting,
+                "period": finding(&other.period),
+                "modern": finding(&other.modern),
+            })).collect::<Vec<_>>(),
         })
     });
     json!({
@@ -353,14 +364,10 @@ fn describe(account: &Account, written: &[String]) -> String {
             let ours = verdicts.claims.iter().map(results::ClaimFindings::best);
             ours.filter(|finding| finding.verdict == wanted).count()
         };
-        let all = [
-            ClaimVerdict::Holds,
-            ClaimVerdict::DoesNotHold,
-            ClaimVerdict::Undecided,
-            ClaimVerdict::NotTestable,
-        ];
-        let counts: Vec<String> =
-            all.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
+        let counts: Vec<String> = ClaimVerdict::ALL
+            .into_iter()
+            .map(|verdict| format!("{} {}", count(verdict), verdict.word()))
+            .collect();
         let software = if verdicts.period {
             "the period's software"
         } else {

@@ -181,12 +181,12 @@ fn verdicts_of(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, C
         let id = one.judged.statement.id.clone();
         let Some(rule) = cited(&id) else { continue };
         let verdict = one.best().verdict;
-        if verdict != ClaimVerdict::NotTestable {
+        if !is_silent(verdict) {
             all.insert(id, EvidenceVerdict { verdict, part: None });
         } else if let Some(check) = &rule.part {
             let judgment = part(results, check)?;
             let compared = judgment.comparisons.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
-            if judgment.verdict != ClaimVerdict::NotTestable {
+            if !is_silent(judgment.verdict) {
                 all.insert(
                     id,
                     EvidenceVerdict { verdict: judgment.verdict, part: Some(compared.join("; ")) },
@@ -195,6 +195,11 @@ fn verdicts_of(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, C
         }
     }
     Ok(all)
+}
+
+/// Returns true if a verdict says nothing about the claim.
+const fn is_silent(verdict: ClaimVerdict) -> bool {
+    matches!(verdict, ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable)
 }
 
 /// Writes evidence in the format of the committed file; `cargo run -p stentor-lab --example committed-figures` does so with `docs/studies`.

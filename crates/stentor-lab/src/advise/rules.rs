@@ -103,7 +103,7 @@ impl Rule {
 fn credit(published: Option<ClaimVerdict>, ours: Option<&EvidenceVerdict>) -> f64 {
     match ours.map(|evidence| evidence.verdict).or(published) {
         None | Some(ClaimVerdict::Holds) => 1.0,
-        Some(ClaimVerdict::Undecided | ClaimVerdict::NotTestable) => 0.5,
+        Some(ClaimVerdict::Undecided | ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable) => 0.5,
         Some(ClaimVerdict::DoesNotHold) => 0.0,
     }
 }

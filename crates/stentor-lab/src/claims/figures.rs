@@ -16,8 +16,12 @@ const DIGITS_MEASURED: i32 = 3;
 pub const OVERLAPPING: &str = "overlapping";
 /// The kind of a figure that rests on traces cut by the clock and not by exchange; its note states the consequence.
 pub const CUT_BY_CLOCK: &str = "cut by clock";
+/// The kind of a figure that a model computed; its note states the reason for which it decides no claim.
+pub const MODELLED: &str = "modelled";
 /// Prefix of the kind of a measured figure that is comparable with its like only; the counted quantity follows.
 pub const ALIKE: &str = "measured: ";
+/// An interval narrower than this share of its estimate is one of equal numbers, apart from rounding.
+const EXACT_SHARE: f64 = 1e-9;
 /// An interval that exceeds its estimate by this factor carries no information.
 const OPEN: f64 = 1e6;
 
@@ -65,6 +69,8 @@ pub struct Figure {
     pub note: String,
     /// The values behind a figure of ours, by replicate; empty for figures that were read from a file.
     pub replicates: Replicates,
+    /// The number of forks with this outcome, if the figure is an outcome.
+    pub forks: Option<u32>,
 }
 
 /// The value of a figure.
@@ -139,13 +145,14 @@ impl Figure {
             kind: cell("kind").into(),
             note: cell("note").into(),
             replicates: Replicates::default(),
+            forks: None,
         })
     }
 
     /// Returns the reason for which it cannot be compared with any other; `None` if it can.
     #[must_use]
     pub fn objection(&self) -> Option<&str> {
-        [OVERLAPPING, CUT_BY_CLOCK].contains(&self.kind.as_str()).then_some(self.note.as_str())
+        [OVERLAPPING, CUT_BY_CLOCK, MODELLED].contains(&self.kind.as_str()).then_some(self.note.as_str())
     }
 
     /// Returns the counted quantity, if the figure is comparable only with figures of the same quantity.
@@ -231,6 +238,12 @@ impl Interval {
     #[must_use]
     pub fn is_open(self) -> bool {
         self.high > self.value.abs() * OPEN
+    }
+
+    /// Returns true if no run varied the number, or if it is no estimate.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        self.high - self.low <= EXACT_SHARE * self.value.abs()
     }
 
     /// Applies an operation that is monotonic in each operand, so that the extremes are at the corners.

@@ -29,7 +29,7 @@ pub struct Judgment {
     pub verdict: ClaimVerdict,
     /// The comparisons, in order.
     pub comparisons: Vec<Compared>,
-    /// The missing knowledge, if it is not testable.
+    /// The missing knowledge, if it is not testable; the setting, if it is set by the experiment.
     pub missing: Option<String>,
     /// The difference that it could have seen; `None` if chance has no part in it.
     pub power: Option<VerdictPower>,
@@ -53,6 +53,12 @@ pub struct Compared {
     /// The evidence of measurements; `None` if there are no replicates.
     #[serde(skip)]
     pub evidence: Option<Evidence>,
+    /// True if measured numbers are compared that are the same in every fork.
+    #[serde(skip)]
+    pub is_exact: bool,
+    /// The least p that the number of forks behind a compared outcome allows; zero for numbers.
+    #[serde(skip)]
+    pub p_min: f64,
 }
 
 /// Errors that make a claim impossible to judge.
@@ -175,12 +181,22 @@ impl Bench<'_> {
         (right_term, right): &(&Term, Quantity),
         scope: &Scope,
     ) -> Result<Compared, JudgeStop> {
+        let p_min = left.p_min().max(right.p_min());
         let text = format!("{left} {} {right}", comparison.sign());
         let (Quantity::Number { value: one, .. }, Quantity::Number { value: other, .. }) = (left, right)
         else {
             let is_so = compare_words(&left.to_string(), comparison, &right.to_string())?;
             let points_so = is_so == Some(true);
-            return Ok(Compared { cell: scope.to_string(), text, is_so, points_so, pair: 0, evidence: None });
+            return Ok(Compared {
+                cell: scope.to_string(),
+                text,
+                is_so,
+                points_so,
+                pair: 0,
+                evidence: None,
+                is_exact: false,
+                p_min,
+            });
         };
         let evidence = if self.complete { None } else { self.evidence([left_term, right_term], scope)? };
         let is_so = match evidence.as_ref().filter(|evidence| evidence.has_chance()) {
@@ -189,7 +205,8 @@ impl Bench<'_> {
             None => self.ordered(*one, comparison, *other),
         };
         let points_so = comparison.is_so(one.value, other.value);
-        Ok(Compared { cell: scope.to_string(), text, is_so, points_so, pair: 0, evidence })
+        let is_exact = !self.complete && one.is_exact() && other.is_exact();
+        Ok(Compared { cell: scope.to_string(), text, is_so, points_so, pair: 0, evidence, is_exact, p_min })
     }
 
     /// Returns true if numbers are too close for an order, by the claim's own threshold.

@@ -34,3 +34,8 @@ pub(super) fn files(id: &str) -> Option<(&'static str, &'static [&'static str])>
         _ => return None,
     })
 }
+
+/// Returns the second coding of a study's statements.
+pub(super) fn second_coding(id: &str) -> Option<&'static str> {
+    (id == "cai-2009").then_some(include_str!("../../studies/cai-2009/interviews-second.csv"))
+}

@@ -2,6 +2,7 @@ use super::*;
 
 mod language;
 mod rounds;
+mod settings;
 mod studies;
 
 fn dossier(id: &str) -> Dossier {

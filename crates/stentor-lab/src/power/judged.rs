@@ -63,5 +63,6 @@ fn figure(subject: &str, rounds: &[RoundPair], side: usize) -> Figure {
         kind: "measured".into(),
         note: String::new(),
         replicates,
+        forks: None,
     }
 }

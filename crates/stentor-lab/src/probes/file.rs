@@ -86,16 +86,8 @@ impl Probed {
     /// Reads the file of a run; `None` if there is none.
     pub fn read(directory: &Path) -> Result<Option<Self>, ProbedError> {
         let path = directory.join(PROBES);
-        let name = || path.display().to_string();
-        let wrong = |source| ProbedError::Io { path: name(), source };
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let shape = |what: String| ProbedError::Shape { path: name(), what };
-        if std::fs::metadata(&path).map_err(wrong)?.len() > FILE_MAX_BYTES {
-            return Err(shape("it is too large".into()));
-        }
-        let text = std::fs::read_to_string(&path).map_err(wrong)?;
+        let Some(text) = read_text(&path)? else { return Ok(None) };
+        let shape = |what: String| ProbedError::Shape { path: path.display().to_string(), what };
         let probed: Self = serde_json::from_str(&text).map_err(|error| shape(error.to_string()))?;
         if probed.schema != SCHEMA {
             return Err(shape(format!("its schema is not {SCHEMA}")));
@@ -108,6 +100,19 @@ impl Probed {
     pub fn figures(&self) -> Figures {
         self.probes.iter().filter_map(figure).collect()
     }
+}
+
+/// Reads a file of limited size; `None` if there is none.
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, ProbedError> {
+    let name = || path.display().to_string();
+    let wrong = |source| ProbedError::Io { path: name(), source };
+    if !path.is_file() {
+        return Ok(None);
+    }
+    if std::fs::metadata(path).map_err(wrong)?.len() > FILE_MAX_BYTES {
+        return Err(ProbedError::Shape { path: name(), what: "it is too large".into() });
+    }
+    std::fs::read_to_string(path).map(Some).map_err(wrong)
 }
 
 /// Returns the figure of a result, if claims can be judged by it. A missing feature of our face does not refute that the feature exists.
@@ -132,5 +137,6 @@ fn figure(result: &ProbeResult) -> Option<Figure> {
         kind: result.kind.word().into(),
         note: result.evidence.clone(),
         replicates: Replicates::default(),
+        forks: None,
     })
 }

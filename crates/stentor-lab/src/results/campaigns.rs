@@ -94,7 +94,7 @@ impl Account {
             let finding = one.best();
             JudgedClaim {
                 ours: finding.verdict,
-                our_figures: grounds::of_finding(finding).join("; "),
+                our_figures: grounds::of_finding(&one.judged.statement, finding).join("; "),
                 ..ours
             }
         });

@@ -8,6 +8,7 @@ use super::metric::phase_ms;
 use super::overhead;
 use super::own_figure::make;
 use super::paper::{self, PaperReading};
+use super::setting::SettingLevels;
 use super::sheet::quoted;
 use super::{MeasuredCell, Results, published, setting};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
@@ -59,6 +60,15 @@ fn bounds(interval: Interval) -> (String, String, String) {
 /// Selects the cells that represent the paper: those of the period's software or of its substitute, in the paper's variant if there are
 /// several variants, on one platform, in the paper's setting, and at one level of each factor that the paper does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
+    chosen_at(results, period, &results.setting)
+}
+
+/// Selects the cells as [`chosen`], at a given setting.
+pub(super) fn chosen_at<'a>(
+    results: &'a Results,
+    period: bool,
+    setting: &SettingLevels,
+) -> Vec<&'a MeasuredCell> {
     if results.is_of_campaigns() {
         let is_papers = |cell: &&MeasuredCell| period && cell.variant == "paper";
         return results.cells.iter().filter(is_papers).collect();
@@ -69,7 +79,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     let cells: Vec<&MeasuredCell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");
     let known = published::factors(results);
-    let is_set = |factor: &str| results.setting.contains_key(factor);
+    let is_set = |factor: &str| setting.contains_key(factor);
     let extra = |cell: &MeasuredCell| {
         let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()) && !is_set(name));
         let mut levels: Vec<(String, String)> =
@@ -80,7 +90,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     let spoken = published::subjects(results);
     let readable = |cell: &&MeasuredCell| {
         let is_spoken = spoken.is_empty() || spoken.contains(cell.subject.as_str());
-        let is_set = setting::is_papers(results, cell) || setting::is_elsewhere(results, cell);
+        let is_set = setting::fits(results, cell, setting) || setting::is_elsewhere(results, cell, setting);
         is_spoken && is_set && (!has_paper || cell.variant == "paper")
     };
     let place = |cell: &MeasuredCell| {
@@ -122,7 +132,7 @@ pub(super) fn figures(results: &Results, cells: &[&MeasuredCell], confidence: f6
             figures.extend(figure(cell, reading, confidence));
         }
         figures.extend(outcome(results, cell));
-        figures.extend(parsing(results, cell, confidence));
+        figures.extend(xml_times(results, cell, confidence));
     }
     if results.study == "albertengo-2020" {
         figures.extend(overhead::figures(cells, confidence));
@@ -138,17 +148,36 @@ fn figure(cell: &MeasuredCell, reading: &PaperReading, confidence: f64) -> Optio
     Some(marked(figure, cell, reading.basis))
 }
 
-/// Returns the client's deserialization time with strings, which cai-2009 measured separately.
-fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Figure> {
+/// Phases in which both sides read or write XML.
+const XML_PHASES: [&str; 4] =
+    [phase::CLIENT_SER, phase::SERVER_DESER, phase::SERVER_SER, phase::CLIENT_DESER];
+
+/// Returns what XML takes with strings: the client's parsing, which cai-2009 measured separately, and the parsing and formatting of
+/// both sides.
+fn xml_times(results: &Results, cell: &MeasuredCell, confidence: f64) -> Vec<Figure> {
     let is = |name: &str, level: &str| cell.levels.get(name).is_some_and(|ours| ours == level);
     if results.study != "cai-2009" || !is("type", "String") {
-        return None;
+        return Vec::new();
     }
-    let seconds = |fork: &ForkRecord| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
+    let parts: [(&str, &'static [&'static str]); 2] =
+        [("XML parsing", &[phase::CLIENT_DESER]), ("XML parsing and formatting", &XML_PHASES)];
+    parts.into_iter().filter_map(|(name, phases)| xml_time(cell, name, phases, confidence)).collect()
+}
+
+fn xml_time(
+    cell: &MeasuredCell,
+    experiment: &str,
+    phases: &'static [&'static str],
+    confidence: f64,
+) -> Option<Figure> {
+    let seconds = |fork: &ForkRecord| {
+        let ms = phases.iter().map(|phase| phase_ms(fork, phase)).sum::<Option<f64>>()?;
+        Some(ms / MS)
+    };
     let values = cell.replicates(seconds);
-    let mut figure = make(cell, "XML parsing", "latency", "s", &values, confidence)?;
-    figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
-    Some(marked(figure, cell, Basis::Phases(&[phase::CLIENT_DESER])))
+    let figure = make(cell, experiment, "latency", "s", &values, confidence)?;
+    let factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
+    Some(marked(Figure { factors, ..figure }, cell, Basis::Phases(phases)))
 }
 
 /// Returns the outcome of forks as a figure, if one did not finish, or if the paper reports outcomes.
@@ -157,7 +186,10 @@ fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
     let mut figure = make(cell, &cell.experiment, "outcome", "", &cell.replicates(|_| Some(1.0)), 0.95)?;
+    let agreeing = cell.forks.iter().filter(|fork| fork.outcome.eq_ignore_ascii_case(word)).count();
     figure.value = FigureValue::Word(word.to_owned());
+    figure.note = format!("{agreeing} of {} forks", cell.forks.len());
+    figure.forks = u32::try_from(agreeing).ok();
     figure.replicates = Replicates::default();
     Some(figure)
 }

@@ -1,8 +1,8 @@
 //! The grounds of a verdict, one per line.
 
-use super::verdicts::Finding;
-use crate::claims::ClaimVerdict;
+use super::verdicts::{ClaimFindings, Finding};
 use crate::claims::judge::{CELLS, Compared, Judgment};
+use crate::claims::{ClaimVerdict, Statement};
 use crate::plot::short;
 
 /// Maximum of comparisons shown per claim.
@@ -10,8 +10,33 @@ const COMPARED_MAX: usize = 3;
 /// Smaller p-values rest on the shape of a distribution that nobody measured so far out.
 const P_MIN: f64 = 1e-4;
 
-/// Returns the grounds of our finding, one per line.
-pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
+/// A finding at one or several settings, with its grounds.
+pub(super) struct SettingGrounds {
+    /// The settings; empty if the study has one.
+    pub(super) settings: String,
+    /// The verdict.
+    pub(super) verdict: ClaimVerdict,
+    /// Its grounds.
+    pub(super) lines: Vec<String>,
+}
+
+/// Lists the findings on a claim at each setting. Settings with the same finding come together.
+pub(super) fn by_setting(one: &ClaimFindings, period: bool) -> Vec<SettingGrounds> {
+    let mut all: Vec<SettingGrounds> = Vec::new();
+    for (setting, finding) in one.at_each_setting(period) {
+        let lines = of_finding(&one.judged.statement, finding);
+        match all.iter_mut().find(|other| other.verdict == finding.verdict && other.lines == lines) {
+            Some(same) => same.settings = format!("{}, {setting}", same.settings),
+            None => {
+                all.push(SettingGrounds { settings: setting.to_owned(), verdict: finding.verdict, lines })
+            }
+        }
+    }
+    all
+}
+
+/// Returns the grounds of our finding on a claim, one per line, and what a verdict would need if there is none.
+pub(super) fn of_finding(statement: &Statement, finding: &Finding) -> Vec<String> {
     let judgment = finding.judgment.as_ref();
     let grade = judgment.and_then(Judgment::grade).filter(|grade| grade.unit == CELLS);
     let mut lines: Vec<String> = grade.map(|grade| grade.to_string()).into_iter().collect();
@@ -20,8 +45,12 @@ pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
     if !finding.why.is_empty() && !is_told {
         lines.push(finding.why.clone());
     }
+    if finding.is_deterministic {
+        lines.push("deterministic: the same in every fork".to_owned());
+    }
     lines.extend(finding.p.map(p_text));
     lines.extend(judgment.and_then(|judgment| judgment.power).map(|power| power.to_string()));
+    lines.extend(needed(statement, finding).map(|what| format!("needed: {what}")));
     lines
 }
 
@@ -33,13 +62,25 @@ fn p_text(p: f64) -> String {
     }
 }
 
+/// Returns what a verdict would need; `None` if there is one, or if measurements cannot bear on the claim.
+fn needed<'a>(statement: &'a Statement, finding: &Finding) -> Option<&'a str> {
+    let is_named = !statement.needs.is_empty();
+    match finding.verdict {
+        ClaimVerdict::Holds | ClaimVerdict::DoesNotHold => None,
+        ClaimVerdict::Undecided => Some("more forks, or a larger difference"),
+        _ if is_named => Some(&statement.needs),
+        _ if statement.about_paper => None,
+        _ => Some("a run with the missing figures"),
+    }
+}
+
 /// Returns the decisive comparisons, one per line.
 pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
     let telling: Vec<&Compared> = match judgment.verdict {
         ClaimVerdict::DoesNotHold => judgment.failures().collect(),
         ClaimVerdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
         ClaimVerdict::Holds => judgment.comparisons.iter().collect(),
-        ClaimVerdict::NotTestable => return in_part(judgment),
+        ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable => return in_part(judgment),
     };
     let all = judgment.comparisons.len();
     let count = match judgment.verdict {
@@ -59,7 +100,7 @@ pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
     lines
 }
 
-/// Returns the missing figure, and the comparisons made nevertheless.
+/// Returns the missing figure or the setting, and the comparisons made nevertheless.
 fn in_part(judgment: &Judgment) -> Vec<String> {
     let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
         let sign = match one.is_so {
@@ -83,7 +124,7 @@ fn value(pair: &str) -> Option<&str> {
 fn missing(what: &str) -> String {
     let is_selector = what.contains('[') && what.contains(']');
     if !is_selector {
-        return what.to_owned();
+        return what.trim_end_matches('.').to_owned();
     }
     let (metric, rest) = what.split_once('[').unwrap_or((what, ""));
     let conditions = rest.split(']').next().unwrap_or_default();

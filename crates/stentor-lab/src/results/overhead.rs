@@ -10,15 +10,15 @@ use super::columns::{mean_text, of_cells};
 use super::metric::{captured, median, phase_ms};
 use super::own_figure::make;
 use super::{CONFIDENCE, MeasuredCell, Results};
-use crate::claims::figures::{CUT_BY_CLOCK, Figure};
+use crate::claims::figures::{CUT_BY_CLOCK, Figure, MODELLED};
 use crate::document::TextTable;
 use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Replicates;
 
 /// The study.
-const STUDY: &str = "albertengo-2020";
+pub(super) const STUDY: &str = "albertengo-2020";
 /// Its payloads, in bytes.
-const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
+pub(super) const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
 /// Bytes of the paper's kB.
 const KB: f64 = 1000.0;
 /// The payload level of figures over all payloads.
@@ -26,11 +26,13 @@ const ALL: &str = "all(64..4055 B)";
 /// The note on hours of older records.
 const HOURS_CUT_BY_CLOCK: &str = "the hours of these records (BD) are of traces cut by the clock and not by exchange, and depend on how \
     late the first exchange began";
+/// The note on all other hours.
+const HOURS_MODELLED: &str = "the hours (BD) are those of a model, and models decide no claim";
 const SUM: &str = "sum of 64+256+1024+4055 B";
 
 /// The method of counting bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ByteCounting {
+pub(super) enum ByteCounting {
     /// Packets that carry application data for the first time, as in the paper.
     Data,
     /// Every packet, including handshake, bare acknowledgements, closing and retransmissions.
@@ -69,7 +71,7 @@ impl ByteCounting {
         Some(Size { all: all as f64 / exchanges, payload: payload as f64 / exchanges })
     }
 
-    fn ndu_kb(self, record: &ForkRecord) -> Option<f64> {
+    pub(super) fn ndu_kb(self, record: &ForkRecord) -> Option<f64> {
         Some(self.size(record)?.all / KB)
     }
 
@@ -137,19 +139,19 @@ fn each(
     figures.collect()
 }
 
-fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
+pub(super) fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
     cell.levels.get("payload").is_some_and(|level| level.trim_end_matches(" B") == payload)
 }
 
 /// Sums the values of all cells in each replicate; forks of a round were made within a few minutes of each other.
-fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Replicates {
+pub(super) fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Replicates {
     let each: Vec<Replicates> = cells.iter().map(|cell| cell.replicates(&of)).collect();
     let sum = |replicate| Some((replicate, each.iter().map(|one| one.get(replicate)).sum::<Option<f64>>()?));
     each.iter().take(1).flat_map(Replicates::keys).filter_map(sum).collect()
 }
 
 /// Returns the mean over cells for each replicate.
-fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Replicates {
+pub(super) fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Replicates {
     sums(cells, |fork| Some(of(fork)? / cells.len() as f64))
 }
 
@@ -170,10 +172,9 @@ fn battery(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     let hours = mean(cells, |record| record.battery_hours);
     let figure = make(cells.first()?, "BD", "BD", "h", &hours, confidence)?;
     let is_cut_by_clock = cells.iter().flat_map(|cell| &cell.forks).any(ForkRecord::is_battery_cut_by_clock);
-    if !is_cut_by_clock {
-        return Some(figure);
-    }
-    Some(Figure { kind: CUT_BY_CLOCK.to_owned(), note: HOURS_CUT_BY_CLOCK.to_owned(), ..figure })
+    let (kind, note) =
+        if is_cut_by_clock { (CUT_BY_CLOCK, HOURS_CUT_BY_CLOCK) } else { (MODELLED, HOURS_MODELLED) };
+    Some(Figure { kind: kind.to_owned(), note: note.to_owned(), ..figure })
 }
 
 fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Figure> {

@@ -29,6 +29,7 @@ pub(super) fn make(
         kind: "measured".into(),
         note: format!("{} {}", samples.values().len(), cell.replicates_word()),
         replicates: replicates.clone(),
+        forks: None,
     })
 }
 

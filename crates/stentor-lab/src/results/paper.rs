@@ -43,11 +43,14 @@ const fn reading(
 const REQUESTING: Basis = Basis::Phases(&[phase::CLIENT_SER]);
 const READING: Basis = Basis::Phases(&[phase::CLIENT_DESER]);
 const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
+/// Basis of the time from the opening of a connection to the first byte of the reply.
+const CONNECTING: Basis = Basis::Phases(&[phase::REQUEST]);
 /// Basis of shares of the server's time; the denominator includes all of its phases.
 const OF_SERVER: Basis = Basis::Phases(&[phase::SERVER_SER, phase::SERVER_DESER]);
 
 const ANACLETO: &[PaperReading] = &[
     reading("poi sync", "duration", "ms", Basis::Whole, median),
+    reading("poi sync", "connecting and waiting", "ms", CONNECTING, |r| phase_ms(r, phase::REQUEST)),
     reading("poi sync", "CPU", "%", Basis::Whole, client_load_percent),
     reading("poi sync", "memory", "MB", Basis::Memory, |r| Some(r.mem.client? as f64 / MB)),
     reading("poi sync", "data received", "kB", Basis::Whole, |r| {

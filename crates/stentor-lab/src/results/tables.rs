@@ -19,7 +19,7 @@ const DATE_LETTERS: usize = 10;
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
 
-/// Orders claims: first those that our verdict or the paper's own tables contradict, last those that are not testable.
+/// Orders claims: first those that our verdict or the paper's own tables contradict, last those that measurements cannot judge.
 pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
     let rank = |one: &&ClaimFindings| {
         let ours = one.best().verdict;
@@ -29,7 +29,8 @@ pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
             (ClaimVerdict::DoesNotHold, _) => 2,
             (_, ClaimVerdict::Holds) => 3,
             (_, ClaimVerdict::Undecided) => 4,
-            (_, ClaimVerdict::NotTestable) => 5,
+            (_, ClaimVerdict::SetByExperiment) => 5,
+            (_, ClaimVerdict::NotTestable) => 6,
         }
     };
     let mut claims: Vec<&ClaimFindings> =
@@ -38,27 +39,63 @@ pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
     claims
 }
 
+/// The number of each verdict, in every column of the table of verdicts.
+pub(super) fn tally(account: &Account) -> TextTable {
+    let claims: Vec<&ClaimFindings> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
+    let Some(first) = claims.first() else { return TextTable::default() };
+    let counts = |name: String, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
+        let count =
+            |verdict: ClaimVerdict| claims.iter().filter(|one| of(one) == verdict).count().to_string();
+        std::iter::once(name).chain(ClaimVerdict::ALL.map(count)).collect::<Vec<String>>()
+    };
+    let mut rows = vec![counts("the paper's own data".to_owned(), &|one| one.judged.published.verdict)];
+    for (period, software) in columns(account) {
+        let settings = first.at_each_setting(period).into_iter().map(|(setting, _)| setting.to_owned());
+        let ran =
+            |place: usize| claims.iter().any(|one| one.at_each_setting(period)[place].1.judgment.is_some());
+        for (place, setting) in settings.enumerate().filter(|(place, _)| ran(*place)) {
+            let name = super::joined(&[software, &setting], ", ");
+            rows.push(counts(name, &|one| one.at_each_setting(period)[place].1.verdict));
+        }
+    }
+    let header = std::iter::once(format!("verdicts on {} claims", claims.len()));
+    TextTable { header: header.chain(ClaimVerdict::ALL.map(|one| one.word().to_owned())).collect(), rows }
+}
+
+/// The columns of measurements: whether they are of the period's software, and their headings.
+fn columns(account: &Account) -> Vec<(bool, &'static str)> {
+    if account.results.is_of_campaigns() {
+        return vec![(true, campaigns::MEASURED)];
+    }
+    vec![(true, "measured: period software"), (false, "measured: today's software")]
+}
+
 /// The table of verdicts.
 pub(super) fn claims(account: &Account) -> TextTable {
-    let is_of_campaigns = account.results.is_of_campaigns();
-    let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
-    let mut header = vec!["claim", "the paper says", "the paper's data", measured];
-    header.extend((!is_of_campaigns).then_some("measured: today's software"));
+    let columns = columns(account);
+    let mut header = vec!["claim", "the paper says", "the paper's data"];
+    header.extend(columns.iter().map(|(_, heading)| *heading));
     let rows = ordered(account).into_iter().map(|one| {
         let statement = &one.judged.statement;
-        let note = Some(&statement.note).filter(|note| !note.is_empty());
+        let note = if statement.note.is_empty() { String::new() } else { format!(" *{}*", statement.note) };
+        let implied = if statement.implied { " (implied)" } else { "" };
         let mut row = vec![
             format!("{} ({})", statement.id, statement.source),
-            note.map_or_else(|| statement.text.clone(), |note| format!("{} *{note}*", statement.text)),
+            format!("{}{implied} “{}”{note}", statement.text, statement.quote),
             verdict_text(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
-            verdict_text(one.period.verdict, &grounds::of_finding(&one.period)),
         ];
-        row.extend(
-            (!is_of_campaigns).then(|| verdict_text(one.modern.verdict, &grounds::of_finding(&one.modern))),
-        );
+        row.extend(columns.iter().map(|(period, _)| findings_text(one, *period)));
         row
     });
     TextTable { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
+}
+
+fn findings_text(one: &ClaimFindings, period: bool) -> String {
+    let found = grounds::by_setting(one, period).into_iter().map(|found| {
+        let text = verdict_text(found.verdict, &found.lines);
+        if found.settings.is_empty() { text } else { format!("{}: {text}", found.settings) }
+    });
+    found.collect::<Vec<_>>().join("<br>")
 }
 
 fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {

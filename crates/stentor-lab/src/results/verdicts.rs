@@ -6,11 +6,12 @@
 
 use serde::Serialize;
 
-use super::evidence::{chosen, figures};
-use super::{CONFIDENCE, MeasuredCell, Results, ResultsError, setting};
+use super::evidence::{chosen, chosen_at, figures};
+use super::setting::{self, SettingLevels};
+use super::{CONFIDENCE, MeasuredCell, Results, ResultsError};
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::{Compared, Evidence, Judgment};
-use crate::claims::{ClaimsError, Judged, judge_measured};
+use crate::claims::{ClaimsError, Judged, SettingVerdicts, judge_measured};
 use crate::looks::LookFindings;
 use crate::record::ForkRecord;
 use crate::statistics::holm;
@@ -40,6 +41,21 @@ pub struct ClaimFindings {
     pub period: Finding,
     /// The finding with today's software in its place.
     pub modern: Finding,
+    /// The setting of these findings, named by what its alternatives vary; empty without alternatives.
+    pub setting: String,
+    /// The findings at the alternatives to the paper's setting.
+    pub alternatives: Vec<AlternativeFindings>,
+}
+
+/// The findings on one claim at an alternative to the paper's setting.
+#[derive(Debug)]
+pub struct AlternativeFindings {
+    /// The levels that differ.
+    pub setting: String,
+    /// The finding with the period's software.
+    pub period: Finding,
+    /// The finding with today's software in its place.
+    pub modern: Finding,
 }
 
 /// The finding of measurements on a claim.
@@ -49,6 +65,8 @@ pub struct Finding {
     pub verdict: ClaimVerdict,
     /// The corrected p-value; absent if nothing is decided, or if chance has no part in the decision.
     pub p: Option<f64>,
+    /// True if the verdict rests on numbers that are the same in every fork.
+    pub is_deterministic: bool,
     /// The judgment with its comparisons.
     #[serde(skip)]
     pub judgment: Option<Judgment>,
@@ -58,7 +76,8 @@ pub struct Finding {
 
 impl Finding {
     fn nothing(why: &str) -> Self {
-        Self { verdict: ClaimVerdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
+        let why = why.to_owned();
+        Self { verdict: ClaimVerdict::NotTestable, p: None, is_deterministic: false, judgment: None, why }
     }
 }
 
@@ -67,12 +86,20 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     let Some(dossier) = &results.dossier else { return Ok(None) };
     let [period, modern] = [chosen(results, true), chosen(results, false)];
     let published = dossier.judge(None)?;
-    let findings =
-        [findings(results, &period, published.len())?, findings(results, &modern, published.len())?];
-    let [by_period, by_modern] = findings;
-    let claims = published.into_iter().zip(by_period).zip(by_modern);
-    let mut claims: Vec<ClaimFindings> =
-        claims.map(|((judged, period), modern)| ClaimFindings { judged, period, modern }).collect();
+    let at_papers = both(results, &results.setting, published.len())?;
+    let others = setting::alternatives(results);
+    let setting = if others.is_empty() { String::new() } else { setting::own_name(results) };
+    let claims = published.into_iter().zip(at_papers).map(|(judged, (period, modern))| {
+        let (setting, alternatives) = (setting.clone(), Vec::new());
+        ClaimFindings { judged, period, modern, setting, alternatives }
+    });
+    let mut claims: Vec<ClaimFindings> = claims.collect();
+    for (name, levels) in others {
+        let found = both(results, &levels, claims.len())?;
+        for (claim, (period, modern)) in claims.iter_mut().zip(found) {
+            claim.alternatives.push(AlternativeFindings { setting: name.clone(), period, modern });
+        }
+    }
     if let Some(probed) = &results.probed {
         by_probes(&mut claims, dossier.judge(Some(&probed.figures()))?);
     }
@@ -82,6 +109,16 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
         period_setting: setting_text(results, &period),
         modern_setting: setting_text(results, &modern),
     }))
+}
+
+/// Returns the findings on each claim at a setting, with the period's software and with today's.
+fn both(
+    results: &Results,
+    setting: &SettingLevels,
+    count: usize,
+) -> Result<Vec<(Finding, Finding)>, ClaimsError> {
+    let of = |period: bool| findings(results, &chosen_at(results, period, setting), count);
+    Ok(of(true)?.into_iter().zip(of(false)?).collect())
 }
 
 /// Returns the setting of the cells; empty for campaigns, which are shown with all their levels.
@@ -106,10 +143,14 @@ fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
         one.period = Finding::nothing("probes are of our own faces, not of the period's software");
         one.modern = match judged.ours {
             Some(mut judgment) => {
-                let why = judged.statement.basis;
-                // If no probe decided the claim, the significance of the probe is shown instead of the missing check.
-                judgment.missing = judgment.missing.map(|_| why.clone());
-                Finding { verdict: judgment.verdict, p: None, why, judgment: Some(judgment) }
+                let mut why = judged.statement.basis;
+                match (judgment.verdict, &mut judgment.missing) {
+                    (ClaimVerdict::SetByExperiment, Some(setting)) => why.clone_from(setting),
+                    // If no probe decided the claim, the significance of the probe is shown instead of the missing check.
+                    (_, missing) => *missing = missing.take().map(|_| why.clone()),
+                }
+                let verdict = judgment.verdict;
+                Finding { verdict, p: None, is_deterministic: false, why, judgment: Some(judgment) }
             }
             None => Finding::nothing("not probed here"),
         };
@@ -123,7 +164,12 @@ impl Verdicts {
         let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];
         let settings = each.into_iter().filter(|(_, setting)| !setting.is_empty());
         let settings: Vec<String> = settings.map(|(name, setting)| format!("{name} at {setting}")).collect();
-        if settings.is_empty() { String::new() } else { format!("Judged were {}.", settings.join("; ")) }
+        if settings.is_empty() {
+            return String::new();
+        }
+        let others = self.claims.first().map(|one| &one.alternatives[..]).unwrap_or_default();
+        let others: String = others.iter().map(|one| format!("; then again at {}", one.setting)).collect();
+        format!("Judged were {}{others}.", settings.join("; "))
     }
 }
 
@@ -136,10 +182,23 @@ impl ClaimFindings {
         self.modern.judgment.clone()
     }
 
-    /// Returns the finding with the period's software, or else with today's.
+    /// Lists the findings with one kind of software, each with the name of its setting, which is empty without alternatives.
+    #[must_use]
+    pub fn at_each_setting(&self, period: bool) -> Vec<(&str, &Finding)> {
+        let own = (self.setting.as_str(), if period { &self.period } else { &self.modern });
+        let others = self.alternatives.iter();
+        let others = others.map(|one| (one.setting.as_str(), if period { &one.period } else { &one.modern }));
+        std::iter::once(own).chain(others).collect()
+    }
+
+    /// Returns the finding with the period's software, or else with today's, which alone may run what a setting decides.
     #[must_use]
     pub const fn best(&self) -> &Finding {
-        if self.period.judgment.is_some() { &self.period } else { &self.modern }
+        let is_set = matches!(
+            (self.period.verdict, self.modern.verdict),
+            (ClaimVerdict::NotTestable, ClaimVerdict::SetByExperiment)
+        );
+        if self.period.judgment.is_some() && !is_set { &self.period } else { &self.modern }
     }
 
     /// Returns the finding that represents the paper: of the period's software, or of probes if the claim concerns a format. A claim about
@@ -158,7 +217,20 @@ impl ClaimFindings {
             let missing = Some(finding.why.clone()).filter(|why| !why.is_empty());
             Some(Judgment { verdict: finding.verdict, missing, ..finding.judgment.clone()? })
         });
-        Judged { ours, ..self.judged }
+        let at_settings = self.at_settings();
+        Judged { ours, at_settings, ..self.judged }
+    }
+
+    /// Returns the verdicts at each setting; empty without alternatives.
+    fn at_settings(&self) -> Vec<SettingVerdicts> {
+        if self.alternatives.is_empty() {
+            return Vec::new();
+        }
+        let pairs = self.at_each_setting(true).into_iter().zip(self.at_each_setting(false));
+        let verdicts = |((setting, period), (_, modern)): ((&str, &Finding), (_, &Finding))| {
+            SettingVerdicts { setting: setting.to_owned(), period: period.verdict, modern: modern.verdict }
+        };
+        pairs.map(verdicts).collect()
     }
 }
 
@@ -209,9 +281,12 @@ pub(crate) fn first_level(claims: usize, looks: u32) -> f64 {
 
 /// Returns the p-value of a claim; `None` if it is not testable, or if chance has no part in its decision.
 fn p_value(judgment: &Judgment, looks: u32) -> Option<f64> {
-    let p = |one: &Compared| one.evidence.as_ref().map_or(0.0, Evidence::p);
+    if judgment.is_deterministic() {
+        return None;
+    }
+    let p = |one: &Compared| one.evidence.as_ref().map_or(0.0, Evidence::p).max(one.p_min);
     let alone = match judgment.verdict {
-        ClaimVerdict::NotTestable => return None,
+        ClaimVerdict::NotTestable | ClaimVerdict::SetByExperiment => return None,
         ClaimVerdict::Undecided => return Some(1.0),
         // To hold, every comparison must be true; to fail, one of several is enough, so chance has that many occasions.
         ClaimVerdict::Holds => judgment.comparisons.iter().map(p).fold(0.0, f64::max),
@@ -227,8 +302,9 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
     let mut all = holm(&present_p_values).into_iter();
     let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
         let corrected = p.and_then(|_| all.next());
+        let is_deterministic = judgment.is_deterministic();
         let is_sure = corrected.is_none_or(|p| p <= ERROR_SHARE);
-        let is_decided = matches!(judgment.verdict, ClaimVerdict::Holds | ClaimVerdict::DoesNotHold);
+        let is_decided = judgment.verdict.is_decided();
         let (verdict, why) = match judgment.verdict {
             decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
             decided => {
@@ -241,7 +317,7 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
             }
         };
         let p = corrected.filter(|_| is_decided);
-        Finding { verdict, p, judgment: Some(judgment.clone()), why }
+        Finding { verdict, p, is_deterministic, judgment: Some(judgment.clone()), why }
     };
     usual.iter().zip(p_values).map(finding).collect()
 }

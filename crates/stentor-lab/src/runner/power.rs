@@ -8,6 +8,7 @@ use crate::energy::processor::Processor;
 use crate::energy::radio::simulate;
 use crate::energy::trace::PacketTrace;
 use crate::energy::{EnergyError, EnergySide, EnergySource, EnergyValue};
+use crate::record::modelled::of_fork;
 use crate::record::{BATTERY_BY_EXCHANGE, ForkRecord};
 use crate::subject::sample::ClientSample;
 use std::net::IpAddr;
@@ -54,19 +55,16 @@ impl TimedCapture<'_> {
 
 /// Adds energy to a record: of both processors, and of the radio if packets were kept.
 pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &TimedCapture<'_>) {
-    let processors = Processor::all();
-    let processor = processors.iter().find(|one| one.id == models.processor);
-    let sides = [(EnergySide::Client, record.cpu.client), (EnergySide::Server, record.cpu.server)];
-    let cpu_seconds: Vec<(EnergySide, f64)> =
-        sides.into_iter().filter_map(|(side, cpu_ns)| Some((side, cpu_ns? as f64 / 1e9))).collect();
+    let processor = Processor::all().into_iter().find(|one| one.id == models.processor);
+    let sides = processor.map(|processor| of_fork(record, &processor)).unwrap_or_default();
+    let client = sides.iter().find(|one| one.side == EnergySide::Client).and_then(|one| one.joule);
     let trace = trace_of(capture.file, capture.device);
-    // A failing model leaves this fork without energy.
-    record.energy = modelled(models, trace.as_ref(), processor, &cpu_seconds).unwrap_or_default();
-    let client = cpu_seconds.first().filter(|(side, _)| *side == EnergySide::Client);
+    // A failing model leaves this fork without the energy of its radio.
+    record.energy = trace.as_ref().and_then(|trace| radio_energy(models, trace).ok()).unwrap_or_default();
+    record.energy.extend(sides);
     let exchanges = trace.and_then(|trace| TraceExchanges::timed(&trace, &capture.times()).ok());
-    let hours = exchanges.as_ref().zip(client.zip(processor)).and_then(|(exchanges, (client, processor))| {
-        let joule = client.1 / capture.samples.len().max(1) as f64 * processor.watt.value;
-        battery_hours(models, exchanges, joule, record.seed)
+    let hours = exchanges.as_ref().zip(client).and_then(|(exchanges, joule)| {
+        battery_hours(models, exchanges, joule / capture.samples.len().max(1) as f64, record.seed)
     });
     record.battery_cut = hours.map(|_| BATTERY_BY_EXCHANGE.to_owned()).unwrap_or_default();
     record.battery_hours = hours;
@@ -78,23 +76,14 @@ fn trace_of(capture: &Path, device: IpAddr) -> Option<PacketTrace> {
     CaptureContents::read(&bytes).ok()?.trace(device).not_empty().ok()
 }
 
-/// Returns the energy of the radio for the packets, and of the processor on each side.
-fn modelled(
-    models: &Models,
-    trace: Option<&PacketTrace>,
-    processor: Option<&Processor>,
-    cpu_seconds: &[(EnergySide, f64)],
-) -> Result<Vec<EnergyValue>, EnergyError> {
-    let mut values = Vec::new();
-    if let Some(trace) = trace.filter(|_| !models.radio.is_empty()) {
-        let unknown = || EnergyError::Senseless(format!("there is no radio {}", models.radio));
-        let model = RadioModel::built_in(&models.radio).ok_or_else(unknown)?;
-        values.extend(simulate(&model, Bound::Value, trace)?.value(EnergySide::Client));
+/// Returns the energy of the radio for the packets; nothing without a model of it.
+fn radio_energy(models: &Models, trace: &PacketTrace) -> Result<Vec<EnergyValue>, EnergyError> {
+    if models.radio.is_empty() {
+        return Ok(Vec::new());
     }
-    if let Some(processor) = processor {
-        values.extend(cpu_seconds.iter().map(|(side, cpu)| processor.energy(*side, *cpu)));
-    }
-    Ok(values)
+    let unknown = || EnergyError::Senseless(format!("there is no radio {}", models.radio));
+    let model = RadioModel::built_in(&models.radio).ok_or_else(unknown)?;
+    Ok(simulate(&model, Bound::Value, trace)?.value(EnergySide::Client).into_iter().collect())
 }
 
 /// Discharges the paper's battery with these exchanges, each of which costs the client's processor `joule`. The seed decides
@@ -142,24 +131,19 @@ mod tests {
     #[test]
     fn what_was_captured_and_computed_becomes_values_and_what_was_not_becomes_none() {
         let trace = PacketTrace::new(vec![TracePacket::new(0, Direction::Up, 300)]);
-        let cpu_seconds = [(EnergySide::Client, 1.0), (EnergySide::Server, 2.0)];
-        let processors = Processor::all();
         let by = |radio: &str| {
             let models = Models { radio: radio.to_owned(), ..Models::default() };
-            modelled(&models, Some(&trace), processors.first(), &cpu_seconds)
+            radio_energy(&models, &trace)
         };
         for radio in ["wifi-s2", "lte"] {
             let values = by(radio).expect("values");
             let labels: Vec<String> =
                 values.iter().map(|one| format!("{} {}", one.kind.word(), one.name())).collect();
-            assert_eq!(
-                labels,
-                ["modelled client radio", "modelled client processor", "modelled server processor"]
-            );
+            assert_eq!(labels, ["modelled client radio"]);
             assert!(values.iter().all(|one| one.joule.is_some() && !one.coefficients_ref.is_empty()));
         }
         assert!(by("5g").is_err());
-        assert!(modelled(&Models::default(), None, None, &cpu_seconds).expect("nothing").is_empty());
+        assert!(by("").expect("nothing").is_empty());
         assert_eq!(trace_of(Path::new("/nowhere.pcap"), std::net::Ipv4Addr::LOCALHOST.into()), None);
     }
 }

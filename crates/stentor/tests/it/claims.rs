@@ -92,6 +92,42 @@ fn a_run_gets_the_verdicts_of_its_report() {
     }
 }
 
+#[test]
+fn a_result_that_the_experiment_decides_says_so_and_each_setting_has_its_verdict() {
+    let run = format!("{}/../../docs/studies/push/albertengo-2020", env!("CARGO_MANIFEST_DIR"));
+    if !has_records(&run) {
+        return;
+    }
+    let report = told(&["lab", "claims", "albertengo-2020", "--record", &run]);
+    let claim = |id: &str| {
+        let claims = report["claims"].as_array().unwrap();
+        claims.iter().find(|claim| claim["id"] == id).unwrap().clone()
+    };
+    let bytes = claim("C000-4");
+    assert_eq!((&bytes["constructed"], &bytes["verdict_ours"]), (&true.into(), &"set_by_experiment".into()));
+    assert!(!bytes["needs"].as_str().unwrap().is_empty() && !bytes["quote"].as_str().unwrap().is_empty());
+    assert_eq!(claim("C000-6")["constructed"], false);
+    let settings = claim("C000-16")["at_settings"].clone();
+    let verdicts: Vec<_> =
+        settings.as_array().unwrap().iter().map(|one| (&one["setting"], &one["modern"])).collect();
+    let expected = [
+        (&"connection fresh".into(), &"set_by_experiment".into()),
+        (&"connection kept".into(), &"holds".into()),
+    ];
+    assert_eq!(verdicts, expected);
+}
+
+#[test]
+fn the_interviews_of_a_thesis_are_coded_twice() {
+    let report = told(&["lab", "claims", "cai-2009", "--published-only"]);
+    let agreement = &report["agreement"];
+    assert_eq!(agreement["statements"], 106);
+    for kappa in ["kappa_topic", "kappa_polarity"] {
+        assert!((0.5..1.0).contains(&agreement[kappa].as_f64().unwrap()), "{agreement}");
+    }
+    assert!(told(&["lab", "claims", "nunes-2014", "--published-only"])["agreement"].is_null());
+}
+
 /// Logs that the records are missing, outside the captured output, or fails if `STENTOR_TEST_REQUIRE` lists `records`.
 fn has_records(run: &str) -> bool {
     if stentor_lab::record::file_of(Path::new(run)).is_some() {

@@ -104,7 +104,7 @@ pub(super) const LAB_PROBES: Floors = Floors {
     module: &["probes"],
     floors: &[
         &["face", "file", "interviews", "sources", "tables", "transport", "types"],
-        &["contract", "security"],
+        &["contract", "security", "tried"],
         &["multicall", "shapes"],
         &["size"],
         &["list"],
@@ -128,12 +128,13 @@ pub(super) const LAB_RESULTS: Floors = Floors {
     module: &["results"],
     floors: &[
         &["features", "metric", "published", "section"],
-        &["cell", "layers"],
+        &["cell", "interviews", "layers"],
         &["basis", "compare", "effects", "figures", "own_figure", "payload", "setting", "sizes"],
         &["paper"],
         &["ratios"],
         &["columns"],
         &["clocks", "interruptions", "overhead", "phases", "runs", "sheet"],
+        &["connection_servers", "delays"],
         &["evidence"],
         &["verdicts"],
         &["grounds"],

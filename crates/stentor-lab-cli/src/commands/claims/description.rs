@@ -3,6 +3,7 @@
 use super::ClaimsAccount;
 use std::collections::BTreeMap;
 use stentor_lab::claims::ClaimVerdict;
+use stentor_lab::claims::agreement::CodingAgreement;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Judged};
 use stentor_terminal::output::table;
@@ -30,6 +31,7 @@ pub(super) fn describe(account: &ClaimsAccount) -> String {
     if !account.analyses.is_empty() {
         parts.push(effects(&account.analyses));
     }
+    parts.extend(account.agreement.as_ref().map(coded_twice));
     parts.push(account.judged_at.clone());
     parts.push(changed(&account.judged));
     parts.retain(|part| !part.is_empty());
@@ -81,7 +83,9 @@ fn ours(one: &Judged) -> String {
             let why = judgment.missing.as_ref().filter(|_| one.statement.about_paper);
             judgment.verdict.word().to_owned() + &why.map(|why| format!(": {why}")).unwrap_or_default()
         }
-        Some(judgment) if judgment.verdict == ClaimVerdict::Undecided => {
+        Some(judgment)
+            if matches!(judgment.verdict, ClaimVerdict::Undecided | ClaimVerdict::SetByExperiment) =>
+        {
             let why = judgment.missing.as_ref().map(|why| format!(": {why}"));
             judgment.verdict.word().to_owned() + &why.unwrap_or_default() + &graded(judgment)
         }
@@ -143,6 +147,16 @@ fn effects(analyses: &[Analysis]) -> String {
     });
     let lines: Vec<String> = lines.collect();
     format!("Factors that explain the variation of the paper's means (2^k effects)\n{}", lines.join("\n"))
+}
+
+fn coded_twice(agreement: &CodingAgreement) -> String {
+    let changed: Vec<&str> = agreement.changed_claims.iter().map(|one| one.id.as_str()).collect();
+    let changed = if changed.is_empty() { "no claim".to_owned() } else { changed.join(", ") };
+    format!(
+        "{} statements, coded twice by this project: Cohen's kappa {:.2} for topics, {:.2} for polarities; {changed} \
+         with another verdict by the second coding",
+        agreement.statements, agreement.kappa_topic, agreement.kappa_polarity
+    )
 }
 
 fn changed(judged: &[Judged]) -> String {

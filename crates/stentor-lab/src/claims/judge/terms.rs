@@ -25,8 +25,8 @@ pub(super) struct Scope {
 pub(super) enum Quantity {
     /// A number, with the figures counted for it.
     Number { value: Interval, witnesses: Vec<String> },
-    /// A word.
-    Word(String),
+    /// A word, with the number of forks that agree on it if it is an outcome.
+    Word { word: String, forks: Option<u32> },
 }
 
 impl Scope {
@@ -62,10 +62,20 @@ impl fmt::Display for Scope {
     }
 }
 
+impl Quantity {
+    /// Returns the least p of a comparison with this quantity: the probability that so many forks agree if either outcome is as likely.
+    pub(super) fn p_min(&self) -> f64 {
+        match self {
+            Self::Word { forks: Some(forks), .. } => 0.5_f64.powi(i32::try_from(*forks).unwrap_or(i32::MAX)),
+            Self::Word { forks: None, .. } | Self::Number { .. } => 0.0,
+        }
+    }
+}
+
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word(word) => f.write_str(word),
+            Self::Word { word, .. } => f.write_str(word),
             Self::Number { value, witnesses } if witnesses.is_empty() => write!(f, "{value}"),
             Self::Number { value, witnesses } => {
                 let more = if witnesses.len() > WITNESSES_MAX { ", …" } else { "" };
@@ -79,13 +89,17 @@ impl fmt::Display for Quantity {
 impl Bench<'_> {
     /// Evaluates a term to a number or a word.
     pub(super) fn quantity(&self, term: &Term, scope: &Scope) -> Result<Quantity, JudgeStop> {
+        let mut forks = None;
         let word = match term {
             Term::Word(word) => word.clone(),
             Term::Variable(name) => scope.get(name)?.to_owned(),
             Term::Figures(selector) => {
                 let figure = self.one(selector, scope)?;
                 match &figure.value {
-                    FigureValue::Word(word) => word.clone(),
+                    FigureValue::Word(word) => {
+                        forks = figure.forks;
+                        word.clone()
+                    }
                     FigureValue::Number(value) => {
                         comparable(figure)?;
                         let value = scope.number(figure, *value);
@@ -100,7 +114,7 @@ impl Bench<'_> {
         let number = word.parse().ok().filter(|number: &f64| number.is_finite());
         Ok(match number {
             Some(number) => Quantity::Number { value: Interval::point(number), witnesses: Vec::new() },
-            None => Quantity::Word(word),
+            None => Quantity::Word { word, forks },
         })
     }
 
@@ -122,7 +136,7 @@ impl Bench<'_> {
             }
             _ => match self.quantity(term, scope)? {
                 Quantity::Number { value, .. } => Ok(value),
-                Quantity::Word(word) => Err(JudgeError::NotANumber(word).into()),
+                Quantity::Word { word, .. } => Err(JudgeError::NotANumber(word).into()),
             },
         }
     }
@@ -131,7 +145,7 @@ impl Bench<'_> {
     fn numbers(&self, term: &Term, scope: &Scope) -> Result<Vec<Interval>, JudgeStop> {
         let Term::Figures(selector) = term else { return Ok(vec![self.number(term, scope)?]) };
         let found = self.found(selector, scope)?;
-        if found.is_empty() {
+        if found.is_empty() || self.lacks_an_alternative(selector, &found) {
             return Err(self.nothing(selector, scope));
         }
         let number = |figure: &&Figure| match &figure.value {
@@ -140,6 +154,17 @@ impl Bench<'_> {
             FigureValue::Absent => Err(absent(figure)),
         };
         found.iter().map(number).collect()
+    }
+
+    /// Returns true if measurements lack one of the alternatives that a selector names, so that an aggregate would be of the others.
+    fn lacks_an_alternative(&self, selector: &Selector, found: &[&Figure]) -> bool {
+        let has = |name: &str, value: &String| found.iter().any(|figure| figure.field(name) == Some(value));
+        let lacks = |filter: &Filter| {
+            let mut alternatives = filter.values.iter().filter(|value| !value.starts_with('$'));
+            filter.values.len() > 1 && alternatives.any(|value| !has(&filter.name, value))
+        };
+        let mut filters = selector.filters.iter().filter(|one| !OF_PAPERS.contains(&one.name.as_str()));
+        !self.complete && filters.any(lacks)
     }
 
     /// Lists the figures of a term, without those that are only counted.

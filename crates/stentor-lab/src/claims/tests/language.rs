@@ -48,6 +48,14 @@ fn overlapping_intervals_leave_an_order_undecided() {
 }
 
 #[test]
+fn an_aggregate_of_measurements_needs_each_alternative_that_it_names() {
+    let judge = |claim: &str| judge_with(claim, false, 0.0).expect("judged");
+    assert_eq!(judge("max(time_taken[subject=A|B, size=1]) <= 20"), Holds);
+    assert_eq!(judge("max(time_taken[subject=A|B|C, size=1]) <= 20"), NotTestable);
+    assert_eq!(judge("max(time_taken[size=1]) <= 20"), Holds);
+}
+
+#[test]
 fn a_chain_is_as_strong_as_its_weakest_link() {
     assert_eq!(judge("1 < 2 < 3"), Holds);
     assert_eq!(judge("1 < 3 < 2"), DoesNotHold);

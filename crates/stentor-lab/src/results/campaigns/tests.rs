@@ -1,5 +1,5 @@
 use super::super::{Remarks, markdown, page};
-use super::ClaimVerdict::{DoesNotHold, Holds, NotTestable};
+use super::ClaimVerdict::{DoesNotHold, Holds, NotTestable, SetByExperiment};
 use super::*;
 use crate::record::{CampaignRecord, FINISHED, NOT_MADE, SCHEMA};
 use serde_json::json;
@@ -124,7 +124,13 @@ fn claims_are_judged_by_rates_and_those_of_tests_that_were_not_run_are_not_testa
     let mut records: Vec<ForkRecord> = pairs.into_iter().flat_map(|(id, rate)| three(id, rate)).collect();
     records.extend(three("slow-producer-20", 150.0).chain(three("slow-producer-100", 160.0)));
     let answers = account(records).answers().expect("judged");
-    assert_eq!(of(&answers, "pools"), (Holds, DoesNotHold), "both platforms are the other way");
+    assert_eq!(of(&answers, "pools"), (Holds, SetByExperiment));
+    let pools = answers.iter().find(|one| one.id == "pools").expect("there");
+    assert!(
+        pools.our_figures.contains("(not so)"),
+        "both platforms are the other way: {}",
+        pools.our_figures
+    );
     assert_eq!(of(&answers, "first-rate"), (DoesNotHold, NotTestable));
     assert_eq!(of(&answers, "consumers-do-not-raise"), (NotTestable, Holds));
 }

@@ -128,7 +128,7 @@ fn a_test_of_one_way_delay_is_in_no_round_trip() {
 }
 
 #[test]
-fn hours_of_traces_cut_by_the_clock_are_marked_and_compared_with_nothing() {
+fn hours_of_a_model_and_those_cut_by_the_clock_are_marked_and_compared_with_nothing() {
     let line = |rule: &str| {
         let hours = |one: ForkRecord| ForkRecord {
             battery_hours: Some(120.0 + f64::from(one.fork)),
@@ -138,6 +138,79 @@ fn hours_of_traces_cut_by_the_clock_are_marked_and_compared_with_nothing() {
         let csv = figures_csv(&of(records(true, |_| 20.0).into_iter().map(hours).collect()), CONFIDENCE);
         csv.lines().find(|line| line.contains(",REST,") && line.contains(",BD,")).expect("hours").to_owned()
     };
-    assert!(line(BATTERY_BY_EXCHANGE).contains(",measured,"), "{}", line(BATTERY_BY_EXCHANGE));
+    assert!(
+        line(BATTERY_BY_EXCHANGE).contains(",modelled,\"the hours (BD) are those of a model"),
+        "{}",
+        line(BATTERY_BY_EXCHANGE)
+    );
     assert!(line("").contains(",cut by clock,\"the hours of these records"), "{}", line(""));
+}
+
+/// Four forks of four ways: REST and SOAP with both kinds of connection, GCM and FCM.
+fn of_connections() -> Results {
+    let mut invented = Invented::new(7);
+    let ways = [("REST", "fresh", 8.0), ("REST", "kept", 2.0), ("SOAP", "fresh", 9.0), ("SOAP", "kept", 3.0)];
+    let pushes = [("GCM", "", 5.0), ("FCM", "", 5.0)];
+    let mut all = Vec::new();
+    for (fork, payload) in (1..=4).flat_map(|fork| PAYLOADS.map(|payload| (fork, payload))) {
+        for (subject, connection, ms) in ways.into_iter().chain(pushes) {
+            let mut one = record(subject, "", "", fork, ms, &mut invented);
+            one.study = STUDY.into();
+            one.experiment = "RTT".into();
+            one.subject.stack = "rust".into();
+            one.latency.insert(phase::OWD.into(), one.latency[phase::RTT].clone());
+            one.cell = BTreeMap::from([("payload".into(), payload.into())]);
+            let levels: &[(&str, &str)] = match connection {
+                "" => &[("push_tls", "on"), ("provider_delay", "0 ms")],
+                connection => &[("connection", connection), ("tls", "off")],
+            };
+            one.cell.extend(levels.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())));
+            all.push(one);
+        }
+    }
+    of(all)
+}
+
+#[test]
+fn claims_on_delay_are_judged_with_fresh_and_with_kept_connections() {
+    let found = finding(&of_connections(), "C000-16");
+    let verdicts: Vec<(&str, ClaimVerdict)> =
+        found.at_each_setting(false).into_iter().map(|(setting, one)| (setting, one.verdict)).collect();
+    // Fresh connections of REST and SOAP are slower here than kept ones of GCM and FCM.
+    let expected =
+        [("connection fresh", ClaimVerdict::SetByExperiment), ("connection kept", ClaimVerdict::Holds)];
+    assert_eq!(verdicts, expected);
+}
+
+#[test]
+fn delays_stand_beside_rests_with_the_same_kind_of_connection_and_tls() {
+    let mut results = of_connections();
+    for cell in &mut results.cells {
+        cell.levels
+            .insert(if cell.levels.contains_key("tls") { "tls" } else { "push_tls" }.into(), "on".into());
+    }
+    let table = super::super::delays::delays(&results);
+    let row = |connection: &str, subject: &str| {
+        let mut rows = table.rows.iter().filter(|row| row[0] == connection && row[2].starts_with(subject));
+        rows.next().cloned()
+    };
+    let ratio = row("kept", "FCM").expect("a row")[4].split(' ').next().map(str::to_owned);
+    let ratio: f64 = ratio.expect("a ratio").parse().expect("a number");
+    assert!((2.4..2.6).contains(&ratio), "{ratio}");
+    assert_eq!(row("fresh", "FCM"), None);
+    assert_eq!(row("kept", "REST").expect("a row")[4], "–");
+}
+
+#[test]
+fn fcm_takes_twice_as_long_as_rest_on_kept_connections_in_the_committed_run() {
+    let Some(records) = crate::record::tests::kept("push/albertengo-2020") else { return };
+    let table = super::super::delays::delays(&of(records));
+    let row = |tls: &str, subject: &str| {
+        let found = table.rows.iter().find(|row| row[0] == "kept" && row[1] == tls && row[2] == subject);
+        found.expect(subject).clone()
+    };
+    let fcm = row("on", "FCM (today's)");
+    assert!(fcm[4].starts_with("1.94 ") && fcm[6].starts_with("2.33 "), "{fcm:?}");
+    // The paper has 13.4 kB.
+    assert_eq!(row("off", "REST (period software)")[7], "13.4");
 }

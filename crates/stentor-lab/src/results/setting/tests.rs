@@ -74,7 +74,7 @@ fn a_client_without_a_factor_of_the_setting_is_judged_at_those_that_it_has() {
     let judged: Vec<(&str, &str)> = results
         .cells
         .iter()
-        .filter(|cell| is_papers(&results, cell) || is_elsewhere(&results, cell))
+        .filter(|cell| is_papers(&results, cell) || is_elsewhere(&results, cell, &results.setting))
         .map(|cell| (cell.levels["provider_delay"].as_str(), cell.levels["push_tls"].as_str()))
         .collect();
     assert_eq!(judged, [("0 ms", "on")]);
