@@ -30,6 +30,12 @@ impl ClaimVerdict {
         matches!(self, Self::Holds | Self::DoesNotHold)
     }
 
+    /// Returns true if measurements bear on the claim.
+    #[must_use]
+    pub const fn is_tested(self) -> bool {
+        !matches!(self, Self::NotTestable | Self::SetByExperiment)
+    }
+
     /// Returns the word for display.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -242,8 +242,7 @@ pub fn look(records: &[ForkRecord], effect_share: f64) -> Result<LookFindings, R
     for software in [ClaimFindings::by_period, ClaimFindings::by_modern] {
         let claims = found.iter().flat_map(|found| &found.claims);
         let judgments = claims.filter(|one| !one.judged.statement.is_probed()).filter_map(software);
-        let tested: Vec<Judgment> =
-            judgments.filter(|one| one.verdict != ClaimVerdict::NotTestable).collect();
+        let tested: Vec<Judgment> = judgments.filter(|one| one.verdict.is_tested()).collect();
         let level = first_level(tested.len(), results.looks());
         for compared in tested.iter().map(|judgment| &judgment.comparisons) {
             // One of several comparisons can refute a claim, so that chance has as many occasions.

@@ -55,13 +55,17 @@ fn a_record_of_ours_is_judged_beside_the_papers_tables() {
     let file = directory.path().join("figures.csv");
     std::fs::write(&file, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
     let report = told(&["lab", "claims", "cai-2009", "--record", directory.path().to_str().unwrap()]);
-    let verdict = |id: &str| {
+    let field = |id: &str, name: &str| {
         let claim = report["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
-        claim.unwrap()["verdict_ours"].as_str().unwrap().to_owned()
+        claim.unwrap()[name].clone()
     };
+    let verdict = |id: &str| field(id, "verdict_ours").as_str().unwrap().to_owned();
     // Only objects were measured, and there were no interviews.
     let verdicts = ["C004-3", "C004-1", "C004-6", "C004-14"].map(&verdict);
     assert_eq!(verdicts, ["holds", "not_testable", "not_testable", "not_testable"]);
+    // Figures without rounds have no ratio over them, and no power.
+    assert_eq!(field("C004-3", "verdict_graded"), "5 of 5 cells");
+    assert!(field("C004-3", "power").is_null() && field("C004-1", "verdict_graded").is_null());
     std::fs::write(&file, format!("{header}\n{}\n", row("SOAP", 200, "1,2,3"))).unwrap();
     let (code, report) = run_json(&["lab", "claims", "cai-2009", "--record", file.to_str().unwrap()]);
     assert_eq!(code, 2, "{report}");

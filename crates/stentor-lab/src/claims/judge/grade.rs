@@ -30,7 +30,7 @@ impl Judgment {
     /// Grades the verdict; `None` without comparisons, and if the claim is not testable.
     #[must_use]
     pub fn grade(&self) -> Option<Grade> {
-        if self.verdict == ClaimVerdict::NotTestable {
+        if !self.verdict.is_tested() {
             return None;
         }
         let mut cells: BTreeMap<&str, bool> = BTreeMap::new();
