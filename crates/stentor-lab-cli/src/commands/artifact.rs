@@ -183,11 +183,11 @@ fn texts(folder: &mut ArtifactFolder, artifact: &Artifact, account: &Account) ->
 /// Returns the command that repeats a run, from the folder of the artifact.
 fn command(account: &Account) -> String {
     let recorded = account.remarks.command.lines().next().unwrap_or_default();
-    let (before, after) = recorded.split_once(" --out ").unwrap_or((recorded, ""));
+    let options = recorded.split_once(" run ").map_or(recorded, |(_, options)| options);
+    let (before, after) = options.split_once(" --out ").unwrap_or((options, ""));
     let further = after.split_once(' ').map_or(String::new(), |(_, further)| format!(" {further}"));
-    let program = before.replacen("stentor lab ", "bin/stentor-lab ", 1);
     let subjects = if account.results.is_of_campaigns() { "" } else { " --subjects subjects" };
-    format!("{program}{further}{subjects} --out again")
+    format!("bin/stentor-lab run {before}{further}{subjects} --out again")
 }
 
 /// Returns the time between the first and the last fork of a run.

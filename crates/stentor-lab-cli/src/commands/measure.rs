@@ -53,10 +53,10 @@ Examples:
     --serve 'python3 -m http.server 8000' --wait-port 8000")]
 pub(crate) struct MeasureArgs {
     /// URL or shell command to measure
-    #[arg(value_name = "URL|COMMAND", value_parser = candidate::parse)]
+    #[arg(value_name = "CANDIDATE", value_parser = candidate::parse)]
     candidate: Candidate,
     /// URL or shell command to compare with it; may be repeated
-    #[arg(long, value_name = "URL|COMMAND", value_parser = candidate::parse)]
+    #[arg(long, value_name = "CANDIDATE", value_parser = candidate::parse)]
     vs: Vec<Candidate>,
     /// The link: lan, wifi, 4g, 3g, 2g, open; without it, the machine's own network, and no bytes
     #[arg(long, value_name = "PROFILE")]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::ClaimVerdict;
 use stentor_lab::plan::{StudyPlan, UnservedPart};
-use stentor_lab::probes::{Probed, tried};
+use stentor_lab::probes::{Probed, ProbedError, tried};
 use stentor_lab::record::{self, CAMPAIGNS, ForkRecord};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
 use stentor_lab::runner::{ASKED, OWN_PLAN};
@@ -171,13 +171,16 @@ pub(super) fn read_runs(runs: &[PathBuf]) -> anyhow::Result<Results> {
     let results = Results::of(record::joined(records));
     let results = results.map_err(|error| CommandFailure::usage(format!("{named}: {error}")))?;
     results.not_timed().iter().for_each(|not_timed_sentence| note(&format!("{named}: {not_timed_sentence}")));
-    for run in runs {
-        let probed = Probed::read(run).map_err(|error| CommandFailure::usage(error.to_string()))?;
-        if probed.is_some() {
-            return Ok(results.with_probed(probed));
-        }
-    }
-    Ok(results)
+    runs.iter().rev().try_fold(results, with_features)
+}
+
+/// Adds the results of a run's feature probes, in place of those of a later run.
+fn with_features(results: Results, run: &PathBuf) -> anyhow::Result<Results> {
+    let refused = |error: ProbedError| CommandFailure::usage(error.to_string());
+    let probed = Probed::read(run).map_err(refused)?;
+    let tried = tried::read(run).map_err(refused)?;
+    let results = if probed.is_some() { results.with_probed(probed) } else { results };
+    Ok(if tried.is_empty() { results } else { results.with_tried(tried) })
 }
 
 /// Reads the records of one run.

@@ -38,7 +38,7 @@ pub(super) struct RequestOptions {
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(super) header: Vec<(HeaderName, HeaderValue)>,
     /// Body of the requests, or @FILE with it; at most 1 MiB
-    #[arg(long, value_name = "TEXT|@FILE")]
+    #[arg(long, value_name = "TEXT")]
     pub(super) body: Option<String>,
     /// The certificate authority of the service, in PEM, beside those of the system
     #[arg(long, value_name = "FILE")]
@@ -73,6 +73,11 @@ pub(super) struct CallerReport {
 
 /// Send requests to one URL, as standard input orders
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab measure-caller < order.json
+
+stentor lab measure starts it for each fork of a URL, and writes the order.")]
 pub(crate) struct MeasureCallerArgs {}
 
 impl RequestOptions {
