@@ -17,7 +17,7 @@ use crate::record::ForkRecord;
 use crate::statistics::holm;
 
 /// Error rate over the claims of a study: one study of twenty may have a wrong decision.
-const ERROR_SHARE: f64 = 0.05;
+pub(super) const ERROR_SHARE: f64 = 0.05;
 
 /// The verdicts on all claims.
 #[derive(Debug)]

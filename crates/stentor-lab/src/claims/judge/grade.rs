@@ -1,8 +1,8 @@
 //! Graded verdicts: in how many cells a claim is so, and how large its ratio is over all of them.
 
 use super::{Compared, Judgment};
+use crate::claims::CONFIDENCE;
 use crate::claims::figures::Interval;
-use crate::claims::{CONFIDENCE, ClaimVerdict};
 use crate::statistics::{Replicate, Replicates, Samples};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

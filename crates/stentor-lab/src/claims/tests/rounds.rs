@@ -26,6 +26,7 @@ fn figure(subject: &str, cell: &str, rounds: &[f64]) -> Figure {
         kind: "measured".into(),
         note: String::new(),
         replicates,
+        forks: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::tests::kept;
+use crate::results::verdicts::ERROR_SHARE;
 
 /// Forks of all subjects with 1884 points of interest, of which none runs out of memory.
 fn finished(forks: u32) -> Results {
