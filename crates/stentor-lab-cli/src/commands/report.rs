@@ -171,11 +171,11 @@ pub(super) fn read_runs(runs: &[PathBuf]) -> anyhow::Result<Results> {
     let results = Results::of(record::joined(records));
     let results = results.map_err(|error| CommandFailure::usage(format!("{named}: {error}")))?;
     results.not_timed().iter().for_each(|not_timed_sentence| note(&format!("{named}: {not_timed_sentence}")));
-    runs.iter().rev().try_fold(results, with_features)
+    runs.iter().rev().try_fold(results, |results, run| with_features(results, run))
 }
 
 /// Adds the results of a run's feature probes, in place of those of a later run.
-fn with_features(results: Results, run: &PathBuf) -> anyhow::Result<Results> {
+fn with_features(results: Results, run: &Path) -> anyhow::Result<Results> {
     let refused = |error: ProbedError| CommandFailure::usage(error.to_string());
     let probed = Probed::read(run).map_err(refused)?;
     let tried = tried::read(run).map_err(refused)?;

@@ -95,7 +95,7 @@ impl Dossier {
         let pairs = self.judge(None)?.into_iter().zip(other.judge(None)?);
         let changed = pairs.filter_map(|(first, second)| {
             let (first_verdict, second_verdict) = (first.published.verdict, second.published.verdict);
-            (first_verdict != second_verdict).then(|| ChangedClaim {
+            (first_verdict != second_verdict).then_some(ChangedClaim {
                 id: first.statement.id,
                 first: first_verdict,
                 second: second_verdict,
