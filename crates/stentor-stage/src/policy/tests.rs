@@ -52,3 +52,13 @@ fn a_project_is_never_throttled() {
     let rendered = AnswerPolicy::Realistic.of(StagedService::Fcm).to_string();
     assert!(!rendered.contains("QUOTA_EXCEEDED"), "{rendered}");
 }
+
+#[test]
+fn no_delivery_at_apns_meets_a_second_5xx_for_which_it_would_wait_a_quarter_of_an_hour() {
+    let rendered = AnswerPolicy::Realistic.of(StagedService::Apns);
+    let policy: Policy = serde_json::from_value(rendered.clone()).unwrap();
+    let failing = policy.scripts.iter().find(|script| script.tokens_per_million.is_some()).unwrap();
+    assert_eq!(failing.answers.iter().map(|step| step.times).collect::<Vec<_>>(), [1]);
+    assert!(!rendered["mix"].to_string().contains("ServiceUnavailable"), "{rendered}");
+    assert!(!rendered["mix"].to_string().contains("InternalServerError"), "{rendered}");
+}
