@@ -15,8 +15,8 @@ fuzz_target!(|input: &[u8]| {
     let wait = retry_after::parse(header, Timestamp::from_millis(1_800_000_000_000));
     assert!(wait.unwrap_or_default() <= Duration::from_secs(RETRY_AFTER_MAX_SECONDS));
     let _ = retry_after::parse(body, Timestamp::MAX);
-    for (repeated, seconds) in [(false, 0), (false, 3_600), (true, 3_600)] {
-        let attempt = Attempt { repeated, left: Duration::from_secs(seconds) };
+    for (answered_before, seconds) in [(false, 0), (false, 3_600), (true, 3_600)] {
+        let attempt = Attempt { answered_before, left: Duration::from_secs(seconds) };
         let _ = apns::errors::outcome(status, body, wait, attempt);
         for to_installation in [false, true] {
             let now = Timestamp::from_millis(1_800_000_000_000);

@@ -93,7 +93,7 @@ pub(crate) fn halts(
     read: impl FnOnce(u16, &[u8], Option<Duration>, Attempt) -> Outcome,
 ) -> bool {
     // Which attempt it was changes the meaning of responses without a `Retry-After` only.
-    let attempt = Attempt { repeated: false, left: Duration::ZERO };
+    let attempt = Attempt { answered_before: false, left: Duration::ZERO };
     // A `Retry-After` of zero does not request a pause.
     let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
     wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO), attempt))

@@ -30,6 +30,8 @@ pub struct Batch {
     pub tokens: TokenList,
     /// True if all of these deliveries failed before: another failure is weak evidence about the push service.
     pub repeated: bool,
+    /// True if the push service answered one of these failures.
+    pub answered_before: bool,
 }
 
 impl Batch {

@@ -6,7 +6,8 @@
 //! - The first one of a delivery is tried again by our own backoff, after about a second. Most are the failure of one of Apple's servers,
 //!   and another one answers the retry. A quarter of an hour would be too late for many messages.
 //! - The second one shows that this push fails at Apple: its delivery waits for the 15 minutes, and so after each further one. Its ten
-//!   attempts then last hours. By our own backoff they would be over after some six minutes, before Apple's time has passed once.
+//!   attempts then last hours. By our own backoff they would be over after some six minutes, before Apple's time has passed once. Any
+//!   earlier answer, such as a 429, counts as the first one; an attempt that was lost without an answer does not.
 //! - The sentence is about a payload. So the wait concerns its delivery alone (`OutcomeScope::Delivery`) and parks no lane. Whether the
 //!   service fails is decided by the answers to first attempts: when most are 5xx, the circuit breaker opens, and no delivery waits for 15
 //!   minutes on account of that.
@@ -24,7 +25,7 @@ use crate::{Attempt, replies};
 /// Delay after `TooManyProviderTokenUpdates` if APNs states none.
 pub const TOKEN_UPDATES_WAIT_DEFAULT_SECONDS: u64 = 60;
 
-/// Delay of a delivery after a repeated 5xx for which APNs states none.
+/// Delay of a delivery whose earlier attempt was answered, after a 5xx for which APNs states none.
 pub const FAILED_AGAIN_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// An error body.
@@ -158,7 +159,7 @@ fn token_updates(retry_after: Option<Duration>) -> Outcome {
 
 /// Returns the outcome of a failure within APNs.
 fn failed(retry_after: Option<Duration>, attempt: Attempt) -> Outcome {
-    if retry_after.is_none() && attempt.repeated && attempt.can_wait(FAILED_AGAIN_WAIT) {
+    if retry_after.is_none() && attempt.answered_before && attempt.can_wait(FAILED_AGAIN_WAIT) {
         return Outcome::Unavailable {
             reason: Reason::Unavailable,
             scope: OutcomeScope::Delivery,

@@ -230,7 +230,8 @@ impl Provider for Apns {
             return vec![refused; count];
         };
         let push = (self.form.push)(&batch.message, &self.bundle_id);
-        let (attempt, start_within) = (Attempt::of(&batch), replies::start_within(&batch));
+        let (attempt, repeated) = (Attempt::of(&batch), batch.repeated);
+        let start_within = replies::start_within(&batch);
         let message = batch.message.id;
         let (form, devices, tokens) = (self.form, batch.devices, batch.tokens);
         let pushes = ApnsPushes { form, message, body: push.body, devices, tokens };
@@ -243,7 +244,7 @@ impl Provider for Apns {
             requests,
             start_within,
             keep: KEEP,
-            repeated: attempt.repeated,
+            repeated,
         };
         let sending = self.client.start(call.clone());
         // Passed to `early` only if no token was too old, because requests refused for that are sent again.
@@ -263,7 +264,7 @@ impl Provider for Apns {
         replies::report(self.kind(), &self.host, &replies, words);
         let sent = replies::outcomes(replies, |_, response| self.read(response, attempt));
         // Repeated attempts are mostly refused again, and are no evidence about the push service.
-        if !attempt.repeated {
+        if !repeated {
             replies::obey(&self.client, &sent);
         }
         spread(sent, malformed(), places.as_deref(), count)

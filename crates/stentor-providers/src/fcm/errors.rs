@@ -211,7 +211,7 @@ fn unregistered(sent: &Sent) -> Outcome {
     if !sent.to_installation {
         return Outcome::Unregistered { reason, since: None };
     }
-    if !sent.attempt.repeated && sent.attempt.can_wait(UNKNOWN_WAIT) {
+    if !sent.attempt.answered_before && sent.attempt.can_wait(UNKNOWN_WAIT) {
         let (scope, retry_after) = (OutcomeScope::Device, Some(UNKNOWN_WAIT));
         return Outcome::Unavailable { reason, scope, retry_after };
     }

@@ -171,7 +171,7 @@ impl Provider for Fcm {
         };
         let body = BodyTemplate::new(&batch.message, batch.now);
         let pushes = Arc::new(FcmPushes { body, tokens: batch.tokens });
-        let repeated = attempt.repeated;
+        let repeated = batch.repeated;
         let call = RequestBatch { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
         let sending = self.client.start(call);
         let again = match sending.most(cut.clone()).await {

@@ -128,7 +128,7 @@ async fn a_repeated_attempt_that_fails_again_waits_alone_for_a_quarter_of_an_hou
     let scripts = vec![always(&token[0], ServiceError::new("InternalServerError"))];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     assert_eq!(scene.send(&token).await, [unavailable(None)]);
-    let again = Batch { repeated: true, ..batch(&token, &scene.clock) };
+    let again = Batch { repeated: true, answered_before: true, ..batch(&token, &scene.clock) };
     let later = Outcome::Unavailable {
         reason: Reason::Unavailable,
         scope: OutcomeScope::Delivery,

@@ -122,7 +122,7 @@ async fn installation_ids_and_tokens_are_each_reached_under_their_name() {
     for address in &mixed[..2] {
         assert_eq!(scene.emulator.counts(address).accepted, 1, "{address}");
     }
-    let again = Batch { repeated: true, ..batch(&mixed, &scene.clock) };
+    let again = Batch { repeated: true, answered_before: true, ..batch(&mixed, &scene.clock) };
     let since = Some(again.now.minus(Duration::from_secs(86_400)));
     let outcomes = within(60, scene.provider.send(again)).await;
     assert_eq!(outcomes[2], Outcome::Unregistered { reason, since });

@@ -112,7 +112,14 @@ pub(crate) fn batch(tokens: &[String], clock: &StillClock) -> Batch {
     let mut list = TokenList::default();
     tokens.iter().for_each(|token| list.push(token));
     let devices = (1..=tokens.len() as u64).map(DeviceId::from_raw).collect();
-    Batch { message: message(7, 3_600, clock), now: clock.now(), devices, tokens: list, repeated: false }
+    Batch {
+        message: message(7, 3_600, clock),
+        now: clock.now(),
+        devices,
+        tokens: list,
+        repeated: false,
+        answered_before: false,
+    }
 }
 
 /// A script that answers one token with one error, always.

@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use super::provider_table::{ProviderHandle, ProviderKey};
 use super::settle::kind::fill_unanswered;
-use super::settle::{health_of, is_foreign, is_weak};
+use super::settle::{answered_before, health_of, is_foreign, is_weak};
 use super::shared::PipelineContext;
 
 /// The provider of an attempt, and whether the attempt is the probe of a half-open breaker.
@@ -34,6 +34,7 @@ pub(super) struct Attempt {
     devices: Vec<DeviceId>,
     tokens: TokenList,
     repeated: bool,
+    answered_before: bool,
 }
 
 impl Attempt {
@@ -45,6 +46,7 @@ impl Attempt {
             devices: to_send(chunk),
             tokens: std::mem::take(&mut chunk.tokens),
             repeated: is_weak(chunk, false),
+            answered_before: answered_before(chunk),
         }
     }
 
@@ -76,8 +78,9 @@ impl Attempt {
         tokens: TokenList,
         early: Early<'_>,
     ) -> Vec<Outcome> {
-        let (count, message, repeated) = (devices.len(), self.message.clone(), self.repeated);
-        let batch = Batch { message, now: shared.now(), devices, tokens, repeated };
+        let (count, message) = (devices.len(), self.message.clone());
+        let Self { repeated, answered_before, .. } = *self;
+        let batch = Batch { message, now: shared.now(), devices, tokens, repeated, answered_before };
         // Held until the batch is over: when a credential is replaced, its former provider is closed only then.
         let (provider, _in_use) = self.source.handle.enter();
         let began = tokio::time::Instant::now();

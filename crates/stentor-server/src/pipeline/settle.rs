@@ -140,6 +140,11 @@ pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
     chunk.attempt > 1 && !is_probe
 }
 
+/// Returns true if one of a chunk's earlier attempts was answered: of an ambiguous chunk, one was not.
+pub(crate) const fn answered_before(chunk: &LeasedChunk) -> bool {
+    chunk.attempt > if chunk.ambiguous { 2 } else { 1 }
+}
+
 /// Returns true if any of it may have reached the push service.
 pub(crate) const fn is_attempt(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Unsent { .. } | Outcome::Deferred { .. })

@@ -4,8 +4,8 @@ use super::*;
 
 const WAIT: Option<Duration> = Some(Duration::from_secs(7));
 const HOUR: Duration = Duration::from_secs(3_600);
-const FIRST: Attempt = Attempt { repeated: false, left: HOUR };
-const REPEATED: Attempt = Attempt { repeated: true, left: HOUR };
+const FIRST: Attempt = Attempt { answered_before: false, left: HOUR };
+const REPEATED: Attempt = Attempt { answered_before: true, left: HOUR };
 
 fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
     super::outcome(status, body, retry_after, FIRST)
@@ -159,7 +159,7 @@ fn a_5xx_that_comes_again_delays_its_delivery_alone_for_the_15_minutes_that_appl
 #[test]
 fn a_message_with_a_short_ttl_is_tried_again_before_it_ends() {
     let answer = |seconds| {
-        let attempt = Attempt { repeated: true, left: Duration::from_secs(seconds) };
+        let attempt = Attempt { answered_before: true, left: Duration::from_secs(seconds) };
         super::outcome(500, &body("InternalServerError"), None, attempt)
     };
     for short in [0, 1, 60, 899, 900, 1_799] {

@@ -7,7 +7,7 @@ const WAIT: Option<Duration> = Some(Duration::from_secs(7));
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
 const TO_TOKEN: Sent =
-    Sent { attempt: Attempt { repeated: false, left: HOUR }, to_installation: false, now: NOW };
+    Sent { attempt: Attempt { answered_before: false, left: HOUR }, to_installation: false, now: NOW };
 const TO_INSTALLATION: Sent = Sent { to_installation: true, ..TO_TOKEN };
 
 fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
@@ -91,8 +91,8 @@ fn unregistered_retires_the_token() {
 #[test]
 fn an_installation_id_that_is_unknown_is_tried_again_and_then_retired_unless_its_registration_is_young() {
     let body = own("NOT_FOUND", "UNREGISTERED");
-    let answer = |repeated, seconds| {
-        let attempt = Attempt { repeated, left: Duration::from_secs(seconds) };
+    let answer = |answered_before, seconds| {
+        let attempt = Attempt { answered_before, left: Duration::from_secs(seconds) };
         super::outcome(404, body.as_bytes(), None, &Sent { attempt, ..TO_INSTALLATION })
     };
     let later = Outcome::Unavailable {

@@ -114,6 +114,13 @@ prop_compose! {
     }
 }
 
+#[test]
+fn an_attempt_that_was_lost_counts_for_no_answer() {
+    let after = |attempt, ambiguous| answered_before(&LeasedChunk { attempt, ambiguous, ..sending(1) });
+    assert_eq!([after(1, false), after(2, false)], [false, true]);
+    assert_eq!([after(1, true), after(2, true), after(3, true)], [false, false, true]);
+}
+
 proptest! {
     #[test]
     fn every_settlement_is_coherent_and_gives_every_position_one_fate((chunk, outcomes, jitter, now) in any_case()) {
