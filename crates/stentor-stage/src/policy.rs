@@ -81,13 +81,14 @@ const DEAD_WNS: &[Dead] = &[
 ];
 /// Passing errors with their number per 10,000 attempts; few enough that a device hardly ever meets three in a row.
 const PASSING_FCM: &[(&str, u32)] = &[("UNAVAILABLE", 10), ("INTERNAL", 5)];
-const PASSING_APNS: &[(&str, u32)] = &[("TooManyRequests", 5)];
+const PASSING_APNS: &[(&str, u32)] =
+    &[("ServiceUnavailable", 10), ("InternalServerError", 5), ("TooManyRequests", 5)];
 const PASSING_GCM: &[(&str, u32)] = &[("Unavailable", 10), ("InternalServerError", 5)];
 const PASSING_WEB_PUSH: &[(&str, u32)] = &[("Unavailable", 10), ("InternalError", 5)];
 const PASSING_WNS: &[(&str, u32)] = &[("Unavailable", 10), ("InternalError", 5)];
 const ATTEMPTS: u32 = 10_000;
-/// Tokens of APNs that get a 5xx, in a million, and each only once: a delivery with two of them waits for 15 minutes, as Apple asks.
-const FAILING_ONCE_APNS: u32 = 1_500;
+/// The wait that passing errors of APNs ask for: without one, a second 5xx delays its delivery by 15 minutes, longer than a demo.
+const RETRY_AFTER_APNS_SECONDS: u32 = 1;
 /// Passing errors of Huawei with their number per 1,000,000 attempts: each refuses a request with up to a thousand tokens.
 const PASSING_HMS: &[(&str, u32)] = &[("81000001", 20), ("502", 10)];
 const ATTEMPTS_HMS: u32 = 1_000_000;
@@ -102,9 +103,11 @@ impl AnswerPolicy {
             let error = json!({"code": code, "field": field});
             prefixes.iter().map(move |prefix| json!({"prefix": prefix, "then": {"error": error}}))
         });
-        let scripts = scripts.chain(failing_once(service));
         let passing = passing(service);
-        let errors = passing.iter().map(|(code, weight)| json!({"error": {"code": code}, "weight": weight}));
+        let wait = (service == StagedService::Apns).then_some(RETRY_AFTER_APNS_SECONDS);
+        let errors = passing
+            .iter()
+            .map(|(code, weight)| json!({"error": {"code": code, "retry_after_s": wait}, "weight": weight}));
         let accept = attempts(service) - passing.iter().map(|(_, weight)| weight).sum::<u32>();
         json!({
             "scripts": scripts.collect::<Vec<_>>(),
@@ -128,13 +131,6 @@ fn dead(service: StagedService) -> &'static [Dead] {
         StagedService::WebPush => DEAD_WEB_PUSH,
         StagedService::Wns => DEAD_WNS,
     }
-}
-
-/// Returns the script for tokens whose first attempt fails.
-fn failing_once(service: StagedService) -> Option<Value> {
-    let once = json!([{"answer": {"error": {"code": "ServiceUnavailable"}}, "times": 1}]);
-    (service == StagedService::Apns)
-        .then(|| json!({"prefix": "", "tokens_per_million": FAILING_ONCE_APNS, "answers": once}))
 }
 
 fn passing(service: StagedService) -> &'static [(&'static str, u32)] {

@@ -54,11 +54,8 @@ fn a_project_is_never_throttled() {
 }
 
 #[test]
-fn no_delivery_at_apns_meets_a_second_5xx_for_which_it_would_wait_a_quarter_of_an_hour() {
+fn every_passing_error_of_apns_names_its_wait_so_that_no_delivery_waits_for_a_quarter_of_an_hour() {
     let rendered = AnswerPolicy::Realistic.of(StagedService::Apns);
-    let policy: Policy = serde_json::from_value(rendered.clone()).unwrap();
-    let failing = policy.scripts.iter().find(|script| script.tokens_per_million.is_some()).unwrap();
-    assert_eq!(failing.answers.iter().map(|step| step.times).collect::<Vec<_>>(), [1]);
-    assert!(!rendered["mix"].to_string().contains("ServiceUnavailable"), "{rendered}");
-    assert!(!rendered["mix"].to_string().contains("InternalServerError"), "{rendered}");
+    let errors = rendered["mix"]["errors"].as_array().unwrap();
+    assert!(errors.iter().all(|passing| passing["error"]["retry_after_s"].is_u64()), "{rendered}");
 }
