@@ -9,15 +9,12 @@ Runs the scripts that come on standard input, one JSON text a line, in the page,
 import asyncio
 import base64
 import json
-import re
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-import websockets
+from program import answer, connected
 
-START_SECONDS_MAX = 60
 POLL_SECONDS = 0.05
 HEIGHT = 900
 
@@ -90,32 +87,10 @@ class Browser:
         return base64.b64decode(answer["data"])
 
 
-async def drained(stream):
-    async for _ in stream:
-        pass
-
-
-async def listening(process):
-    async for line in process.stderr:
-        if found := re.search(rb"DevTools listening on (ws://\S+)", line):
-            return found[1].decode()
-    raise SystemExit("Chromium ended before it listened")
-
-
 @asynccontextmanager
 async def browsing(words):
-    process = await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
-    drain = None
-    try:
-        address = await asyncio.wait_for(listening(process), START_SECONDS_MAX)
-        drain = asyncio.create_task(drained(process.stderr))
-        async with websockets.connect(address, max_size=None, proxy=None) as socket:
-            yield Browser(socket)
-    finally:
-        process.terminate()
-        await process.wait()
-        if drain:
-            drain.cancel()
+    async with connected(words, "DevTools") as socket:
+        yield Browser(socket)
 
 
 async def main():
@@ -127,10 +102,7 @@ async def main():
         f"--gcm-mcs-endpoint={mcs}",
     )
     async with browsing(words) as browser:
-        print(json.dumps(await browser.open(page)), flush=True)
-        loop = asyncio.get_running_loop()
-        while line := await loop.run_in_executor(None, sys.stdin.readline):
-            print(json.dumps(await browser.run(json.loads(line))), flush=True)
+        await answer(browser, page)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,12 @@ Runs the scripts that come on standard input, one JSON text a line, in the page,
 import asyncio
 import base64
 import json
-import re
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import websockets
+from program import answer, connected
 
-START_SECONDS_MAX = 60
 HEIGHT = 900
 KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c"}
 USUAL = {
@@ -72,36 +69,14 @@ class Browser:
         return base64.b64decode(answer["result"]["data"])
 
 
-async def drained(stream):
-    async for _ in stream:
-        pass
-
-
-async def listening(process):
-    async for line in process.stdout:
-        if found := re.search(rb"WebDriver BiDi listening on (ws://\S+)", line):
-            return found[1].decode()
-    raise SystemExit("Firefox ended before it listened")
-
-
 @asynccontextmanager
 async def browsing(profile, settings):
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in (USUAL | settings).items()]
     profile.mkdir(parents=True, exist_ok=True)
     (profile / "user.js").write_text("\n".join(lines))
     words = ["firefox-esr", "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port=0"]
-    process = await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT)
-    drain = None
-    try:
-        address = await asyncio.wait_for(listening(process), START_SECONDS_MAX)
-        drain = asyncio.create_task(drained(process.stdout))
-        async with websockets.connect(f"{address}/session", max_size=None, proxy=None) as socket:
-            yield Browser(socket)
-    finally:
-        process.terminate()
-        await process.wait()
-        if drain:
-            drain.cancel()
+    async with connected(words, "WebDriver BiDi", "/session") as socket:
+        yield Browser(socket)
 
 
 async def main():
@@ -115,10 +90,7 @@ async def main():
         "permissions.default.desktop-notification": 1,
     }
     async with browsing(Path(profile), settings) as browser:
-        print(json.dumps(await browser.open(page)), flush=True)
-        loop = asyncio.get_running_loop()
-        while line := await loop.run_in_executor(None, sys.stdin.readline):
-            print(json.dumps(await browser.run(json.loads(line))), flush=True)
+        await answer(browser, page)
 
 
 if __name__ == "__main__":
