@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use crate::codes::codes;
 use crate::id::{AppId, AuditId, KeyId};
 use crate::name::Label;
+use crate::person::Person;
 use crate::time::Timestamp;
 
 codes! {
@@ -48,12 +49,14 @@ codes! {
 }
 
 /// The author of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
     /// The operator, with the root key.
     Root,
     /// A key of an app.
     Key(KeyId),
+    /// A person, in a session of the console.
+    Person(Person),
 }
 
 /// One change to be recorded; it holds no secret and no push token.
@@ -61,7 +64,7 @@ pub enum Actor {
 pub struct AuditNote {
     /// Time of the change.
     pub at: Timestamp,
-    /// The key that made the change.
+    /// The author of the change.
     pub actor: Actor,
     /// The app of the changed thing, or of the key that was refused.
     pub app: Option<AppId>,
@@ -91,12 +94,13 @@ pub struct AuditEntry {
 }
 
 impl AuditNote {
-    /// Returns the class of the entry for retention. The limit applies separately to entries of an app by the operator, by its keys, and to
-    /// refused ones, so that none can crowd out the others.
+    /// Returns the class of the entry for retention. The limit applies separately to entries of an app by the operator, by its keys, by
+    /// persons, and to refused ones, so that none can crowd out the others.
     #[must_use]
     pub const fn kind(&self) -> u8 {
-        match (self.refused, self.actor) {
+        match (self.refused, &self.actor) {
             (true, _) => 2,
+            (false, Actor::Person(_)) => 3,
             (false, Actor::Key(_)) => 1,
             (false, Actor::Root) => 0,
         }

@@ -22,6 +22,7 @@ pub mod message;
 pub mod name;
 pub mod outbound;
 pub mod outcome;
+pub mod person;
 pub mod ports;
 pub mod provider;
 pub mod published;

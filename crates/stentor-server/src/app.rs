@@ -30,6 +30,7 @@ use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{ListenerState, SocketCounts};
 pub use crate::node::{AppError, Engines, LISTEN_FILE, SOCKET_FILE, prepare_folder};
 use crate::node::{host_name, node_number, prepare};
+use crate::oidc::IdentityProvider;
 use crate::owner_rates::OwnerRates;
 use crate::pipeline::{Dependencies, Failure, NodeRole, Pipeline, Threads};
 use crate::providers::Adapters;
@@ -106,6 +107,8 @@ impl BuiltServer {
     ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
         let service_key = ServiceKey::of(&config.data_dir).map_err(key_files)?;
+        let identity_provider = IdentityProvider::new(&config);
+        let identity_provider = identity_provider.map_err(AppError::Login)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let listeners = OpenListeners::open(&config).await?;
         let (store, joining) = (engines.store.clone(), joining_node(&config)?);
@@ -142,7 +145,8 @@ impl BuiltServer {
         let server_status =
             ServerStatus::new(&dependencies, pipeline.clone(), gateway.clone(), config, state);
         let socket_port = addresses.socket.map(|address| address.port());
-        let api = Api::new(service, Arc::new(server_status), service_key, limits, socket_port);
+        let api =
+            Api::new(service, Arc::new(server_status), service_key, identity_provider, limits, socket_port);
         let own = OwnNames { address: addresses.api, certificate };
         let routes = NodeRoutes { api, gateway, gateway_config, roles, own };
         Ok(Self {
@@ -352,7 +356,8 @@ fn service_settings(config: &Config, is_shared: bool) -> ServiceSettings {
     };
     let outbound = config.outbound.policy();
     let webhook_policy = config.upstream.webhook_policy(&config.outbound);
-    ServiceSettings { limits, outbound, webhook_policy, is_shared }
+    let person_settings = config.console.oidc.number();
+    ServiceSettings { limits, outbound, webhook_policy, person_settings, is_shared }
 }
 
 fn listener_state(listeners: &OpenListeners, limits: &RequestLimits) -> ListenerState {

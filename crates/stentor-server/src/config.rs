@@ -23,7 +23,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use stentor_core::error::Invalid;
 
-pub use console::ConsoleConfig;
+pub use console::{ConsoleConfig, MappedRole, OidcConfig};
 pub use explain::{Explained, explain, explain_with};
 pub use gateway::GatewayConfig;
 pub use outbound::OutboundConfig;
@@ -376,7 +376,7 @@ impl Config {
 
     fn checked(self, formats: &FormatChecks) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
-        problems.extend(self.console.problem());
+        problems.extend(self.console.problems());
         problems.extend(self.gateway.problems());
         problems.extend(self.secrets.problems(formats));
         problems.extend(self.store.problems(formats));

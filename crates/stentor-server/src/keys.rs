@@ -2,6 +2,7 @@
 
 mod access_token;
 mod account_key;
+mod login_attempt;
 mod service_key;
 mod session_token;
 mod signed;
@@ -18,9 +19,10 @@ use subtle::ConstantTimeEq;
 
 pub use access_token::{TOKEN_LIFE, TokenGrant, looks_like_token};
 pub use account_key::{AccountKey, is_signed, key_id};
+pub use login_attempt::LoginAttempt;
 pub(crate) use service_key::SERVICE_KEY_FILE;
 pub use service_key::ServiceKey;
-pub use session_token::SessionGrant;
+pub use session_token::{PersonGrant, SessionGrant, SessionHolder};
 pub use signed::{SignatureError, SignedDocument};
 
 const PREFIX: &str = "sk_";

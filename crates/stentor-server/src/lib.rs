@@ -15,6 +15,7 @@ pub mod keys;
 mod listen;
 pub mod metrics;
 pub mod node;
+mod oidc;
 pub mod operation_meter;
 pub mod owner;
 pub mod owner_rates;

@@ -104,6 +104,13 @@ pub(crate) const UNDO_NODE_REPORTS: SchemaUndo = SchemaUndo {
         ALTER TABLE nodes DROP COLUMN host",
 };
 
+/// Undoes the step by which the audit trail names persons.
+pub(crate) const UNDO_PERSONS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 FROM audit WHERE person IS NOT NULL",
+    loss: "the persons whom the audit trail names, as long as it keeps their entries",
+    sql: "ALTER TABLE audit DROP COLUMN person_name; ALTER TABLE audit DROP COLUMN person",
+};
+
 /// Returns the undoing of the step to a version, if the step can be undone. Fails with Conflict if it cannot, or if data would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(
     steps: &'static [(usize, SchemaUndo)],

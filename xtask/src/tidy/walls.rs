@@ -204,9 +204,9 @@ const OWNED: &[Owned] = &[
     },
     Owned {
         library: "jsonwebtoken",
-        by: &["stentor-providers", "stentor-emulators"],
+        by: &["stentor-providers", "stentor-emulators", "stentor-server"],
         tests_of: &[],
-        why: "signing and checking provider tokens is a matter of the two sides of a push service",
+        why: "provider tokens are a matter of the two sides of a push service, ID tokens one of the console's login",
     },
     Owned {
         library: "mqtt-protocol-core",

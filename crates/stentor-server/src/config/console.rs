@@ -1,15 +1,19 @@
 //! Settings of the web console.
 
+mod oidc;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+pub use oidc::{MappedRole, OidcConfig};
+
 /// Permitted lifetimes of a session.
 const SESSION_SECONDS: RangeInclusive<u64> = 60..=86_400;
 
 /// Settings of the web console.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsoleConfig {
     /// True to serve /console.
@@ -18,6 +22,8 @@ pub struct ConsoleConfig {
     pub session_seconds: u64,
     /// Largest audience of a message that is sent without a confirmation.
     pub unconfirmed_devices_max_count: u64,
+    /// Login of persons by OpenID Connect.
+    pub oidc: OidcConfig,
 }
 
 impl ConsoleConfig {
@@ -27,9 +33,10 @@ impl ConsoleConfig {
         Duration::from_secs(self.session_seconds)
     }
 
-    /// Returns the problem found, if any.
-    pub(super) fn problem(&self) -> Option<String> {
+    /// Returns the problems found.
+    pub(super) fn problems(&self) -> Vec<String> {
         let fits = SESSION_SECONDS.contains(&self.session_seconds);
-        (!fits).then(|| "console.session_seconds: must be 60 to 86400".to_owned())
+        let seconds = (!fits).then(|| "console.session_seconds: must be 60 to 86400".to_owned());
+        seconds.into_iter().chain(self.oidc.problems()).collect()
     }
 }

@@ -10,7 +10,8 @@ use super::layers::{self, DEFAULT_LAYER};
 use super::{ConfigError, DEFAULT_TOML, environment};
 
 /// Settings with redacted values.
-const SECRETS: &[&str] = &["api.root_key", "secrets.key", "store.url", "queue.url"];
+const SECRETS: &[&str] =
+    &["api.root_key", "console.oidc.client_secret", "secrets.key", "store.url", "queue.url"];
 
 /// One setting, its value, and the layer that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -213,3 +213,53 @@ fn every_setting_is_explained_in_words_with_its_default() {
     let silent: Vec<_> = all.iter().filter(|one| one.about.is_empty()).map(|one| &one.key).collect();
     assert!(silent.is_empty(), "without a word of explanation: {silent:?}");
 }
+
+const OIDC: &str = "[console.oidc]\nissuer = \"https://id.example.org\"\nclient_id = \"stentor\"\n\
+    redirect_url = \"https://push.example.org/console/callback\"\n";
+
+#[test]
+fn the_login_of_persons_is_off_until_an_issuer_is_named() {
+    assert_eq!(Config::embedded().expect("readable").console.oidc.number(), None);
+    let config = load(Some(file(OIDC).path()), []).expect("readable");
+    assert!(config.console.oidc.number().is_some());
+    let more = format!("{OIDC}roles = [\"cn=push,dc=x=*:viewer\"]\n");
+    let other = load(Some(file(&more).path()), []).expect("readable").console.oidc;
+    assert_ne!(other.number(), config.console.oidc.number(), "sessions end when roles mean something else");
+    assert_eq!(other.mapped_roles().expect("roles")[0].value, "cn=push,dc=x");
+}
+
+#[test]
+fn settings_of_the_login_that_show_secrets_on_the_line_or_name_no_role_are_refused() {
+    for (setting, wrong) in [
+        ("issuer", "\"http://id.example.org\""),
+        ("issuer", "\"id.example.org\""),
+        ("issuer", "\"https://user:password@id.example.org\""),
+        ("client_id", "\"\""),
+        ("redirect_url", "\"https://push.example.org/console\""),
+        ("redirect_url", "\"http://push.example.org/console/callback\""),
+        ("scopes", "[\"profile\"]"),
+        ("name_claim", "\"\""),
+        ("roles_claim", "\"\""),
+        ("roles", "[\"staff\"]"),
+        ("roles", "[\"staff=*:root\"]"),
+        ("roles", "[\"staff=app_x:viewer\"]"),
+        ("clock_leeway_seconds", "601"),
+        ("issuer_networks", "[\"everything\"]"),
+    ] {
+        let kept: Vec<_> = OIDC.lines().filter(|line| !line.starts_with(&format!("{setting} ="))).collect();
+        let text = format!("{}\n{setting} = {wrong}\n", kept.join("\n"));
+        let error = load(Some(file(&text).path()), []).expect_err(&text).to_string();
+        assert!(error.contains(&format!("console.oidc.{setting}")), "{error}");
+    }
+    let both = format!("{OIDC}client_secret = \"a secret\"\nclient_secret_file = \"/x\"\n");
+    let error = load(Some(file(&both).path()), []).expect_err("refused").to_string();
+    assert!(error.contains("console.oidc.client_secret") && !error.contains("a secret"), "{error}");
+}
+
+#[test]
+fn the_secret_of_the_login_is_never_explained() {
+    let given = file(&format!("{OIDC}client_secret = \"a secret\"\n"));
+    let all = explain_with(Some(given.path()), []).expect("readable");
+    let one = all.iter().find(|one| one.key == "console.oidc.client_secret").expect("listed");
+    assert_eq!(one.value, "[redacted]");
+}

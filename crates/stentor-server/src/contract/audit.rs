@@ -28,7 +28,7 @@ pub struct EntryView {
     #[schema(value_type = String)]
     pub(crate) id: AuditId,
     pub(crate) at: Instant,
-    /// Author of the change: `root` or `key`.
+    /// Author of the change: `root`, `key` or `person`.
     pub(crate) by: &'static str,
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,13 @@ pub struct EntryView {
     /// The key's name at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key_name: Option<String>,
-    /// App of the changed object; for a refused change, the app of the key.
+    /// The subject of the person at the identity provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) person: Option<String>,
+    /// The person's name at that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) person_name: Option<String>,
+    /// App of the changed object; for a refused change, the app of the key, or the only app of the person.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<AppId>,
@@ -67,9 +73,10 @@ pub struct AuditList {
 
 impl From<AuditEntry> for EntryView {
     fn from(AuditEntry { id, note, key_name }: AuditEntry) -> Self {
-        let (by, key) = match note.actor {
-            Actor::Root => ("root", None),
-            Actor::Key(key) => ("key", Some(key)),
+        let (by, key, person) = match note.actor {
+            Actor::Root => ("root", None, None),
+            Actor::Key(key) => ("key", Some(key), None),
+            Actor::Person(person) => ("person", None, Some(person)),
         };
         Self {
             id,
@@ -77,6 +84,8 @@ impl From<AuditEntry> for EntryView {
             by,
             key,
             key_name: key_name.map(String::from),
+            person: person.as_ref().map(|person| person.subject().to_owned()),
+            person_name: person.map(|person| person.name().to_owned()),
             app: note.app,
             action: note.action.as_str(),
             thing: note.thing,

@@ -1,16 +1,19 @@
 //! The caller of an operation: its key, its app and its address.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use stentor_core::app::{Scope, Scopes};
 use stentor_core::id::{AppId, KeyId};
+use stentor_core::person::Person;
 
+use super::role::{PersonInRoles, Role};
 use super::table::SendMessage;
 use super::{Access, ErrorCode, Operation, Problem, ServiceResult};
 use crate::owner::{Owner, SourceNetwork};
 
-/// The authenticated key of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The authenticated key or person of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
     /// The operator, with access to every app and every scope.
     Root,
@@ -23,15 +26,19 @@ pub enum Identity {
         /// Its scopes.
         scopes: Scopes,
     },
+    /// A person, in a session of the console.
+    Person(Arc<PersonInRoles>),
 }
 
-/// Origin of a request: address of the caller, and request id in the log.
+/// Origin of a request: address of the caller, request id in the log, and the person if there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Address of the caller, if known.
     pub address: Option<IpAddr>,
     /// Id of the request.
     pub request_id: String,
+    /// The person whose session of the console made the request.
+    pub person: Option<Person>,
 }
 
 /// Kind of caller that acts for an app.
@@ -41,6 +48,8 @@ enum CallerKind {
     Root,
     /// A key of the app.
     Key(KeyId),
+    /// A person with a role in the app; the origin of the request names it.
+    Person,
     /// The gateway, acting for a sender that reaches a device of the app without a key of the app.
     Gateway,
 }
@@ -78,12 +87,23 @@ impl CallerKnowledge for (Identity, Option<AppId>) {
 }
 
 impl Identity {
-    /// Returns the app of the key; `None` for the operator's key.
+    /// Returns the app of the key, or the only app of the person; `None` for the operator's key and a person of several apps.
     #[must_use]
-    pub const fn app(&self) -> Option<AppId> {
+    pub fn app(&self) -> Option<AppId> {
         match self {
             Self::Root => None,
             Self::Key { app, .. } => Some(*app),
+            Self::Person(who) => who.roles.sole_app(),
+        }
+    }
+
+    /// Returns true if the identity may see the app.
+    #[must_use]
+    pub fn sees(&self, app: AppId) -> bool {
+        match self {
+            Self::Root => true,
+            Self::Key { app: own, .. } => *own == app,
+            Self::Person(who) => who.roles.in_app(app).is_some(),
         }
     }
 
@@ -97,27 +117,35 @@ impl Identity {
                 Owner::Guest(*app, network)
             }
             Self::Key { app, .. } => Owner::App(*app),
+            // Until the request names an app; somebody with a role in all apps belongs to the operator.
+            Self::Person(who) => match who.roles.list().next().and_then(|role| role.app) {
+                Some(app) => Owner::App(app),
+                None => Owner::Operator,
+            },
         }
     }
 
-    /// Rejects a key that is not the operator's if only the operator may call the operation. Other operations are checked once the app is
-    /// known.
+    /// Rejects an identity other than the operator and an admin of all apps if only they may call the operation. Other operations are
+    /// checked once the app is known.
     pub fn allow<O: Operation>(&self) -> ServiceResult<()> {
         match O::FACTS.access {
             Access::Root => self.require_root(),
-            Access::AnyKey | Access::Scopes(_) => Ok(()),
+            Access::AnyKey | Access::Scopes(_) | Access::Reading(_) => Ok(()),
         }
     }
 
-    /// Rejects every key but the operator's.
+    /// Rejects every identity but the operator and an admin of all apps.
     fn require_root(&self) -> ServiceResult<()> {
         match self {
             Self::Root => Ok(()),
+            Self::Person(who) if who.roles.everywhere() == Some(Role::Admin) => Ok(()),
+            Self::Person(_) => Err(admin_of_all_only()),
             Self::Key { .. } => Err(root_only()),
         }
     }
 
-    /// Returns a caller that acts for the app named in the path. The operator may act for any app, a key only for its own.
+    /// Returns a caller that acts for the app named in the path. The operator may act for any app, a key only for its own, and a person for
+    /// those with a role.
     pub fn on(&self, app: AppId) -> ServiceResult<Caller> {
         match self {
             Self::Root => Ok(Caller { app, kind: CallerKind::Root, scopes: Scopes::of(&[Scope::Admin]) }),
@@ -125,6 +153,10 @@ impl Identity {
                 Ok(Caller { app, kind: CallerKind::Key(*id), scopes: *scopes })
             }
             Self::Key { .. } => Err(Problem::new(ErrorCode::NotFound, "there is no such app for this key")),
+            Self::Person(who) => match who.roles.in_app(app) {
+                Some(role) => Ok(Caller { app, kind: CallerKind::Person, scopes: role.scopes() }),
+                None => Err(Problem::new(ErrorCode::NotFound, "there is no such app for this person")),
+            },
         }
     }
 }
@@ -146,13 +178,19 @@ impl Caller {
         self.scopes
     }
 
-    /// Returns the app key of the request; `None` for the operator and the gateway.
+    /// Returns the app key of the request; `None` for the operator, a person and the gateway.
     #[must_use]
     pub const fn key(&self) -> Option<KeyId> {
         match self.kind {
             CallerKind::Key(key) => Some(key),
-            CallerKind::Root | CallerKind::Gateway => None,
+            CallerKind::Root | CallerKind::Person | CallerKind::Gateway => None,
         }
+    }
+
+    /// Returns true for a person.
+    #[must_use]
+    pub const fn is_person(&self) -> bool {
+        matches!(self.kind, CallerKind::Person)
     }
 
     /// Rejects a caller that may not call the operation.
@@ -160,8 +198,10 @@ impl Caller {
         match (self.kind, O::FACTS.access) {
             (CallerKind::Gateway, _) if O::FACTS == SendMessage::FACTS => Ok(()),
             (CallerKind::Gateway, _) => Err(Problem::new(ErrorCode::Forbidden, "the gateway may only send")),
-            (_, Access::Scopes(scopes)) => self.require_any(scopes),
+            (CallerKind::Person, Access::Reading(_)) => Ok(()),
+            (_, Access::Scopes(scopes) | Access::Reading(scopes)) => self.require_any(scopes),
             (_, Access::AnyKey) | (CallerKind::Root, Access::Root) => Ok(()),
+            (CallerKind::Person, Access::Root) => Err(admin_of_all_only()),
             (CallerKind::Key(_), Access::Root) => Err(root_only()),
         }
     }
@@ -172,13 +212,18 @@ impl Caller {
             return Ok(());
         }
         let words: Vec<_> = scopes.iter().map(|scope| scope_word(*scope)).collect();
-        let detail = format!("the key lacks the scope {}", words.join(" or "));
+        let lacks = if self.is_person() { "the person's role lacks" } else { "the key lacks" };
+        let detail = format!("{lacks} the scope {}", words.join(" or "));
         Err(Problem::new(ErrorCode::Forbidden, detail))
     }
 }
 
 fn root_only() -> Problem {
     Problem::new(ErrorCode::Forbidden, "only the root key may do this")
+}
+
+fn admin_of_all_only() -> Problem {
+    Problem::new(ErrorCode::Forbidden, "only an admin of all apps may do this")
 }
 
 const fn scope_word(scope: Scope) -> &'static str {

@@ -22,6 +22,7 @@ mod operation;
 mod problem;
 mod refused;
 mod repeat;
+pub mod role;
 pub mod schedules;
 pub mod services;
 pub mod shape;

@@ -58,6 +58,8 @@ pub enum Access {
     AnyKey,
     /// A key with one of these scopes, and the operator's key.
     Scopes(&'static [Scope]),
+    /// The same keys, and any person with a role in the app: the operation changes nothing.
+    Reading(&'static [Scope]),
 }
 
 /// Error codes that any operation may return: for a malformed request, an invalid key, an unknown app or name, and a server that cannot

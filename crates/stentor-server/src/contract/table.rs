@@ -45,7 +45,8 @@ const ANY_KEY: Access = Access::AnyKey;
 const ADMIN: Access = Access::Scopes(&[Admin]);
 const SEND: Access = Access::Scopes(&[Send]);
 const REGISTER: Access = Access::Scopes(&[Register]);
-const READ: Access = Access::Scopes(&[Register, Send]);
+const READ: Access = Access::Reading(&[Register, Send]);
+const READ_SENT: Access = Access::Reading(&[Send]);
 
 const NEVER: &[ErrorCode] = &[];
 /// For new subscriptions, memberships, services and service accounts: a device, user or app may have too many of them.
@@ -257,21 +258,21 @@ operations! { ($)
     /// key.
     "messages.send_many" SendMessages: Caller { ; Repeatable<MessageBatch> } -> Kept<SendResults>, SEND, BATCH;
     /// Lists messages, newest first.
-    "messages.list" ListMessages: Caller { ; Before } -> MessageList, SEND, NEVER;
+    "messages.list" ListMessages: Caller { ; Before } -> MessageList, READ_SENT, NEVER;
     /// Shows a message as requested.
-    "messages.show" ShowMessage: Caller { message: MessageId; () } -> MessageView, SEND, NEVER;
+    "messages.show" ShowMessage: Caller { message: MessageId; () } -> MessageView, READ_SENT, NEVER;
     /// Returns the ledger of a message's campaign.
-    "messages.ledger" ShowMessageLedger: Caller { message: MessageId; () } -> LedgerView, SEND, NEVER;
+    "messages.ledger" ShowMessageLedger: Caller { message: MessageId; () } -> LedgerView, READ_SENT, NEVER;
     /// Lists the deliveries of a message with their last attempts, all or those in one state: shows the devices that did not get it, and
     /// the reasons.
-    "messages.all_deliveries" ListMessageDeliveries: Caller { message: MessageId; DeliveryQuery } -> DeliveryList, SEND, NEVER;
+    "messages.all_deliveries" ListMessageDeliveries: Caller { message: MessageId; DeliveryQuery } -> DeliveryList, READ_SENT, NEVER;
     /// Returns every attempt to deliver one message to one device.
     "messages.deliveries" ListDeliveries: Caller { message: MessageId, device: DeviceId; () } -> Deliveries, READ, NEVER;
 
     /// Lists campaigns, newest first.
-    "campaigns.list" ListCampaigns: Caller { ; Before } -> CampaignList, SEND, NEVER;
+    "campaigns.list" ListCampaigns: Caller { ; Before } -> CampaignList, READ_SENT, NEVER;
     /// Returns the ledger of a campaign. The id of its message is accepted as well.
-    "campaigns.show" ShowCampaign: Caller { campaign: CampaignId; () } -> LedgerView, SEND, NEVER;
+    "campaigns.show" ShowCampaign: Caller { campaign: CampaignId; () } -> LedgerView, READ_SENT, NEVER;
     /// Cancels a campaign for good: queued deliveries are canceled, deliveries in flight complete.
     "campaigns.cancel" CancelCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
     /// Pauses a campaign. Its time to live keeps running.
@@ -282,9 +283,9 @@ operations! { ($)
     /// Creates a schedule.
     "schedules.create" CreateSchedule: AppAuthor { ; Repeatable<ScheduleRequest> } -> Kept<ScheduleView>, SEND, SCHEDULING;
     /// Lists schedules in order of id.
-    "schedules.list" ListSchedules: Caller { ; After } -> ScheduleList, SEND, NEVER;
+    "schedules.list" ListSchedules: Caller { ; After } -> ScheduleList, READ_SENT, NEVER;
     /// Shows a schedule with its next five occurrences.
-    "schedules.show" ShowSchedule: Caller { schedule: ScheduleId; () } -> ScheduleView, SEND, NEVER;
+    "schedules.show" ShowSchedule: Caller { schedule: ScheduleId; () } -> ScheduleView, READ_SENT, NEVER;
     /// Cancels and deletes a schedule, even if it cannot be read. Messages already sent stay.
     "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; Conditional<()> } -> (), SEND, GUARDED;
     /// Cancels a schedule. Messages already sent stay. An unreadable schedule is deleted, and the reply does not show it.
@@ -311,11 +312,11 @@ operations! { ($)
     "services.remove" RemoveService: Caller { service: ServiceName; () } -> (), REGISTER, NEVER;
 
     /// Lists upstream messages of the app that are not acknowledged yet, oldest first.
-    "upstream.list" ListUpstream: Caller { ; After } -> UpstreamList, SEND, NEVER;
+    "upstream.list" ListUpstream: Caller { ; After } -> UpstreamList, READ_SENT, NEVER;
     /// Acknowledges upstream messages: they are not delivered again. Messages acknowledged before count as unchanged.
     "upstream.acknowledge" AcknowledgeUpstream: Caller { ; UpstreamIds } -> UpstreamChangeView, SEND, NEVER;
     /// Lists upstream messages that were not acknowledged in time, with the reasons, oldest first.
-    "upstream.dead_letters" ListDeadLetters: Caller { ; After } -> DeadLetterList, SEND, NEVER;
+    "upstream.dead_letters" ListDeadLetters: Caller { ; After } -> DeadLetterList, READ_SENT, NEVER;
     /// Retries dead letters: they wait again, for four weeks at most.
     "upstream.retry_dead_letters" RetryDeadLetters: Caller { ; UpstreamIds } -> UpstreamChangeView, SEND, NEVER;
 

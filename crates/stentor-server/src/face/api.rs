@@ -13,6 +13,7 @@ use crate::contract::table::{ListNodes, ShowStatus};
 use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, status};
 use crate::keys::ServiceKey;
 use crate::listen::SocketCounts;
+use crate::oidc::IdentityProvider;
 use crate::service::Service;
 use crate::status::ServerStatus;
 
@@ -27,6 +28,8 @@ struct ApiState {
     server_status: Arc<ServerStatus>,
     /// The key of signed documents.
     service_key: ServiceKey,
+    /// The operator's identity provider, if there is one.
+    identity_provider: Option<Arc<IdentityProvider>>,
     /// Limits on concurrent requests.
     limits: Arc<RequestLimits>,
     /// Port of the raw socket, if it is open.
@@ -43,6 +46,7 @@ impl Api {
         service: Arc<Service>,
         server_status: Arc<ServerStatus>,
         service_key: ServiceKey,
+        identity_provider: Option<Arc<IdentityProvider>>,
         limits: Arc<RequestLimits>,
         socket_port: Option<u16>,
     ) -> Self {
@@ -57,6 +61,7 @@ impl Api {
             service,
             server_status,
             service_key,
+            identity_provider,
             limits,
             socket_port,
             import_timeout,
@@ -86,6 +91,10 @@ impl Api {
 
     pub(crate) fn service_key(&self) -> &ServiceKey {
         &self.0.service_key
+    }
+
+    pub(super) fn identity_provider(&self) -> Option<&IdentityProvider> {
+        self.0.identity_provider.as_deref()
     }
 
     pub(crate) fn limits(&self) -> &Arc<RequestLimits> {

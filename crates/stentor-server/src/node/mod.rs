@@ -49,6 +49,9 @@ pub enum AppError {
         /// The error of the operating system.
         cause: std::io::Error,
     },
+    /// The login by OpenID Connect cannot be set up.
+    #[error("persons cannot log in: {0}")]
+    Login(String),
     /// The certificate or key cannot be used.
     #[error("TLS cannot be used: {0}")]
     Tls(String),

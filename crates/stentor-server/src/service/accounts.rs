@@ -93,7 +93,7 @@ impl Serve<CreateServiceAccount> for Service {
     ) -> ServiceResult<NewServiceAccount> {
         let created_at = self.now();
         let id = KeyId::from_raw(self.next_id(created_at));
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject = AuditSubject::new(AuditAction::AccountCreate, app, id).with_detail(name.as_str());
         // Permission is checked first, because generating a key pair costs processor time.
         let app = self.administrated_by(&author, &subject, identity, app).await?;
@@ -123,7 +123,7 @@ impl Serve<DeleteServiceAccount> for Service {
         (app, account): (AppId, KeyId),
         (): (),
     ) -> ServiceResult<()> {
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject = AuditSubject::new(AuditAction::AccountDelete, app, account);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         self.change(author, subject, Change::DeleteAccount(app, account)).await?;

@@ -23,7 +23,7 @@ impl Serve<CreateApp> for Service {
     ) -> ServiceResult<AppView> {
         let created_at = self.now();
         let app = App { id: AppId::from_raw(self.next_id(created_at)), name, created_at };
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject =
             AuditSubject::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
         // Permission is checked before the change, so that a refusal leaves only its audit entry.
@@ -36,12 +36,13 @@ impl Serve<CreateApp> for Service {
 impl Serve<ListApps> for Service {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<AppList> {
         identity.allow::<ListApps>()?;
-        let apps = match identity.app() {
+        let apps = match identity {
             // The admin key of an app sees its own app and no other.
-            Some(own) => vec![self.store.app(own).await?],
-            None => self.store.apps().await?,
+            Identity::Key { app: own, .. } => vec![self.store.app(own).await?],
+            Identity::Root | Identity::Person(_) => self.store.apps().await?,
         };
-        Ok(AppList { apps: apps.into_iter().map(AppView::from).collect() })
+        let seen = apps.into_iter().filter(|app| identity.sees(app.id));
+        Ok(AppList { apps: seen.map(AppView::from).collect() })
     }
 }
 
@@ -59,7 +60,7 @@ impl Serve<DeleteApp> for Service {
         Conditional { condition, .. }: Conditional<()>,
     ) -> ServiceResult<()> {
         let (author, subject) =
-            (Author::of(identity, from), AuditSubject::new(AuditAction::AppDelete, app, app));
+            (Author::of(&identity, from), AuditSubject::new(AuditAction::AppDelete, app, app));
         self.permitted(&author, &subject, identity.allow::<DeleteApp>()).await?;
         let change = Change::DeleteApp(app, precondition(condition, AppView::from));
         self.change(author, subject, change).await?;
@@ -84,7 +85,7 @@ impl Serve<CreateKey> for Service {
     ) -> ServiceResult<NewKey> {
         let (secret, created_at) = (new_secret(), self.now());
         let id = KeyId::from_raw(self.next_id(created_at));
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let detail = format!("{name}: {}", scope_words(&scopes), name = name.as_str());
         let subject = AuditSubject::new(AuditAction::KeyCreate, app, id).with_detail(&detail);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
@@ -123,7 +124,7 @@ impl Serve<DeleteKey> for Service {
         (): (),
     ) -> ServiceResult<()> {
         let (author, subject) =
-            (Author::of(identity, from), AuditSubject::new(AuditAction::KeyDelete, app, key));
+            (Author::of(&identity, from), AuditSubject::new(AuditAction::KeyDelete, app, key));
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         // The store first: if the cache were cleared before, a look-up could cache the key again.
         self.change(author, subject, Change::DeleteKey(app, key)).await?;

@@ -15,10 +15,10 @@ use crate::contract::audit::{AuditList, AuditQuery, EntryView};
 use crate::contract::table::ListAudit;
 use crate::contract::{Before, Serve};
 
-/// Interval in which at most one refusal per key is recorded, because refusals cost a caller nothing.
+/// Interval in which at most one refusal per author is recorded, because refusals cost a caller nothing.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
-/// Most keys for which the last refusal is remembered.
-const REFUSED_KEYS_MAX_COUNT: usize = 4_096;
+/// Most authors for whom the last refusal is remembered.
+const REFUSED_AUTHORS_MAX_COUNT: usize = 4_096;
 /// Longest detail of an entry.
 const DETAIL_MAX_CHARS: usize = 200;
 
@@ -26,7 +26,7 @@ const DETAIL_MAX_CHARS: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Author {
     actor: Actor,
-    /// The app of a key.
+    /// The app of a key, or the only app of a person.
     home: Option<AppId>,
     origin: Origin,
 }
@@ -42,24 +42,46 @@ pub(super) struct AuditSubject {
     pub(super) detail: String,
 }
 
-/// Time of the last recorded refusal of each key.
+/// Time of the last recorded refusal of each author.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<HashMap<KeyId, Instant>>);
+pub(super) struct Refusals(Mutex<HashMap<RefusedAuthor, Instant>>);
+
+/// An author whose refusals are recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum RefusedAuthor {
+    Key(KeyId),
+    Person(String),
+}
 
 impl Author {
     /// Returns the author of a change of apps, keys and credentials.
-    pub(super) fn of(identity: Identity, origin: Origin) -> Self {
-        match identity {
-            Identity::Root => Self { actor: Actor::Root, home: None, origin },
-            Identity::Key { id, app, .. } => Self { actor: Actor::Key(id), home: Some(app), origin },
-        }
+    pub(super) fn of(identity: &Identity, origin: Origin) -> Self {
+        let (actor, home) = match identity {
+            Identity::Root => (Actor::Root, None),
+            Identity::Key { id, app, .. } => (Actor::Key(*id), Some(*app)),
+            Identity::Person(who) => (Actor::Person(who.person.clone()), identity.app()),
+        };
+        Self { actor, home, origin }
     }
 
     /// Returns the author of a change within an app.
     pub(super) fn for_caller(caller: Caller, origin: Origin) -> Self {
-        match caller.key() {
-            None => Self { actor: Actor::Root, home: None, origin },
-            Some(key) => Self { actor: Actor::Key(key), home: Some(caller.app()), origin },
+        let (actor, home) = match (caller.key(), &origin.person) {
+            (Some(key), _) => (Actor::Key(key), Some(caller.app())),
+            (None, Some(person)) => (Actor::Person(person.clone()), Some(caller.app())),
+            (None, None) => (Actor::Root, None),
+        };
+        Self { actor, home, origin }
+    }
+}
+
+impl RefusedAuthor {
+    /// Returns `None` for the operator, whom nothing is refused.
+    fn of(actor: &Actor) -> Option<Self> {
+        match actor {
+            Actor::Root => None,
+            Actor::Key(key) => Some(Self::Key(*key)),
+            Actor::Person(person) => Some(Self::Person(person.subject().to_owned())),
         }
     }
 }
@@ -78,17 +100,17 @@ impl AuditSubject {
 }
 
 impl Refusals {
-    /// Returns true if a refusal of the key is to be recorded now.
-    fn admit(&self, key: KeyId) -> bool {
+    /// Returns true if a refusal of the author is to be recorded now.
+    fn admit(&self, author: RefusedAuthor) -> bool {
         let mut known = self.0.lock();
-        if known.get(&key).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {
+        if known.get(&author).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {
             return false;
         }
         // Cleared when full: at worst some refusals are recorded once more within their second.
-        if known.len() >= REFUSED_KEYS_MAX_COUNT {
+        if known.len() >= REFUSED_AUTHORS_MAX_COUNT {
             known.clear();
         }
-        known.insert(key, Instant::now());
+        known.insert(author, Instant::now());
         true
     }
 }
@@ -147,14 +169,14 @@ impl Service {
         subject: &AuditSubject,
         answer: ServiceResult<T>,
     ) -> ServiceResult<T> {
-        if let (Err(_), Actor::Key(key)) = (&answer, author.actor)
-            && self.refusals.admit(key)
+        if let (Err(_), Some(refused)) = (&answer, RefusedAuthor::of(&author.actor))
+            && self.refusals.admit(refused)
         {
             let note = self.audit_note(author.clone(), subject.clone(), true);
             let entry = NewAuditEntry { note, max_count: self.settings.limits.audit_max_count };
             // The request is refused in any case, even if the trail cannot be written.
             if let Err(error) = self.store.change(Change::Refused, Some(entry)).await {
-                tracing::warn!(%error, ?key, "a refused change is not in the audit trail");
+                tracing::warn!(%error, actor = ?author.actor, "a refused change is not in the audit trail");
             }
         }
         answer
@@ -162,7 +184,7 @@ impl Service {
 
     fn audit_note(&self, author: Author, subject: AuditSubject, refused: bool) -> AuditNote {
         let Author { actor, home, origin } = author;
-        // Recorded under the app of the refused key, so that it displaces no entries of another app.
+        // Recorded under the app of the refused author, so that it displaces no entries of another app.
         let app = if refused { home } else { subject.app };
         AuditNote {
             at: self.now(),
@@ -202,9 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn one_refusal_of_a_key_is_kept_and_the_next_ones_are_not() {
+    fn one_refusal_of_an_author_is_kept_and_the_next_ones_are_not() {
         let refusals = Refusals::default();
-        let (one, two) = (KeyId::from_raw(1), KeyId::from_raw(2));
-        assert!(refusals.admit(one) && !refusals.admit(one) && refusals.admit(two));
+        let (key, person) = (RefusedAuthor::Key(KeyId::from_raw(1)), RefusedAuthor::Person("1".to_owned()));
+        for author in [key, person] {
+            assert!(refusals.admit(author.clone()) && !refusals.admit(author));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The identity of a key, and the app for which it acts.
+//! The identity of a key or a person, and the app for which it acts.
 
 use stentor_core::id::AppId;
 
@@ -14,21 +14,21 @@ impl Service {
         self.keyring.identify(self.store.as_ref(), secret).await
     }
 
-    /// Selects the app: a key's own, or the one that the operator names.
+    /// Selects the app: the identity's only one, or the one that the request names.
     pub async fn caller(&self, identity: Identity, named: Option<AppId>) -> ServiceResult<Caller> {
-        match (identity, named) {
-            (Identity::Key { app, .. }, None) => identity.on(app),
-            (Identity::Key { .. }, Some(app)) => identity.on(app),
-            (Identity::Root, Some(app)) => {
-                // The root key has access to every app, so an app that does not exist must be refused here.
-                self.known_app(app).await?;
-                identity.on(app)
-            }
-            (Identity::Root, None) => {
-                Err(Problem::new(ErrorCode::InvalidRequest, "the root key belongs to no app")
-                    .with_hint("name the app"))
-            }
+        let Some(app) = named.or_else(|| identity.app()) else {
+            let whose = match identity {
+                Identity::Person(_) => "the person may have several apps",
+                Identity::Root | Identity::Key { .. } => "the root key belongs to no app",
+            };
+            return Err(Problem::new(ErrorCode::InvalidRequest, whose).with_hint("name the app"));
+        };
+        let caller = identity.on(app)?;
+        // The root key and a role may concern an app that does not exist; it must be refused here.
+        if !matches!(identity, Identity::Key { .. }) {
+            self.known_app(app).await?;
         }
+        Ok(caller)
     }
 
     async fn known_app(&self, app: AppId) -> ServiceResult<()> {

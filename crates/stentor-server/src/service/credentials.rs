@@ -114,7 +114,7 @@ impl Serve<PutCredential> for Service {
         if let Some(host) = crate::providers::refused_host(&credential, &self.settings.outbound) {
             return Err(may_not_connect(host));
         }
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject = AuditSubject::new(AuditAction::CredentialPut, app, provider);
         self.administrated_by(&author, &subject, identity, app).await?;
         if let Some(complete) = stentor_providers::descriptor(provider).complete {
@@ -173,7 +173,7 @@ impl Serve<DeleteCredential> for Service {
         (app, provider): (AppId, ProviderKind),
         (): (),
     ) -> ServiceResult<()> {
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject = AuditSubject::new(AuditAction::CredentialDelete, app, provider);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         self.change(author, subject, Change::DeleteCredential(app, provider)).await?;
@@ -244,6 +244,11 @@ impl Service {
         // Only the first device of an app causes a change; for later ones the credential is known in memory.
         if self.credentials.of_app(app).contains(&provider) {
             return Ok(());
+        }
+        // A registration has no origin, so that the entry would not name the person.
+        if caller.is_person() && origin.person.is_none() {
+            return Err(Problem::new(ErrorCode::Forbidden, "the app has no credential of the gateway yet")
+                .with_hint("an admin sets it, or a key registers the first device"));
         }
         let credential = Credential { app, provider, secret: "{}".to_owned(), updated_at: self.now() };
         let subject =

@@ -9,9 +9,10 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::ApiKey;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::{AccountFilter, AppStore, KeyFilter};
+use stentor_core::time::Timestamp;
 
 use super::{ErrorCode, Identity, Problem, ServiceResult};
-use crate::keys::{KeyHash, Pepper, SessionGrant, TokenGrant, looks_like_key, same_hash};
+use crate::keys::{KeyHash, LoginAttempt, Pepper, SessionGrant, TokenGrant, looks_like_key, same_hash};
 use look_ups::LookUps;
 use marks::Marks;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -165,6 +166,16 @@ impl Keyring {
         self.pepper.is_csrf_token(grant, text)
     }
 
+    /// Begins a login at the identity provider.
+    pub(super) fn begin_login(&self, expires_at: Timestamp) -> (LoginAttempt, String) {
+        self.pepper.begin_login(expires_at)
+    }
+
+    /// Decodes a login that this installation began.
+    pub(super) fn login_attempt(&self, token: &str) -> Option<LoginAttempt> {
+        self.pepper.login_attempt(token)
+    }
+
     /// Reads an account from the store.
     pub(super) async fn account(
         &self,
@@ -185,7 +196,7 @@ impl Keyring {
         let (found, removals) = {
             let known = self.read();
             // Under one lock, as in `identify`.
-            (known.accounts.get(&id).copied(), known.removals)
+            (known.accounts.get(&id).cloned(), known.removals)
         };
         if found.is_some() {
             return Ok(found);
@@ -196,7 +207,7 @@ impl Keyring {
         // A removal since then may concern this account.
         if known.removals == removals {
             known.make_room();
-            known.accounts.insert(id, identity);
+            known.accounts.insert(id, identity.clone());
         }
         Ok(Some(identity))
     }
@@ -217,14 +228,14 @@ impl Keyring {
         let mut known = self.write();
         if known.removals == removals {
             known.make_room();
-            known.keys.insert(hash, identity);
+            known.keys.insert(hash, identity.clone());
         }
         Ok(identity)
     }
 
     fn remembered(&self, hash: &KeyHash) -> (Option<Identity>, u64) {
         let known = self.read();
-        (known.keys.get(hash).copied(), known.removals)
+        (known.keys.get(hash).cloned(), known.removals)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {

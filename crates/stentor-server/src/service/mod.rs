@@ -49,7 +49,7 @@ use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
-pub(crate) use console::ConsoleSession;
+pub(crate) use console::{ConsoleSession, LOGIN_LIFE};
 pub(crate) use device_claims::DeviceClaims;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
@@ -124,6 +124,8 @@ pub struct ServiceSettings {
     pub outbound: OutboundPolicy,
     /// Addresses to which it may post upstream messages.
     pub webhook_policy: OutboundPolicy,
+    /// Number of the settings of the identity provider; `None` if there is none.
+    pub person_settings: Option<u64>,
     /// True if other servers may change the store.
     pub is_shared: bool,
 }

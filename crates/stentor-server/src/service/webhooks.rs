@@ -39,7 +39,7 @@ impl Serve<PutUpstreamWebhook> for Service {
         UpstreamWebhookRequest { url, secret }: UpstreamWebhookRequest,
     ) -> ServiceResult<NewUpstreamWebhook> {
         let address = address(&url)?;
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject = AuditSubject::new(AuditAction::WebhookPut, app, app).with_detail(&origin(&address));
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         // A name is resolved at each post; a literal address can be refused at once.
@@ -70,7 +70,7 @@ impl Serve<ShowUpstreamWebhook> for Service {
 
 impl Serve<DeleteUpstreamWebhook> for Service {
     async fn serve(&self, (identity, from): (Identity, Origin), app: AppId, (): ()) -> ServiceResult<()> {
-        let author = Author::of(identity, from);
+        let author = Author::of(&identity, from);
         let subject = AuditSubject::new(AuditAction::WebhookDelete, app, app);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         self.change(author, subject, Change::DeleteUpstreamWebhook(app)).await?;

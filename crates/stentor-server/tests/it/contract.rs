@@ -68,7 +68,9 @@ fn takes(access: Access, scope: Scope) -> bool {
     match access {
         Access::Root => false,
         Access::AnyKey => true,
-        Access::Scopes(scopes) => scopes.iter().any(|needed| Scopes::of(&[scope]).allows(*needed)),
+        Access::Scopes(scopes) | Access::Reading(scopes) => {
+            scopes.iter().any(|needed| Scopes::of(&[scope]).allows(*needed))
+        }
     }
 }
 

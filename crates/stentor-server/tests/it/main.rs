@@ -23,6 +23,7 @@ mod limits;
 mod live_activities;
 mod messages;
 mod named_hosts;
+mod oidc;
 mod openapi;
 mod operator;
 mod pipeline;

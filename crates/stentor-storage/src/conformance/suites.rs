@@ -43,6 +43,7 @@ macro_rules! store_suite {
                     a_change_that_fails_leaves_no_entry
                     a_repeated_schedule_leaves_one_entry
                     entries_are_bounded_and_nobody_crowds_out_what_others_did
+                    a_person_is_named_in_the_entries_of_its_changes
                     an_apps_entries_stay_when_it_goes
                     entries_are_given_by_the_page_and_as_asked_for
                     old_entries_are_forgotten_and_their_numbers_not_given_again

@@ -2,7 +2,7 @@
 
 use super::engine::Connection;
 use crate::schema::{
-    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES, UNDO_RECEIPTS,
+    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES, UNDO_PERSONS, UNDO_RECEIPTS,
     UNDO_RETAINED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
 use crate::sql::{Done, conflict, damaged, exists, one};
@@ -42,6 +42,7 @@ const STEPS: &[Migration] = &[
         work: Some(|connection| super::store::adopt_retained(connection)),
     },
     step(5, include_str!("migrations/0009_store_node_reports.sql")),
+    step(5, include_str!("migrations/0010_store_audit_persons.sql")),
 ];
 
 /// The first version with the column `usable_by`.
@@ -57,6 +58,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (7, UNDO_CLAIMS),
     (8, UNDO_RETAINED),
     (9, UNDO_NODE_REPORTS),
+    (10, UNDO_PERSONS),
 ];
 
 /// Returns the newest version.

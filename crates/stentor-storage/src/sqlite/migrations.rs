@@ -4,7 +4,8 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use crate::schema::{
-    SchemaUndo, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_SHARED_NAMES, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
+    SchemaUndo, UNDO_PERSONS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_SHARED_NAMES, UNDO_TRACES, UNDO_WEBHOOKS,
+    undo_of,
 };
 use crate::sql::{Done, damaged};
 
@@ -55,6 +56,7 @@ pub(crate) const STORE: &[Migration] = &[
         work: Some(|connection| super::store::adopt_retained(connection)),
     },
     Migration::sql(include_str!("migrations/0021_store_shared_names.sql")),
+    Migration::sql(include_str!("migrations/0022_store_audit_persons.sql")),
 ];
 
 /// The undoing of steps of the store's file, by the version that each leads to. Other steps cannot be undone.
@@ -64,6 +66,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (19, UNDO_TRACES),
     (20, UNDO_RETAINED),
     (21, UNDO_SHARED_NAMES),
+    (22, UNDO_PERSONS),
 ];
 
 /// The steps of the queue's file.

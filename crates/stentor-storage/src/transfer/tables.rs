@@ -60,6 +60,8 @@ pub(crate) const TABLES: &[TransferTable] = &[
             "detail",
             "address",
             "request_id",
+            "person",
+            "person_name",
         ],
     ),
     table("services", 2, &["app", "name", "kind", "address", "description", "published_at", "expires_at"]),

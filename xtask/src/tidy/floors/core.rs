@@ -7,7 +7,7 @@ pub(super) const CORE: Floors = Floors {
     module: &[],
     floors: &[
         &["error", "limits", "repetition", "retry", "time", "varint", "word"],
-        &["codes", "id", "name", "outbound"],
+        &["codes", "id", "name", "outbound", "person"],
         &["audit", "channel", "group", "provider", "published", "reason", "topic", "upstream", "user"],
         &["device"],
         &["app", "chunk", "outcome"],

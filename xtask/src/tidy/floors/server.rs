@@ -13,7 +13,7 @@ pub(super) const SERVER: Floors = Floors {
         &["pipeline"],
         &["providers", "config", "operation_meter"],
         &["service"],
-        &["upstream"],
+        &["oidc", "upstream"],
         &["node"],
         &["status"],
         &["metrics"],

@@ -1,6 +1,7 @@
 //! The web console: files for a browser, and the sessions with which its pages call the REST face. It has no operation of its own.
 
 mod files;
+mod login;
 mod session;
 
 use axum::Router;
@@ -34,7 +35,8 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
     }
     let write: WriteRefusal = rest::write_refusal;
     let limited = |routes: Routes<Api>, rule| routes.around(guarded).limited(api, api.clone(), rule, write);
-    limited(files::routes(), EntryRule::Open).merge(limited(session::routes(), EntryRule::Keyed))
+    let open = limited(files::routes(), EntryRule::Open).merge(limited(login::routes(), EntryRule::Open));
+    open.merge(limited(session::routes(), EntryRule::Keyed))
 }
 
 fn guarded<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {

@@ -1,4 +1,4 @@
-//! The session of a browser: it opens with a key, and its cookie stands for the key from then on.
+//! The session of a browser: it opens with a key or a login at the identity provider, and its cookie stands for them from then on.
 
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use stentor_core::app::Scope;
 use stentor_core::id::AppId;
 
+use crate::contract::role::AppRole;
 use crate::contract::{ErrorCode, Identity, Instant, Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::Refusal;
-use crate::face::http::session_cookie::{require_own_page, session_of, set_cookie};
+use crate::face::http::session_cookie::{SESSION_COOKIE, require_own_page, session_of};
 use crate::face::http::{RequestPermit, Routes, body};
 use crate::service::ConsoleSession;
 
@@ -35,15 +36,42 @@ struct Login {
 /// A session as its pages see it.
 #[derive(Serialize)]
 struct SessionView {
-    /// `root` or `key`.
+    /// `root`, `key` or `person`.
     by: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     app: Option<AppId>,
     scopes: Vec<Scope>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<PersonView>,
     expires_at: Instant,
     csrf: String,
     unconfirmed_devices_max_count: u64,
     version: &'static str,
+}
+
+/// A person as the pages see it.
+#[derive(Serialize)]
+struct PersonView {
+    subject: String,
+    name: String,
+    roles: Vec<RoleView>,
+}
+
+/// A role in an app, or in all apps if the app is absent.
+#[derive(Serialize)]
+struct RoleView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app: Option<AppId>,
+    role: &'static str,
+    /// The scopes that a key would need for the same.
+    scopes: Vec<Scope>,
+}
+
+/// The answer to the logout of a person.
+#[derive(Serialize)]
+struct LogoutView {
+    /// Address at which the person logs out of the identity provider.
+    logout_url: String,
 }
 
 pub(super) fn routes() -> Routes<Api> {
@@ -59,7 +87,7 @@ async fn open(State(api): State<Api>, request: Request) -> Result<Response, Refu
     let Login { key } = decode(&bytes)?;
     let (session, token) = api.service().open_session(key.expose_secret()).await?;
     own(&parts, &session)?;
-    let cookie = set_cookie(&parts.headers, &api, &token, api.console().session_life())?;
+    let cookie = SESSION_COOKIE.set(&parts.headers, &api, &token, api.console().session_life())?;
     Ok(([(header::SET_COOKIE, cookie)], shown(&api, &session)).into_response())
 }
 
@@ -77,8 +105,16 @@ async fn end(State(api): State<Api>, request: Request) -> Result<Response, Refus
     let session = session_of(&parts, &api).await?.ok_or_else(no_session)?;
     own(&parts, &session)?;
     api.service().end_session(&session);
-    let cookie = set_cookie(&parts.headers, &api, "", Duration::ZERO)?;
-    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
+    let cookie = [(header::SET_COOKIE, SESSION_COOKIE.set(&parts.headers, &api, "", Duration::ZERO)?)];
+    let provider = api.identity_provider().filter(|_| matches!(session.identity, Identity::Person(_)));
+    let logout_url = match provider {
+        Some(provider) => provider.logout_url().await,
+        None => None,
+    };
+    Ok(match logout_url {
+        Some(url) => (cookie, axum::Json(LogoutView { logout_url: url.into() })).into_response(),
+        None => (StatusCode::NO_CONTENT, cookie).into_response(),
+    })
 }
 
 /// Charges a request to the owner of the session's key.
@@ -102,18 +138,30 @@ fn no_session() -> Problem {
 }
 
 fn shown(api: &Api, session: &ConsoleSession) -> Response {
-    let (by, app, scopes) = match session.identity {
-        Identity::Root => ("root", None, vec![Scope::Admin]),
-        Identity::Key { app, scopes, .. } => ("key", Some(app), scopes.list()),
+    let (by, scopes, person) = match &session.identity {
+        Identity::Root => ("root", vec![Scope::Admin], None),
+        Identity::Key { scopes, .. } => ("key", scopes.list(), None),
+        Identity::Person(who) => {
+            let roles = who.roles.list().map(RoleView::from).collect();
+            let (subject, name) = (who.person.subject().to_owned(), who.person.name().to_owned());
+            ("person", Vec::new(), Some(PersonView { subject, name, roles }))
+        }
     };
     let view = SessionView {
         by,
-        app,
+        app: session.identity.app(),
         scopes,
+        person,
         expires_at: session.grant.expires_at.into(),
         csrf: api.service().csrf_token(session),
         unconfirmed_devices_max_count: api.console().unconfirmed_devices_max_count,
         version: env!("CARGO_PKG_VERSION"),
     };
     ([(header::CACHE_CONTROL, "no-store")], axum::Json(view)).into_response()
+}
+
+impl From<AppRole> for RoleView {
+    fn from(AppRole { app, role }: AppRole) -> Self {
+        Self { app, role: role.as_str(), scopes: role.scopes().list() }
+    }
 }

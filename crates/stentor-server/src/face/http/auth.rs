@@ -98,6 +98,9 @@ impl FromRequestParts<Api> for Authenticated {
             Some(session) => session.identity,
             None => api.service().identify(secret(&parts.headers)?).await?,
         };
+        if let Identity::Person(who) = &identity {
+            parts.extensions.insert(who.person.clone());
+        }
         let permit = RequestPermit::of(&parts.extensions)?;
         permit.own(identity.owner(permit.network()))?;
         Ok(Self(identity))
@@ -113,8 +116,8 @@ impl FromRequestParts<Api> for AppCaller {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let Authenticated(identity) = Authenticated::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
+        let names_none = identity.app().is_none() && named.is_none();
         let caller = api.service().caller(identity, named).await;
-        let names_none = identity == Identity::Root && named.is_none();
         let caller =
             caller.map_err(|problem| if names_none { problem.with_hint(NAME_THE_APP) } else { problem })?;
         RequestPermit::of(&parts.extensions)?.own(caller.app())?;

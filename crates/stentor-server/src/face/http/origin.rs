@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ipnet::IpNet;
+use stentor_core::person::Person;
 
 use super::middleware::RequestId;
 use crate::face::Api;
@@ -14,12 +15,13 @@ use crate::service::Origin;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Returns the origin of a request.
+/// Returns the origin of a request. Authentication has put the person into the extensions, if there is one.
 pub(crate) fn origin_of(parts: &Parts, api: &Api) -> Origin {
     let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
     let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
     let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
-    Origin { address, request_id: request_id.unwrap_or_default() }
+    let person = parts.extensions.get::<Person>().cloned();
+    Origin { address, request_id: request_id.unwrap_or_default(), person }
 }
 
 /// Returns the network of the caller, which shares the limits for requests without a key.

@@ -20,14 +20,14 @@ pub(super) trait FromContext: Sized {
 impl FromContext for Identity {
     async fn find(_: &Api, context: &RequestContext, _: &mut Record) -> ServiceResult<Self> {
         context.permit.own(context.identity.app())?;
-        Ok(context.identity)
+        Ok(context.identity.clone())
     }
 }
 
 impl FromContext for Caller {
     async fn find(api: &Api, context: &RequestContext, record: &mut Record) -> ServiceResult<Self> {
         let named = app_of(context, record)?;
-        let caller = api.service().caller(context.identity, named).await?;
+        let caller = api.service().caller(context.identity.clone(), named).await?;
         context.permit.own(caller.app())?;
         Ok(caller)
     }

@@ -321,7 +321,7 @@ impl SocketSession {
 
     fn origin(&self, id: u64) -> Origin {
         let address = self.accepted.peer.0.ip().to_canonical();
-        Origin { address: Some(address), request_id: format!("{}.{id}", self.name) }
+        Origin { address: Some(address), request_id: format!("{}.{id}", self.name), person: None }
     }
 
     fn last_word(&self, problem: &Problem) -> Vec<u8> {

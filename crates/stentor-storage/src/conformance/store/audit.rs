@@ -7,6 +7,7 @@ use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
+use stentor_core::person::Person;
 use stentor_core::ports::store::{
     AuditFilter, Change, Changed, Idempotent, IdempotentReply, KeyFilter, NewAuditEntry, NewSchedule, Page,
     Precondition, PruneTask, Store, StoreError,
@@ -141,6 +142,26 @@ pub async fn entries_are_bounded_and_nobody_crowds_out_what_others_did(store: &d
     assert_eq!(count(AuditAction::AppCreate), 3, "what the operator did, and what was done elsewhere, stays");
     let newest = entries.iter().find(|entry| entry.note.refused).expect("kept");
     assert_eq!(newest.note, AuditNote { at: at(8), ..refused }, "the oldest go");
+}
+
+pub async fn a_person_is_named_in_the_entries_of_its_changes(store: &dyn Store) {
+    let scene = scene_with_key(store).await;
+    let by_person = |subject: &str, name: &str| {
+        let person = Person::new(subject, name).expect("a person");
+        AuditNote { actor: Actor::Person(person), ..by_key(scene.app, AuditAction::CredentialPut) }
+    };
+    let by_key = by_key(scene.app, AuditAction::CredentialPut);
+    let refused = AuditNote { refused: true, ..by_person("cn=Bob,dc=example", "") };
+    let notes =
+        [by_key.clone(), by_person("248289", "Ada"), by_person("248289", "Ada Lovelace"), refused.clone()];
+    for note in notes {
+        let entry = NewAuditEntry { note, max_count: 1 };
+        store.change(Change::Refused, Some(entry)).await.expect("kept");
+    }
+    let notes: Vec<_> =
+        all(store, AuditFilter::default()).await.into_iter().map(|entry| entry.note).collect();
+    // The entry of a person displaces no entry of a key, and is displaced by the next one of a person.
+    assert_eq!(notes, [refused, by_person("248289", "Ada Lovelace"), by_key]);
 }
 
 pub async fn an_apps_entries_stay_when_it_goes(store: &dyn Store) {

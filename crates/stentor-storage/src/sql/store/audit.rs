@@ -4,6 +4,7 @@ use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
 use stentor_core::ledger;
 use stentor_core::name::Label;
+use stentor_core::person::Person;
 use stentor_core::ports::store::{
     AuditFilter, AuditStore, Change, Changed, Idempotent, NewAuditEntry, Page, StoreError,
 };
@@ -38,7 +39,7 @@ impl<E: LedgerEngine> AuditStore for SqlStore<E> {
         };
         let changed = self.write(move |connection| {
             // Before the change, which may delete the key of its author.
-            let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
+            let name = entry.as_ref().map(|entry| key_name(connection, &entry.note.actor)).transpose()?;
             let changed = apply::<E>(connection, change.clone())?;
             let is_made =
                 // A repeat changes nothing, and its first request has an entry.
@@ -103,7 +104,7 @@ fn apply<E: LedgerEngine>(connection: &E::Connection, change: Change) -> Done<Ch
     Ok(Changed::Done)
 }
 
-fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
+fn key_name(connection: &Connection, actor: &Actor) -> Done<Option<Label>> {
     let Actor::Key(key) = actor else { return Ok(None) };
     let sql = "SELECT name FROM api_keys WHERE id = ?1 UNION ALL SELECT name FROM accounts WHERE id = ?1";
     Ok(one(connection, sql, [int(key.raw())], |row| maybe_text(row, 0, Label::new))?.flatten())
@@ -116,13 +117,14 @@ fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) 
     // Places are counted within app and kind, so that an entry displaces only entries of its own kind.
     let sql = "SELECT coalesce(max(place), 0) + 1 FROM audit WHERE app = ?1 AND kind = ?2";
     let place = one(connection, sql, params![app, kind], |row| number(row, 0))?.unwrap_or(1);
-    let key = match note.actor {
-        Actor::Root => None,
-        Actor::Key(key) => Some(int(key.raw())),
+    let (key, person) = match &note.actor {
+        Actor::Root => (None, None),
+        Actor::Key(key) => (Some(int(key.raw())), None),
+        Actor::Person(person) => (None, Some(person)),
     };
     let sql =
-        "INSERT INTO audit (id, at, kind, app, place, key, key_name, action, thing, detail, address, request_id)
-        VALUES (?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        "INSERT INTO audit (id, at, kind, app, place, key, key_name, action, thing, detail, address, request_id, person, person_name)
+        VALUES (?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?13, ?14)";
     let values = params![
         note.at.as_millis(),
         kind,
@@ -136,6 +138,8 @@ fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) 
         note.address.map(|address| address.to_string()),
         &note.request_id,
         connection.next_audit_entry()?,
+        person.map(Person::subject),
+        person.map(Person::name),
     ];
     run(connection, sql, values)?;
     let sql = "DELETE FROM audit WHERE app = ?1 AND kind = ?2 AND place <= ?3";
@@ -146,7 +150,7 @@ fn list(connection: &Connection, filter: AuditFilter, page: Page) -> Done<Vec<Au
     // The condition stands in the text, so that the index by app serves the list of one app.
     let of_app = if filter.app.is_some() { "app = ?1" } else { "CAST(?1 AS BIGINT) IS NULL" };
     let sql = format!(
-        "SELECT id, at, kind, app, key, key_name, action, thing, detail, address, request_id FROM audit
+        "SELECT id, at, kind, app, key, key_name, action, thing, detail, address, request_id, person, person_name FROM audit
         WHERE {of_app} AND id < ?2 AND (CAST(?3 AS SMALLINT) IS NULL OR action = ?3) AND at >= ?4 ORDER BY id DESC"
     );
     let below = if page.after == 0 { i64::MAX } else { int(page.after) };
@@ -158,12 +162,11 @@ fn list(connection: &Connection, filter: AuditFilter, page: Page) -> Done<Vec<Au
 
 fn read(row: &Row<'_>) -> Done<AuditEntry> {
     let (kind, app): (u8, i64) = (row.get(2)?, row.get(3)?);
-    let key = maybe_number(row, 4)?.map(KeyId::from_raw);
     let address: Option<String> = row.get(9)?;
     let address = address.map(|text| text.parse()).transpose();
     let note = AuditNote {
         at: time(row, 1)?,
-        actor: key.map_or(Actor::Root, Actor::Key),
+        actor: actor(row)?,
         app: u64::try_from(app).ok().map(AppId::from_raw),
         action: code(row, 6, AuditAction::from_code)?,
         thing: row.get(7)?,
@@ -173,4 +176,16 @@ fn read(row: &Row<'_>) -> Done<AuditEntry> {
         refused: kind == REFUSED,
     };
     Ok(AuditEntry { id: AuditId::from_raw(number(row, 0)?), note, key_name: maybe_text(row, 5, Label::new)? })
+}
+
+fn actor(row: &Row<'_>) -> Done<Actor> {
+    let (subject, name): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
+    match (subject, maybe_number(row, 4)?) {
+        (Some(subject), _) => {
+            let person = Person::new(&subject, &name.unwrap_or_default());
+            person.map(Actor::Person).map_err(|_| damaged("a person without a subject"))
+        }
+        (None, Some(key)) => Ok(Actor::Key(KeyId::from_raw(key))),
+        (None, None) => Ok(Actor::Root),
+    }
 }

@@ -35,7 +35,7 @@ CREATE TABLE audit (
     detail TEXT NOT NULL,
     address TEXT,
     request_id TEXT NOT NULL
-) STRICT;
+, person TEXT, person_name TEXT) STRICT;
 CREATE INDEX audit_by_age ON audit (at);
 CREATE INDEX audit_by_app ON audit (app, id);
 CREATE UNIQUE INDEX audit_by_place ON audit (app, kind, place);

@@ -24,13 +24,27 @@ export class Refusal extends Error {
 /** Sent when the API knows the session no more. */
 export const SESSION_ENDED = "session-ended";
 
-export const isRoot = () => here.session?.by === "root";
+const rolesOf = (session) => session?.person?.roles ?? [];
+/** The roles of the person in the chosen app. */
+const rolesHere = () => rolesOf(here.session).filter(({ app }) => !app || app === here.app);
 
-/** True if the session's key has one of the scopes. */
+/** True for the root key, and for a person who may do the same. */
+export function isRoot() {
+  const isAdmin = rolesOf(here.session).some(({ app, role }) => !app && role === "admin");
+  return here.session?.by === "root" || isAdmin;
+}
+
+/** True for the key of an app, which cannot name another one. */
+export const isAppKey = () => here.session?.by === "key";
+
+/** True if the session's key has one of the scopes, or the role of its person. */
 export function may(...scopes) {
-  const own = here.session?.scopes ?? [];
+  const own = [...(here.session?.scopes ?? []), ...rolesHere().flatMap((role) => role.scopes)];
   return own.includes("admin") || scopes.some((scope) => own.includes(scope));
 }
+
+/** True if the session may read what a key with one of the scopes may. */
+export const mayRead = (...scopes) => may(...scopes) || rolesHere().length > 0;
 
 export const read = (path, options = {}) => ask("GET", path, options);
 export const change = (method, path, body, options = {}) => ask(method, path, { body, ...options });
@@ -99,8 +113,8 @@ export function pause(milliseconds, signal) {
   });
 }
 
-/** Asks within the chosen app, which only the root key has to name. */
-export const ofApp = (query = {}) => (isRoot() ? { ...query, app: here.app } : query);
+/** Asks within the chosen app, which the key of an app need not name. */
+export const ofApp = (query = {}) => (isAppKey() ? query : { ...query, app: here.app });
 
 /** Key that marks repetitions of one request. `randomUUID` exists over TLS only. */
 export function idempotencyKey() {

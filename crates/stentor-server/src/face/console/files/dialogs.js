@@ -1,6 +1,6 @@
 // Dialogs: the login, questions before a change that cannot be undone, and secrets that are shown once.
 
-import { change, here } from "./api.js";
+import { change, here, read } from "./api.js";
 import { button, element, fill, part } from "./elements.js";
 import { field, form } from "./forms.js";
 
@@ -41,7 +41,7 @@ function open(title, build, { mayCancel = true } = {}) {
 
 let login = null;
 
-/** Asks for a key until a session is open. The page below stays as it is. */
+/** Asks for a key, or sends to the identity provider, until a session is open. The page below stays as it is. */
 export function logIn() {
   login ??= open("Log in", loginForm, { mayCancel: false }).finally(() => (login = null));
   return login;
@@ -58,6 +58,7 @@ function loginForm(close) {
   const where = "The root key is in root.key of the server's data directory. The key of an app opens that app alone.";
   const hint = `${where} The browser keeps neither.`;
   return [
+    personLogin(),
     element("p", {}, hint),
     form("Log in", [key], async () => {
       here.session = null;
@@ -65,6 +66,14 @@ function loginForm(close) {
       close(here.session);
     }),
   ];
+}
+
+/** A link to the identity provider, if there is one. */
+function personLogin() {
+  const place = element("div");
+  const shown = ({ person }) => person && fill(place, element("a", { href: person }, "Log in with your account"));
+  read("/console/login-ways").then(shown);
+  return place;
 }
 
 /** Asks before a change. With a `word`, that word has to be typed. */

@@ -78,14 +78,18 @@ async function show() {
 }
 
 function who() {
-  const { by, scopes } = here.session;
-  const words = by === "root" ? "Root key" : `App key: ${scopes.join(", ")}`;
+  const { by, scopes, person } = here.session;
+  const words = { root: "Root key", key: `App key: ${scopes.join(", ")}`, person: person?.name }[by];
   fill(part("who"), element("span", {}, words), button("Log out", logOut));
 }
 
 async function logOut() {
   leaving.abort();
-  await change("DELETE", "/console/session").catch((error) => notice(error.message, true));
+  const left = await change("DELETE", "/console/session").catch((error) => notice(error.message, true));
+  if (left?.logout_url) {
+    location.assign(left.logout_url);
+    return;
+  }
   here.session = null;
   here.app = null;
   ["view", "who", "navigation", "notice"].forEach((id) => fill(part(id)));

@@ -1,6 +1,6 @@
 // The way to the views: the address, the links, and the choice of the app.
 
-import { here, isRoot, may, read } from "./api.js";
+import { here, isAppKey, isRoot, may, mayRead, read } from "./api.js";
 import { element, fill, link, part } from "./elements.js";
 
 const SERVER_LINKS = [
@@ -24,9 +24,10 @@ const APP_LINKS = [
 ];
 /** What needs the root key. */
 const OF_ROOT = ["nodes", "audit", "settings"];
-/** What needs a key with the scope admin, and with the scope send. */
+/** What needs a key with the scope admin, what needs one with the scope send, and what this scope reads. */
 const OF_ADMIN = ["credentials", "app"];
-const OF_SENDER = ["campaigns", "compose", "schedules", "upstream"];
+const OF_SENDER = ["compose"];
+const OF_SENT = ["campaigns", "schedules", "upstream"];
 
 let known = [];
 
@@ -47,12 +48,13 @@ function decoded(part) {
   }
 }
 
-/** Shows the links that the session's key may follow. */
+/** Shows the links that the session's key or person may follow. */
 export function navigation(current) {
   const allowed = ([view]) => {
     if (OF_ROOT.includes(view)) return isRoot();
     if (OF_ADMIN.includes(view)) return may("admin");
-    return !OF_SENDER.includes(view) || may("send");
+    if (OF_SENDER.includes(view)) return may("send");
+    return !OF_SENT.includes(view) || mayRead("send");
   };
   const list = (links, start) =>
     element(
@@ -74,7 +76,7 @@ const isPartOf = (current, view) => view === (current === "deliveries" ? "campai
 const item = (path, text, isCurrent) => link(path, text, { "aria-current": isCurrent && "page" });
 
 function appChoice() {
-  if (!isRoot()) return element("p", { class: "app" }, known.find((one) => one.id === here.app)?.name ?? here.app);
+  if (isAppKey()) return element("p", { class: "app" }, known.find((one) => one.id === here.app)?.name ?? here.app);
   const options = known.map(({ id, name }) => element("option", { value: id, selected: id === here.app }, name));
   const choose = () => (location.hash = `#/${select.value}/campaigns`);
   const select = element("select", { "aria-label": "App", onchange: choose }, options);

@@ -1,6 +1,6 @@
 // One campaign: the bar that sums to the audience, the reasons, and the device behind each number.
 
-import { change, here, may, ofApp, read } from "../api.js";
+import { change, here, may, mayRead, ofApp, read } from "../api.js";
 import { bar, legend, parts, sum } from "../bar.js";
 import { confirmed, notice } from "../dialogs.js";
 import { badge, button, code, count, element, facts, fill, instant, link, part, section, source } from "../elements.js";
@@ -18,7 +18,7 @@ export async function campaign({ content, header, signal, ids: [id] }) {
   const message = await read(`/v1/messages/${ledger.message}`, { query: ofApp(), signal }).catch(() => null);
   header(message?.notification?.title ?? `Campaign ${ledger.campaign}`);
   const books = element("div");
-  const list = may("send") && deliveries(ledger.message, signal);
+  const list = mayRead("send") && deliveries(ledger.message, signal);
   fill(
     content,
     books,

@@ -55,7 +55,7 @@ export async function audit({ content, header, signal }) {
     ["Action", (one) => one.action],
     ["Object", (one) => lines(code(one.thing), one.app && one.app !== one.thing && code(one.app))],
     ["Detail", (one) => one.detail],
-    ["By", (one) => lines(one.key_name ?? one.key ?? one.by, one.address && `from ${one.address}`)],
+    ["By", (one) => lines(one.person_name ?? one.key_name ?? one.key ?? one.by, one.person && code(one.person), one.address && `from ${one.address}`)],
     ["Outcome", (one) => badge(one.outcome)],
   ];
   const load = async (before) => {

@@ -1,6 +1,6 @@
 // What runs, what stands still and why, and what an operator should do about it.
 
-import { here, isRoot, may, ofApp, read } from "../api.js";
+import { here, isRoot, may, mayRead, ofApp, read } from "../api.js";
 import { bar } from "../bar.js";
 import { badge, count, duration, element, facts, fill, instant, link, section } from "../elements.js";
 import { table } from "../lists.js";
@@ -16,7 +16,7 @@ export async function overview({ content, header, signal }) {
     const [status, nodes, work, credentials] = await Promise.all([
       isRoot() ? read("/v1/status", { signal }) : null,
       isRoot() ? read("/v1/nodes", { signal }) : null,
-      here.app && may("send") ? read("/v1/campaigns", { query: ofApp({ limit: CAMPAIGNS_MAX_COUNT }), signal }) : null,
+      here.app && mayRead("send") ? read("/v1/campaigns", { query: ofApp({ limit: CAMPAIGNS_MAX_COUNT }), signal }) : null,
       here.app && may("admin") ? read(`/v1/apps/${here.app}/credentials`, { signal }) : null,
     ]);
     fill(content, advice(status, nodes, credentials), work && running(work.campaigns), status && server(status));

@@ -1,6 +1,6 @@
 // Schedules with their next occurrences.
 
-import { change, here, ofApp, read } from "../api.js";
+import { change, here, may, ofApp, read } from "../api.js";
 import { confirmed, notice } from "../dialogs.js";
 import { badge, button, code, element, fill, instant, link } from "../elements.js";
 import { PagedTable } from "../lists.js";
@@ -42,6 +42,7 @@ function upcoming(instants) {
 }
 
 function actions(one, reload) {
+  if (!may("send")) return "–";
   const name = one.name ?? one.id;
   const act = (method, path, done) => async () => {
     try {

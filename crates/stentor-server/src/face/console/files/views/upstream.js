@@ -47,6 +47,7 @@ function listOf(caption, path, entries, more, signal) {
 }
 
 function retry(one, reload) {
+  if (!may("send")) return "–";
   const act = async () => {
     try {
       await change("POST", "/v1/upstream/dead-letters/retry", { ids: [one.id] }, { query: ofApp() });

@@ -1,0 +1,3 @@
+-- Which person made a change: the subject at the identity provider, and the name for readers.
+ALTER TABLE audit ADD COLUMN person TEXT;
+ALTER TABLE audit ADD COLUMN person_name TEXT;
