@@ -49,6 +49,7 @@ pub(crate) enum Client {
     Browsers,
     /// axe-core and html-validate, which examine pages.
     Console,
+    OidcProvider,
 }
 
 impl Client {
@@ -84,7 +85,8 @@ impl Client {
             | Self::WebPush
             | Self::WebPushTesting
             | Self::PushReceiver
-            | Self::Console => Command::new("node"),
+            | Self::Console
+            | Self::OidcProvider => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
@@ -135,6 +137,7 @@ impl Client {
             Self::Pywebpush => ("pywebpush", "requirements.txt"),
             Self::Browsers => ("browsers", "requirements.txt"),
             Self::Console => ("console", "package-lock.json"),
+            Self::OidcProvider => ("oidc-provider", "package-lock.json"),
             Self::FirebaseMessaging => ("firebase-messaging", "requirements.txt"),
             Self::PushReceiver => ("push-receiver", "package-lock.json"),
             Self::Mqtt => ("mqtt", "requirements.txt"),

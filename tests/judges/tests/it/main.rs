@@ -6,6 +6,7 @@ mod browsers;
 mod ccs;
 mod client;
 mod console;
+mod console_persons;
 mod documentation;
 mod fcm;
 mod fcm_front;
