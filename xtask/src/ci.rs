@@ -17,8 +17,9 @@ use std::thread;
 use self::failures::{FailureLog, StepFailure};
 use self::tally::TestCounts;
 use self::usage::{Cost, Meter};
+use crate::package::{self, Arch, PackageRequest};
 use crate::workspace::Workspace;
-use crate::{book, codegen, dist, tidy};
+use crate::{book, codegen, tidy};
 
 /// The variable that sets the number of concurrent tests of the test harness.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
@@ -27,9 +28,8 @@ const TESTS_PER_PROCESSOR: usize = 2;
 /// The variable that lists the steps and tests that may not be skipped.
 const REQUIRED: &str = "STENTOR_TEST_REQUIRE";
 
-/// Probes for the tools that link the static binary.
-const DIST_PROBE: &str =
-    r#"musl-gcc --version && test -d "$(rustc --print target-libdir --target x86_64-unknown-linux-musl)""#;
+/// Probes for the compiler of static binaries.
+const PACKAGE_PROBE: &str = r#"test -x "${CARGO_TARGET_DIR:-target}/packaging/venv/bin/cargo-zigbuild""#;
 /// Probes for mdBook.
 const BOOK_PROBE: &str = r#""${CARGO_TARGET_DIR:-target}/mdbook/bin/mdbook" --version"#;
 /// Probes for PostgreSQL, and for the commit of the older version, which a shallow clone does not have.
@@ -46,8 +46,8 @@ enum StepWork {
     Tests,
     /// The generated references, written by the built binary.
     Codegen,
-    /// The static binary: built, judged and tried.
-    Dist,
+    /// The files of a release for this processor: built, judged and tried.
+    Package,
     /// The site of the pages: built, and its links checked.
     Book,
     /// A script of the repository.
@@ -116,12 +116,12 @@ const FULL_STEPS: &[CiStep] = &[
         }),
     },
     CiStep {
-        name: "dist",
-        work: StepWork::Dist,
+        name: "package",
+        work: StepWork::Package,
         needs: Some(NeededTool {
-            word: "dist",
-            probe: &["sh", "-c", DIST_PROBE],
-            remedy: "musl-tools, and rustup target add x86_64-unknown-linux-musl",
+            word: "package",
+            probe: &["sh", "-c", PACKAGE_PROBE],
+            remedy: "packaging/install",
         }),
     },
     CiStep {
@@ -260,7 +260,11 @@ fn perform(
             in_process(codegen::check(workspace, built)?)
         }
         StepWork::Book => in_process(book::build(workspace)?),
-        StepWork::Dist => dist::run(workspace, None, None).map(|_| vec![])?,
+        StepWork::Package => {
+            let request =
+                PackageRequest { archs: vec![Arch::X86_64], binaries: vec![], jobs: None, json: false };
+            package::run(workspace, &request).map(|_| vec![])?
+        }
         StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
             command.args(*arguments).envs(variables.iter().copied());

@@ -6,8 +6,8 @@ mod arm;
 mod book;
 mod ci;
 mod codegen;
-mod dist;
 mod finding;
+mod package;
 mod prose;
 mod records;
 mod rust_file;
@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::package::{Arch, PackageRequest};
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
@@ -68,14 +69,28 @@ rightly and no time was kept. Each missing program is reported with the command 
         #[arg(long)]
         jobs: Option<u32>,
     },
-    /// Builds the static binary for releases, proves that it is static, and tries it
-    Dist {
-        /// Builds nothing; proves that this binary is static, and tries it
+    /// Makes the files of a release in target/package: static binaries, debs, images, bills of materials, packages of the clients
+    #[command(after_help = "\
+Examples:
+  packaging/install && cargo xtask package
+  cargo xtask package --arch x86_64 --json
+  cargo xtask package --binary target/x86_64-unknown-linux-musl/dist/stentor
+
+Each file is judged by the tools that are installed, and the report names them. Every missing tool is reported with the
+command that installs it.")]
+    Package {
+        /// Makes the files for these processors
+        #[arg(long, value_enum, value_delimiter = ',', default_values = ["x86_64", "aarch64"])]
+        arch: Vec<Arch>,
+        /// Builds no binary and packs this static one; can be repeated
         #[arg(long)]
-        binary: Option<PathBuf>,
+        binary: Vec<PathBuf>,
         /// Number of concurrent compilers; by default the number of processors
         #[arg(long)]
         jobs: Option<u32>,
+        /// Prints one JSON object: {"files":[{"path","bytes","sha256","checked_by"}]}
+        #[arg(long)]
+        json: bool,
     },
     /// Builds the site of the pages under target/docs/book, and checks its links; needs docs/mdbook/install
     Book,
@@ -104,7 +119,9 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Codegen { clients: false, check, binary } => codegen::run(&workspace, check, binary)?,
         XtaskCommand::Ci { full } => ci::run(&workspace, full)?,
         XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
-        XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
+        XtaskCommand::Package { arch: archs, binary: binaries, jobs, json } => {
+            package::run(&workspace, &PackageRequest { archs, binaries, jobs, json })?
+        }
         XtaskCommand::Book => book::run(&workspace)?,
         XtaskCommand::Records => records::run(&workspace)?,
         XtaskCommand::Prose { json } => prose::run(&workspace, json)?,

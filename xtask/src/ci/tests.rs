@@ -21,5 +21,8 @@ fn a_step_without_its_tool_is_skipped_with_what_to_install() {
 #[test]
 fn full_has_every_step_of_the_default() {
     let names: Vec<&str> = STEPS.iter().chain(FULL_STEPS).map(|step| step.name).collect();
-    assert_eq!(names, ["fmt", "tidy", "build", "test", "codegen", "doc", "deny", "dist", "book", "upgrade"]);
+    assert_eq!(
+        names,
+        ["fmt", "tidy", "build", "test", "codegen", "doc", "deny", "package", "book", "upgrade"]
+    );
 }

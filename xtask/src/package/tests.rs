@@ -21,17 +21,35 @@ fn dynamic(entries: &[(u64, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn the_archive_has_each_client_with_its_generated_half() {
-    let tracked = ["README.md", "clients/python/README.md", "clients/python-device/README.md"];
-    let files = archive::client_files(&tracked.map(str::to_owned));
-    assert_eq!(files[0], "clients/python/README.md");
-    assert!(files.contains(&"clients/typescript/src/types.ts".to_owned()) && files.len() == 5, "{files:?}");
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    archive::copy(from.path(), &files, to.path()).unwrap_err();
-    std::fs::create_dir_all(from.path().join("clients/python")).unwrap();
-    std::fs::write(from.path().join(&files[0]), "one").unwrap();
-    archive::copy(from.path(), &files[..1], to.path()).unwrap();
-    assert_eq!(std::fs::read_to_string(to.path().join(&files[0])).unwrap(), "one");
+fn the_report_has_a_sum_of_each_file_and_its_judges() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one");
+    std::fs::write(&path, "one").unwrap();
+    let files = [PackedFile { path, checked_by: vec!["elf"] }];
+    let sums = sums(&files).unwrap();
+    let sha256 = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
+    assert_eq!(lines(&sums), format!("{sha256}  one\n"));
+    let entry = &report(&sums)["files"][0];
+    assert_eq!((&entry["bytes"], &entry["sha256"]), (&json!(3), &json!(sha256)));
+    assert_eq!(entry["checked_by"], json!(["elf"]));
+    assert!(table(&sums).contains("checked by elf"));
+}
+
+#[test]
+fn an_empty_file_is_no_release() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty");
+    std::fs::write(&path, "").unwrap();
+    assert!(sums(&[PackedFile { path, checked_by: Vec::new() }]).is_err());
+}
+
+#[test]
+fn the_processor_of_an_executable_is_known() {
+    let mut file = executable(3, b"/lib/ld\0");
+    file[0x12] = 183;
+    assert_eq!(elf::machine(&file).ok().and_then(Arch::of_elf_machine), Some(Arch::Aarch64));
+    file[0x12] = 40;
+    assert_eq!(elf::machine(&file).ok().and_then(Arch::of_elf_machine), None);
 }
 
 #[test]

@@ -12,6 +12,11 @@ const DT_NEEDED: u64 = 1;
 const IDENTITY: &[u8] = b"\x7fELF\x02\x01";
 const DYNAMIC_ENTRY_BYTES: usize = 16;
 
+/// Returns the number of the processor (`e_machine`) that an executable is made for.
+pub(super) fn machine(file: &[u8]) -> anyhow::Result<u64> {
+    number(file, 0x12, 2)
+}
+
 /// Lists the run-time requirements of a 64-bit little-endian executable; none if it is static.
 pub(super) fn needs(file: &[u8]) -> anyhow::Result<Vec<String>> {
     ensure!(file.starts_with(IDENTITY), "not a 64-bit little-endian ELF file");
