@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::{Authority, InvalidUri, Scheme};
+use rustls::pki_types::ServerName;
 
 use crate::addresses::{Addresses, AllAddresses};
+use crate::fault::Fault;
+use crate::tls;
 
 /// Trusted root certificates.
 #[derive(Clone)]
@@ -14,6 +17,16 @@ pub enum Roots {
     Native,
     /// The certificates in this PEM text, and no others.
     Pem(Bytes),
+}
+
+impl Roots {
+    /// Fails if the PEM text has no certificates.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self {
+            Self::Native => Ok(()),
+            Self::Pem(pem) => tls::pem_roots(pem).map(drop),
+        }
+    }
 }
 
 impl std::fmt::Debug for Roots {
@@ -59,6 +72,12 @@ impl Endpoint {
     #[must_use]
     pub fn name(&self) -> &str {
         self.server_name.as_deref().unwrap_or(&self.host)
+    }
+
+    /// Returns true if a certificate can be for the name.
+    #[must_use]
+    pub fn has_valid_name(&self) -> bool {
+        ServerName::try_from(self.name()).is_ok()
     }
 
     pub(crate) fn scheme(&self) -> Scheme {

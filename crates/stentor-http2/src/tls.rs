@@ -42,7 +42,7 @@ fn native_roots() -> Result<RootCertStore, Fault> {
     Ok(store)
 }
 
-fn pem_roots(pem: &[u8]) -> Result<RootCertStore, Fault> {
+pub(crate) fn pem_roots(pem: &[u8]) -> Result<RootCertStore, Fault> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|cause| endpoint_fault(&cause))?;

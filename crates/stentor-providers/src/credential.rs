@@ -86,13 +86,19 @@ impl<'a> Fields<'a> {
         let url = self.optional("endpoint")?.unwrap_or(usual);
         let mut endpoint = endpoint_of(url).map_err(|problem| self.invalid("endpoint", problem))?;
         endpoint.server_name = self.optional("server_name")?.map(ToOwned::to_owned);
-        if endpoint.name().contains('@') {
-            return Err(self.invalid("server_name", "must be a name"));
+        if endpoint.server_name.is_some() && !endpoint.has_valid_name() {
+            return Err(self.invalid("server_name", "must be a name of a host"));
         }
-        if let Some(pem) = self.optional("ca_pem")? {
-            endpoint.roots = Roots::Pem(pem.to_owned().into());
-        }
+        endpoint.roots = self.roots()?;
         Ok(endpoint)
+    }
+
+    /// Reads `ca_pem`, the certificates to trust in place of the system's.
+    pub(crate) fn roots(&self) -> Result<Roots, CredentialError> {
+        let Some(pem) = self.optional("ca_pem")? else { return Ok(Roots::Native) };
+        let roots = Roots::Pem(pem.to_owned().into());
+        roots.check().map_err(|_| self.unusable("ca_pem", "must be certificates in PEM"))?;
+        Ok(roots)
     }
 }
 
@@ -151,6 +157,23 @@ mod tests {
         for wrong in ["https://me:hush@host", "https://me@host:1/", "http://:hush@127.0.0.1", "https://@host"]
         {
             assert_eq!(endpoint_of(wrong).err(), Some(NO_USER), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn roots_without_a_certificate_and_a_name_of_no_host_are_refused_by_their_fields() {
+        let refused = |name: &str, value: &str| {
+            let map = parse(&serde_json::json!({ name: value }).to_string()).expect("an object");
+            Fields::new(&map, "").endpoint("https://push.example").expect_err("refused")
+        };
+        let roots = refused("ca_pem", "no certificate");
+        assert!(matches!(&roots, CredentialError::Unusable(one) if one.field == "ca_pem"), "{roots:?}");
+        for name in ["0", "a b", "me@host", "-"] {
+            let refused = refused("server_name", name);
+            assert!(
+                matches!(&refused, CredentialError::Invalid(one) if one.field == "server_name"),
+                "{name}"
+            );
         }
     }
 

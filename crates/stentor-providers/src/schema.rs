@@ -174,9 +174,18 @@ pub const ENDPOINT: CredentialField = CredentialField::optional(
 /// The name in the endpoint's certificate.
 pub const SERVER_NAME: CredentialField = CredentialField::optional(
     "server_name",
-    CredentialFieldKind::Text,
+    CredentialFieldKind::Form(&HOST_NAME),
     "Name that the endpoint's certificate must bear, if it is not its host's",
 );
+
+/// A name that a certificate can be for.
+const HOST_NAME: TextForm = TextForm {
+    name: "HostName",
+    pattern: "^([A-Za-z0-9]([A-Za-z0-9-]{0,60}[A-Za-z0-9])?\\.){0,2}[A-Za-z]([A-Za-z0-9-]{0,60}[A-Za-z0-9])?$",
+    max_chars: None,
+    example: Some("push.example.com"),
+    about: Some("A name of a host; more parts and addresses of IP are taken as well."),
+};
 
 /// The trusted certificates of the endpoint.
 pub const CA_PEM: CredentialField = CredentialField::optional(

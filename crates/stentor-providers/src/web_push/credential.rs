@@ -49,7 +49,7 @@ impl WebPushCredential {
             return Err(fields
                 .invalid("subject", "must be mailto: and an address, or an https: URL, of a public host"));
         }
-        let roots = fields.optional("ca_pem")?.map_or(Roots::Native, |pem| Roots::Pem(pem.to_owned().into()));
+        let roots = fields.roots()?;
         Ok(Self {
             key: key("private_key")?.ok_or_else(|| fields.invalid("private_key", "is missing"))?,
             previous: key("previous_private_key")?,

@@ -11,7 +11,7 @@ use super::subscription::canonical;
 use super::{WebPush, payload};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::preview::{RequestPreview, TOKEN_PLACE};
-use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown};
+use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::WebPush,
@@ -51,6 +51,14 @@ fn preview(secret: &str, message: &Message) -> Result<RequestPreview, Credential
     Ok(RequestPreview::new(TOKEN_PLACE.to_owned(), &headers, &text))
 }
 
+const SUBJECT: TextForm = TextForm {
+    name: "VapidSubject",
+    pattern: "^(mailto:[a-z0-9.]+@|https://)[a-z0-9]+(\\.[a-z0-9]+)*\\.[a-z]{2,8}$",
+    max_chars: None,
+    example: Some("mailto:ops@app.example"),
+    about: Some("An address at a public host; other addresses that a URL may have are taken as well."),
+};
+
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "WebPushCredential",
     about: "The key by which push services know the sender of Web Push (VAPID, RFC 8292).",
@@ -58,7 +66,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     fields: &[
         CredentialField::required(
             "subject",
-            CredentialFieldKind::Text,
+            CredentialFieldKind::Form(&SUBJECT),
             "Address of the sender for the operators of push services: `mailto:` or `https:`",
         )
         .asked(Input::Named(Flag::new("subject", "URL"))),

@@ -1,5 +1,7 @@
 import jakarta.xml.ws.BindingProvider;
+import java.lang.reflect.InvocationTargetException;
 import java.net.URI;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import stentor.*;
@@ -21,8 +23,9 @@ public class SoapJudge {
         context.put(BindingProvider.PASSWORD_PROPERTY, key);
         // A fault of SOAP 1.2 that is the sender's has status 400, which CXF takes for one only where it is told so.
         context.put("org.apache.cxf.transport.process_fault_on_http_400", true);
-        var device = server.registerDevice(
-            "android", "token-of-a-java-phone-" + number, null, "null", null, null, List.of("news"), null, null);
+        var device = (Registered) call(server, "registerDevice", Map.of(
+            "platform", "android", "token", "token-of-a-java-phone-" + number, "provider", "null",
+            "topics", List.of("news")));
         check(device.isCreated(), "registered");
         check(server.listDeviceTopics(device.getId(), null).getTopics().equals(List.of("news")), "topics");
         var target = new Target();
@@ -33,7 +36,7 @@ public class SoapJudge {
         check(sent.getAccepted().getId().equals(again.getAccepted().getId()), "the same message");
         check(server.showMessageLedger(sent.getAccepted().getId(), null).isBalanced(), "balanced");
         try {
-            server.registerDevice("vms", "t", null, null, null, null, null, null, null);
+            call(server, "registerDevice", Map.of("platform", "vms", "token", "t"));
             check(false, "refused");
         } catch (OperationRefused refused) {
             check(refused.getFaultInfo().getCode().equals("invalid_field"), refused.getMessage());
@@ -48,17 +51,25 @@ public class SoapJudge {
         entry.setValue("v & <w>");
         var data = new MapOfString();
         data.getEntry().add(entry);
+        return (Sent) call(server, "sendMessage", Map.of("target", target, "data", data, "ttl_seconds", ttl, "idempotency_key", key));
+    }
+
+    /** Calls an operation by the names of its parameters: which ones there are, and in which order, is the description's. */
+    static Object call(Stentor server, String operation, Map<String, ?> named) throws Exception {
         for (var method : Stentor.class.getMethods()) {
-            if (!method.getName().equals("sendMessage")) continue;
-            // By their names: which parameters there are, and in which order, is the description's.
-            var values = new java.util.ArrayList<Object>();
+            if (!method.getName().equals(operation)) continue;
+            var values = new ArrayList<Object>();
             for (var parameter : method.getParameters()) {
-                var name = parameter.getAnnotation(jakarta.jws.WebParam.class).name();
-                values.add(Map.of("target", target, "data", data, "ttl_seconds", ttl, "idempotency_key", key).get(name));
+                values.add(named.get(parameter.getAnnotation(jakarta.jws.WebParam.class).name()));
             }
-            return (Sent) method.invoke(server, values.toArray());
+            try {
+                return method.invoke(server, values.toArray());
+            } catch (InvocationTargetException thrown) {
+                if (thrown.getCause() instanceof OperationRefused refused) throw refused;
+                throw thrown;
+            }
         }
-        throw new IllegalStateException("no sendMessage");
+        throw new IllegalStateException("no " + operation);
     }
 
     static void check(boolean holds, String what) {

@@ -1,7 +1,8 @@
 """What the tool cannot make of the description by itself: what a push service takes, and what a document of XML says.
 
-- A token may be longer than its push service allows, or have other letters than Apple's have: which service it is follows from other
-  fields, or from the device.
+- A token may be longer than its push service allows, or have another form: which service it is follows from other fields, or from the
+  device.
+- A kind of addresses belongs to one push service, which another parameter names.
 - A map is a row of entries, and no two of them may have the same key: JSON Schema has no word for it.
 - The text of a JSON object: of a schema with `contentMediaType` the tool makes any text. It is told what the text says, and the text is
   written here.
@@ -26,6 +27,10 @@ DOUBTFUL_TOKEN = range(201, 4097)
 #: Tokens of Apple's, which the description does not tell from others.
 APPLE = {"apns", "apple", "ios", "ipados", "macos", "watchos", "tvos", "visionos"}
 APPLE_TOKEN = re.compile("[0-9A-Fa-f]{64,200}")
+#: Push services whose addresses have forms of their own.
+PARTICULAR = {"live_activity", "live_activity_channel", "live_activity_start", "web_push", "wns"}
+#: The push service that has more than one kind of addresses.
+WITH_KINDS = "fcm"
 #: Messages in one document of XML that would all be accepted, and are too many here.
 TOO_MANY_MESSAGES = range(11, 1001)
 
@@ -133,8 +138,9 @@ def has_a_doubtful_token(value):
     if not isinstance(value, dict):
         return False
     token, names = value.get("token"), (value.get("platform"), value.get("provider"))
-    is_apples = any(isinstance(name, str) and name.lower() in APPLE for name in names)
-    is_doubtful = isinstance(token, str) and (len(token) in DOUBTFUL_TOKEN or is_apples and not APPLE_TOKEN.fullmatch(token))
+    named = {name.lower() for name in names if isinstance(name, str)}
+    is_formed = named.isdisjoint(APPLE) or bool(isinstance(token, str) and APPLE_TOKEN.fullmatch(token))
+    is_doubtful = isinstance(token, str) and (len(token) in DOUBTFUL_TOKEN or not is_formed or not named.isdisjoint(PARTICULAR))
     return is_doubtful or any(map(has_a_doubtful_token, value.values()))
 
 
@@ -158,9 +164,13 @@ def before_load_schema(context, raw_schema):
             note_kinds(schema)
 
 
+def names_a_kind_elsewhere(query):
+    return isinstance(query, dict) and "address" in query and str(query.get("provider")).lower() != WITH_KINDS
+
+
 @schemathesis.hook
 def filter_case(context, case):
-    is_doubtful = has_a_doubtful_token(case.body) or holds(case.body, is_a_lost_number)
+    is_doubtful = has_a_doubtful_token(case.body) or holds(case.body, is_a_lost_number) or names_a_kind_elsewhere(case.query)
     return not is_doubtful and not (case.media_type == XML and is_lost_in_xml(case))
 
 

@@ -50,6 +50,8 @@ pub(super) const BATCHES: [(&str, &str); 3] =
 
 /// The message of a schedule.
 const SCHEDULE_MESSAGE: &str = "ScheduleMessage";
+/// New data of a device.
+const DEVICE_REPLACEMENT: &str = "DeviceReplacement";
 
 /// Restricts the document to the requests that the server accepts.
 pub(super) fn apply(document: &mut Value) {
@@ -66,9 +68,12 @@ pub(super) fn apply(document: &mut Value) {
         merge(schema, rule);
     }
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
-        let message = schedule_message(schemas);
+        let (message, device) = (schedule_message(schemas), device_replacement(schemas));
         schemas.insert(SCHEDULE_MESSAGE.to_owned(), message);
+        schemas.insert(DEVICE_REPLACEMENT.to_owned(), device);
     }
+    let replace = &mut document["paths"]["/v1/devices/{device}"]["put"]["requestBody"]["content"];
+    replace["application/json"]["schema"] = reference(DEVICE_REPLACEMENT);
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
         let operations = item.as_object_mut().into_iter().flatten();
@@ -164,6 +169,7 @@ fn fields() -> Vec<(&'static str, Value)> {
             })),
         ),
         ("TokenTarget", token_target()),
+        ("ChannelRequest", json!({"storage": nullable("ChannelStorage")})),
         ("MembersRequest", json!({"users": some("ExternalId", 0), "devices": some("DeviceId", 0)})),
         (
             "ServiceRequest",
@@ -224,8 +230,6 @@ fn some(of: &str, least: usize) -> Value {
 /// Returns the rules between the fields of a request.
 fn rules() -> Vec<(&'static str, Value)> {
     vec![
-        ("DeviceRegistration", with_adapter()),
-        ("TokenTarget", with_adapter()),
         (
             "MembersRequest",
             never(json!({"properties": {"users": {"maxItems": 0}, "devices": {"maxItems": 0}}})),
@@ -240,14 +244,6 @@ pub(super) fn never(described: Value) -> Value {
     json!({"if": described, "then": {"not": {}}})
 }
 
-/// Returns the rule that a platform without a usual adapter needs the adapter's name.
-fn with_adapter() -> Value {
-    let unknown =
-        |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_none();
-    let unusual: Vec<_> = Platform::WORDS.iter().filter(unknown).collect();
-    never(json!({"properties": {"platform": {"enum": unusual}, "provider": {"type": "null"}}}))
-}
-
 /// Returns the schema of a schedule's message: a message without the fields for a single send.
 fn schedule_message(schemas: &Map<String, Value>) -> Value {
     let mut message = schemas.get("MessageRequest").cloned().unwrap_or_default();
@@ -256,6 +252,16 @@ fn schedule_message(schemas: &Map<String, Value>) -> Value {
         fields.retain(|name, _| !["send_at", "dry_run"].contains(&name.as_str()));
     }
     message
+}
+
+/// Returns the schema of new data of a device, which the path names: only a registration is found by a former token.
+fn device_replacement(schemas: &Map<String, Value>) -> Value {
+    let mut device = schemas.get("DeviceRegistration").cloned().unwrap_or_default();
+    device["description"] = "New data of a device; absent fields are cleared.".into();
+    if let Some(fields) = device["properties"].as_object_mut() {
+        fields.remove("former_token");
+    }
+    device
 }
 
 /// Describes the target: an object with one property, or the word for all devices. Each form has a name, which clients use for its type.
@@ -345,12 +351,19 @@ fn describe_parameters(path: &str, operation: &mut Value) {
             (None, "tag") => reference("Tag"),
             (None, "state") if path == "/v1/devices" => reference("DeviceState"),
             (None, "state") => reference("DeliveryState"),
+            (None, "address") => json!({"type": "string", "enum": token_kinds()}),
             (None, "limit") => json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}),
             (None, "format") => json!({"type": "string", "enum": ["ndjson", "csv"]}),
             _ => continue,
         };
         parameter["schema"] = schema;
     }
+}
+
+/// Lists the words for the kinds of addresses that push services have.
+fn token_kinds() -> Vec<&'static str> {
+    let kinds = stentor_providers::all().filter_map(|adapter| adapter.token_kinds.as_ref());
+    kinds.flat_map(|kinds| [kinds.newer, kinds.older]).collect()
 }
 
 fn audit_actions() -> Vec<&'static str> {

@@ -3,6 +3,7 @@
 //! Patterns are limited to the syntax that ECMA 262, Python, Java, Go and Rust share.
 
 use serde_json::{Map, Value, json};
+use stentor_core::channel::ChannelStorage;
 use stentor_core::device::{DEVICE_TEXTS, DEVICE_TEXTS_COUNT, PushToken, with_device_texts};
 use stentor_core::limits;
 use stentor_core::message::Priority;
@@ -71,6 +72,11 @@ pub(super) fn schemas() -> Map<String, Value> {
         ),
         choice("DeliveryState", ShownState::WORDS, "State of a delivery. Capitals do not matter."),
         choice("Priority", Priority::WORDS, "Urgency for the device. Capitals do not matter."),
+        choice(
+            "ChannelStorage",
+            ChannelStorage::WORDS,
+            "Messages that a channel keeps. Capitals do not matter.",
+        ),
         choice("Scope", Scope::WORDS, "Permission of a key. Capitals do not matter."),
         choice("CatchUp", CatchUp::WORDS, "Treatment of missed occurrences. Capitals do not matter."),
     ]);
