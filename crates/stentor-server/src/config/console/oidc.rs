@@ -13,7 +13,7 @@ use super::super::outbound::allowances;
 use crate::contract::role::AppRole;
 
 /// Path of the page to which the identity provider sends the browser back.
-pub const CALLBACK_PATH: &str = "/console/callback";
+const CALLBACK_PATH: &str = "/console/callback";
 /// Largest difference between the clocks of both sides.
 const LEEWAY_MAX_SECONDS: u64 = 600;
 /// The scope that makes an OAuth request one of OpenID Connect.

@@ -5,7 +5,6 @@ use stentor_core::audit::AuditAction;
 use stentor_core::device::{DEVICE_TEXTS, Platform};
 use stentor_core::limits;
 use stentor_core::name::GroupName;
-use stentor_core::word::Word;
 use stentor_providers::Descriptor;
 
 use super::{credentials, words};
