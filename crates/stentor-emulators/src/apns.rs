@@ -5,6 +5,7 @@ mod channels;
 mod control;
 mod headers;
 mod management;
+mod new_key;
 mod policy;
 mod provider_token;
 mod server;
@@ -16,10 +17,12 @@ use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::service::Served;
 use management::ChannelManagement;
+use new_key::NewKey;
 pub use provider_token::ApnsKey;
 use serde::{Deserialize, Serialize};
 use server::ApnsService;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const MAX_HEADER_LIST_BYTES: u32 = 8000;
@@ -47,6 +50,10 @@ pub struct ApnsOptions {
     pub min_token_renewal_s: u64,
     /// Stops responding on a connection that used an expired provider token.
     pub wedge_on_expired_token: bool,
+    /// The file of a signing key that the emulator makes; none if absent. Only it and `keys` are then known.
+    pub credential: Option<PathBuf>,
+    /// The latest accepted messages that the control port shows; 0 keeps none.
+    pub keep_messages: usize,
 }
 
 impl Default for ApnsOptions {
@@ -60,6 +67,8 @@ impl Default for ApnsOptions {
             sandbox: false,
             min_token_renewal_s: 20 * 60,
             wedge_on_expired_token: false,
+            credential: None,
+            keep_messages: 0,
         }
     }
 }
@@ -76,7 +85,9 @@ pub type RunningApns = Running;
 
 impl ApnsEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file, key or policy cannot be used.
-    pub async fn start(config: ApnsConfig) -> Result<RunningApns, EmulatorError> {
+    pub async fn start(mut config: ApnsConfig) -> Result<RunningApns, EmulatorError> {
+        let made = config.vendor.credential.clone().map(NewKey::make).transpose()?;
+        config.vendor.keys.extend(made.as_ref().map(NewKey::known));
         let management = config.vendor.management;
         // The ports take ownership of the service: a handle is kept for the second one.
         let mut built = None;
@@ -89,6 +100,9 @@ impl ApnsEmulator {
         if let Some((address, service)) = management.zip(built) {
             running.open_management(address, Arc::new(Served(channel_management(service)))).await?;
         }
+        if let Some(key) = made {
+            running.announce(key.write()?);
+        }
         Ok(running)
     }
 }
@@ -100,6 +114,7 @@ pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<ApnsService>), E
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
         dialect: policy::DIALECT,
     })?;
+    devices.keep_messages(config.vendor.keep_messages);
     let service = Arc::new(ApnsService::new(config, context, devices)?);
     Ok((control.with_routes(Arc::clone(&service) as _), service))
 }

@@ -2,6 +2,7 @@
 
 mod http;
 
+use crate::credential::EmulatorCredential;
 use crate::device::Devices;
 use crate::error::EmulatorError;
 use crate::faults::InjectedFault;
@@ -11,7 +12,7 @@ use crate::policy::Policy;
 use crate::service::EmulatorContext;
 use crate::tls::ServerTls;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,6 +61,8 @@ pub(crate) struct Control {
     context: Arc<EmulatorContext>,
     devices: Arc<Devices>,
     routes: Option<Arc<dyn ControlRoutes>>,
+    /// The policy of the start, to which a reset returns.
+    first_policy: Policy,
 }
 
 /// Additional routes on the control port of one emulator.
@@ -76,7 +79,8 @@ pub(crate) type ControlAnswer = Result<serde_json::Value, (::http::StatusCode, S
 
 impl Control {
     pub(crate) fn new(context: Arc<EmulatorContext>, devices: Arc<Devices>) -> Self {
-        Self { context, devices, routes: None }
+        let first_policy = context.policy.judge().policy.clone();
+        Self { context, devices, routes: None, first_policy }
     }
 
     /// Adds the routes of this emulator.
@@ -115,6 +119,16 @@ impl Control {
         self.context.faults.release();
         Ok(())
     }
+
+    /// Forgets messages and counts, and returns to the first policy.
+    fn reset(&self) -> Result<(), EmulatorError> {
+        self.set_policy(self.first_policy.clone())?;
+        self.devices.forget_messages();
+        if let Some(observer) = &self.context.observer {
+            observer.clear();
+        }
+        Ok(())
+    }
 }
 
 /// A running emulator; it stops when this is dropped.
@@ -124,6 +138,7 @@ pub struct Running {
     management_port: Option<Port>,
     control_port: Option<http::ControlPort>,
     tls: ServerTls,
+    credential: Option<EmulatorCredential>,
 }
 
 impl Running {
@@ -143,7 +158,7 @@ impl Running {
             Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
             None => None,
         };
-        Ok(Self { control, port, management_port: None, control_port, tls })
+        Ok(Self { control, port, management_port: None, control_port, tls, credential: None })
     }
 
     /// Opens a second port, with the same certificate and HTTP/2 only.
@@ -175,6 +190,27 @@ impl Running {
     /// Returns the certificate that clients must trust, as PEM; `None` without TLS.
     pub fn ca_pem(&self) -> Option<&str> {
         self.tls.ca_pem.as_deref()
+    }
+
+    /// Returns the URL for clients on this machine.
+    pub fn url(&self) -> String {
+        let address = self.addr();
+        let host = match address.ip() {
+            IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(any) if any.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            host => host,
+        };
+        let scheme = if self.tls.config.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", SocketAddr::new(host, address.port()))
+    }
+
+    /// Returns the credential that the emulator has made, if its settings ask for one.
+    pub fn credential(&self) -> Option<&EmulatorCredential> {
+        self.credential.as_ref()
+    }
+
+    pub(crate) fn announce(&mut self, credential: EmulatorCredential) {
+        self.credential = Some(credential);
     }
 
     /// Returns the counts per token.

@@ -1,6 +1,7 @@
 //! The device side: tokens that are issued and expire, and devices that receive messages.
 
 mod mailbox;
+mod message_log;
 #[cfg(test)]
 mod tests;
 
@@ -11,10 +12,14 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use mailbox::Mailbox;
 pub(crate) use mailbox::Storage;
+use message_log::MessageLog;
+pub(crate) use message_log::MessagePage;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const MAX_REPLACEMENTS: usize = 16;
@@ -79,6 +84,8 @@ pub(crate) struct Delivery {
     pub(crate) devices: Vec<u64>,
     /// Their tokens, if a follower listens.
     pub(crate) tokens: Vec<String>,
+    /// The target as it is counted, if messages are kept.
+    pub(crate) target: Option<String>,
     pub(crate) message: DeviceMessage,
     pub(crate) storage: Storage,
 }
@@ -120,6 +127,7 @@ pub struct Devices {
     registered: AtomicU64,
     devices: RwLock<HashMap<u64, Mutex<EmulatedDevice>>>,
     follower: RwLock<Option<UnboundedSender<FollowedMessage>>>,
+    messages: OnceLock<MessageLog>,
 }
 
 #[derive(Default)]
@@ -133,7 +141,15 @@ struct EmulatedDevice {
 impl Devices {
     pub(crate) fn new(kind: TokenKind, seed: u64) -> Self {
         let (issued, registered) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { kind, seed, issued, registered, devices: RwLock::default(), follower: RwLock::default() }
+        Self {
+            kind,
+            seed,
+            issued,
+            registered,
+            devices: RwLock::default(),
+            follower: RwLock::default(),
+            messages: OnceLock::new(),
+        }
     }
 
     /// Registers a device and returns its token; a token that had expired lives again.
@@ -205,6 +221,28 @@ impl Devices {
         receiver
     }
 
+    /// Keeps the latest accepted messages from now on, up to this number; 0 keeps none.
+    pub(crate) fn keep_messages(&self, capacity: usize) {
+        if capacity > 0 {
+            self.messages.get_or_init(|| MessageLog::new(capacity));
+        }
+    }
+
+    pub(crate) fn keeps_messages(&self) -> bool {
+        self.messages.get().is_some()
+    }
+
+    /// Returns the kept messages behind a number. Waits for one if there is none yet. Returns `None` when no messages are kept.
+    pub(crate) async fn messages_behind(&self, number: u64, wait: Duration) -> Option<MessagePage> {
+        Some(self.messages.get()?.behind(number, wait).await)
+    }
+
+    pub(crate) fn forget_messages(&self) {
+        if let Some(messages) = self.messages.get() {
+            messages.clear();
+        }
+    }
+
     pub(crate) fn is_followed(&self) -> bool {
         self.follower.read().is_some()
     }
@@ -232,12 +270,15 @@ impl Devices {
     }
 
     pub(crate) fn deliver(&self, delivery: Delivery) {
-        let Delivery { devices, tokens, message, storage } = delivery;
+        let Delivery { devices, tokens, target, message, storage } = delivery;
         if let Some(follower) = &*self.follower.read() {
             for token in tokens {
                 let _nobody_follows_any_more =
                     follower.send(FollowedMessage { token, message: message.clone() });
             }
+        }
+        if let Some((messages, target)) = self.messages.get().zip(target) {
+            messages.add(target, message.clone());
         }
         let now_ms = now_ms();
         for hash in devices {

@@ -5,6 +5,7 @@ mod beside;
 mod condition;
 mod errors;
 mod message;
+mod new_account;
 mod oauth;
 mod server;
 #[cfg(test)]
@@ -19,10 +20,12 @@ use crate::listener::Protocols;
 use crate::service::EmulatedService;
 pub(crate) use condition::FcmCondition;
 pub(crate) use message::{is_token, is_topic};
+use new_account::NewAccount;
 pub use oauth::{FcmAuth, ServiceAccount};
 pub(crate) use oauth::{parse_form, percent_decode};
 use serde::{Deserialize, Serialize};
 use server::FcmService;
+use std::path::PathBuf;
 use std::sync::Arc;
 pub(crate) use topics::{Query, Topics};
 
@@ -39,6 +42,10 @@ pub struct FcmOptions {
     pub projects: Vec<String>,
     /// Authentication of senders.
     pub auth: FcmAuth,
+    /// The file of a service account that the emulator makes; none if absent. Only it and `auth.accounts` are then known.
+    pub credential: Option<PathBuf>,
+    /// The latest accepted messages that the control port shows; 0 keeps none.
+    pub keep_messages: usize,
 }
 
 impl VendorOptions for FcmOptions {
@@ -53,8 +60,16 @@ pub type RunningFcm = Running;
 
 impl FcmEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file, key or policy cannot be used.
-    pub async fn start(config: FcmConfig) -> Result<RunningFcm, EmulatorError> {
-        config.start(Protocols::Http2And1, build).await
+    pub async fn start(mut config: FcmConfig) -> Result<RunningFcm, EmulatorError> {
+        let own = &mut config.vendor;
+        let made = own.credential.clone().map(|file| NewAccount::make(file, &own.projects)).transpose()?;
+        own.auth.accounts.extend(made.as_ref().map(NewAccount::known));
+        let mut running = config.start(Protocols::Http2And1, build).await?;
+        if let Some(account) = made {
+            let written = account.write(&running.url())?;
+            running.announce(written);
+        }
+        Ok(running)
     }
 }
 
@@ -65,5 +80,6 @@ pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl EmulatedServ
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
         dialect: errors::DIALECT,
     })?;
+    devices.keep_messages(config.vendor.keep_messages);
     Ok((control, Arc::new(FcmService::new(config, context, devices)?)))
 }

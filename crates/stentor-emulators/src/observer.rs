@@ -167,6 +167,13 @@ impl Observer {
         totals
     }
 
+    /// Forgets all counts.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            shard.lock().clear();
+        }
+    }
+
     fn update(&self, hash: u64, change: impl FnOnce(&mut Counts)) -> Counts {
         self.shard(hash).update(hash, change)
     }
@@ -200,6 +207,12 @@ impl Shard {
             None => self.sums.overflow += 1,
         }
         updated.map_or_else(Counts::default, |(_, after)| after)
+    }
+
+    fn clear(&mut self) {
+        self.mapping.slots_mut().fill(0);
+        self.sums = ObserverTotals::default();
+        self.write_sums();
     }
 
     fn write_sums(&mut self) {

@@ -1,6 +1,7 @@
 //! Certificates: an authority of our own, and a server certificate that bears the push services' names.
 
 use crate::error::EmulatorError;
+use crate::files;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -10,7 +11,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,7 +163,7 @@ fn keep_authority(directory: &Path) -> Result<Authority, EmulatorError> {
     if !path.exists() {
         let made = make_authority()?;
         let both = format!("{}{}", made.key.serialize_pem(), made.certificate_pem);
-        publish(directory, &path, both.as_bytes(), false)?;
+        publish_first(&path, both.as_bytes())?;
     }
     // Read back in every case: of emulators that start together, all take the authority of the first.
     let pem = fs::read_to_string(&path).map_err(|source| EmulatorError::file(&path, source))?;
@@ -172,20 +172,14 @@ fn keep_authority(directory: &Path) -> Result<Authority, EmulatorError> {
         .find("-----BEGIN CERTIFICATE-----")
         .map(|start| pem[start..].to_owned())
         .ok_or_else(|| EmulatorError::Certificate(format!("{} holds no certificate", path.display())))?;
-    publish(directory, &directory.join(CERTIFICATE_FILE), certificate_pem.as_bytes(), true)?;
+    files::replace(&directory.join(CERTIFICATE_FILE), certificate_pem.as_bytes(), 0o644)?;
     Ok(Authority { params: authority_params(), key, certificate_pem })
 }
 
-/// Publishes a whole file atomically. A public file replaces an existing one, a private file keeps it.
-fn publish(directory: &Path, path: &Path, bytes: &[u8], replace: bool) -> Result<(), EmulatorError> {
-    let unique = uuid::Uuid::new_v4();
-    let draft = directory.join(format!(".draft-{unique}"));
+/// Publishes the authority, unless another emulator has done so.
+fn publish_first(path: &Path, bytes: &[u8]) -> Result<(), EmulatorError> {
     // The authority's key is its owner's alone.
-    let mode = if replace { 0o644 } else { 0o600 };
-    let written = write_draft(&draft, bytes, mode).and_then(|()| {
-        if replace {
-            return fs::rename(&draft, path);
-        }
+    let published = files::write_draft(path, bytes, 0o600).and_then(|draft| {
         // A link fails if the file exists; a rename would replace it.
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft)?;
@@ -194,13 +188,7 @@ fn publish(directory: &Path, path: &Path, bytes: &[u8], replace: bool) -> Result
             _ => Ok(()),
         }
     });
-    written.map_err(|source| EmulatorError::file(path, source))
-}
-
-fn write_draft(path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(bytes)
+    published.map_err(|source| EmulatorError::file(path, source))
 }
 
 fn certificate_error(error: impl std::fmt::Display) -> EmulatorError {

@@ -30,6 +30,19 @@ pub fn asked_to_end() -> anyhow::Result<impl Future<Output = ()> + Send + 'stati
     })
 }
 
+/// Completes when the standard input ends, as it does when the process that feeds it is gone.
+pub fn input_ended() -> impl Future<Output = ()> + Send + 'static {
+    let (ended, waiting) = tokio::sync::oneshot::channel();
+    // A thread of its own: a read on the runtime would hold up the end of the process.
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = ended.send(());
+    });
+    async move {
+        let _ = waiting.await;
+    }
+}
+
 /// Raises the soft limit of open files to the hard one; returns the limit in force.
 pub fn raise_file_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);

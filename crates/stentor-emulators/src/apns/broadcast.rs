@@ -75,7 +75,7 @@ impl ApnsService {
         unique: &HeaderValue,
     ) -> Option<Box<Delivery>> {
         let devices = self.channels.subscribers(bundle, channel);
-        if devices.is_empty() {
+        if devices.is_empty() && !self.devices.keeps_messages() {
             return None;
         }
         // A channel that stores nothing takes no other expiration than 0.
@@ -94,7 +94,8 @@ impl ApnsService {
             high_priority: headers.priority == 10,
             payload: serde_json::from_slice(call.body).unwrap_or_default(),
         };
-        Some(Box::new(Delivery { devices, tokens: Vec::new(), message, storage }))
+        let target = self.devices.keeps_messages().then(|| channel.to_owned());
+        Some(Box::new(Delivery { devices, tokens: Vec::new(), target, message, storage }))
     }
 }
 

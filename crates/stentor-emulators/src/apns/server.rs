@@ -76,7 +76,7 @@ impl ApnsService {
             wait: Wait::None,
         })?;
         self.decide(call, &token, counted, || {
-            let delivery = self.delivery(hash, &headers, call);
+            let delivery = self.delivery((&token, hash), &headers, call);
             (self.accept(session, call), delivery)
         })
     }
@@ -154,9 +154,15 @@ impl ApnsService {
         }
     }
 
-    fn delivery(&self, hash: u64, headers: &Headers<'_>, call: &ServiceCall<'_>) -> Option<Box<Delivery>> {
-        // A token that no device here has is counted, and nothing is kept for it.
-        if !self.devices.is_registered(hash) {
+    fn delivery(
+        &self,
+        (token, hash): (&str, u64),
+        headers: &Headers<'_>,
+        call: &ServiceCall<'_>,
+    ) -> Option<Box<Delivery>> {
+        let target = self.devices.keeps_messages().then(|| token.to_owned());
+        // A message for a token that no device here has is only counted, unless messages are kept.
+        if target.is_none() && !self.devices.is_registered(hash) {
             return None;
         }
         // Only the newest notification of an app waits for a device that is away.
@@ -172,7 +178,7 @@ impl ApnsService {
             high_priority: headers.priority == 10,
             payload: serde_json::from_slice(call.body).unwrap_or_default(),
         };
-        Some(Box::new(Delivery { devices: vec![hash], tokens: Vec::new(), message, storage }))
+        Some(Box::new(Delivery { devices: vec![hash], tokens: Vec::new(), target, message, storage }))
     }
 
     fn echoed_id<'a>(&self, call: &'a ServiceCall<'_>) -> &'a str {

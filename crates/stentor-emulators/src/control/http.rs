@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +93,9 @@ async fn answer(control: &Control, request: Request<Incoming>) -> Response<Contr
         Ok(body) => body.to_bytes(),
         Err(error) => return failure((StatusCode::BAD_REQUEST, error.to_string())),
     };
+    if head.method == Method::GET && head.uri.path() == "/messages" {
+        return messages(control, head.uri.query()).await.unwrap_or_else(failure);
+    }
     route(control, &head.method, head.uri.path(), &body).unwrap_or_else(failure)
 }
 
@@ -117,6 +121,10 @@ fn route(
             control.set_policy(parse(body)?).map_err(refuse)?;
             Ok(reply(&json!({})))
         }
+        ("POST", ["reset"]) => {
+            control.reset().map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+            Ok(reply(&json!({})))
+        }
         ("POST", ["fault"]) => {
             control.context.faults.inject(parse(body)?);
             Ok(reply(&json!({})))
@@ -139,6 +147,24 @@ fn route(
         }
         _ => Err((StatusCode::NOT_FOUND, format!("nothing at {method} {path}"))),
     }
+}
+
+/// Shows the kept messages behind `after`. Waits up to `wait_ms` for one if there is none yet.
+async fn messages(control: &Control, query: Option<&str>) -> Result<Response<ControlBody>, ControlRefusal> {
+    let (mut after, mut wait) = (0, Duration::ZERO);
+    for field in query.unwrap_or_default().split('&').filter(|field| !field.is_empty()) {
+        let refusal =
+            || (StatusCode::BAD_REQUEST, "the query takes after=NUMBER and wait_ms=NUMBER".to_owned());
+        let (name, value) = field.split_once('=').ok_or_else(refusal)?;
+        let value = value.parse().map_err(|_| refusal())?;
+        match name {
+            "after" => after = value,
+            "wait_ms" => wait = Duration::from_millis(value),
+            _ => return Err(refusal()),
+        }
+    }
+    let unkept = || (StatusCode::NOT_FOUND, "no messages are kept: start with --keep-messages".to_owned());
+    control.devices.messages_behind(after, wait).await.map(|page| reply(&page)).ok_or_else(unkept)
 }
 
 #[derive(Default, Deserialize)]

@@ -13,6 +13,7 @@ fn deliver(devices: &Devices, token: &str, id: usize, storage: Storage) {
     devices.deliver(Delivery {
         devices: vec![token_hash(token.as_bytes())],
         tokens: Vec::new(),
+        target: None,
         message,
         storage,
     });

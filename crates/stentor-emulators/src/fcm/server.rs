@@ -179,10 +179,11 @@ impl FcmService {
         message_id: String,
     ) -> Option<Box<Delivery>> {
         let is_followed = self.devices.is_followed();
-        // Nothing is copied for a token without a listener or follower.
+        let target = self.devices.keeps_messages().then(|| sending.name.clone().into_owned());
+        // Nothing is copied for a token without a listener or follower, unless messages are kept.
         let tokens = match sent.target {
             MessageTarget::Device(_) | MessageTarget::Installation(_)
-                if !is_followed && !self.devices.is_registered(sending.hash) =>
+                if !is_followed && target.is_none() && !self.devices.is_registered(sending.hash) =>
             {
                 return None;
             }
@@ -206,7 +207,7 @@ impl FcmService {
             high_priority: sent.high_priority,
             payload: serde_json::json!(request.field("message")),
         };
-        Some(Box::new(Delivery { devices, tokens, message, storage }))
+        Some(Box::new(Delivery { devices, tokens, target, message, storage }))
     }
 }
 

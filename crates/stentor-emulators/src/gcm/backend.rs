@@ -174,7 +174,13 @@ impl GcmBackend {
             high_priority: message.high_priority,
             payload: message.payload(),
         };
-        Some(Box::new(Delivery { devices, tokens: Vec::new(), message: seen, storage: storage(message) }))
+        Some(Box::new(Delivery {
+            devices,
+            tokens: Vec::new(),
+            target: None,
+            message: seen,
+            storage: storage(message),
+        }))
     }
 
     /// Counts and delivers.

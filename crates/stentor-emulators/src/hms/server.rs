@@ -181,7 +181,7 @@ fn delivery(hash: u64, message: &HmsMessage<'_>, id: u64) -> Delivery {
         high_priority: message.is_urgent,
         payload: message.payload(),
     };
-    Delivery { devices: vec![hash], tokens: Vec::new(), message: seen, storage }
+    Delivery { devices: vec![hash], tokens: Vec::new(), target: None, message: seen, storage }
 }
 
 /// Returns the sender that a path names.

@@ -238,7 +238,13 @@ impl WebPushService {
             high_priority: checked.headers.is_urgent,
             payload: opened.map(payload).unwrap_or_default(),
         };
-        Some(Box::new(Delivery { devices: vec![push.hash], tokens: Vec::new(), message, storage }))
+        Some(Box::new(Delivery {
+            devices: vec![push.hash],
+            tokens: Vec::new(),
+            target: None,
+            message,
+            storage,
+        }))
     }
 
     /// Decrypts the message if its subscription is one of those that are looked at.

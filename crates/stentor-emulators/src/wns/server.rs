@@ -258,7 +258,7 @@ fn delivery(
         high_priority: headers.priority == 1,
         payload: payload(call.body),
     };
-    Some(Box::new(Delivery { devices: vec![push.hash], tokens: Vec::new(), message, storage }))
+    Some(Box::new(Delivery { devices: vec![push.hash], tokens: Vec::new(), target: None, message, storage }))
 }
 
 /// Shows a payload as a text, or as base64 if it is not one.

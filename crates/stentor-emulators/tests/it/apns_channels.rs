@@ -390,3 +390,13 @@ async fn a_live_activity_has_its_own_topic_and_priorities() {
         assert_eq!(found.as_deref(), reason, "{topic} {push_type} {priority:?}");
     }
 }
+
+#[tokio::test]
+async fn a_broadcast_is_kept_under_its_channel_without_subscribers() {
+    let mut story = ChannelStory::begin(ApnsOptions { keep_messages: 1, ..options() }).await;
+    let channel = story.create(NOTHING_STORED).await;
+    assert_eq!(story.update(&channel, "0", UPDATE).await.status, 200);
+    let url = format!("http://{}/messages", story.control());
+    let page: Value = reqwest::get(url).await.unwrap().json().await.unwrap();
+    assert_eq!((&page["messages"][0]["token"], &page["dropped"]), (&json!(channel), &json!(0)));
+}

@@ -4,6 +4,7 @@ use crate::rig::{self, ALERT, Client, hex, post, to_token};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, RunningFcm};
 
 const SEND: &str = "/v1/projects/p/messages:send";
 
@@ -124,4 +125,97 @@ async fn strict_emulators_know_only_their_own_tokens() {
     assert_eq!(post(fcm.addr(), SEND, &to_token(&token)).await.0, 200);
     fcm.devices().expire(&token, None);
     assert_eq!(post(fcm.addr(), SEND, &to_token(&token)).await.0, 404);
+}
+
+async fn keeping(capacity: usize) -> RunningFcm {
+    let mut config = FcmConfig::default();
+    config.vendor.auth.required = false;
+    config.vendor.keep_messages = capacity;
+    rig::fcm_with(config).await
+}
+
+async fn send(fcm: &RunningFcm, message: Value) {
+    assert_eq!(post(fcm.addr(), SEND, &json!({"message": message})).await.0, 200);
+}
+
+fn tokens(page: &Value) -> Vec<&str> {
+    page["messages"].as_array().unwrap().iter().map(|message| message["token"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_latest_accepted_messages_are_shown_in_their_order() {
+    let fcm = keeping(3).await;
+    let control = fcm.control_addr().unwrap();
+    let refusing = json!({"scripts": [{"token": "gone", "then": {"error": {"code": "UNREGISTERED"}}}]});
+    assert_eq!(put_policy(control, &refusing).await, 200);
+    assert_eq!(post(fcm.addr(), SEND, &to_token("gone")).await.0, 404);
+    send(&fcm, json!({"token": "a", "data": {"k": "v"}})).await;
+    send(&fcm, json!({"topic": "news"})).await;
+    send(&fcm, json!({"condition": "'news' in topics"})).await;
+    send(&fcm, json!({"token": "b"})).await;
+    let page = get(control, "/messages").await;
+    assert_eq!((tokens(&page), &page["dropped"]), (vec!["/topics/news", "'news' in topics", "b"], &json!(1)));
+    let behind = get(control, "/messages?after=3").await;
+    assert_eq!((&behind["messages"][0]["number"], &behind["dropped"]), (&json!(4), &json!(0)));
+    let first = keeping(1).await;
+    send(&first, json!({"token": "a", "data": {"k": "v"}})).await;
+    let page = get(first.control_addr().unwrap(), "/messages").await;
+    assert_eq!(page["messages"][0]["payload"], json!({"token": "a", "data": {"k": "v"}}));
+}
+
+#[tokio::test]
+async fn a_page_of_messages_waits_for_the_next_one() {
+    let fcm = keeping(10).await;
+    let control = fcm.control_addr().unwrap();
+    let (page, ()) = tokio::join!(get(control, "/messages?wait_ms=30000"), send(&fcm, json!({"token": "a"})));
+    assert_eq!(tokens(&page), ["a"]);
+    assert_eq!(get(control, "/messages?after=1&wait_ms=1").await["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn a_page_of_messages_is_refused_without_a_log_or_with_another_query() {
+    let fcm = keeping(1).await;
+    let unkept = rig::fcm(json!({})).await;
+    let status = async |fcm: &RunningFcm, path: &str| {
+        let url = format!("http://{}{path}", fcm.control_addr().unwrap());
+        reqwest::get(url).await.unwrap().status().as_u16()
+    };
+    assert_eq!(status(&unkept, "/messages").await, 404);
+    for query in ["after=-1", "after", "other=1", "wait_ms=x"] {
+        assert_eq!(status(&fcm, &format!("/messages?{query}")).await, 400, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn messages_of_apns_are_kept_with_their_headers() {
+    let vendor = ApnsOptions { require_token: false, keep_messages: 10, ..ApnsOptions::default() };
+    let apns = rig::apns_with(ApnsConfig { vendor, ..ApnsConfig::default() }).await;
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(client.push(&hex(0xab).to_uppercase()).await.unwrap().status, 200);
+    let page = get(apns.control_addr().unwrap(), "/messages").await;
+    assert_eq!(tokens(&page), [hex(0xab)]);
+    let request = client.push_request(&hex(1));
+    assert_eq!(page["messages"][0]["topic"], request.headers()["apns-topic"].to_str().unwrap());
+    assert_eq!(page["messages"][0]["payload"], serde_json::from_slice::<Value>(ALERT).unwrap());
+}
+
+#[tokio::test]
+async fn a_reset_forgets_messages_and_counts_and_returns_to_the_first_policy() {
+    let mut config =
+        FcmConfig { policy: rig::read(json!({"mix": {"accept": 1, "errors": []}})), ..FcmConfig::default() };
+    config.vendor.auth.required = false;
+    config.vendor.keep_messages = 10;
+    let fcm = rig::fcm_with(config).await;
+    let control = fcm.control_addr().unwrap();
+    send(&fcm, json!({"token": "a"})).await;
+    let failing = json!({"bursts": {"every": 1, "length": 1, "error": {"code": "INTERNAL"}}});
+    assert_eq!(put_policy(control, &failing).await, 200);
+    assert_eq!(post(control, "/reset", &json!({})).await.0, 200);
+    assert_eq!(get(control, "/messages").await["messages"], json!([]));
+    assert_eq!(get(control, "/policy").await["mix"], json!({"accept": 1, "errors": []}));
+    let counts = get(control, "/counts").await;
+    assert_eq!((&counts["attempts"], &counts["tokens"]), (&json!(0), &json!(0)));
+    let (page, ()) = tokio::join!(get(control, "/messages?wait_ms=30000"), send(&fcm, json!({"token": "b"})));
+    assert_eq!((&page["messages"][0]["number"], &page["dropped"]), (&json!(2), &json!(0)));
+    assert_eq!(fcm.counts("b").accepted, 1);
 }

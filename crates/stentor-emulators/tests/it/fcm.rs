@@ -5,8 +5,8 @@ use crate::rig::{self, Client, post, to_token};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use serde_json::{Value, json};
-use stentor_emulators::FcmConfig;
 use stentor_emulators::fcm::ServiceAccount;
+use stentor_emulators::{EmulatorCredential, FcmConfig};
 
 const SEND: &str = "/v1/projects/p/messages:send";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -313,4 +313,26 @@ async fn the_quota_answers_429_with_the_rest_of_the_window() {
     let seconds: u32 = reply.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((3500..=3600).contains(&seconds));
     assert_eq!(reply.json()["error"]["details"][0]["errorCode"], "QUOTA_EXCEEDED");
+}
+
+#[tokio::test]
+async fn only_the_service_account_that_the_emulator_has_made_gets_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = FcmConfig::default();
+    config.vendor.projects = vec!["shop".to_owned()];
+    config.vendor.credential = Some(folder.path().join("account.json"));
+    let fcm = rig::fcm_with(config).await;
+    let file = folder.path().join("account.json");
+    let made = EmulatorCredential::ServiceAccount { file: file.clone(), project_id: "shop".to_owned() };
+    assert_eq!(fcm.credential(), Some(&made));
+    let account: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let text = |field: &str| account[field].as_str().unwrap();
+    assert_eq!(text("token_uri"), format!("{}/token", fcm.url()));
+    let key = KeyPair::from_pem(text("private_key")).unwrap();
+    let other = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
+    let soon = get_current_timestamp() + 3600;
+    for (key, status) in [(other, 400), (key, 200)] {
+        let assertion = assertion(&key, text("client_email"), text("token_uri"), soon);
+        assert_eq!(grant(fcm.addr(), &assertion).await.0, status);
+    }
 }

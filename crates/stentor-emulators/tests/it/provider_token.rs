@@ -8,8 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use rcgen::KeyPair;
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use stentor_emulators::apns::ApnsKey;
-use stentor_emulators::{ApnsConfig, ApnsOptions, RunningApns};
+use stentor_emulators::{ApnsConfig, ApnsOptions, EmulatorCredential, RunningApns};
 
 struct Signer(KeyPair);
 
@@ -144,4 +145,20 @@ async fn signatures_in_der_are_checked_to_their_last_byte() {
         assert_eq!(push(&mut client, &jwt).await, "InvalidProviderToken");
     }
     assert_eq!(apns.counts(&hex(1)).accepted, 0);
+}
+
+#[tokio::test]
+async fn only_the_signing_key_that_the_emulator_has_made_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let credential = Some(folder.path().join("AuthKey.p8"));
+    let vendor = ApnsOptions { credential, ..ApnsOptions::default() };
+    let apns = rig::apns_with(ApnsConfig { vendor, ..ApnsConfig::default() }).await;
+    let Some(EmulatorCredential::SigningKey { file, key_id, team_id }) = apns.credential() else {
+        panic!("{:?}", apns.credential())
+    };
+    let made = Signer(KeyPair::from_pem(&std::fs::read_to_string(file).unwrap()).unwrap());
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(push(&mut client, &Signer::new().sign(team_id, key_id, 0)).await, "InvalidProviderToken");
+    assert_eq!(push(&mut client, &made.sign(team_id, key_id, 0)).await, "");
+    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -15,8 +15,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{
-    ApnsConfig, ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig,
-    GcmEmulator, HmsEmulator, Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig, WnsEmulator,
+    ApnsConfig, ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmConfig, FcmEmulator,
+    GcmConfig, GcmEmulator, HmsEmulator, Policy, VendorOptions, WebPushConfig, WebPushEmulator, WnsConfig,
+    WnsEmulator,
 };
 
 /// Run an emulator of a push service until it is terminated
@@ -34,6 +35,7 @@ Examples:
   stentor emulate fcm --listen 127.0.0.1:8443 --ca-dir emulator
   stentor emulate fcm --policy '{\"mix\":\"realistic\",\"latency\":{\"kind\":\"fixed\",\"ms\":50}}'
   stentor emulate fcm --control 127.0.0.1:8444 --observer fcm.observer
+  stentor emulate fcm --control 127.0.0.1:8444 --credential account.json --keep-messages 1000
   stentor emulate fcm --plaintext --devices 127.0.0.1:8445 --devices-mcs 127.0.0.1:5228")]
     Fcm(FcmArgs),
     /// Apple Push Notification service (HTTP/2), with broadcast channels
@@ -41,7 +43,8 @@ Examples:
 Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate apns --policy policy.json --observer apns.observer
-  stentor emulate apns --management 127.0.0.1:2196 --control 127.0.0.1:8444")]
+  stentor emulate apns --management 127.0.0.1:2196 --control 127.0.0.1:8444
+  stentor emulate apns --control 127.0.0.1:8444 --credential AuthKey.p8 --keep-messages 1000")]
     Apns(ApnsArgs),
     /// Google Cloud Messaging and FCM's legacy HTTP API, with device groups and topics
     #[command(after_help = "\
@@ -105,6 +108,8 @@ struct FcmArgs {
     #[command(flatten)]
     emulator: EmulatorOptions,
     #[command(flatten)]
+    test: TestOptions,
+    #[command(flatten)]
     devices: DeviceOptions,
 }
 
@@ -113,9 +118,22 @@ struct FcmArgs {
 struct ApnsArgs {
     #[command(flatten)]
     emulator: EmulatorOptions,
+    #[command(flatten)]
+    test: TestOptions,
     /// The address at which apps create, read and delete their broadcast channels
     #[arg(long, value_name = "ADDRESS")]
     management: Option<SocketAddr>,
+}
+
+/// Options for tests of a sender.
+#[derive(Debug, Args)]
+struct TestOptions {
+    /// Make a credential and write it to this file: a service account for FCM, a signing key for APNs
+    #[arg(long, value_name = "FILE")]
+    credential: Option<PathBuf>,
+    /// Keep the latest accepted messages, up to this number, for /messages of the control port
+    #[arg(long, value_name = "N")]
+    keep_messages: Option<usize>,
 }
 
 /// Options of the emulator of GCM.
@@ -259,9 +277,17 @@ fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
 }
 
 impl FcmArgs {
+    fn configuration(&self) -> anyhow::Result<FcmConfig> {
+        let mut config: FcmConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.credential = self.test.credential.clone().or_else(|| own.credential.take());
+        own.keep_messages = self.test.keep_messages.unwrap_or(own.keep_messages);
+        Ok(config)
+    }
+
     async fn run(&self, output: Output) -> anyhow::Result<()> {
         let ended = self.emulator.start.prepare()?;
-        let running = FcmEmulator::start(self.emulator.configuration()?).await.map_err(refused)?;
+        let running = FcmEmulator::start(self.configuration()?).await.map_err(refused)?;
         let Some(gateway) = self.devices.start().await? else {
             return self.emulator.serve("fcm", running, ended, output).await;
         };
@@ -274,6 +300,8 @@ impl ApnsArgs {
         let mut config: ApnsConfig = self.emulator.configuration()?;
         let own = &mut config.vendor;
         own.management = self.management.or(own.management);
+        own.credential = self.test.credential.clone().or_else(|| own.credential.take());
+        own.keep_messages = self.test.keep_messages.unwrap_or(own.keep_messages);
         Ok(config)
     }
 }
@@ -390,6 +418,9 @@ impl EmulatorOptions {
         let mut facts = facts(service, running.addr(), has_tls, &self.tls);
         if let Some(address) = running.management_addr() {
             facts["management"] = json!(format!("{}://{address}", if has_tls { "https" } else { "http" }));
+        }
+        if let Some(credential) = running.credential() {
+            facts["credential"] = json!(credential);
         }
         facts["control"] = json!(running.control_addr().map(|address| format!("http://{address}")));
         facts

@@ -56,7 +56,8 @@ pub(super) const EMULATORS: Floors = Floors {
     module: &[],
     floors: &[
         &["clock"],
-        &["access_tokens", "dice", "error", "frames", "json", "prefetch"],
+        &["access_tokens", "credential", "dice", "error", "frames", "json", "prefetch"],
+        &["files"],
         &["observer", "tls"],
         &["device", "listener", "policy"],
         &["faults"],

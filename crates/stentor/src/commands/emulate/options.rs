@@ -43,6 +43,9 @@ pub(super) struct StartOptions {
     /// Write the addresses to this file as JSON once everything is ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+    /// End when the standard input ends, as it does when the process that has started this one is gone
+    #[arg(long)]
+    end_with_input: bool,
     #[arg(long, hide = true)]
     end_with_parent: bool,
 }
@@ -55,7 +58,14 @@ impl StartOptions {
         }
         process::use_small_pages();
         process::raise_file_limit();
-        process::asked_to_end()
+        let asked = process::asked_to_end()?;
+        let input_ended = self.end_with_input.then(process::input_ended);
+        Ok(async move {
+            match input_ended {
+                Some(input_ended) => tokio::select! { () = asked => {}, () = input_ended => {} },
+                None => asked.await,
+            }
+        })
     }
 
     /// Returns the settings of the file, or the default ones.
@@ -132,6 +142,9 @@ fn describe(facts: &Value) -> String {
             "  devices connect    {mcs} (MCS without TLS); their API key, if they want one: {}",
             fact("key")
         ));
+    }
+    if let Some(file) = facts["credential"]["file"].as_str() {
+        lines.push(format!("  credential         {file}"));
     }
     if let Some(control) = text("control") {
         lines.push(format!(
