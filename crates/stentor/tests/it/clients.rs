@@ -248,7 +248,7 @@ pub(crate) fn client(name: &str) -> PathBuf {
 
 /// Finds the test dependencies of a client, as installed by `tests/judges/install`; without them the test is skipped, unless it is
 /// required.
-fn home(name: &str, pins: &Path) -> Option<PathBuf> {
+pub(crate) fn home(name: &str, pins: &Path) -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(name);
     if std::fs::read(home.join("pins")).ok() == std::fs::read(pins).ok() {
         return Some(home);

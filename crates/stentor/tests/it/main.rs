@@ -57,4 +57,5 @@ mod stalled;
 mod stores;
 mod studies;
 mod subject;
+mod test_kits;
 mod webhook;

@@ -82,8 +82,28 @@ func changed(answer *messaging.TopicManagementResponse, err error) (any, error) 
 	return map[string]any{"success": answer.SuccessCount, "failure": answer.FailureCount}, nil
 }
 
+// emulated returns an app that sends to the emulator at a URL.
+func emulated(ctx context.Context, credential, url string) *firebase.App {
+	app, err := firebase.NewApp(ctx, nil,
+		option.WithCredentialsFile(credential),
+		option.WithEndpoint(url+"/v1"))
+	if err != nil {
+		panic(err)
+	}
+	return app
+}
+
+// main takes the file of the service account, then "at" and the URL of an emulator, or "once" to end after the first step.
 func main() {
 	ctx := context.Background()
+	if slices.Contains(os.Args, "at") {
+		client, err := emulated(ctx, os.Args[1], os.Args[3]).Messaging(ctx)
+		if err != nil {
+			panic(err)
+		}
+		attempt("send", func() (any, error) { return client.Send(ctx, message("phone")) })
+		return
+	}
 	app, err := firebase.NewApp(ctx, nil, option.WithCredentialsFile(os.Args[1]))
 	if err != nil {
 		panic(err)
