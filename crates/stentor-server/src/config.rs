@@ -85,6 +85,8 @@ pub struct Config {
     pub shutdown: ShutdownConfig,
     /// Settings of the log.
     pub log: LogConfig,
+    /// Settings of the traces.
+    pub trace: TraceConfig,
 }
 
 /// Settings of a server among others.
@@ -326,6 +328,27 @@ impl LogConfig {
     }
 }
 
+/// Settings of the traces.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceConfig {
+    /// URL of the collector; empty for none.
+    pub endpoint: String,
+    /// Share of the requests and campaigns that are traced.
+    pub sampled_percent: f64,
+}
+
+impl TraceConfig {
+    fn problem(&self) -> Option<String> {
+        let is_http = ["http://", "https://"].iter().any(|scheme| self.endpoint.starts_with(scheme));
+        if !self.endpoint.is_empty() && !is_http {
+            return Some("trace.endpoint is no URL: for instance http://127.0.0.1:4318/v1/traces".to_owned());
+        }
+        let is_share = (0.0..=100.0).contains(&self.sampled_percent);
+        (!is_share).then(|| "trace.sampled_percent is from 0 to 100".to_owned())
+    }
+}
+
 /// Format checks that belong to the engines. No error message repeats the text, which may be a secret.
 #[derive(Debug, Clone, Copy)]
 pub struct FormatChecks {
@@ -388,6 +411,7 @@ impl Config {
             problems.push("node.look_interval_ms: must be at least 10".to_owned());
         }
         problems.extend(self.log.problem());
+        problems.extend(self.trace.problem());
         problems.extend(self.check_roles().err().map(|problem| format!("roles: {problem}")));
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));

@@ -25,5 +25,6 @@ mod providers;
 pub mod service;
 pub mod shares;
 pub mod status;
+pub mod trace;
 mod upstream;
 pub mod words;

@@ -5,6 +5,8 @@ mod commands;
 mod connection;
 mod copying;
 mod device;
+#[cfg(feature = "otlp")]
+mod spans;
 
 use stentor_stage::client;
 use stentor_terminal::{failure, ledger, logging, output, process, progress, value_names};

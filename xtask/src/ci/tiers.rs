@@ -75,6 +75,7 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor", "half_open::r16_", WAITS),
     row("stentor", "packaging::", TOOLS),
     row("stentor", "monitoring::", TOOLS),
+    row("stentor", "traces::", TOOLS),
     row("stentor", "proxies::", TOOLS),
     row("stentor", "description::", "schemathesis is installed by --full only"),
     row("stentor", "generated_clients::", CLIENTS),

@@ -18,6 +18,7 @@ use super::provider_table::{ProviderHandle, ProviderKey};
 use super::settle::kind::fill_unanswered;
 use super::settle::{answered_before, health_of, is_foreign, is_weak};
 use super::shared::PipelineContext;
+use crate::trace::OpenSpan;
 
 /// The provider of an attempt, and whether the attempt is the probe of a half-open breaker.
 #[derive(Clone)]
@@ -83,6 +84,7 @@ impl Attempt {
         let batch = Batch { message, now: shared.now(), devices, tokens, repeated, answered_before };
         // Held until the batch is over: when a credential is replaced, its former provider is closed only then.
         let (provider, _in_use) = self.source.handle.enter();
+        let open = OpenSpan::of_campaign(self.message.id);
         let began = tokio::time::Instant::now();
         let longest = Duration::from_millis(shared.config.batch_timeout_ms);
         let cut = Box::pin(async {
@@ -96,6 +98,9 @@ impl Attempt {
         let unknown = fill_unanswered(&mut outcomes, count);
         if unknown > 0 {
             tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered completely");
+        }
+        if let Some(open) = open {
+            open.end_attempt(self.message.id, provider.kind(), &outcomes);
         }
         shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
         outcomes

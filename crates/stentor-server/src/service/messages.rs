@@ -25,6 +25,7 @@ use crate::contract::table::{SendMessage, ShowMessage};
 use crate::contract::{Kept, Repeat, Repeatable, Serve};
 use crate::pipeline::calendar::off_the_minute;
 use crate::pipeline::{AtOncePlace, FullLane, Pipeline};
+use crate::trace;
 
 /// Longest time ahead for the due time of a message.
 const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
@@ -238,6 +239,7 @@ impl Service {
         let noted = noted.map(|(answer, reply)| match answer {
             Ok(Idempotent::Done(())) => {
                 ServiceCounters::add(&self.counters.messages_accepted, 1);
+                trace::accepted(reply.id);
                 Ok(Kept { reply, replayed: false })
             }
             Ok(Idempotent::Replayed(reply)) => self.replayed(reply),

@@ -71,6 +71,15 @@ impl ServeArgs {
             ));
         }
         super::config::start_log(&config)?;
+        #[cfg(feature = "otlp")]
+        let _exported_at_the_end = crate::spans::start(&config.trace)?;
+        #[cfg(not(feature = "otlp"))]
+        if !config.trace.endpoint.is_empty() {
+            return Err(CommandFailure::usage(
+                "trace.endpoint: this program was built without the feature otlp",
+            )
+            .into());
+        }
         let data_dir = config.data_dir.clone();
         let server = stentor_node::build(config).await;
         let server =

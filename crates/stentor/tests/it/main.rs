@@ -58,4 +58,5 @@ mod stores;
 mod studies;
 mod subject;
 mod test_kits;
+mod traces;
 mod webhook;

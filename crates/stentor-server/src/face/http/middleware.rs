@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use super::refusal::{Refusal, WriteRefusal};
 use crate::service::{ErrorCode, Problem};
+use crate::trace::OpenSpan;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Maximum length of a request id that is accepted from the caller.
@@ -36,14 +37,18 @@ pub(super) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
     request.extensions_mut().insert(RequestId(id.as_str().into()));
     let started = Instant::now();
     let span = tracing::info_span!("request", id = %id, method, route);
-    let work = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let mut response = work.instrument(span.clone()).await.unwrap_or_else(|_| panicked());
+    let open = OpenSpan::of_request(request.headers());
+    let work = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
+    let mut response = OpenSpan::scope(open.as_ref(), work).await.unwrap_or_else(|_| panicked());
     let problem = problem_of(&response);
     if let Some(problem) = &problem {
         if let Some(accept) = accept {
             response.extensions_mut().insert(RequestedMedia(accept));
         }
         write(&mut response, problem, &id);
+    }
+    if let Some(open) = open {
+        open.end_request(&id, method, route, response.status());
     }
     let _inside = span.enter();
     log(response.status(), started.elapsed(), problem.as_ref());
