@@ -49,7 +49,18 @@ impl AuditArgs {
         query.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
         let page = client.get_with("/v1/audit", &query).await?;
         output.result(&page, || {
-            let fields = ["at", "by", "key_name", "person_name", "app", "action", "thing", "detail", "address", "outcome"];
+            let fields = [
+                "at",
+                "by",
+                "key_name",
+                "person_name",
+                "app",
+                "action",
+                "thing",
+                "detail",
+                "address",
+                "outcome",
+            ];
             let table = listing(&page["entries"], fields);
             match page["next"].as_str() {
                 Some(next) => format!("{table}\n(more: --before {next})"),

@@ -83,9 +83,8 @@ fn the_kit_for_node_passes_its_tests() {
         ran(with_program(Command::new("node")).args(arguments).current_dir(project.path()))
     };
     node(&["--test", "emulator.test.mjs", "first.test.mjs", "sdks.test.mjs"]);
-    let strict =
-        ["--strict", "--noEmit", "--module", "nodenext", "--moduleResolution", "nodenext", "--types", ""];
-    node(&[&["node_modules/typescript/bin/tsc"], &strict[..], &["types.ts"]].concat());
+    let types = ["node_modules/typescript/bin/tsc", "--strict", "--noEmit", "--module", "nodenext"];
+    node(&[&types[..], &["--moduleResolution", "nodenext", "--types", "", "types.ts"]].concat());
 }
 
 #[test]
@@ -100,7 +99,7 @@ fn the_kit_for_junit_passes_its_tests() {
     let sources =
         ["main", "test"].map(|part| java_sources(&kit.join("src").join(part).join("java/stentor/junit")));
     let mut javac = Command::new("javac");
-    javac.args(["--release", "17", "-Xlint:all,-processing", "-Werror", "-cp", &path, "-d"]);
+    javac.args(["--release", "17", "-Xlint:all,-processing,-classfile", "-Werror", "-cp", &path, "-d"]);
     ran(javac.arg(classes.path()).args(sources.concat()));
     let mut junit = with_program(Command::new("java"));
     junit.args(["-cp", &path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]);

@@ -67,6 +67,7 @@ async fn push_service(room: &Room) -> anyhow::Result<(RunningFcm, Value)> {
         vendor: FcmOptions {
             projects: vec![PROJECT.to_owned()],
             auth: FcmAuth { accounts: vec![account], ..FcmAuth::default() },
+            ..FcmOptions::default()
         },
         ..FcmConfig::default()
     };

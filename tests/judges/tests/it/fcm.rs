@@ -41,6 +41,7 @@ impl Fcm {
             vendor: FcmOptions {
                 projects: vec![PROJECT.to_owned()],
                 auth: FcmAuth { accounts: vec![account], ..FcmAuth::default() },
+                ..FcmOptions::default()
             },
             ..FcmConfig::default()
         };
