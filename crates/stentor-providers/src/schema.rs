@@ -178,6 +178,15 @@ pub const SERVER_NAME: CredentialField = CredentialField::optional(
     "Name that the endpoint's certificate must bear, if it is not its host's",
 );
 
+/// A text that fits into a header.
+pub const ONE_LINE: TextForm = TextForm {
+    name: "OneLine",
+    pattern: "^[!-~]([ -~]*[!-~])?$",
+    max_chars: None,
+    example: None,
+    about: Some("One line of ASCII."),
+};
+
 /// A name that a certificate can be for.
 const HOST_NAME: TextForm = TextForm {
     name: "HostName",

@@ -74,7 +74,8 @@ const FIELDS: &[CredentialField] = &[
 
 const VAPID_KEY: TextForm = TextForm {
     name: "VapidKey",
-    pattern: "^[A-Za-z0-9_-]{87}$",
+    // The first byte is 4, and the last letter has two bits.
+    pattern: "^B[A-P][A-Za-z0-9_-]{84}[AEIMQUYcgkosw048]$",
     max_chars: None,
     example: Some("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"),
     about: Some("Point of P-256, uncompressed, in base64url without padding."),

@@ -1,6 +1,5 @@
 //! An API key, and the server that takes it: the vendor's own has been shut down.
 
-use http::HeaderValue;
 use secrecy::SecretString;
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::Endpoint;
@@ -32,8 +31,8 @@ impl GcmCredential {
         fields.only(FIELDS)?;
         // The file that it was copied into may end with a line break.
         let key = fields.text("api_key")?.trim();
-        if HeaderValue::from_str(key).is_err() {
-            return Err(fields.invalid("api_key", "must be one line of text"));
+        if !key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+            return Err(fields.invalid("api_key", "must be one line of ASCII"));
         }
         fields.text("endpoint")?;
         Ok(Self {

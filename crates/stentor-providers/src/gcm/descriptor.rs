@@ -54,8 +54,12 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     about: "A credential for a server of GCM's legacy HTTP protocol.",
     put: "Puts the credential for a server of GCM's legacy HTTP protocol.",
     fields: &[
-        CredentialField::required("api_key", CredentialFieldKind::Text, "The API key of the app server")
-            .asked(Input::File { is: "an API key", from: "the server's operator" }),
+        CredentialField::required(
+            "api_key",
+            CredentialFieldKind::Form(&schema::ONE_LINE),
+            "The API key of the app server",
+        )
+        .asked(Input::File { is: "an API key", from: "the server's operator" }),
         CredentialField::required(
             "endpoint",
             CredentialFieldKind::Endpoint,

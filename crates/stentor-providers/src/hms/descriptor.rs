@@ -60,13 +60,13 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     fields: &[
         CredentialField::required(
             "client_secret",
-            CredentialFieldKind::Text,
+            CredentialFieldKind::Form(&schema::ONE_LINE),
             "The secret of the project's OAuth 2.0 client",
         )
         .asked(Input::File { is: "a client secret", from: "AppGallery Connect" }),
         CredentialField::required(
             "client_id",
-            CredentialFieldKind::Text,
+            CredentialFieldKind::Form(&schema::ONE_LINE),
             "The id of the project's OAuth 2.0 client",
         )
         .asked(Input::Named(Flag::new("client-id", "CLIENT_ID"))),

@@ -1,5 +1,6 @@
 //! Credentials of Web Push: the key by which push services know the sender (RFC 8292).
 
+use reqwest::Url;
 use serde_json::{Map, Value};
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::Roots;
@@ -50,11 +51,15 @@ impl WebPushCredential {
                 .invalid("subject", "must be mailto: and an address, or an https: URL, of a public host"));
         }
         let roots = fields.roots()?;
+        let navigate = fields.optional("navigate")?;
+        if navigate.is_some_and(|address| !is_web_address(address)) {
+            return Err(fields.invalid("navigate", "must be an http: or https: URL"));
+        }
         Ok(Self {
             key: key("private_key")?.ok_or_else(|| fields.invalid("private_key", "is missing"))?,
             previous: key("previous_private_key")?,
             subject: subject.to_owned(),
-            navigate: fields.optional("navigate")?.map(ToOwned::to_owned),
+            navigate: navigate.map(ToOwned::to_owned),
             roots,
         })
     }
@@ -69,6 +74,10 @@ fn is_subject(text: &str) -> bool {
     };
     let is_clean = text.bytes().all(|byte| byte.is_ascii_graphic());
     is_clean && host.contains('.') && !host.ends_with(".localhost")
+}
+
+fn is_web_address(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
 }
 
 /// Completes the fields of a new credential from those of the one before: without a key it keeps the former one, or gets a new one. The

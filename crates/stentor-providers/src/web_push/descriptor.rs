@@ -11,7 +11,9 @@ use super::subscription::canonical;
 use super::{WebPush, payload};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::preview::{RequestPreview, TOKEN_PLACE};
-use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm};
+use crate::schema::{
+    self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
+};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::WebPush,

@@ -11,7 +11,9 @@ use super::credential::WnsCredential;
 use super::{Wns, payload};
 use crate::descriptor::{Descriptor, Overrides, TokenSpelling};
 use crate::preview::{RequestPreview, TOKEN_PLACE};
-use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown};
+use crate::schema::{
+    self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
+};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Wns,
@@ -47,6 +49,14 @@ fn preview(secret: &str, message: &Message) -> Result<RequestPreview, Credential
     Ok(RequestPreview::new(TOKEN_PLACE.to_owned(), &headers, &body))
 }
 
+const ENTRA_ID: TextForm = TextForm {
+    name: "EntraId",
+    pattern: "^[A-Za-z0-9.-]+$",
+    max_chars: None,
+    example: Some("72f988bf-86f1-41af-91ab-2d7cd011db47"),
+    about: Some("An id, or the name of a directory's domain."),
+};
+
 const CREDENTIAL: CredentialSchema = CredentialSchema {
     name: "WnsCredential",
     about: "An app registration in Microsoft Entra ID.",
@@ -54,13 +64,13 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     fields: &[
         CredentialField::required(
             "tenant_id",
-            CredentialFieldKind::Text,
+            CredentialFieldKind::Form(&ENTRA_ID),
             "Directory (tenant) id of the app registration",
         )
         .asked(Input::Named(Flag::new("tenant-id", "ID"))),
         CredentialField::required(
             "client_id",
-            CredentialFieldKind::Text,
+            CredentialFieldKind::Form(&ENTRA_ID),
             "Application (client) id of the app registration",
         )
         .asked(Input::Named(Flag::new("client-id", "ID"))),

@@ -29,6 +29,8 @@ APPLE = {"apns", "apple", "ios", "ipados", "macos", "watchos", "tvos", "visionos
 APPLE_TOKEN = re.compile("[0-9A-Fa-f]{64,200}")
 #: Push services whose addresses have forms of their own.
 PARTICULAR = {"live_activity", "live_activity_channel", "live_activity_start", "web_push", "wns"}
+#: Devices of the gateway.
+GIVEN = {"gateway", "linux"}
 #: The push service that has more than one kind of addresses.
 WITH_KINDS = "fcm"
 #: Messages in one document of XML that would all be accepted, and are too many here.
@@ -141,7 +143,9 @@ def has_a_doubtful_token(value):
     named = {name.lower() for name in names if isinstance(name, str)}
     is_formed = named.isdisjoint(APPLE) or bool(isinstance(token, str) and APPLE_TOKEN.fullmatch(token))
     is_doubtful = isinstance(token, str) and (len(token) in DOUBTFUL_TOKEN or not is_formed or not named.isdisjoint(PARTICULAR))
-    return is_doubtful or any(map(has_a_doubtful_token, value.values()))
+    # The gateway gives its devices new tokens.
+    is_given = isinstance(value.get("former_token"), str) and not named.isdisjoint(GIVEN)
+    return is_doubtful or is_given or any(map(has_a_doubtful_token, value.values()))
 
 
 def has_too_many_messages(value):
