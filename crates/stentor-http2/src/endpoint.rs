@@ -7,8 +7,6 @@ use http::uri::{Authority, InvalidUri, Scheme};
 use rustls::pki_types::ServerName;
 
 use crate::addresses::{Addresses, AllAddresses};
-use crate::fault::Fault;
-use crate::tls;
 
 /// Trusted root certificates.
 #[derive(Clone)]
@@ -17,16 +15,6 @@ pub enum Roots {
     Native,
     /// The certificates in this PEM text, and no others.
     Pem(Bytes),
-}
-
-impl Roots {
-    /// Fails if the PEM text has no certificates.
-    pub fn check(&self) -> Result<(), Fault> {
-        match self {
-            Self::Native => Ok(()),
-            Self::Pem(pem) => tls::pem_roots(pem).map(drop),
-        }
-    }
 }
 
 impl std::fmt::Debug for Roots {

@@ -42,7 +42,7 @@ fn native_roots() -> Result<RootCertStore, Fault> {
     Ok(store)
 }
 
-pub(crate) fn pem_roots(pem: &[u8]) -> Result<RootCertStore, Fault> {
+fn pem_roots(pem: &[u8]) -> Result<RootCertStore, Fault> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|cause| endpoint_fault(&cause))?;
@@ -52,6 +52,16 @@ pub(crate) fn pem_roots(pem: &[u8]) -> Result<RootCertStore, Fault> {
         return Err(Fault::Endpoint("the roots hold no certificate in PEM".into()));
     }
     Ok(store)
+}
+
+impl Roots {
+    /// Fails if the PEM text has no certificates.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self {
+            Self::Native => Ok(()),
+            Self::Pem(pem) => pem_roots(pem).map(drop),
+        }
+    }
 }
 
 fn endpoint_fault(cause: &dyn std::fmt::Display) -> Fault {

@@ -91,6 +91,11 @@ fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Returns the time of the machine to the nanosecond, for spans: a collector compares it with those of other machines.
+pub(crate) fn machine_time() -> SystemTime {
+    SystemTime::now()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;

@@ -14,9 +14,9 @@ use std::time::SystemTime;
 use axum::http::{HeaderMap, StatusCode};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, MessageId};
-use stentor_core::outcome::Outcome;
 
 use self::parent::Parent;
+use crate::clock::machine_time;
 
 /// A span in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl OpenSpan {
 
     fn open(traces: &'static Traces, trace: u128, parent: Option<u64>) -> Self {
         let place = SpanPlace { trace: trace.max(1), span: rand::random_range(1..=u64::MAX) };
-        Self { traces, place, parent, began: SystemTime::now() }
+        Self { traces, place, parent, began: machine_time() }
     }
 
     /// Lets the campaigns that a request begins link to it.
@@ -146,21 +146,26 @@ impl OpenSpan {
     }
 
     /// Ends the span of an attempt to send a chunk.
-    pub(crate) fn end_attempt(self, message: MessageId, provider: ProviderKind, outcomes: &[Outcome]) {
-        let accepted = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Accepted)).count();
-        let number = |count: usize| SpanValue::Number(i64::try_from(count).unwrap_or(i64::MAX));
+    pub(crate) fn end_attempt(
+        self,
+        message: MessageId,
+        provider: ProviderKind,
+        devices: usize,
+        answered: u32,
+    ) {
+        let devices = i64::try_from(devices).unwrap_or(i64::MAX);
         let attributes = vec![
             ("stentor.campaign", SpanValue::Text(CampaignId::from(message).to_string())),
             ("stentor.provider", SpanValue::Text(provider.to_string())),
-            ("stentor.devices", number(outcomes.len())),
-            ("stentor.accepted", number(accepted)),
+            ("stentor.devices", SpanValue::Number(devices)),
+            ("stentor.answered", SpanValue::Number(answered.into())),
         ];
         self.end(format!("send {provider}"), SpanKind::Client, attributes, false);
     }
 
     fn end(self, name: String, kind: SpanKind, attributes: Vec<(&'static str, SpanValue)>, failed: bool) {
         let Self { traces, place, parent, began } = self;
-        let ended = SystemTime::now();
+        let ended = machine_time();
         let span = EndedSpan { place, parent, link: None, name, kind, began, ended, attributes, failed };
         traces.sink.take(span);
     }
@@ -172,7 +177,7 @@ pub(crate) fn accepted(message: MessageId) {
     let id = CampaignId::from(message);
     let place = campaign(id);
     if is_sampled(place.trace, traces.sampled_share) {
-        let now = SystemTime::now();
+        let now = machine_time();
         traces.sink.take(EndedSpan {
             place,
             parent: None,

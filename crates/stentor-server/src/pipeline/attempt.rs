@@ -100,7 +100,8 @@ impl Attempt {
             tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered completely");
         }
         if let Some(open) = open {
-            open.end_attempt(self.message.id, provider.kind(), &outcomes);
+            let answered = health_of(&outcomes, false).answered;
+            open.end_attempt(self.message.id, provider.kind(), count, answered);
         }
         shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
         outcomes

@@ -98,7 +98,7 @@ fn a_collector_gets_the_spans_of_a_request_of_its_campaign_and_of_each_attempt()
     let attempt = collector.span("send null");
     assert_eq!(field(&attempt, "Trace ID"), field(&campaign, "Trace ID"));
     assert_eq!(field(&attempt, "Parent ID"), field(&campaign, "ID"));
-    assert!(attempt.contains("stentor.accepted: Int(1)"), "{attempt}");
+    assert!(attempt.contains("stentor.answered: Int(1)"), "{attempt}");
     let everything = std::fs::read_to_string(&collector.output).unwrap();
     assert!(!everything.contains("a-secret-token") && !everything.contains(&shop.key), "{everything}");
 }

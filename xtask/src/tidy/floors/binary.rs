@@ -5,7 +5,7 @@ use super::Floors;
 pub(super) const BINARY: Floors = Floors {
     folder: "crates/stentor/src/",
     module: &[],
-    floors: &[&["copying"], &["connection", "device"], &["commands"]],
+    floors: &[&["copying", "spans"], &["connection", "device"], &["commands"]],
     back: &[],
     parent: &[],
 };

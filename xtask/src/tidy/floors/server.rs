@@ -7,7 +7,7 @@ pub(super) const SERVER: Floors = Floors {
     module: &[],
     floors: &[
         &["private", "clock", "dns_sd", "words", "owner", "arrival_limiter"],
-        &["shares", "owner_rates"],
+        &["shares", "owner_rates", "trace"],
         &["contract"],
         &["keys", "decode", "listen"],
         &["pipeline"],
