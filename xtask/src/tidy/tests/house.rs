@@ -66,7 +66,7 @@ fn a_library_stays_with_its_owner() {
     assert_eq!(edge("stentor", "rusqlite", true), None);
     assert!(edge("stentor", "rusqlite", false).is_some());
     assert!(edge("stentor-providers", "h2", false).is_some());
-    assert!(edge("stentor-server", "jsonwebtoken", false).is_some());
+    assert!(edge("stentor-gateway", "jsonwebtoken", false).is_some());
     assert!(edge("stentor-emulators", "axum", true).is_some());
 }
 

@@ -257,9 +257,8 @@ fn schedule_message(schemas: &Map<String, Value>) -> Value {
 fn device_replacement(schemas: &Map<String, Value>) -> Value {
     let mut device = schemas.get("DeviceRegistration").cloned().unwrap_or_default();
     device["description"] = "New data of a device; absent fields are cleared.".into();
-    if let Some(fields) = device["properties"].as_object_mut() {
-        fields.remove("former_token");
-    }
+    device["properties"]["former_token"] =
+        json!({"type": "null", "description": "Only a registration is found by a former token."});
     device
 }
 
