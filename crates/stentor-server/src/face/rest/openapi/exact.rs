@@ -257,8 +257,10 @@ fn schedule_message(schemas: &Map<String, Value>) -> Value {
 fn device_replacement(schemas: &Map<String, Value>) -> Value {
     let mut device = schemas.get("DeviceRegistration").cloned().unwrap_or_default();
     device["description"] = "New data of a device; absent fields are cleared.".into();
-    device["properties"]["former_token"] =
-        json!({"type": "null", "description": "Only a registration is found by a former token."});
+    merge(
+        &mut device,
+        never(json!({"required": ["former_token"], "properties": {"former_token": {"type": "string"}}})),
+    );
     device
 }
 
