@@ -67,7 +67,7 @@ fn send(shop: &Shop, more: &[&str]) {
         "--header",
         &format!("Authorization: Bearer {}", shop.key),
     ]);
-    curl.args(["--json", r#"{"target": {"everyone": true}, "notification": {"title": "hello"}}"#]).args(more);
+    curl.args(["--json", r#"{"target": "everyone", "notification": {"title": "hello"}}"#]).args(more);
     ran(curl.arg(format!("{}/v1/messages", shop.server.process.url())));
 }
 

@@ -44,8 +44,8 @@ class SdksTest {
                 .build();
         FirebaseMessaging messaging = FirebaseMessaging.getInstance(FirebaseApp.initializeApp(options));
         fcm.answer("gone", "UNREGISTERED");
-        messaging.send(Message.builder().setToken("phone").putData("order", "7").build());
-        Message toGone = Message.builder().setToken("gone").build();
+        messaging.send(Message.builder().setFid("phone").putData("order", "7").build());
+        Message toGone = Message.builder().setFid("gone").build();
         FirebaseMessagingException refusal =
                 assertThrows(FirebaseMessagingException.class, () -> messaging.send(toGone));
         assertEquals(MessagingErrorCode.UNREGISTERED, refusal.getMessagingErrorCode());
