@@ -27,8 +27,8 @@ DOUBTFUL_TOKEN = range(201, 4097)
 #: Tokens of Apple's, which the description does not tell from others.
 APPLE = {"apns", "apple", "ios", "ipados", "macos", "watchos", "tvos", "visionos"}
 APPLE_TOKEN = re.compile("[0-9A-Fa-f]{64,200}")
-#: Push services whose addresses have forms of their own.
-PARTICULAR = {"live_activity", "live_activity_channel", "live_activity_start", "web_push", "wns"}
+#: Push services whose addresses have forms of their own, and the platforms that mean one of them.
+PARTICULAR = {"live_activity", "live_activity_channel", "live_activity_start", "web_push", "web", "wns", "windows"}
 #: Devices of the gateway.
 GIVEN = {"gateway", "linux"}
 #: The push service that has more than one kind of addresses.
