@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 
 /** JSON for orders and reports, so that no subject needs a library for them (and none that it measures is in the way). */
-final class Json {
+public final class Json {
     private final String text;
     private int at;
 
@@ -16,14 +16,14 @@ final class Json {
 
     /** Reads an object: maps, lists, texts, numbers (Long or Double), Boolean, null. */
     @SuppressWarnings("unchecked")
-    static Map<String, Object> read(String text) {
+    public static Map<String, Object> read(String text) {
         return (Map<String, Object>) new Json(text).value();
     }
 
     /** Writes maps, texts, numbers. */
-    static String write(Object value) {
+    public static String write(Object value) {
         if (!(value instanceof Map)) {
-            return value instanceof Number ? value.toString() : quoted(String.valueOf(value));
+            return value instanceof Number || value instanceof Boolean ? value.toString() : quoted(String.valueOf(value));
         }
         List<String> fields = new ArrayList<>();
         ((Map<?, ?>) value).forEach((name, field) -> fields.add(quoted(name.toString()) + ":" + write(field)));

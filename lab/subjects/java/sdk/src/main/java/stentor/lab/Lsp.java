@@ -87,7 +87,13 @@ public final class Lsp {
         prepare = order;
         String op = (String) order.get("op");
         if (order.get("role").equals("server")) {
-            return report("ready", "port", subject.serve(op, address(order.get("bind")), factors(), samples));
+            samples.repeat(Integer.parseInt(factors().getOrDefault("service", "1")));
+            if (factors().containsKey("store")) {
+                samples.answerFrom(new StoredPoints(factors(), ((Number) order.get("seed")).longValue()));
+            }
+            // An app server of a push service connects, and listens nowhere.
+            Object place = order.get("bind") == null ? order.get("target") : order.get("bind");
+            return report("ready", "port", subject.serve(op, address(place), factors(), samples));
         }
         client = subject.call(op, address(order.get("target")), factors());
         rows = op.equals("points") && factors().containsKey("insert") ? new Rows(factors()) : null;

@@ -10,6 +10,7 @@ public final class Reference {
     /** What echo is with the factor reply = number: the payload's length comes back. */
     public static final String COUNT = "count";
     private static final int[] FIELD_LETTERS = {6, 24, 12, 334, 32, 16, 12, 10, 10, 40, 16, 40, 48};
+    private static final int DESCRIPTION = 3;
     private static final int TEXT_LETTERS = 10;
     private static final int ENTRIES_MAX = 100_000;
 
@@ -69,6 +70,19 @@ public final class Reference {
         return made(request.payload.split(" "));
     }
 
+    /** Makes all points of a cell; the factor letters changes the length of their descriptions. */
+    static List<String[]> points(Map<String, String> factors, long seed) {
+        int[] letters = FIELD_LETTERS.clone();
+        int usual = java.util.Arrays.stream(letters).sum();
+        letters[DESCRIPTION] = Math.max(letters[DESCRIPTION] + level(factors, "letters", usual) - usual, 1);
+        Reference source = new Reference(seed);
+        List<String[]> points = new ArrayList<>();
+        for (int left = level(factors, "poi", 3); left > 0; left--) {
+            points.add(source.point(letters));
+        }
+        return points;
+    }
+
     private static Content made(String[] wish) {
         int count = Integer.parseInt(wish[1]);
         if (wish.length != 3 || count > ENTRIES_MAX) {
@@ -88,7 +102,7 @@ public final class Reference {
                 String name = source.letters(TEXT_LETTERS);
                 content.objects.add(new Content.Item(id, name, source.number() / 4.0));
             } else {
-                content.points.add(source.point());
+                content.points.add(source.point(FIELD_LETTERS));
             }
         }
         return content;
@@ -120,10 +134,10 @@ public final class Reference {
         return letters.toString();
     }
 
-    private String[] point() {
-        String[] point = new String[FIELD_LETTERS.length];
+    private String[] point(int[] letters) {
+        String[] point = new String[letters.length];
         for (int at = 0; at < point.length; at++) {
-            point[at] = letters(FIELD_LETTERS[at]);
+            point[at] = letters(letters[at]);
         }
         return point;
     }

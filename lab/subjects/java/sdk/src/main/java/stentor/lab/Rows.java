@@ -22,7 +22,14 @@ final class Rows {
         resume = "resume".equals(factors.get("sync"));
         page = Reference.page(factors);
         pages = Reference.pages(factors);
-        connection = DriverManager.getConnection("jdbc:sqlite:" + factors.get("insert"));
+        connection = open(factors.get("insert"));
+        point = inserting(connection);
+        note = connection.prepareStatement("UPDATE sync SET pages = ?, complete = ?");
+    }
+
+    /** Opens a file with its tables, or makes it; what follows is one transaction until it is committed. */
+    static Connection open(String file) throws SQLException {
+        Connection connection = DriverManager.getConnection("jdbc:sqlite:" + file);
         try (Statement tables = connection.createStatement()) {
             tables.executeUpdate("CREATE TABLE IF NOT EXISTS points (number INTEGER PRIMARY KEY, "
                 + String.join(" TEXT NOT NULL, ", Content.FIELDS) + " TEXT NOT NULL)");
@@ -31,9 +38,21 @@ final class Rows {
             tables.executeUpdate("INSERT OR IGNORE INTO sync VALUES (1, 0, 0)");
         }
         connection.setAutoCommit(false);
+        return connection;
+    }
+
+    /** Prepares the insertion of a point, for put. */
+    static PreparedStatement inserting(Connection connection) throws SQLException {
         String places = String.join(", ", Collections.nCopies(Content.FIELDS.length + 1, "?"));
-        point = connection.prepareStatement("INSERT OR REPLACE INTO points VALUES (" + places + ")");
-        note = connection.prepareStatement("UPDATE sync SET pages = ?, complete = ?");
+        return connection.prepareStatement("INSERT OR REPLACE INTO points VALUES (" + places + ")");
+    }
+
+    static void put(PreparedStatement point, long number, String[] fields) throws SQLException {
+        point.setLong(1, number);
+        for (int at = 0; at < fields.length; at++) {
+            point.setString(at + 2, fields[at]);
+        }
+        point.executeUpdate();
     }
 
     /** Gives the number of the exchange to begin with: with sync=resume the page after the last one that is there. */
@@ -54,11 +73,7 @@ final class Rows {
         try {
             long number = seq % pages * page;
             for (String[] fields : answer.points) {
-                point.setLong(1, number++);
-                for (int at = 0; at < fields.length; at++) {
-                    point.setString(at + 2, fields[at]);
-                }
-                point.executeUpdate();
+                put(point, number++, fields);
             }
             note.setLong(1, seq % pages + 1);
             note.setBoolean(2, seq % pages + 1 == pages);

@@ -6,23 +6,48 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Map;
+import java.util.TreeMap;
 
 /** The samples of a server, in the order of arrival. */
 public final class Samples {
     private static final long PATIENCE_NS = 2_000_000_000L;
     private final ThreadLocal<Sample> current = new ThreadLocal<>();
-    private final ByteArrayOutputStream kept = new ByteArrayOutputStream();
+    /** By number. */
+    private final Map<Long, byte[]> kept = new TreeMap<>();
+    /** Null where points are made from the request. */
+    private StoredPoints points;
+    /** How often the service does its work for each request. */
+    private int services = 1;
     private long seen;
     private int open;
 
     /** A request that is being answered. */
     public final class Sample {
-        private final long received = System.nanoTime();
+        private long received = System.nanoTime();
         private long deserialized;
         private long worked;
         private int bytes;
         private int flags;
+        private long number = -1;
         private boolean closed;
+
+        /** Names the exchange as its client does, where messages may overtake each other; otherwise it has its place of arrival. */
+        public void number(long number) {
+            this.number = number;
+        }
+
+        /** Says that the whole request is there, and was not read before. */
+        public void received() {
+            received = System.nanoTime();
+            flags &= ~Times.READ_WHILE_RECEIVED;
+        }
+
+        /** Says that the whole answer is written, and was not sent before. */
+        public void written() {
+            flags &= ~Times.SENT_WHILE_WRITTEN;
+            done(true);
+        }
 
         public void deserialized() {
             deserialized = System.nanoTime();
@@ -88,6 +113,12 @@ public final class Samples {
         return sample;
     }
 
+    /** Forgets the one that this thread began: it was no request. */
+    public synchronized void drop() {
+        open--;
+        notifyAll();
+    }
+
     /** Gives the one that this thread began. */
     public Sample current() {
         return current.get();
@@ -97,23 +128,38 @@ public final class Samples {
     public Content work(String op, Content request) {
         Sample sample = current();
         sample.deserialized();
-        Content answer = Reference.answer(op, request);
+        for (int more = 1; more < services; more++) {
+            Reference.answer(op, request);
+        }
+        Content answer = points == null ? Reference.answer(op, request) : points.answer(request);
         sample.worked();
         return answer;
     }
 
+    /** Does the work of each request so many times. */
+    void repeat(int services) {
+        this.services = services;
+    }
+
+    /** Answers from rows instead of from the request. */
+    void answerFrom(StoredPoints points) {
+        this.points = points;
+    }
+
     private void keep(Sample sample, long serialized, boolean answered) {
         ByteBuffer bytes = ByteBuffer.allocate(Times.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        bytes.putLong(seen++).putLong(sample.received).putLong(sample.deserialized).putLong(sample.worked);
+        long number = sample.number < 0 ? seen : sample.number;
+        seen++;
+        bytes.putLong(number).putLong(sample.received).putLong(sample.deserialized).putLong(sample.worked);
         bytes.putLong(serialized).putLong(0).putLong(0);
         bytes.putShort((short) (answered ? 0 : Times.FAILED)).putShort((short) sample.flags).putInt(sample.bytes);
-        kept.write(bytes.array(), 0, Times.BYTES);
+        kept.put(number, bytes.array());
         open--;
         notifyAll();
     }
 
     synchronized void clear() {
-        kept.reset();
+        kept.clear();
         seen = 0;
     }
 
@@ -123,6 +169,8 @@ public final class Samples {
         while (open > 0 && System.nanoTime() < until) {
             wait(50);
         }
-        return kept.toByteArray();
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        kept.values().forEach(sample -> all.write(sample, 0, Times.BYTES));
+        return all.toByteArray();
     }
 }

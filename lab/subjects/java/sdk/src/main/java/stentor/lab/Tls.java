@@ -69,6 +69,11 @@ public final class Tls {
         });
     }
 
+    /** Gives sockets that trust the one certificate, for those who open them themselves. */
+    public SSLSocketFactory sockets() {
+        return factory;
+    }
+
     /** Has a connection that is not open yet encrypt. */
     public void secure(HttpURLConnection connection) {
         ((HttpsURLConnection) connection).setSSLSocketFactory(factory);
