@@ -38,6 +38,18 @@ words! {
     }
 }
 
+words! {
+    /// The halves to which a CPU limit applies.
+    #[derive(Default)]
+    pub enum CpuOf {
+        /// Both.
+        #[default]
+        Both = "both",
+        /// The client, which stands for a device; its server has whole processors.
+        Client = "client",
+    }
+}
+
 /// Errors of reading and selecting a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -184,8 +196,12 @@ pub struct FactorLevel {
     pub profiles: Vec<RunProfile>,
     /// Variants that include it; all if empty.
     pub variants: Vec<String>,
+    /// Levels of other factors with which it is combined, by factor; with all levels of a factor that is not listed.
+    pub with: BTreeMap<String, Vec<String>>,
     /// CPU limit of each half, in percent of one core.
     pub cpu_percent: Option<u32>,
+    /// The halves to which the CPU limit applies.
+    pub cpu_of: CpuOf,
     /// Memory limit of each half, in MiB.
     pub memory_mib: Option<u32>,
 }

@@ -64,6 +64,12 @@ const HEAP: &str = "@heap";
 const SERIAL: &str = "-XX:+UseSerialGC";
 /// The name under which a half's garbage collector is recorded beside its versions.
 pub(crate) const COLLECTOR: &str = "collector";
+/// Settings of a client on a Java machine, each with its level and the option that follows from it: strings of two bytes a letter, as Dalvik
+/// has them, and no compiler beside the interpreter.
+const JAVA_OPTIONS: [(&str, &str, &str); 2] =
+    [("java_strings", "UTF-16", "-XX:-CompactStrings"), (JAVA_CODE, "interpreted", "-Xint")];
+/// The setting that selects how a Java machine executes code.
+pub(crate) const JAVA_CODE: &str = "java_code";
 /// The setting that limits the heap of both sides. Subjects without a Java heap ignore it.
 pub(crate) const JAVA_HEAP: &str = "java_heap";
 
@@ -173,8 +179,8 @@ pub struct Definition {
     /// The file that the build produces, relative to the directory; if it is missing, the subject is not built.
     #[serde(default)]
     pub artefact: Option<PathBuf>,
-    /// The start command. `@heap` is replaced by `-Xmx` with the level of the factor `heap` in MiB and the option for the serial collector,
-    /// or by nothing.
+    /// The start command. `@heap` is replaced by the options of a Java machine that follow from a cell: `-Xmx` with the level of the factor
+    /// `heap` in MiB, the serial collector, strings of two bytes a letter, no compiler; or by nothing.
     pub run: Vec<String>,
     /// The working directory; by default the directory of the definition's file.
     #[serde(default)]
@@ -218,9 +224,11 @@ impl Definition {
     #[must_use]
     pub fn words(&self, factors: &BTreeMap<String, String>) -> Vec<String> {
         let level = factors.get("heap").or(factors.get(JAVA_HEAP));
-        let heap: Vec<String> =
-            level.map_or_else(Vec::new, |mib| vec![format!("-Xmx{mib}m"), SERIAL.to_owned()]);
-        let words = |word: &String| if word == HEAP { heap.clone() } else { vec![word.clone()] };
+        let heap = level.map_or_else(Vec::new, |mib| vec![format!("-Xmx{mib}m"), SERIAL.to_owned()]);
+        let is_set = |name: &str, level: &str| factors.get(name).is_some_and(|set| set == level);
+        let chosen = JAVA_OPTIONS.into_iter().filter(|(name, level, _)| is_set(name, level));
+        let options: Vec<String> = heap.into_iter().chain(chosen.map(|(.., word)| word.to_owned())).collect();
+        let words = |word: &String| if word == HEAP { options.clone() } else { vec![word.clone()] };
         self.run.iter().flat_map(words).collect()
     }
 

@@ -1,11 +1,11 @@
 //! Expansion of a plan into cells: every combination of levels for every available subject.
 
 use super::{
-    Amount, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan, UnservedPart,
+    Amount, CpuOf, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan, UnservedPart,
 };
 use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
-use crate::subject::{BUILT_IN, Definition, FRESH, INSERT, SERVED, SERVED_STACK, STORE, TLS};
+use crate::subject::{BUILT_IN, Definition, FRESH, INSERT, JAVA_CODE, SERVED, SERVED_STACK, STORE, TLS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -81,6 +81,8 @@ pub struct Cell {
     pub in_flight: u32,
     /// CPU limit of each half, in percent of one core.
     pub cpu_percent: Option<u32>,
+    /// The halves to which the CPU limit applies.
+    pub cpu_of: CpuOf,
     /// Memory limit of each half, in MiB.
     pub memory_mib: Option<u32>,
     /// Estimated duration of one fork, in seconds.
@@ -348,10 +350,12 @@ fn cells(
             .flat_map(|row| levels.iter().map(|level| [row.as_slice(), &[(factor, *level)]].concat()))
             .collect();
     }
+    rows.retain(|row| row.iter().all(|(_, level)| is_combined(level, row)));
     rows.retain(|row| row.iter().all(|(factor, level)| unserved.iter().all(|part| !part.has(factor, level))));
-    // A limit of the heap applies only to subjects that have one.
-    let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
-    rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));
+    // Only a Java machine has a heap to limit and a compiler to do without.
+    let is_java = pair.client.run.iter().any(|word| word == HEAP_WORD);
+    let needs_java = |level: &FactorLevel| [HEAP, JAVA_CODE].iter().any(|name| level.set.contains_key(*name));
+    rows.retain(|row| is_java || row.iter().all(|(_, level)| !needs_java(level)));
     // Only a client that keeps rows has any data left after an interruption.
     let has_rows = pair.client.can(INSERT);
     rows.retain(|row| has_rows || row.iter().all(|(factor, _)| factor.name != INTERRUPTION));
@@ -363,6 +367,14 @@ fn cells(
     let can_open = pair.client.can(FRESH);
     rows.retain(|row| can_open || !demands(row, CONNECTION, FRESH));
     rows.iter().map(|row| cell(experiment, variant, slot, pair, row, choice)).collect()
+}
+
+/// Returns true if the other levels of a row are among those with which a level is combined.
+fn is_combined(level: &FactorLevel, row: &[(&Factor, &FactorLevel)]) -> bool {
+    let allows = |(factor, other): &(&Factor, &FactorLevel)| {
+        level.with.get(&factor.name).is_none_or(|levels| levels.contains(&other.level))
+    };
+    row.iter().all(allows)
 }
 
 fn is_run(factor: &Factor, level: &FactorLevel, variant: &str, choice: &PlanChoice) -> bool {
@@ -403,6 +415,7 @@ fn cell(
         amount.forks = forks;
         amount.forks_min = amount.forks_min.min(forks);
     }
+    let limited = row.iter().map(|(_, level)| *level).find(|level| level.cpu_percent.is_some());
     amount.samples = choice.samples.samples.unwrap_or(amount.samples).saturating_mul(pages(&settings));
     Cell {
         variant: variant.to_owned(),
@@ -419,7 +432,8 @@ fn cell(
         amount,
         interval_ns: (amount.interval_ms.unwrap_or(experiment.interval_ms) * 1e6) as u64,
         in_flight: experiment.in_flight,
-        cpu_percent: row.iter().find_map(|(_, level)| level.cpu_percent),
+        cpu_percent: limited.and_then(|level| level.cpu_percent),
+        cpu_of: limited.map_or(CpuOf::Both, |level| level.cpu_of),
         memory_mib: row.iter().find_map(|(_, level)| level.memory_mib),
         fork_seconds: fork_seconds(experiment, amount, &pair.stack),
     }
@@ -431,9 +445,10 @@ fn pages(settings: &BTreeMap<String, String>) -> u32 {
     number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))
 }
 
-fn fork_seconds(experiment: &Experiment, amount: Amount, stack: &str) -> f64 {
+fn fork_seconds(experiment: &Experiment, amount: Amount, stack: &str, limited: Option<&FactorLevel>) -> f64 {
     let is_ours = stack == "rust";
-    let exchange = experiment.exchange_ms * if is_ours { 1.0 } else { FOREIGN_FACTOR };
+    let share = limited.and_then(|level| level.cpu_percent).map_or(1.0, |percent| f64::from(percent) / 100.0);
+    let exchange = experiment.exchange_ms / share * if is_ours { 1.0 } else { FOREIGN_FACTOR };
     let interval = amount.interval_ms.unwrap_or(experiment.interval_ms);
     let measured = interval.max(1.5 * exchange) * f64::from(amount.samples);
     let before = exchange * f64::from(amount.warmup + 1);

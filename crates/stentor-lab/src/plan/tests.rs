@@ -88,7 +88,7 @@ fn the_real_server_runs_what_of_a_study_it_can_be_asked_and_the_rest_is_told_or_
     );
     let heap = |cell: &Cell| cell.experiment != "sync" || cell.levels["heap"] == "free";
     assert!(whole.cells.iter().all(heap));
-    assert_eq!(whole.not_run.iter().filter(|one| one.what.starts_with("the server itself at ")).count(), 3);
+    assert_eq!(whole.not_run.iter().filter(|one| one.what.starts_with("the server itself at ")).count(), 4);
     assert_eq!(wish("nunes-2014", &["stentor"], None).expect("sense").cells.len(), 5 * 3 * 2 * 2);
     for (study, factor, why) in [
         (
@@ -310,7 +310,77 @@ fn a_limit_of_the_heap_is_for_those_that_have_one() {
             expansion.cells.iter().filter(|cell| cell.label == "HTTP XML DOM" && cell.levels["poi"] == "1");
         cells.filter(|cell| cell.stack == stack).map(|cell| cell.levels["heap"].as_str()).collect()
     };
-    assert_eq!((heaps("rust"), heaps("period")), (vec!["free"], vec!["16 MB", "free"]));
+    assert_eq!((heaps("rust"), heaps("period")), (vec!["free"], vec!["16 MB UTF-16", "free"]));
+}
+
+#[test]
+fn the_service_of_nunes_2014_is_repeated_by_servers_that_can_and_with_messages_that_are_whole() {
+    let mut definitions = ours();
+    for id in ["rest+xml/axis2-1.6.2/jdk17", "rest+xml/cxf-2.7.4/jdk17"] {
+        let mut framework = foreign(id, &[SubjectRole::Client, SubjectRole::Server]);
+        framework.ops.push(crate::subject::reference::Op::Sort);
+        framework.can =
+            if id.contains("axis2") { vec!["buffering".into(), "service".into()] } else { Vec::new() };
+        definitions.push(framework);
+    }
+    let choice = PlanChoice { profile: RunProfile::Standard, ..PlanChoice::default() };
+    let cells = expand("nunes-2014", &choice, &definitions).cells;
+    let of = |label: &str| -> BTreeSet<(String, String)> {
+        let cells = cells.iter().filter(|cell| cell.label == label);
+        cells.map(|cell| (cell.levels["service"].clone(), cell.levels["buffering"].clone())).collect()
+    };
+    let pair = |service: &str, buffering: &str| (service.to_owned(), buffering.to_owned());
+    let whole = [pair("1 sort", "whole messages"), pair("200 sorts", "whole messages")];
+    assert_eq!(of("Axis2"), [&[pair("1 sort", "unchanged")], &whole[..]].concat().into_iter().collect());
+    assert_eq!(of("CXF"), [pair("1 sort", "unchanged")].into());
+    // It has nothing to buffer, since it never streams.
+    assert_eq!(of("REST+XML"), [pair("1 sort", "unchanged")].into());
+    let repeated = cells.iter().find(|cell| cell.levels["service"] == "200 sorts").expect("a service");
+    assert_eq!(repeated.settings["service"], "200");
+}
+
+#[test]
+fn the_phone_of_anacleto_2012_is_a_share_of_a_processor_for_the_client_alone() {
+    let mut definitions = ours();
+    let mut client = foreign("rest+xml-dom/android-4.1.2/jdk17", &[SubjectRole::Client]);
+    client.run = vec!["java".into(), "@heap".into()];
+    let mut server = foreign("rest+xml-dom/tomcat-7.0.29/jdk17", &[SubjectRole::Server]);
+    server.can.push("store".into());
+    definitions.extend([client, server]);
+    let choice = PlanChoice { profile: RunProfile::Standard, ..PlanChoice::default() };
+    let cells = expand("anacleto-2012", &choice, &definitions).cells;
+    let of = |stack: &str| -> BTreeSet<String> {
+        let cells = cells.iter().filter(|cell| cell.label == "HTTP XML DOM" && cell.stack == stack);
+        cells.map(|cell| cell.levels["cpu"].clone()).collect()
+    };
+    let levels = |levels: &[&str]| levels.iter().map(|level| (*level).to_owned()).collect::<BTreeSet<_>>();
+    // Only a Java machine can do without its compiler.
+    assert_eq!(of("rust"), levels(&["whole", "10 %"]));
+    assert_eq!(of("period"), levels(&["whole", "10 %", "10 % interpreted"]));
+    let phone =
+        cells.iter().find(|cell| cell.levels.get("cpu").is_some_and(|cpu| cpu.ends_with("interpreted")));
+    let phone = phone.expect("a phone");
+    assert_eq!((phone.cpu_percent, phone.cpu_of), (Some(10), CpuOf::Client));
+    assert_eq!(phone.server.id, "rest+xml-dom/tomcat-7.0.29/jdk17");
+    assert!(
+        cells
+            .iter()
+            .all(|cell| cell.levels.get("cpu").is_none_or(|cpu| cpu == "whole")
+                || cell.levels["heap"] != "8 MB")
+    );
+    let options = phone.client.for_cell(&phone.settings).run;
+    assert!(options.contains(&"-Xint".to_owned()), "{options:?}");
+}
+
+#[test]
+fn the_full_profile_of_albertengo_2020_sends_ten_times_five_hundred_messages_one_each_500_ms() {
+    let pushed = roster::pushed(&["stentor".to_owned(), "speak".to_owned()]);
+    let choice = PlanChoice { profile: RunProfile::Full, ..PlanChoice::default() };
+    let cells = expand("albertengo-2020", &choice, &[ours(), pushed].concat()).cells;
+    let labels: BTreeSet<&str> = cells.iter().map(|cell| cell.label.as_str()).collect();
+    assert!(["SOAP", "REST", "GCM", "FCM"].iter().all(|label| labels.contains(label)), "{labels:?}");
+    let as_sent = |cell: &Cell| (cell.amount.forks, cell.amount.samples, cell.interval_ns);
+    assert!(cells.iter().all(|cell| as_sent(cell) == (10, 500, 500_000_000)));
 }
 
 #[test]

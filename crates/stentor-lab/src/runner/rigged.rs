@@ -73,9 +73,9 @@ impl Rigged {
         self.level
     }
 
-    /// Sets the CPU limit of both sides; `Some(None)` removes it, `None` changes nothing.
-    fn share(&self, percent: Option<Option<u32>>) -> Result<(), SubjectError> {
-        let (Some(rig), Some(percent)) = (&self.rig, percent) else { return Ok(()) };
+    /// Sets the CPU limit of a cell; `None` removes it. Changes nothing in a cell without a limit.
+    fn share(&self, cell: &Cell, percent: Option<u32>) -> Result<(), SubjectError> {
+        let (Some(rig), Some(_)) = (&self.rig, cell.cpu_percent) else { return Ok(()) };
         let refused = |error| SubjectError::Exchange(format!("the share of a processor: {error}"));
         Side::BOTH.into_iter().try_for_each(|side| rig.hold_cpu(side, percent).map_err(refused))
     }
@@ -141,11 +141,15 @@ impl Testbed for Rigged {
     }
 
     fn prepare(&mut self, cell: &Cell, seed: u64) -> Result<(), SubjectError> {
-        let limits = CgroupLimits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
+        let limits = |side| CgroupLimits {
+            cpu_percent: cell.cpu_percent.filter(|_| is_limited(cell, side)),
+            ..memory(cell).unwrap_or_default()
+        };
         // The previous rig is dropped first, because both have the same addresses.
         self.behind = None;
         self.rig = None;
-        let plan = Plan { seed, device: limits, server: limits, ..self.plan.clone() };
+        let plan =
+            Plan { seed, device: limits(Side::Device), server: limits(Side::Server), ..self.plan.clone() };
         let plan = Plan { level: Wanted::Exactly(self.level), ..plan };
         let refused = |error: RigError| SubjectError::Exchange(format!("the rig: {error}"));
         let rig = Rig::raise(&plan).map_err(refused)?;
@@ -158,11 +162,11 @@ impl Testbed for Rigged {
     }
 
     fn release(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        self.share(cell.cpu_percent.map(|_| None))
+        self.share(cell, None)
     }
 
     fn hold(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        self.share(cell.cpu_percent.map(Some))
+        self.share(cell, cell.cpu_percent)
     }
 
     fn start(
@@ -257,6 +261,11 @@ impl Testbed for Rigged {
 fn memory(cell: &Cell) -> Option<CgroupLimits> {
     let bytes = u64::from(cell.memory_mib?) << 20;
     Some(CgroupLimits { memory_bytes: Some(bytes), cpu_percent: None })
+}
+
+/// Returns true if the CPU limit of a cell applies to a side.
+fn is_limited(cell: &Cell, side: Side) -> bool {
+    cell.cpu_of == CpuOf::Both || side == Side::Device
 }
 
 const fn side(role: SubjectRole) -> Side {

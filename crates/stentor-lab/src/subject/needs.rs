@@ -17,13 +17,18 @@ const ZEND: &str =
     "(include getenv('ZEND_PATH') . '/Zend/Version.php') || exit(1); echo Zend_Version::VERSION;";
 
 /// Known programs by name, each with the command that prints its version and the package that provides it.
-const PROGRAMS: [(&str, &[&str], &str); 7] = [
+const PROGRAMS: [(&str, &[&str], &str); 8] = [
     ("java", &["java", "-version"], "Debian: openjdk-17-jre-headless"),
     ("javac", &["javac", "-version"], "Debian: openjdk-17-jdk-headless"),
     ("mvn", &["mvn", "-v"], "Debian: maven"),
     ("php", &["php", "-v"], "Debian: php8.2-cli"),
     ("python", &["python3", "--version"], "Debian: python3"),
     ("cc", &["cc", "--version"], "Debian: gcc"),
+    (
+        "expat",
+        &["cc", "-fsyntax-only", "-include", "expat.h", "-x", "c", "/dev/null"],
+        "Debian: libexpat1-dev",
+    ),
     (
         "zend",
         &["php", "-r", ZEND],

@@ -96,6 +96,9 @@ fn a_heap_is_limited_where_the_cell_says_so() {
     assert_eq!(definition.words(&Default::default()), ["true"]);
     let factors = [("heap".to_owned(), "16".to_owned())].into();
     assert_eq!(definition.for_cell(&factors).run, ["true", "-Xmx16m", "-XX:+UseSerialGC"]);
+    let phone = [("heap", "16"), ("java_strings", "UTF-16"), ("java_code", "interpreted")];
+    let phone = phone.map(|(name, level)| (name.to_owned(), level.to_owned())).into();
+    assert_eq!(definition.words(&phone)[3..], ["-XX:-CompactStrings", "-Xint"]);
     let java = Definition { run: vec!["java".into(), "@heap".into()], ..definition.clone() };
     let collectors = [&definition, &java, &java.for_cell(&factors)].map(Definition::collector);
     assert_eq!(collectors, [None, Some("default"), Some("serial")]);

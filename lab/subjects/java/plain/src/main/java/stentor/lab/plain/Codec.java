@@ -3,7 +3,7 @@ package stentor.lab.plain;
 import stentor.lab.Content;
 
 /** How content becomes bytes, and bytes content. */
-interface Codec {
+public interface Codec {
     String contentType();
 
     byte[] writeRequest(String op, Content content) throws Exception;

@@ -18,7 +18,7 @@ import stentor.lab.Content;
 import stentor.lab.Events;
 
 /** XML by the parsers of the JDK: SAX, DOM or StAX; always written by StAX. */
-final class JdkXml implements Codec.Same {
+public final class JdkXml implements Codec.Same {
     private static final XMLOutputFactory WRITERS = XMLOutputFactory.newInstance();
     private static final XMLInputFactory READERS = XMLInputFactory.newInstance();
     private static final SAXParserFactory SAX = SAXParserFactory.newInstance();
@@ -35,11 +35,11 @@ final class JdkXml implements Codec.Same {
     }
 
     /** Which parser. */
-    enum Parser { SAX, DOM, STAX }
+    public enum Parser { SAX, DOM, STAX }
 
     private final Parser parser;
 
-    JdkXml(Parser parser) {
+    public JdkXml(Parser parser) {
         this.parser = parser;
     }
 

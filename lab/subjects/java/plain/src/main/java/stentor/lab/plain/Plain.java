@@ -10,8 +10,11 @@ public final class Plain {
     private Plain() {}
 
     public static void main(String[] words) throws Exception {
-        Codec codec = codec(words[0]);
-        boolean http = words[1].equals("http");
+        speak(codec(words[0]), words[1].equals("http"));
+    }
+
+    /** Follows orders as a subject with this codec, over HTTP or over sockets. */
+    public static void speak(Codec codec, boolean http) throws Exception {
         Lsp.speak(new Lsp.Subject() {
             @Override
             public Map<String, String> versions() {
@@ -33,7 +36,8 @@ public final class Plain {
         });
     }
 
-    private static Codec codec(String name) {
+    /** Gives a codec by its name. */
+    public static Codec codec(String name) {
         switch (name) {
             case "json": return new JsonCodec();
             case "protobuf": return new ProtobufJava();
