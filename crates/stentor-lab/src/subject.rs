@@ -48,14 +48,20 @@ pub(crate) const TLS_CLIENT: &str = "tls-client";
 pub(crate) const TLS_SERVER: &str = "tls-server";
 /// Ability of a client: it opens a connection for each exchange.
 pub(crate) const FRESH: &str = "fresh";
+/// Ability of halves that stream: they can also write a whole message before they send it, and receive one before they read it.
+pub(crate) const BUFFERING: &str = "buffering";
+/// Ability of a server: it sorts the numbers of each request as often as a cell requires.
+pub(crate) const SERVICE: &str = "service";
 /// Abilities that a definition can state, each with the factor that requires it.
-pub(crate) const ABILITIES: [(&str, &str); 6] = [
+pub(crate) const ABILITIES: [(&str, &str); 8] = [
     (INSERT, "insert"),
     (STORE, "store"),
     (TLS, "tls"),
     (TLS_CLIENT, "tls"),
     (TLS_SERVER, "tls"),
     (FRESH, "connection"),
+    (BUFFERING, BUFFERING),
+    (SERVICE, SERVICE),
 ];
 
 /// Placeholder for the heap limit in the command that starts a subject.
@@ -187,7 +193,7 @@ pub struct Definition {
     pub directory: Option<PathBuf>,
     /// Further abilities: `insert` for a client that inserts rows, `store` for a server that reads them, `tls` for halves that encrypt,
     /// `tls-client` or `tls-server` if only its client or its server encrypts, `fresh` for a client that opens a connection for each
-    /// exchange.
+    /// exchange, `buffering` for halves that stream and can also send and read whole messages, `service` for a server that repeats its work.
     #[serde(default)]
     pub can: Vec<String>,
 }
@@ -202,6 +208,12 @@ impl Definition {
     pub fn dialect(&self) -> Result<dialect::SubjectDialect, SubjectError> {
         let name = self.id.split('/').next().unwrap_or_default();
         dialect::SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+    }
+
+    /// Returns true if the subject is a part of a push service, which has no dialect.
+    #[must_use]
+    pub fn is_of_push_service(&self) -> bool {
+        PUSH_SERVICES.contains(&self.id.split('/').next().unwrap_or_default())
     }
 
     /// Returns true if the definition states an ability.
@@ -272,7 +284,7 @@ impl Definition {
     /// Describes a built-in subject, given the command that starts it.
     #[must_use]
     pub fn built_in(dialect: dialect::SubjectDialect, run: Vec<String>) -> Self {
-        let mut can = vec![INSERT, STORE, FRESH];
+        let mut can = vec![INSERT, STORE, FRESH, SERVICE];
         // Two threads cannot share the state of one encrypted connection.
         can.extend((dialect.transport != dialect::SubjectTransport::SocketThreads).then_some(TLS));
         Self {

@@ -5,7 +5,9 @@ use super::{
 };
 use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
-use crate::subject::{BUILT_IN, Definition, FRESH, INSERT, JAVA_CODE, SERVED, SERVED_STACK, STORE, TLS};
+use crate::subject::{
+    BUFFERING, BUILT_IN, Definition, FRESH, INSERT, JAVA_CODE, SERVED, SERVED_STACK, SERVICE, STORE, TLS,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -364,6 +366,11 @@ fn cells(
     };
     let can_encrypt = pair.encrypting.is_some();
     rows.retain(|row| can_encrypt || !demands(row, TLS, "on"));
+    let can_buffer = pair.client.can(BUFFERING) && pair.server.can(BUFFERING);
+    rows.retain(|row| can_buffer || !demands(row, BUFFERING, "whole"));
+    let can_repeat = pair.server.can(SERVICE);
+    let is_repeated = |level: &FactorLevel| level.set.get(SERVICE).is_some_and(|times| times != "1");
+    rows.retain(|row| can_repeat || !row.iter().any(|(_, level)| is_repeated(level)));
     let can_open = pair.client.can(FRESH);
     rows.retain(|row| can_open || !demands(row, CONNECTION, FRESH));
     rows.iter().map(|row| cell(experiment, variant, slot, pair, row, choice)).collect()

@@ -147,7 +147,8 @@ impl DialectCheck<'_> {
         let counted = samples.len() as u64 == EXCHANGES;
         if counted && samples.iter().all(in_order) && samples.iter().zip(0..).all(|(one, seq)| one.seq == seq)
         {
-            return Ok(());
+            self.judge_buffers(samples.iter().map(|one| one.flags))?;
+            return self.judge_service(&samples);
         }
         Err(SubjectError::Wrong(format!("{} samples of the server, or times out of order", samples.len())))
     }
@@ -231,6 +232,7 @@ impl DialectCheck<'_> {
             return Err(SubjectError::Wrong(sentence));
         }
         self.judge_connections(connections)?;
+        self.judge_buffers(samples.iter().map(|one| one.flags))?;
         self.judge_rows(&samples)
     }
 

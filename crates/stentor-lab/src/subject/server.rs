@@ -13,6 +13,7 @@ use super::setup::{Stream, SubjectSetup};
 use super::store::PointStore;
 use ::http::HeaderValue;
 use parking_lot::{Mutex, MutexGuard};
+use std::hint::black_box;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use stentor_wire::wsdl::{Operation, Service};
@@ -181,6 +182,10 @@ impl ServerWork {
     }
 
     fn do_it(&self, request: Content) -> Option<Content> {
+        for _ in 1..self.setup.services {
+            // The result must not be known to the compiler as unused.
+            drop(black_box(self.op.answer(black_box(request.clone()))));
+        }
         let (Some(store), Content::Payload(text)) = (&self.store, &request) else {
             return self.op.answer_to(&self.setup.factors, self.setup.seed, request);
         };

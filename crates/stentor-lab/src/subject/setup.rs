@@ -1,7 +1,7 @@
 //! The effect of a cell's factors on the built-in subjects.
 
-use super::SubjectError;
 use super::store::PointStore;
+use super::{SERVICE, SubjectError};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +14,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// The name in the certificate of the laboratory's server.
 pub const TLS_NAME: &str = "lab";
+
+/// Maximum of repetitions of a service.
+const SERVICES_MAX: u32 = 100_000;
 
 /// A stream of bytes, encrypted or not.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
@@ -36,6 +39,8 @@ pub struct SubjectSetup {
     pub insert: Option<PathBuf>,
     /// Factor `sync=resume`: the client continues at the page after the last one that it stored.
     pub resume: bool,
+    /// Factor `service`: the server does the work of each request so many times.
+    pub services: u32,
     /// All factors, for the operation.
     pub factors: BTreeMap<String, String>,
     /// The seed of contents.
@@ -55,6 +60,10 @@ impl SubjectSetup {
             store: path("store"),
             insert: path("insert"),
             resume: is("sync", "resume"),
+            services: factors
+                .get(SERVICE)
+                .and_then(|level| level.parse().ok())
+                .map_or(1, |times: u32| times.min(SERVICES_MAX)),
             factors: factors.clone(),
             seed,
         }

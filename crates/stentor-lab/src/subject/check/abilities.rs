@@ -6,12 +6,13 @@ use crate::subject::clock::monotonic_ns;
 use crate::subject::process::{SubjectProcess, absolute};
 use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::{Op, SampleRequest};
-use crate::subject::sample::{self, ClientSample};
+use crate::subject::sample::{self, ClientSample, ServerSample};
 use crate::subject::server::{Behaviour, SubjectServer};
 use crate::subject::setup::{SubjectSetup, TLS_NAME};
 use crate::subject::store::PointStore;
 use crate::subject::{
-    ABILITIES, Definition, FRESH, INSERT, STORE, SubjectError, TLS, TLS_CLIENT, TLS_SERVER,
+    ABILITIES, BUFFERING, Definition, FRESH, INSERT, SERVICE, STORE, SubjectError, TLS, TLS_CLIENT,
+    TLS_SERVER,
 };
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,6 +24,9 @@ use stentor_wire::{Content, Point};
 const SQLITE: &str = "sqlite";
 /// The factors of paged points: one page per exchange.
 const PAGED: [(&str, &str); 2] = [("poi", "14"), ("page", "3")];
+/// The factors of a service that takes long: sorting 2,000 numbers once takes any language less than `SERVICE_MIN_NS`, and 2,000 times more.
+const REPEATED: [(&str, &str); 2] = [("items", "2000"), (SERVICE, "2000")];
+const SERVICE_MIN_NS: i64 = 4_000_000;
 /// A server name other than the laboratory's.
 const OTHER_NAME: &str = "elsewhere";
 /// Folders of certificates: the laboratory's own, another one with the same name, and one with another name.
@@ -66,6 +70,8 @@ fn cells(definition: &Definition, ability: &str, role: SubjectRole) -> Vec<(Op, 
             vec![(any, levels(&[("tls", "on")]))]
         }
         (FRESH, SubjectRole::Client) => vec![(any, levels(&[("connection", "fresh"), ("keepalive", "off")]))],
+        (BUFFERING, _) => vec![(any, levels(&[(BUFFERING, "whole")]))],
+        (SERVICE, SubjectRole::Server) => vec![(Op::Sort, levels(&REPEATED))],
         _ => Vec::new(),
     }
 }
@@ -163,6 +169,24 @@ impl DialectCheck<'_> {
         match host.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await? {
             Report::Done { n, .. } => Ok(n),
             other => Err(other.instead_of("done")),
+        }
+    }
+
+    /// Checks that no half streams in a cell of whole messages; `flags` are those of its samples.
+    pub(super) fn judge_buffers(&self, flags: impl IntoIterator<Item = u16>) -> Result<(), SubjectError> {
+        let is_streamed = self.factors.contains_key(BUFFERING) && flags.into_iter().any(|flags| flags != 0);
+        let streamed = || SubjectError::Wrong("it streams, although whole messages were requested".into());
+        (!is_streamed).then_some(()).ok_or_else(streamed)
+    }
+
+    /// Checks that a service that is repeated takes longer than one that is not.
+    pub(super) fn judge_service(&self, samples: &[ServerSample]) -> Result<(), SubjectError> {
+        let shortest = samples.iter().map(|one| one.t_work_end - one.t_deser_end).min();
+        match shortest.filter(|_| self.factors.contains_key(SERVICE)) {
+            Some(shortest @ ..SERVICE_MIN_NS) => Err(SubjectError::Wrong(format!(
+                "its service takes {shortest} ns when it should be repeated"
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -26,11 +26,11 @@ public final class Axis2 implements Lsp.Subject {
 
     @Override
     public int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples) throws Exception {
-        return Service.serve(op, bind, samples);
+        return Service.serve(op, bind, factors, samples);
     }
 
     @Override
     public Lsp.Client call(String op, InetSocketAddress target, Map<String, String> factors) throws Exception {
-        return Caller.call(rest, op, "http://" + target.getHostString() + ":" + target.getPort() + "/");
+        return Caller.call(rest, op, "http://" + target.getHostString() + ":" + target.getPort() + "/", factors);
     }
 }

@@ -1,6 +1,7 @@
 package stentor.lab.axis2;
 
 import java.io.InputStream;
+import java.util.Map;
 import org.apache.axiom.om.OMElement;
 import org.apache.axis2.AxisFault;
 import org.apache.axis2.Constants;
@@ -12,26 +13,34 @@ import org.apache.axis2.context.ConfigurationContext;
 import org.apache.axis2.context.ConfigurationContextFactory;
 import org.apache.axis2.context.MessageContext;
 import org.apache.axis2.description.TransportOutDescription;
+import org.apache.axis2.engine.AxisConfiguration;
+import stentor.lab.Buffers;
 import stentor.lab.Content;
 import stentor.lab.Lsp;
 import stentor.lab.Times;
 
 /** The client: the service client of Axis2 and trees of Axiom. */
 final class Caller {
-    private static final String REST = "application/xml";
-    private static final String SOAP = "text/xml";
-
     private Caller() {}
 
-    static Lsp.Client call(final boolean rest, final String op, String address) throws Exception {
+    static Lsp.Client call(final boolean rest, final String op, String address, Map<String, String> factors)
+            throws Exception {
         ConfigurationContext context = ConfigurationContextFactory.createDefaultConfigurationContext();
         for (TransportOutDescription transport : context.getAxisConfiguration().getTransportsOut().values()) {
             transport.getSender().init(context, transport);
         }
         final Times[] current = {null};
-        for (String type : new String[] {REST, SOAP}) {
-            Builder builder = context.getAxisConfiguration().getMessageBuilder(type);
-            context.getAxisConfiguration().addMessageBuilder(type, new Watched(builder, current));
+        AxisConfiguration configuration = context.getAxisConfiguration();
+        if (Buffers.areWhole(factors)) {
+            WholeMessages.use(configuration, stream -> current[0].whole(stream, 0), () -> {
+                current[0].serialized();
+                current[0].flags &= ~Times.SENT_WHILE_WRITTEN;
+            });
+        } else {
+            for (String type : new String[] {WholeMessages.REST, WholeMessages.SOAP}) {
+                Builder builder = configuration.getMessageBuilder(type);
+                configuration.addMessageBuilder(type, new Watched(builder, current));
+            }
         }
         final ServiceClient client = new ServiceClient(context, null);
         Options options = new Options();
@@ -41,14 +50,14 @@ final class Caller {
         options.setProperty("REUSE_HTTP_CLIENT", Constants.VALUE_TRUE);
         if (rest) {
             options.setProperty(Constants.Configuration.ENABLE_REST, Constants.VALUE_TRUE);
-            options.setProperty(Constants.Configuration.MESSAGE_TYPE, REST);
-            options.setProperty(Constants.Configuration.CONTENT_TYPE, REST);
+            options.setProperty(Constants.Configuration.MESSAGE_TYPE, WholeMessages.REST);
+            options.setProperty(Constants.Configuration.CONTENT_TYPE, WholeMessages.REST);
         }
         client.setOptions(options);
         return (request, times) -> {
             current[0] = times;
             OMElement tree = rest ? Tree.of(request) : Tree.wrapped(Service.NAMESPACE, op, request);
-            times.serialized(); // The tree; its text is sent while it is written.
+            times.serialized(); // The tree; its text is sent while it is written, unless messages are whole.
             times.flags |= Times.SENT_WHILE_WRITTEN;
             OMElement answer = client.sendReceive(tree);
             Content content = Tree.read(rest ? answer : answer.getFirstElement());

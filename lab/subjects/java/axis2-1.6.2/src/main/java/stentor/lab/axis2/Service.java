@@ -29,6 +29,7 @@ import org.apache.axis2.transport.http.server.AxisHttpResponse;
 import org.apache.axis2.transport.http.server.HttpFactory;
 import org.apache.axis2.transport.http.server.WorkerFactory;
 import org.apache.http.HttpException;
+import stentor.lab.Buffers;
 import stentor.lab.Content;
 import stentor.lab.Samples;
 
@@ -38,7 +39,8 @@ final class Service {
 
     private Service() {}
 
-    static int serve(final String op, InetSocketAddress bind, final Samples samples) throws Exception {
+    static int serve(final String op, InetSocketAddress bind, Map<String, String> factors, final Samples samples)
+            throws Exception {
         int port = bind.getPort();
         if (port == 0) { // The simple server does not tell which port it was given.
             try (ServerSocket free = new ServerSocket(0)) {
@@ -57,6 +59,13 @@ final class Service {
         for (TransportOutDescription transport : configuration.getTransportsOut().values()) {
             transport.setSender(new Sender(transport.getSender(), samples));
             transport.getSender().init(context, transport);
+        }
+        if (Buffers.areWhole(factors)) {
+            WholeMessages.use(configuration, stream -> {
+                byte[] request = Buffers.read(stream);
+                samples.current().received();
+                return request;
+            }, () -> samples.current().written());
         }
         WorkerFactory workers = () -> new TimedWorker(service, operation, samples);
         new SimpleHTTPServer(new HttpFactory(context, port, workers)).start();
@@ -80,7 +89,7 @@ final class Service {
                 throws HttpException, IOException {
             Samples.Sample sample = samples.begin();
             sample.streamsIn(); // The tree grows while the request arrives, and the answer is sent while the other is written.
-            sample.streamsOut();
+            sample.streamsOut(); // Both are taken back where a message is whole.
             message.setAxisService(service);
             message.setAxisOperation(operation);
             try {

@@ -38,9 +38,9 @@ public final class Cxf implements Lsp.Subject {
         }
         String address = (Tls.isOn(factors) ? "https://" : "http://") + bind.getHostString() + ":" + port + "/";
         switch (face) {
-            case "rest": Rest.serve(address, samples); break;
+            case "rest": Rest.serve(address, factors, samples); break;
             case "json": JsonRest.serve(address, factors, samples); break;
-            default: Soap.serve(address, op, samples);
+            default: Soap.serve(address, op, factors, samples);
         }
         return port;
     }
@@ -48,6 +48,6 @@ public final class Cxf implements Lsp.Subject {
     @Override
     public Lsp.Client call(String op, InetSocketAddress target, Map<String, String> factors) {
         String address = "http://" + target.getHostString() + ":" + target.getPort() + "/";
-        return face.equals("rest") ? Rest.call(op, address, factors) : Soap.call(op, address);
+        return face.equals("rest") ? Rest.call(op, address, factors) : Soap.call(op, address, factors);
     }
 }

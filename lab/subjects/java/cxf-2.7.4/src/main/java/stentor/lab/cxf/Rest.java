@@ -59,12 +59,12 @@ public class Rest {
         }
     }
 
-    static void serve(String address, Samples samples) {
+    static void serve(String address, Map<String, String> factors, Samples samples) {
         JAXRSServerFactoryBean factory = new JAXRSServerFactoryBean();
         factory.setResourceClasses(Rest.class);
         factory.setResourceProvider(Rest.class, new SingletonResourceProvider(new Rest(samples)));
         factory.setAddress(address);
-        Stamps.server(factory, samples);
+        Stamps.server(factory, factors, samples);
         factory.create();
     }
 
@@ -72,21 +72,21 @@ public class Rest {
     static Lsp.Client call(String op, String address, Map<String, String> factors) {
         final Times[] current = {null};
         final boolean each = "each".equals(factors.get("webclient"));
-        final WebClient only = each ? null : client(address + op, current);
+        final WebClient only = each ? null : client(address + op, factors, current);
         final Class<?> kind = kind(op, factors.get("type"));
         return (request, times) -> {
             current[0] = times;
-            WebClient client = each ? client(address + op, current) : only;
+            WebClient client = each ? client(address + op, factors, current) : only;
             Content answer = ((Beans.Root) client.post(Beans.of(request), kind)).content();
             times.deserialized();
             return answer;
         };
     }
 
-    private static WebClient client(String url, Times[] current) {
+    private static WebClient client(String url, Map<String, String> factors, Times[] current) {
         WebClient client = WebClient.create(url);
         client.type("application/xml").accept("application/xml");
-        Stamps.client(WebClient.getConfig(client), current);
+        Stamps.client(WebClient.getConfig(client), factors, current);
         return client;
     }
 

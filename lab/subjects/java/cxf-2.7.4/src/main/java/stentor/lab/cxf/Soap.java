@@ -1,5 +1,6 @@
 package stentor.lab.cxf;
 
+import java.util.Map;
 import javax.jws.WebService;
 import org.apache.cxf.endpoint.Client;
 import org.apache.cxf.frontend.ClientProxy;
@@ -45,22 +46,22 @@ public class Soap implements Lab {
         return Holder.of(samples.work(op, request.content()));
     }
 
-    static void serve(String address, String op, Samples samples) {
+    static void serve(String address, String op, Map<String, String> factors, Samples samples) {
         JaxWsServerFactoryBean factory = new JaxWsServerFactoryBean();
         factory.setServiceBean(new Soap(samples));
         factory.setAddress(address + op);
-        Stamps.server(factory, samples);
+        Stamps.server(factory, factors, samples);
         factory.create();
     }
 
-    static Lsp.Client call(final String op, String address) {
+    static Lsp.Client call(final String op, String address, Map<String, String> factors) {
         JaxWsProxyFactoryBean factory = new JaxWsProxyFactoryBean();
         factory.setServiceClass(Lab.class);
         factory.setAddress(address + op);
         final Lab lab = (Lab) factory.create();
         final Times[] current = {null};
         Client client = ClientProxy.getClient(lab);
-        Stamps.client(client, current);
+        Stamps.client(client, factors, current);
         return (request, times) -> {
             current[0] = times;
             Holder wish = Holder.of(request);
