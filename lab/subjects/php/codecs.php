@@ -81,6 +81,11 @@ final class Xml extends TextCodec
         return self::content(simplexml_load_string($body) ?: throw new InvalidArgumentException('no XML'));
     }
 
+    protected function read_file(string $file): array
+    {
+        return self::content(simplexml_load_file($file) ?: throw new InvalidArgumentException('no XML'));
+    }
+
     /** Takes content out of what SimpleXML read. */
     public static function content(SimpleXMLElement $root): array
     {

@@ -191,6 +191,28 @@ abstract class TextCodec implements Codec
         $this->curl ??= new Curl($this->factors);
         $body = $this->write_request($op, $content);
         $stamps->serialized = hrtime(true);
-        return $this->read_answer($this->curl->post($address, $this->type(), $body, $stamps));
+        $answer = $this->curl->post($address, $this->type(), $body, $stamps);
+        if (($this->factors['parsing'] ?? '') === 'file') {
+            return $this->read_kept($answer, $stamps);
+        }
+        return $this->read_answer($answer);
+    }
+
+    /** Keeps an answer as a file, and reads the file. */
+    private function read_kept(string $answer, Stamps $stamps): array
+    {
+        $file = tempnam(sys_get_temp_dir(), 'lab');
+        try {
+            file_put_contents($file, $answer);
+            $stamps->end = hrtime(true);
+            return $this->read_file($file);
+        } finally {
+            unlink($file);
+        }
+    }
+
+    protected function read_file(string $file): array
+    {
+        return $this->read_answer(file_get_contents($file));
     }
 }

@@ -124,6 +124,24 @@ fn cai_2009_has_three_protocols_three_types_and_five_sizes() {
 }
 
 #[test]
+fn plain_php_is_asked_for_all_sizes_and_types_in_longer_profiles_and_parses_files() {
+    let mut definitions = ours();
+    for id in ["soap/ext-soap/php8.2", "rest+xml/plain/php8.2"] {
+        let mut plain = foreign(id, &[SubjectRole::Client, SubjectRole::Server]);
+        plain.ops.push(crate::subject::reference::Op::Array);
+        definitions.push(plain);
+    }
+    let cells =
+        |profile| expand("cai-2009", &PlanChoice { profile, ..PlanChoice::default() }, &definitions).cells;
+    let count = |cells: &[Cell], id: &str| cells.iter().filter(|cell| cell.experiment == id).count();
+    let (quick, standard) = (cells(RunProfile::Quick), cells(RunProfile::Standard));
+    assert_eq!([count(&quick, "plain"), count(&standard, "plain")], [2, 2 * 3 * 5]);
+    assert_eq!(count(&quick, "parsing"), 3);
+    let parsed = quick.iter().find(|cell| cell.experiment == "parsing").expect("a file");
+    assert_eq!((&*parsed.label, &*parsed.settings["parsing"]), ("simplexml_load_file", "file"));
+}
+
+#[test]
 fn a_filter_keeps_the_levels_that_it_names_and_refuses_those_that_there_are_not() {
     let mut choice = PlanChoice { subjects: vec!["SOAP".into()], ..PlanChoice::default() };
     choice.factors.insert("type".into(), vec!["Object".into()]);

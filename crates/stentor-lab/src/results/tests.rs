@@ -221,6 +221,25 @@ fn parsing_and_formatting_are_judged_by_what_both_sides_spend_on_them() {
 }
 
 #[test]
+fn a_file_that_is_parsed_is_a_figure_of_table_2_and_its_exchange_is_none() {
+    let records = (1..=3).map(|fork| {
+        let invented = &mut Invented::new(u64::from(fork));
+        let mut record = record("simplexml_load_file", "Int", "200", fork, 10.0, invented);
+        ("XML parsing (file)").clone_into(&mut record.experiment);
+        record.cell = BTreeMap::from([("strings".to_owned(), "200".to_owned())]);
+        record
+    });
+    let results = of(records.collect());
+    let figures = evidence::figures(&results, &evidence::chosen(&results, true), CONFIDENCE);
+    let all: Vec<_> = figures.iter().collect();
+    let [figure] = all[..] else { panic!("one figure: {all:?}") };
+    assert_eq!((figure.experiment.as_str(), figure.subject.as_str()), ("XML parsing", "simplexml_load_file"));
+    assert_eq!(figure.factors["strings"], "200");
+    let crate::claims::figures::FigureValue::Number(seconds) = figure.value else { panic!("{figure:?}") };
+    assert!((0.0028..0.0032).contains(&seconds.value), "30 % of 10 ms: {seconds}");
+}
+
+#[test]
 fn a_single_fork_decides_nothing() {
     assert_eq!(finding(&of(study(1, 3)), "C004-1").period.verdict, Undecided);
 }
