@@ -204,6 +204,8 @@ pub struct FactorLevel {
     pub cpu_of: CpuOf,
     /// Memory limit of each half, in MiB.
     pub memory_mib: Option<u32>,
+    /// Profile of the link between a gateway and its server, instead of the study's.
+    pub gateway_link: Option<String>,
 }
 
 #[derive(Deserialize)]

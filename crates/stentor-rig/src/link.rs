@@ -80,7 +80,7 @@ impl Link {
         }
     }
 
-    /// Returns the profile of this name: `open`, `lan`, `wifi`, `4g`, `3g` or `2g`.
+    /// Returns the profile of this name: `open`, `lan`, `wan`, `wifi`, `4g`, `3g` or `2g`.
     #[must_use]
     pub fn profile(name: &str) -> Option<Self> {
         if name == "open" {

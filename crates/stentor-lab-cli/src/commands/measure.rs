@@ -58,7 +58,7 @@ pub(crate) struct MeasureArgs {
     /// URL or shell command to compare with it; may be repeated
     #[arg(long, value_name = "CANDIDATE", value_parser = candidate::parse)]
     vs: Vec<Candidate>,
-    /// The link: lan, wifi, 4g, 3g, 2g, open; without it, the machine's own network, and no bytes
+    /// The link: lan, wan, wifi, 4g, 3g, 2g, open; without it, the machine's own network, and no bytes
     #[arg(long, value_name = "PROFILE")]
     link: Option<String>,
     /// Fresh processes for each candidate

@@ -87,6 +87,8 @@ pub struct Cell {
     pub cpu_of: CpuOf,
     /// Memory limit of each half, in MiB.
     pub memory_mib: Option<u32>,
+    /// Profile of the link between a gateway and its server, instead of the study's.
+    pub gateway_link: Option<String>,
     /// Estimated duration of one fork, in seconds.
     pub fork_seconds: f64,
 }
@@ -404,7 +406,7 @@ fn cell(
     let mut levels = BTreeMap::new();
     for (factor, level) in row {
         levels.insert(factor.name.clone(), level.level.clone());
-        if level.set.is_empty() && level.cpu_percent.is_none() {
+        if level.set.is_empty() && level.cpu_percent.is_none() && level.gateway_link.is_none() {
             settings.insert(factor.name.clone(), level.level.clone());
         }
         settings.extend(level.set.clone());
@@ -442,7 +444,8 @@ fn cell(
         cpu_percent: limited.and_then(|level| level.cpu_percent),
         cpu_of: limited.map_or(CpuOf::Both, |level| level.cpu_of),
         memory_mib: row.iter().find_map(|(_, level)| level.memory_mib),
-        fork_seconds: fork_seconds(experiment, amount, &pair.stack),
+        gateway_link: row.iter().find_map(|(_, level)| level.gateway_link.clone()),
+        fork_seconds: fork_seconds(experiment, amount, &pair.stack, limited),
     }
 }
 

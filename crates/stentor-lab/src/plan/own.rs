@@ -65,6 +65,16 @@ impl Experiment {
         if let Some(factor) = self.factors.iter().find(|factor| factor.levels.is_empty()) {
             return of_this(format!("its factor {:?} has no levels", factor.name));
         }
+        let mut links = self
+            .factors
+            .iter()
+            .flat_map(|factor| &factor.levels)
+            .filter_map(|one| one.gateway_link.as_deref());
+        if let Some(link) = links.find(|link| stentor_rig::Link::profile(link).is_none()) {
+            return of_this(format!(
+                "there is no link {link:?}: stentor lab link show names those that there are"
+            ));
+        }
         let amounts = [("quick", self.quick), ("standard", self.standard), ("full", self.full)];
         let wrong = amounts.iter().find(|(_, amount)| !amount.is_possible());
         wrong.and_then(|(profile, _)| {

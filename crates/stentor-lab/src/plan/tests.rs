@@ -435,6 +435,9 @@ fn push_services_have_a_gateway_and_cells_with_the_delay_of_the_paper_from_the_s
     }
     // Four payloads; three variants; the paper's variant also without TLS, and both with the delay.
     assert_eq!(cells(RunProfile::Quick, &services).len(), 2 * 4 * 3);
-    assert_eq!(cells(RunProfile::Standard, &services).len(), 2 * 4 * (4 + 1 + 1));
+    // The delay is on a LAN, and a WAN has no delay beside its own.
+    assert_eq!(cells(RunProfile::Standard, &services).len(), 2 * 4 * (4 + 1 + 1 + 1));
+    let far = cells(RunProfile::Standard, &["FCM"]).into_iter().find(|cell| cell.levels["hop"] == "WAN");
+    assert_eq!(far.expect("a hop").gateway_link.as_deref(), Some("wan"));
     assert!(cells(RunProfile::Full, &["REST", "SOAP"]).iter().all(|cell| cell.gateway.is_none()));
 }

@@ -28,7 +28,8 @@ const PCAP_MAX_BYTES: u64 = 8 << 20;
 /// A testbed with a fresh rig for each fork.
 pub struct Rigged {
     plan: Plan,
-    /// The link between a gateway and its server, in cells with a gateway.
+    /// The study's link between a gateway and its server, in cells with a gateway; below that of the present cell.
+    usual_behind: Link,
     link_behind: Link,
     // Declared, and so dropped, before the rig that it is attached to.
     behind: Option<Rig>,
@@ -58,7 +59,18 @@ impl Rigged {
             notes.push(format!("processors may halt when idle and wake late: /dev/cpu_dma_latency: {error}"));
         }
         let awake = awake.ok();
-        Ok(Some(Self { plan, link_behind, behind: None, rig: None, level, notes, limits, awake }))
+        let usual_behind = link_behind.clone();
+        Ok(Some(Self {
+            plan,
+            usual_behind,
+            link_behind,
+            behind: None,
+            rig: None,
+            level,
+            notes,
+            limits,
+            awake,
+        }))
     }
 
     /// Returns the limitations of this machine, in a sentence each.
@@ -77,7 +89,14 @@ impl Rigged {
     fn share(&self, cell: &Cell, percent: Option<u32>) -> Result<(), SubjectError> {
         let (Some(rig), Some(_)) = (&self.rig, cell.cpu_percent) else { return Ok(()) };
         let refused = |error| SubjectError::Exchange(format!("the share of a processor: {error}"));
-        Side::BOTH.into_iter().try_for_each(|side| rig.hold_cpu(side, percent).map_err(refused))
+        let mut sides = Side::BOTH.into_iter().filter(|side| is_limited(cell, *side));
+        sides.try_for_each(|side| rig.hold_cpu(side, percent).map_err(refused))
+    }
+
+    /// Returns the link between the gateway of a cell and its server.
+    fn behind_of(&self, cell: &Cell) -> Link {
+        let own = cell.gateway_link.as_deref().and_then(Link::profile);
+        own.unwrap_or_else(|| self.usual_behind.clone())
     }
 
     fn link(&self) -> LinkRecord {
@@ -154,6 +173,7 @@ impl Testbed for Rigged {
         let refused = |error: RigError| SubjectError::Exchange(format!("the rig: {error}"));
         let rig = Rig::raise(&plan).map_err(refused)?;
         if cell.gateway.is_some() {
+            self.link_behind = self.behind_of(cell);
             let plan = Plan { link: self.link_behind.clone(), seed: seed.wrapping_add(1), ..plan };
             self.behind = Some(Rig::raise_behind(&plan, &rig).map_err(refused)?);
         }

@@ -35,6 +35,15 @@ pub const PROFILES: &[Profile] = &[
         source: "100 Mbit/s as the wired side of albertengo-2020; the round trip of 0.5 ms is ours",
     },
     Profile {
+        name: "wan",
+        up_bits_per_second: 100_000_000,
+        down_bits_per_second: 100_000_000,
+        round_trip_us: 30_000,
+        jitter_us: 2_000,
+        queue_packets: 1000,
+        source: "100 Mbit/s as the wired side of albertengo-2020; a round trip of 30 ms, as between cities of a continent, and jitter of 2 ms each way are ours",
+    },
+    Profile {
         name: "wifi",
         up_bits_per_second: 15_000_000,
         down_bits_per_second: 30_000_000,

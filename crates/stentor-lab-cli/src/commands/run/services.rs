@@ -68,7 +68,7 @@ pub(super) struct RunOptions {
     /// Measured exchanges of each fork, instead of the profile's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: Option<u32>,
-    /// The link between the halves: lan, wifi, 4g, 3g, 2g, open, or none for plain loopback; by default the study's
+    /// The link between the halves: lan, wan, wifi, 4g, 3g, 2g, open, or none for plain loopback; by default the study's
     #[arg(long, value_name = "PROFILE")]
     link: Option<String>,
     /// The link between the gateway and the app server of GCM and FCM; by default the study's, and none without a link
@@ -420,7 +420,7 @@ fn testbed(link: &str, link_behind: &str) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, link_behind)?;
     let unknown = || {
         CommandFailure::usage(format!(
-            "there is no link {link} or {link_behind}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
+            "there is no link {link} or {link_behind}: they are lan, wan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
         ))
     };
     let testbed = tried.ok_or_else(unknown)?;

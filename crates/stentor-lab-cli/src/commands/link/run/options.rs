@@ -14,7 +14,7 @@ const MEGABIT: f64 = 1e6;
 /// A profile, and deviations from it.
 #[derive(Debug, Args)]
 pub(super) struct ShapeArgs {
-    /// Profile of the link: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
+    /// Profile of the link: open, lan, wan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
     #[arg(long, default_value = "open", value_name = "NAME")]
     profile: String,
     /// Delay in each direction, in milliseconds
