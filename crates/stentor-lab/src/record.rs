@@ -1,7 +1,6 @@
-//! Result records: one JSON object per line for each fork, self-contained.
+//! Result records: one JSON object per line for each fork, self-contained; times in nanoseconds, sizes in bytes.
 //!
-//! A **fork** is one fresh pair of processes for one cell; it is the unit of replication. An invalid fork is also in the file, with the
-//! reason, and is never averaged. Times are nanoseconds, sizes are bytes.
+//! A **fork**, one fresh pair of processes for a cell, is the unit of replication. An invalid one has its reason and is never averaged.
 
 mod campaign;
 mod file;
@@ -44,6 +43,8 @@ pub mod phase {
     pub const LATE: &str = "late";
     /// One-way delay: from the client's start to the arrival of the whole request at the server; both read the same clock.
     pub const OWD: &str = "owd";
+    /// One-way delay by packets: from the client's start to the arrival of the request's last packet at the server's end of its link.
+    pub const OWD_PACKETS: &str = "owd_packets";
     /// Client: serialization of values into bytes.
     pub const CLIENT_SER: &str = "client_ser";
     /// Client: from the bytes sent to the first bytes of the response (the study's "request").

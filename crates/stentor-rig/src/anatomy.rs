@@ -8,6 +8,7 @@ mod stream;
 use crate::packet::Packet;
 use crate::side::Side;
 use connection::ConnectionTable;
+use segment::{TransportHeader, TransportPacket};
 use serde::Serialize;
 use std::ops::AddAssign;
 
@@ -146,6 +147,12 @@ pub struct Anatomy {
     pub down: PurposeBytes,
     /// Packets that could not be understood; their bytes are in `other_bytes`.
     pub not_understood: u64,
+}
+
+/// Returns true if a packet carries data of TCP.
+pub(crate) fn has_data(bytes: &[u8]) -> bool {
+    let is_tcp = |packet: &TransportPacket<'_>| matches!(packet.transport, TransportHeader::Tcp { .. });
+    segment::read(bytes).is_ok_and(|packet| is_tcp(&packet) && !packet.payload.is_empty())
 }
 
 impl Anatomy {

@@ -2,7 +2,7 @@
 
 mod pcap;
 
-use crate::anatomy::Anatomy;
+use crate::anatomy::{self, Anatomy};
 use crate::packet::Packet;
 use crate::side::Side;
 use std::io;
@@ -29,6 +29,17 @@ impl Capture {
     #[must_use]
     pub fn anatomy(&self, end: Side) -> Anatomy {
         Anatomy::of(self.packets.iter().filter(|packet| packet.at == end))
+    }
+
+    /// Lists the times at which packets with data of TCP from one side were seen at an end, in nanoseconds of `CLOCK_MONOTONIC`, in their
+    /// order.
+    #[must_use]
+    pub fn data_times_ns(&self, end: Side, from: Side) -> Vec<u64> {
+        let seen = self.packets.iter().filter(|packet| packet.at == end && packet.from == from);
+        let mut times: Vec<u64> =
+            seen.filter(|packet| anatomy::has_data(&packet.bytes)).map(|packet| packet.time_ns).collect();
+        times.sort_unstable();
+        times
     }
 
     /// Writes the packets seen at one end as a pcap file (raw IP, times in nanoseconds).

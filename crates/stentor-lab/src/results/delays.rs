@@ -65,8 +65,9 @@ fn has_own_delay(cell: &MeasuredCell) -> bool {
     level(cell, "provider_delay").is_none_or(|delay| delay == "0 ms")
 }
 
+/// Returns the one-way delay by packets, or by the server's clock in records without it.
 fn one_way_ms(record: &ForkRecord) -> Option<f64> {
-    phase_ms(record, phase::OWD)
+    phase_ms(record, phase::OWD_PACKETS).or_else(|| phase_ms(record, phase::OWD))
 }
 
 impl<'a> Way<'a> {
@@ -89,7 +90,11 @@ impl<'a> Way<'a> {
         let [one_way, one_way_ratio] = self.delay(base, one_way_ms);
         let [round_trip, round_trip_ratio] = self.delay(base, median);
         // A server that streams notes the arrival of a message after its reading.
-        let is_blurred = self.cells.iter().any(|cell| streams(cell, phase::OWD));
+        let has_packets = |cell: &&&MeasuredCell| {
+            cell.forks.iter().all(|fork| fork.latency.contains_key(phase::OWD_PACKETS))
+        };
+        let mut by_clock = self.cells.iter().filter(|cell| !has_packets(cell));
+        let is_blurred = by_clock.any(|cell| streams(cell, phase::OWD));
         let mark = if is_blurred { format!(" {MARK}") } else { String::new() };
         [
             self.connection.to_owned(),

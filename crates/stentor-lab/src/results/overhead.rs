@@ -160,6 +160,10 @@ fn round_trip(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
 }
 
 fn one_way(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
+    let by_packets = mean(cells, |record| phase_ms(record, phase::OWD_PACKETS));
+    if let Some(figure) = make(cells.first()?, ONE_WAY, "OWD", "ms", &by_packets, confidence) {
+        return Some(figure);
+    }
     let samples = mean(cells, |record| phase_ms(record, phase::OWD));
     let figure = make(cells.first()?, ONE_WAY, "OWD", "ms", &samples, confidence)?;
     let blurred = |figure, cell: &&MeasuredCell| marked(figure, cell, Basis::Phases(&[phase::OWD]));

@@ -339,6 +339,7 @@ impl ForkAttempt<'_> {
             // An interrupted synchronisation is timed as a whole, by the clock.
             pages: if record.interruption.is_some() { 1 } else { self.pages() },
             stops_at_headers: self.cell.settings.get(CLOCK).is_some_and(|stop| stop == "headers"),
+            server_end: Some(&found.captured.server_end),
             are_numbered: self.cell.gateway.is_some(),
         };
         // The first exchange is recorded separately.

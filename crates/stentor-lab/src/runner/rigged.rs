@@ -1,8 +1,8 @@
 //! The rig as testbed: two namespaces with a link between them if the machine allows it, else a lower level.
 
 use super::interruption::Interruption;
-use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
-use crate::plan::Cell;
+use super::testbed::{CaptureResult, DataTimes, HalfUsage, NO_LINK_TO_CUT, Testbed};
+use crate::plan::{Cell, CpuOf};
 use crate::record::{Bytes, DirectionBytes, Quantiles, QueriedClocks, RecordedLink as LinkRecord};
 use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::SubjectRole;
@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
 use std::time::Duration;
 use stentor_rig::anatomy::PurposeBytes;
+use stentor_rig::capture::Capture;
 use stentor_rig::cgroup::Cgroup;
 use stentor_rig::clock::inquiry::{self, ClockErrors};
 use stentor_rig::link::{Path, Rate};
@@ -241,9 +242,7 @@ impl Testbed for Rigged {
 
     fn listen(&mut self) {
         self.rig.iter().chain(&self.behind).for_each(Rig::reset_lateness);
-        if let Some(rig) = &self.rig {
-            rig.begin_capture();
-        }
+        self.rig.iter().chain(&self.behind).for_each(Rig::begin_capture);
     }
 
     fn captured(&mut self, pcap: Option<&FilePath>) -> CaptureResult {
@@ -254,8 +253,11 @@ impl Testbed for Rigged {
         let _ = rig.settle(QUIET, SETTLE_MAX);
         let capture = rig.end_capture();
         let mut link = self.link();
+        let mut server_end = data_times(&capture);
         if let Some(behind) = &self.behind {
             link.behind = Some(Box::new(self.recorded(&self.link_behind, Some(behind))));
+            // The server is at the far end of the second link.
+            server_end = data_times(&behind.end_capture());
         }
         let anatomy = capture.anatomy(Side::Device);
         let is_small = anatomy.up.wire_bytes() + anatomy.down.wire_bytes() < PCAP_MAX_BYTES;
@@ -273,7 +275,7 @@ impl Testbed for Rigged {
             down: traffic(&anatomy.down),
             handshake,
         });
-        CaptureResult { link, bytes, epoch_ns: capture.epoch_ns.cast_signed() }
+        CaptureResult { link, bytes, server_end, epoch_ns: capture.epoch_ns.cast_signed() }
     }
 }
 
@@ -293,6 +295,14 @@ const fn side(role: SubjectRole) -> Side {
         SubjectRole::Client => Side::Device,
         SubjectRole::Server | SubjectRole::Gateway => Side::Server,
     }
+}
+
+fn data_times(capture: &Capture) -> DataTimes {
+    let times = |from| {
+        let seen = capture.data_times_ns(Side::Server, from);
+        seen.into_iter().map(u64::cast_signed).collect()
+    };
+    DataTimes { arrived_ns: times(Side::Device), left_ns: times(Side::Server) }
 }
 
 fn traffic(parts: &PurposeBytes) -> DirectionBytes {

@@ -3,6 +3,7 @@
 use crate::record::{
     Bytes, DirectionBytes, ExchangeCounts, ForkRecord, From, PhaseLatency, RecordError, phase,
 };
+use crate::runner::testbed::DataTimes;
 use crate::statistics::warm_up;
 use crate::subject::sample::{
     ClientSample, READ_WHILE_RECEIVED, SENT_WHILE_WRITTEN, STATUS_OUT_OF_MEMORY, ServerSample,
@@ -33,6 +34,8 @@ pub(super) struct ForkSamples<'a> {
     pub(super) pages: usize,
     /// True if the clock of an exchange stops when the response begins, as in albertengo-2020's published code.
     pub(super) stops_at_headers: bool,
+    /// The times of packets with data at the server's end; `None` if packets are not visible.
+    pub(super) server_end: Option<&'a DataTimes>,
     /// True if both halves number exchanges alike, so that every pair of samples can be matched.
     pub(super) are_numbered: bool,
 }
@@ -71,6 +74,7 @@ impl ForkSamples<'_> {
         record.has_settled = has_settled;
         times.extend(self.of_server());
         times.extend(self.of_both());
+        times.insert(phase::OWD_PACKETS, self.of_packets());
         for (name, times) in times {
             let from = if name == phase::RTT_INTENDED { From::Intended } else { From::Start };
             if let Some(latency) = PhaseLatency::of(&times, from)? {
@@ -140,6 +144,33 @@ impl ForkSamples<'_> {
             (phase::SERVER_SER, each(|one| one.t_ser_end - one.t_work_end)),
             (phase::SERVICE, each(|one| one.t_ser_end - one.t_recv)),
         ])
+    }
+
+    /// Returns the one-way delays by packets. Exchanges that overlap are left out, because their packets cannot be told apart.
+    fn of_packets(&self) -> Vec<i64> {
+        let Some(seen) = self.server_end else { return Vec::new() };
+        let mut started: Vec<&ClientSample> = self.client.iter().filter(|one| one.status == 0).collect();
+        started.sort_by_key(|one| one.t_start);
+        let is_alone = |place: usize| {
+            let before = started[..place].iter().all(|one| one.t_end <= started[place].t_start);
+            before && started.get(place + 1).is_none_or(|next| started[place].t_end <= next.t_start)
+        };
+        let alone = (0..started.len()).filter(|place| is_alone(*place)).map(|place| started[place]);
+        alone.filter_map(|one| Some(self.arrival(seen, one)? - one.t_start)).collect()
+    }
+
+    /// Returns the time at which the last packet of a request reached the server. A service is still before its answer then; its
+    /// connection may have been opened in between. Behind a gateway the connection is kept, and acknowledgements follow the answer.
+    fn arrival(&self, seen: &DataTimes, one: &ClientSample) -> Option<i64> {
+        let place = |times: &[i64], time: i64| times.partition_point(|other| *other < time);
+        let from = place(&seen.arrived_ns, one.t_start);
+        let until = if self.are_numbered {
+            let first = *seen.arrived_ns.get(from)?;
+            *seen.left_ns.get(place(&seen.left_ns, first))?
+        } else {
+            one.t_first_byte
+        };
+        seen.arrived_ns[from..place(&seen.arrived_ns, until).max(from)].last().copied()
     }
 
     /// Joins the samples of both halves by their order. If the halves do not number them alike, concurrent exchanges are left out, because
@@ -230,6 +261,35 @@ mod tests {
         assert_eq!(named(&[client(3, 1)], &[]), "");
         assert_eq!(named(&[client(0, 0)], &[server(2)]), "net owd server_deser svc");
         assert_eq!(named(&[], &[server(1)]), "net server_ser svc");
+    }
+
+    fn sample(seq: u64, t_start: i64, t_first_byte: i64, t_end: i64) -> ClientSample {
+        let (t_ser_end, t_deser_end) = (t_start, t_end);
+        ClientSample { seq, t_start, t_ser_end, t_first_byte, t_end, t_deser_end, ..ClientSample::default() }
+    }
+
+    #[test]
+    fn a_request_has_arrived_with_its_last_packet_before_the_answer_and_overlapping_ones_are_left_out() {
+        let client = [sample(0, 100, 190, 200), sample(1, 300, 380, 420), sample(2, 400, 480, 490)];
+        // A packet before the first exchange, two of its request with a handshake between them, one after its answer.
+        let seen = DataTimes { arrived_ns: vec![90, 120, 150, 195, 350, 450], left_ns: vec![130, 160] };
+        let samples = ForkSamples { client: &client, server_end: Some(&seen), ..ForkSamples::default() };
+        assert_eq!(samples.of_packets(), [50]);
+        assert!(ForkSamples { client: &client, ..ForkSamples::default() }.of_packets().is_empty());
+    }
+
+    #[test]
+    fn behind_a_gateway_what_comes_after_the_first_packet_of_the_answer_is_no_request() {
+        let client = [sample(0, 100, 190, 200)];
+        // Two packets of the request, the answer, and the gateway's acknowledgement of it.
+        let seen = DataTimes { arrived_ns: vec![120, 130, 170], left_ns: vec![110, 160] };
+        let samples = ForkSamples {
+            client: &client,
+            server_end: Some(&seen),
+            are_numbered: true,
+            ..ForkSamples::default()
+        };
+        assert_eq!(samples.of_packets(), [30]);
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub struct HalfUsage {
     pub peak_bytes: Option<u64>,
 }
 
+/// Times at which packets with data were seen at an end, in their order, by the clock of samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DataTimes {
+    /// Of packets that arrived.
+    pub arrived_ns: Vec<i64>,
+    /// Of packets that left.
+    pub left_ns: Vec<i64>,
+}
+
 /// The traffic between the halves.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureResult {
@@ -30,6 +39,8 @@ pub struct CaptureResult {
     pub link: RecordedLink,
     /// Bytes, if frames are visible; the caller sets `exchanges`.
     pub bytes: Option<Bytes>,
+    /// Times of packets with data at the server's end; empty if packets are not visible.
+    pub server_end: DataTimes,
     /// The offset from the clock of samples to that of the pcap file, in nanoseconds.
     pub epoch_ns: i64,
 }
