@@ -249,7 +249,9 @@ fn fill(
         };
         if is_wished(slot, &stack, &definition.id, choice) {
             let encrypting = encrypting(&client, &server, ours).cloned();
-            let gateway = definition.roles.contains(&SubjectRole::Gateway).then(|| definition.clone());
+            // An app server of others meets our gateway.
+            let mut gateways = [Some(definition), ours].into_iter().flatten();
+            let gateway = gateways.find(|one| one.roles.contains(&SubjectRole::Gateway)).cloned();
             pairs.push(StackPair { stack, client, server, encrypting, gateway });
         }
     }

@@ -433,6 +433,17 @@ fn push_services_have_a_gateway_and_cells_with_the_delay_of_the_paper_from_the_s
         let has_delay = cell.levels["provider_delay"] == "paper";
         assert!(!has_delay || delay == [Some("paper"), Some(expected)], "{}", cell.label_text());
     }
+    let mut smack = foreign("gcm/smack-4.2.1/jdk17", &[SubjectRole::Server]);
+    (smack.ops, smack.can) = (vec![crate::subject::reference::Op::Echo], vec!["tls".into()]);
+    let all = [ours(), pushed.clone(), vec![smack]].concat();
+    let period = expand("albertengo-2020", &PlanChoice::default(), &all).cells;
+    let period: Vec<&Cell> =
+        period.iter().filter(|cell| cell.label == "GCM" && cell.stack == "period").collect();
+    assert_eq!(period.len(), 4, "its payloads, in the paper's variant alone");
+    let halves = |cell: &Cell| {
+        [&cell.client, cell.gateway.as_ref().expect("ours"), &cell.server].map(|one| one.id.clone())
+    };
+    assert_eq!(halves(period[0]), ["gcm/stentor/rust", "gcm/stentor/rust", "gcm/smack-4.2.1/jdk17"]);
     // Four payloads; three variants; the paper's variant also without TLS, and both with the delay.
     assert_eq!(cells(RunProfile::Quick, &services).len(), 2 * 4 * 3);
     // The delay is on a LAN, and a WAN has no delay beside its own.

@@ -84,7 +84,9 @@ pub fn entry(file: PathBuf) -> Result<CatalogueEntry, SubjectError> {
     let unreadable = |source| SubjectError::Unreadable { path: path(), source: Box::new(source) };
     let text = std::fs::read_to_string(&file).map_err(SubjectError::io(path()))?;
     let mut definition = Definition::parse(text.trim_start_matches('\u{feff}')).map_err(unreadable)?;
-    definition.dialect().map_err(unreadable)?;
+    if !definition.is_of_push_service() {
+        definition.dialect().map_err(unreadable)?;
+    }
     let beside = std::path::absolute(&file).map_err(SubjectError::io(path()))?;
     let beside = beside.parent().unwrap_or(Path::new("/"));
     definition.directory = Some(definition.directory.map_or(beside.to_owned(), |inner| beside.join(inner)));
