@@ -38,6 +38,9 @@ pub struct Policy {
     pub resets: Option<Resets>,
     /// Sends GOAWAY after a number of requests.
     pub goaway: Option<GoAway>,
+    /// Ends connections over XMPP after a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life: Option<ConnectionLife>,
     /// Changes the stream limit of a connection while it is used.
     pub streams: Option<StreamLimitPolicy>,
 }
@@ -222,6 +225,19 @@ impl Default for GoAway {
             connections: None,
         }
     }
+}
+
+/// A life of connections that is drawn evenly between two bounds for each: CCS ended those of its app servers after some hours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionLife {
+    /// The lower bound in milliseconds.
+    pub min_ms: u64,
+    /// The upper bound in milliseconds.
+    pub max_ms: u64,
+    /// The end of the connection.
+    #[serde(default)]
+    pub then: AfterGoAway,
 }
 
 /// The behaviour after a GOAWAY.

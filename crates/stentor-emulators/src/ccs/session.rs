@@ -32,6 +32,8 @@ pub(crate) struct CcsSession {
     login_failures: u32,
     login_until: Instant,
     ended: bool,
+    /// The end of its life, and what follows.
+    life: Option<(Instant, AfterGoAway)>,
     /// The action that follows the announcement that the connection is draining.
     pub(super) draining: Option<AfterGoAway>,
     /// The number of messages for devices received.
@@ -46,8 +48,11 @@ pub(crate) struct CcsSession {
 impl CcsSession {
     /// Begins a connection.
     pub(crate) fn new(service: Arc<CcsService>, now: Instant) -> Self {
+        let connection = WireTotals::add(&service.backend.context.wire.connections);
+        let life = service.backend.context.policy.judge().life(connection);
         Self {
-            connection: WireTotals::add(&service.backend.context.wire.connections),
+            connection,
+            life: life.map(|(time, then)| (now + time, then)),
             service,
             reader: StreamReader::new(),
             opened: false,
@@ -93,7 +98,8 @@ impl CcsSession {
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let answer = self.delayed.keys().next().map(|(due, _)| *due);
         let login = self.sender_id.is_none().then_some(self.login_until);
-        answer.into_iter().chain(login).min()
+        let life = self.life.map(|(end, _)| end);
+        answer.into_iter().chain(login).chain(life).min()
     }
 
     /// Sends the responses that are due, and the messages waiting for the app server.
@@ -104,6 +110,9 @@ impl CcsSession {
         }
         if self.sender_id.is_none() && self.login_until <= now {
             self.fail("connection-timeout");
+        }
+        if let Some((_, then)) = self.life.take_if(|(end, _)| *end <= now) {
+            self.drain(&GoAway { then, ..GoAway::default() });
         }
         self.send_upstream(now);
         // After the responses: the last of them may have been the one that the drain waited for.

@@ -12,6 +12,10 @@ use std::time::Duration;
 
 const LATENCY_SALT: u64 = 0x6c61_7465_6e63_7921;
 
+const LIFE_SALT: u64 = 0x6c69_6665_2121_2121;
+/// The longest life of a connection, a day.
+const LIFE_MAX_MS: u64 = 86_400_000;
+
 /// The characteristics of one push service.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
@@ -73,8 +77,12 @@ impl Judge {
             Mix::Weighted(mix) => mix.clone(),
         });
         // Parts that only concern connections decide about no message.
-        let connection_only =
-            Policy { goaway: policy.goaway.clone(), streams: policy.streams.clone(), ..Policy::default() };
+        let connection_only = Policy {
+            goaway: policy.goaway.clone(),
+            life: policy.life.clone(),
+            streams: policy.streams.clone(),
+            ..Policy::default()
+        };
         Ok(Self {
             trivial: policy == connection_only,
             policy,
@@ -90,6 +98,13 @@ impl Judge {
     /// Returns true if every message is accepted at once.
     pub(crate) fn is_trivial(&self) -> bool {
         self.trivial
+    }
+
+    /// Returns how long the connection with this number lives, and its end; `None` without such a part.
+    pub(crate) fn life(&self, connection: u64) -> Option<(Duration, AfterGoAway)> {
+        let life = self.policy.life.as_ref()?;
+        let more = RequestRng::new(self.seed ^ LIFE_SALT, connection, 0).below(life.max_ms - life.min_ms + 1);
+        Some((Duration::from_millis(life.min_ms + more), life.then))
     }
 
     /// Returns true if stalled messages are counted and delivered on arrival.
@@ -208,6 +223,9 @@ fn check(policy: &Policy, dialect: Dialect) -> Result<(), String> {
         Policy { bursts: Some(bursts), .. } if bursts.every == 0 => zero("bursts.every"),
         Policy { quota: Some(quota), .. } if quota.window_ms == 0 => zero("quota.window_ms"),
         Policy { goaway: Some(goaway), .. } if goaway.after_requests == 0 => zero("goaway.after_requests"),
+        Policy { life: Some(life), .. } if life.min_ms > life.max_ms || life.max_ms > LIFE_MAX_MS => {
+            Err(format!("life: min_ms is at most max_ms, and that at most {LIFE_MAX_MS}"))
+        }
         Policy { scripts, .. } if scripts.iter().any(|s| s.token.is_none() && s.prefix.is_none()) => {
             Err("a script needs a token or a prefix".to_owned())
         }

@@ -335,6 +335,20 @@ async fn a_plan_drains_the_first_connections_only_and_may_close_them() {
 }
 
 #[tokio::test]
+async fn a_connection_ends_when_its_life_is_over_and_the_next_one_has_a_life_of_its_own() {
+    let ccs = ccs(json!({"life": {"min_ms": 300, "max_ms": 300, "then": "close"}})).await;
+    for id in ["m-1", "m-2"] {
+        let began = std::time::Instant::now();
+        let mut server = AppServer::logged_in(&ccs).await;
+        assert_eq!(server.deliver("abc", id).await["message_type"], "ack");
+        assert_eq!(server.hear().await["control_type"], "CONNECTION_DRAINING");
+        assert_eq!(server.rest().await, "</stream:stream>");
+        assert!(began.elapsed() >= std::time::Duration::from_millis(300));
+    }
+    assert_eq!(ccs.running.sums().wire.goaways, 2);
+}
+
+#[tokio::test]
 async fn a_reset_breaks_the_connection_off_and_leaves_the_message_uncounted() {
     let ccs = ccs(json!({})).await;
     let mut server = AppServer::logged_in(&ccs).await;
