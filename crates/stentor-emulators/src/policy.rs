@@ -6,6 +6,7 @@
 
 mod judge;
 mod latency;
+mod load;
 mod quota;
 mod script;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 pub(crate) use judge::{Dialect, Judge, LivePolicy, Wait};
 pub use latency::AnswerLatency;
+pub use load::LoadGrowth;
 pub use quota::{Bursts, QuotaPolicy};
 pub use script::{Script, ScriptStep};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,9 @@ use stentor_http2_codec::frame::ErrorCode;
 pub struct Policy {
     /// Delays every response. Messages are counted and delivered on arrival.
     pub latency: Option<AnswerLatency>,
+    /// Lets the latency grow with the number of waiting answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadGrowth>,
     /// Answers a weighted mix of errors.
     pub mix: Option<Mix>,
     /// Answers chosen tokens from a list.

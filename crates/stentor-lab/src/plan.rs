@@ -10,7 +10,8 @@ mod own;
 mod unserved;
 
 pub use campaigns::{
-    Background, CampaignCell, Campaigns, OpenQuestion, PlatformDevices, PlatformMix, ProviderModel, Registry,
+    Background, CampaignCell, Campaigns, GROWTH_FROM, OpenQuestion, PlatformDevices, PlatformMix,
+    ProviderModel, Registry,
 };
 pub use expand::{Cell, ExpandedPlan, NotRun, PlanChoice, SampleChoice};
 pub use own::PLAN_MAX_BYTES;

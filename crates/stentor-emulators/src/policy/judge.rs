@@ -1,14 +1,18 @@
 //! Turns a policy into decisions, one per request.
 
+use super::load::WaitingAnswers;
 use super::quota::QuotaWindow;
 use super::script::{MILLION, ScriptPlaces};
-use super::{AnswerLatency, Mix, NamedMix, Policy, Script, ScriptedAnswer, ServiceError, Stall, WeightedMix};
+use super::{
+    AfterGoAway, AnswerLatency, LoadGrowth, Mix, NamedMix, Policy, Script, ScriptedAnswer, ServiceError,
+    Stall, WeightedMix,
+};
 use crate::dice::RequestRng;
 use crate::error::EmulatorError;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LATENCY_SALT: u64 = 0x6c61_7465_6e63_7921;
 
@@ -67,6 +71,7 @@ pub(crate) struct Judge {
     requests: AtomicU64,
     bucket: QuotaWindow,
     places: ScriptPlaces,
+    waiting: WaitingAnswers,
 }
 
 impl Judge {
@@ -92,6 +97,7 @@ impl Judge {
             requests: AtomicU64::new(0),
             bucket: QuotaWindow::new(),
             places: ScriptPlaces::default(),
+            waiting: WaitingAnswers::default(),
         })
     }
 
@@ -185,6 +191,10 @@ impl Judge {
     fn delay(&self, latency: &AnswerLatency, token_hash: u64, attempt: u32) -> Wait {
         // Salted, because otherwise slowness and failure would be drawn together.
         let delay = latency.draw(&mut RequestRng::new(self.seed ^ LATENCY_SALT, token_hash, attempt));
+        let delay = match &self.policy.load {
+            Some(growth) => self.waiting.delay(growth, delay, Instant::now()),
+            None => delay,
+        };
         if delay.is_zero() { Wait::None } else { Wait::For(delay) }
     }
 }
@@ -212,6 +222,10 @@ fn stalls(stall: &Stall, token: &str, request_number: u64) -> bool {
 
 fn check(policy: &Policy, dialect: Dialect) -> Result<(), String> {
     policy.latency.as_ref().map_or(Ok(()), AnswerLatency::check)?;
+    policy.load.as_ref().map_or(Ok(()), LoadGrowth::check)?;
+    if policy.load.is_some() && policy.latency.is_none() {
+        return Err("load needs a latency, which it multiplies".to_owned());
+    }
     for refusal in refusals(policy) {
         if !(dialect.knows)(&refusal.code) {
             return Err(format!("this push service has no error {:?}", refusal.code));

@@ -10,6 +10,9 @@ const EXPECTED_PER_SECOND_MAX: f64 = 10_000.0;
 /// Duration of start and end of a run assumed when estimating durations, in seconds.
 const EXPECTED_SECONDS: f64 = 1.0;
 
+/// The number of waiting answers from which a latency grows: the paper's smallest count of consumers.
+pub const GROWTH_FROM: u32 = 20;
+
 /// The definition of a campaign study.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,6 +113,9 @@ pub struct CampaignCell {
     pub pooled: bool,
     /// Constant latency of the push services, in milliseconds; if absent, the study's distribution.
     pub latency_ms: Option<f64>,
+    /// Exponent by which the latency of a push service grows with the answers that wait at it, from [`GROWTH_FROM`] on; if absent, it does
+    /// not grow.
+    pub latency_growth: Option<f64>,
     /// Share of unregistered tokens, in percent; such runs have devices of their own.
     pub unregistered_percent: Option<u32>,
     /// If set, a few tokens are dead and a few responses are transient errors, as in the demo.
@@ -145,6 +151,7 @@ impl Default for CampaignCell {
             consumers: None,
             pooled: true,
             latency_ms: None,
+            latency_growth: None,
             unregistered_percent: None,
             some_errors: false,
             apps: 1,
@@ -185,7 +192,7 @@ impl Campaigns {
     /// Returns the estimated duration of a cell's run at a scale, in seconds.
     #[must_use]
     pub fn expected_seconds(&self, cell: &CampaignCell, scale: f64) -> f64 {
-        let mean_seconds = cell.latency(self.provider).mean_ms() / 1000.0;
+        let mean_seconds = cell.latency(self.provider).mean_ms() / 1000.0 * cell.growth();
         let places = cell.inflight_requests().filter(|_| mean_seconds > 0.0);
         let bound = places.map(|places| bound_per_second(f64::from(places), mean_seconds));
         let rate = bound.unwrap_or(f64::INFINITY).min(EXPECTED_PER_SECOND_MAX);
@@ -221,6 +228,12 @@ impl CampaignCell {
         self.consumers.map(|consumers| consumers * providers)
     }
 
+    /// Returns the factor by which the latency grows if all requests of a provider are in flight.
+    fn growth(&self) -> f64 {
+        let load = f64::from(self.consumers.unwrap_or(GROWTH_FROM)) / f64::from(GROWTH_FROM);
+        self.latency_growth.map_or(1.0, |exponent| load.max(1.0).powf(exponent))
+    }
+
     /// Returns true if tokens become invalid in the run, so that no other run may use the same devices.
     #[must_use]
     pub const fn needs_own_devices(&self) -> bool {
@@ -248,6 +261,8 @@ impl CampaignCell {
         let several = |name: &str, level: u32| (level > 1).then(|| format!("{name} {level}"));
         let levels = [
             self.latency_ms.map(|latency| format!("latency {latency} ms")),
+            self.latency_growth
+                .map(|exponent| format!("latency grows with (waiting / {GROWTH_FROM})^{exponent}")),
             self.unregistered_percent.map(|percent| format!("unregistered {percent} %")),
             self.some_errors.then(|| "some tokens dead, some passing errors".to_owned()),
             several("apps", self.apps),

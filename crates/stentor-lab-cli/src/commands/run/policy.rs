@@ -1,7 +1,7 @@
 //! The emulators' answers in a cell; the known devices are always registered.
 
 use serde_json::{Value, json};
-use stentor_lab::plan::{CampaignCell, ProviderModel};
+use stentor_lab::plan::{CampaignCell, GROWTH_FROM, ProviderModel};
 use stentor_stage::devices::StagedService;
 use stentor_stage::policy::AnswerPolicy;
 
@@ -18,6 +18,9 @@ pub(super) fn of(
     if latency_median_ms > 0.0 {
         policy["latency"] =
             json!({"kind": "lognormal", "median_ms": latency_median_ms, "sigma": latency_sigma});
+    }
+    if let Some(exponent) = cell.latency_growth.filter(|_| latency_median_ms > 0.0) {
+        policy["load"] = json!({"from_waiting": GROWTH_FROM, "exponent": exponent});
     }
     if let Some(percent) = cell.unregistered_percent.filter(|percent| *percent > 0) {
         policy["mix"] = unregistered(service, percent.min(100));
@@ -78,5 +81,13 @@ mod tests {
         assert_eq!(at(Some(0.0)), json!({}));
         assert_eq!(at(Some(50.0))["latency"], json!({"kind": "lognormal", "median_ms": 50.0, "sigma": 0.0}));
         assert_eq!(at(None)["latency"]["median_ms"], 30.0);
+    }
+
+    #[test]
+    fn a_latency_that_grows_with_the_load_is_one_that_the_emulators_take() {
+        let cell = CampaignCell { latency_growth: Some(1.15), ..CampaignCell::default() };
+        let policy = of(&cell, USUAL, StagedService::Apns, &[]);
+        assert_eq!(policy["load"], json!({"from_waiting": 20, "exponent": 1.15}));
+        serde_json::from_value::<Policy>(policy).unwrap();
     }
 }
