@@ -63,7 +63,7 @@ public class JsonRest {
         factory.setResourceClasses(JsonRest.class);
         factory.setResourceProvider(JsonRest.class, new SingletonResourceProvider(new JsonRest(samples, factors)));
         factory.setAddress(address);
-        Stamps.server(factory, samples);
+        Stamps.server(factory, factors, samples);
         factory.create();
     }
 }
