@@ -179,6 +179,15 @@ pub struct Environment {
     pub kernel: String,
     /// Name of the processor.
     pub cpu: String,
+    /// Family, model and stepping of the processor. Empty here and in the next two fields: not recorded, as in older versions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cpu_model: String,
+    /// Name of the hypervisor; `none` on a bare machine.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub hypervisor: String,
+    /// Compiler of the laboratory and of its own subjects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub compiler: String,
     /// Number of processors.
     pub cores: u32,
     /// Memory, in bytes.
@@ -359,14 +368,24 @@ pub struct QueriedClocks {
     pub shortest_bound_ns: f64,
 }
 
-/// Resource use of the laboratory itself during the fork.
+/// Resource use of the laboratory itself during the fork, and what the machine lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Instrument {
     /// Processor time of the laboratory's own process.
     pub cpu_ns: u64,
+    /// Duration of the fork, in which it was used; 0 in records of older versions.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wall_ns: u64,
+    /// Processor time that the hypervisor gave to others, in percent; `None` in records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal_percent: Option<f64>,
     /// Lateness of wake-ups from sleep, in microseconds.
     pub lateness_us: Quantiles,
+}
+
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// A file of raw samples.

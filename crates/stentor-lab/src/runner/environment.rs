@@ -2,7 +2,7 @@
 
 use crate::record::Environment;
 use stentor_machine::emulation;
-use stentor_machine::facts::{fact, line, processor};
+use stentor_machine::facts::{COMPILER, fact, hypervisor, line, processor, processor_model};
 
 /// Reads the system's description; values that the system does not provide are left empty.
 #[must_use]
@@ -11,6 +11,9 @@ pub fn environment(rig: &str, cgroup: &str, idle: &str, commit: &str) -> Environ
     Environment {
         kernel: line("/proc/sys/kernel/osrelease"),
         cpu: processor(),
+        cpu_model: processor_model(),
+        hypervisor: hypervisor(),
+        compiler: COMPILER.to_owned(),
         cores: std::thread::available_parallelism()
             .map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(0)),
         memory_bytes: memory_bytes(),

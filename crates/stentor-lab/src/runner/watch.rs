@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use stentor_machine::facts::ProcessorTicks;
 
 const NAP: Duration = Duration::from_millis(5);
 const NANOSECONDS: u64 = 1_000_000_000;
@@ -17,6 +18,8 @@ pub struct InstrumentWatch {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<f64>>>,
     cpu_ns: u64,
+    begun: Instant,
+    ticks: Option<ProcessorTicks>,
 }
 
 impl InstrumentWatch {
@@ -25,7 +28,8 @@ impl InstrumentWatch {
     pub fn begin() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_over);
-        Self { is_over, thread: Some(std::thread::spawn(move || nap_until(&flag))), cpu_ns: cpu_ns() }
+        let thread = Some(std::thread::spawn(move || nap_until(&flag)));
+        Self { is_over, thread, cpu_ns: cpu_ns(), begun: Instant::now(), ticks: ProcessorTicks::now() }
     }
 
     /// Ends the measurement. Returns the resource use, and the 95th percentile of wake-up lateness in milliseconds.
@@ -35,7 +39,11 @@ impl InstrumentWatch {
         let mut late = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let late_ms: Samples = late.iter().map(|us| us / 1000.0).collect();
         let lateness_us = quantiles(&mut late);
-        (Instrument { cpu_ns: cpu_ns().saturating_sub(self.cpu_ns), lateness_us }, late_ms.quantile(0.95))
+        let cpu_ns = cpu_ns().saturating_sub(self.cpu_ns);
+        let wall_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let stolen = |before: ProcessorTicks| Some(ProcessorTicks::now()?.stolen_percent_since(&before));
+        let steal_percent = self.ticks.and_then(stolen);
+        (Instrument { cpu_ns, wall_ns, steal_percent, lateness_us }, late_ms.quantile(0.95))
     }
 }
 
