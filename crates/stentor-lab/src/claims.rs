@@ -7,6 +7,7 @@ pub mod agreement;
 pub mod expression;
 pub mod figures;
 pub mod judge;
+mod paper_figure;
 mod shipped;
 mod verdict;
 
@@ -16,6 +17,7 @@ use figures::{Figures, FiguresError, Interval};
 use judge::{Bench, Compared, JudgeError, Judgment, combinations};
 use serde::{Deserialize, Serialize};
 
+pub use paper_figure::PaperFigure;
 pub use shipped::STUDIES;
 pub use verdict::ClaimVerdict;
 
@@ -97,6 +99,8 @@ struct StudyFile {
     derived: Vec<Derivation>,
     #[serde(default)]
     factorials: Vec<FactorialSpec>,
+    #[serde(default)]
+    figures: Vec<paper_figure::FigureSpec>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

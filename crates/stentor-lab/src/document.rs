@@ -61,12 +61,25 @@ impl TextTable {
         let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
         let rule: Vec<String> = self.header.iter().map(|_| "---".to_owned()).collect();
         let rows = self.rows.iter().map(|row| {
-            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let cells: Vec<String> = row.iter().map(|cell| without_tags(&cell.replace('|', "\\|"))).collect();
             line(&cells)
         });
         let lines: Vec<String> = [line(&self.header), line(&rule)].into_iter().chain(rows).collect();
         lines.join("\n")
     }
+}
+
+/// Escapes what Markdown would take for tags of HTML.
+pub(crate) fn without_tags(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let begins_tag = letter == '<'
+            && letters.peek().is_some_and(|next| next.is_ascii_alphabetic() || "/!?".contains(*next));
+        escaped.push_str(if begins_tag { "\\" } else { "" });
+        escaped.push(letter);
+    }
+    escaped
 }
 
 /// Escapes text for HTML and SVG.
@@ -114,6 +127,13 @@ fn cell(text: &str, is_of_words: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_in_a_cell_stays_text_in_markdown() {
+        let cell = "it gets <detail>1 < 2</detail>".to_owned();
+        let text = TextTable::new(["answer"], [[cell]]).markdown();
+        assert!(text.ends_with("| it gets \\<detail>1 < 2\\</detail> |"), "{text}");
+    }
 
     #[test]
     fn words_begin_at_the_left_and_figures_end_at_the_right_in_the_whole_column() {

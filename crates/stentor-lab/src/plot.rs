@@ -8,7 +8,7 @@ mod canvas;
 mod scale;
 
 pub(crate) use axis::Axis;
-pub(crate) use canvas::{Canvas, SeriesStyle, standalone, width_of};
+pub(crate) use canvas::{Canvas, SeriesStyle, dark_variables, standalone, width_of};
 
 /// Width of every drawing.
 pub(crate) const WIDTH: f64 = 960.0;

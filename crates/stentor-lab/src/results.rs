@@ -17,8 +17,10 @@ mod evidence;
 mod features;
 mod figures;
 mod grounds;
+mod instrument;
 mod interruptions;
 mod interviews;
+mod judged_claims;
 mod layers;
 mod metric;
 mod overhead;
@@ -103,6 +105,8 @@ pub struct Account {
     pub plots: Vec<Plot>,
     /// The remarks.
     pub remarks: Remarks,
+    /// Other runs of the study, which stand on the same page with figures of their own, each with its title.
+    pub beside: Vec<(String, Self)>,
 }
 
 /// Remarks beside the results.
@@ -116,6 +120,8 @@ pub struct Remarks {
     pub command: String,
     /// The directory of the records.
     pub directory: String,
+    /// The folder of the drawings, relative to the page in Markdown; empty if it has none.
+    pub figures: String,
     /// Threats to validity.
     pub threats: Vec<String>,
     /// Caveats on the published figures.
@@ -131,7 +137,7 @@ impl Account {
     pub fn of(results: Results, remarks: Remarks) -> Result<Self, ResultsError> {
         let agreement = results.dossier.as_ref().map(Dossier::agreement).transpose()?.flatten();
         let (verdicts, plots) = (verdicts(&results)?, plots(&results));
-        Ok(Self { results, verdicts, agreement, plots, remarks })
+        Ok(Self { results, verdicts, agreement, plots, remarks, beside: Vec::new() })
     }
 }
 

@@ -36,7 +36,7 @@ fn a_file_of_tests_has_no_product_line() {
 
 #[test]
 fn generated_files_are_those_of_codegen_and_the_pages_of_the_laboratory() {
-    for path in ["docs/openapi.json", "docs/commands/app.md", "docs/studies/push/albertengo-2020.md"] {
+    for path in ["docs/openapi.json", "docs/commands/app.md", "docs/studies/albertengo-2020.md"] {
         assert!(is_generated(path), "{path}");
     }
     for path in ["docs/studies/README.md", "docs/lab/README.md", "docs/studies/cai-2009/plan.json"] {

@@ -27,6 +27,7 @@ Examples:
   stentor lab report results --html report.html --md report.md --csv figures.csv --svg drawings
   stentor lab report results --json
   stentor lab report monday tuesday thursday --html report.html
+  stentor lab report cai-2009 --beside 'The server as a subject=server/cai-2009' --md cai-2009.md
 
 Several directories are runs of one study, on different days or machines; a directory without records stands for the runs in it. From three
 runs on, intervals are over runs; give each a --seed of its own.
@@ -38,11 +39,14 @@ pub(crate) struct ReportArgs {
     /// Directory of a run, a file of records, or a directory of runs; several are runs of one study
     #[arg(value_name = "DIR", required = true)]
     runs: Vec<PathBuf>,
+    /// Another run of the study for the same page, with figures of its own below the others; repeatable
+    #[arg(long, value_name = "TITLE=DIR", value_parser = titled_run)]
+    beside: Vec<(String, PathBuf)>,
     /// Write one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE")]
+    /// Write the tables as Markdown, and the paper's figures into a folder beside it
+    #[arg(long, value_name = "FILE.md")]
     md: Option<PathBuf>,
     /// Write every figure of cells and of forks, ratios of subjects and effects of factors
     #[arg(long, value_name = "FILE")]
@@ -55,8 +59,13 @@ pub(crate) struct ReportArgs {
 impl ReportArgs {
     /// Writes the report.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let account = account(&self.runs)?;
+        let mut account = account(&self.runs)?;
+        account.beside =
+            self.beside.iter().map(|run| beside(&account, run)).collect::<anyhow::Result<_>>()?;
         let mut written: Vec<String> = Vec::new();
+        if let Some(md) = &self.md {
+            account.remarks.figures = write_figures(&account, md, &mut written)?;
+        }
         let files = [
             (&self.html, results::page as fn(&Account) -> String),
             (&self.md, results::markdown),
@@ -87,6 +96,41 @@ impl ReportArgs {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Writes the drawings of the paper's figures into the folder that has the name of the page; returns that name, or nothing without figures.
+fn write_figures(account: &Account, page: &Path, written: &mut Vec<String>) -> anyhow::Result<String> {
+    let figures: Vec<_> = account.plots.iter().filter(|plot| plot.is_of_paper()).collect();
+    let name = page.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if figures.is_empty() {
+        return Ok(String::new());
+    }
+    let folder = page.with_file_name(&name);
+    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    for plot in figures {
+        let path = folder.join(format!("{}.svg", plot.id));
+        write(&path, &plot.file())?;
+        written.push(path.display().to_string());
+    }
+    Ok(name)
+}
+
+/// Parses the title and the directory of a run.
+fn titled_run(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(title, run)| !title.is_empty() && !run.is_empty());
+    let (title, run) = parts.ok_or("a title, = and a directory are wanted")?;
+    Ok((title.to_owned(), PathBuf::from(run)))
+}
+
+/// Returns the account of another run of the same study, with its title.
+fn beside(main: &Account, (title, run): &(String, PathBuf)) -> anyhow::Result<(String, Account)> {
+    let account = account(std::slice::from_ref(run))?;
+    let (study, other) = (&main.results.study, &account.results.study);
+    if study != other {
+        let sentence = format!("{} is a run of {other}, and the page is of {study}", run.display());
+        return Err(CommandFailure::usage(sentence).into());
+    }
+    Ok((title.clone(), account))
 }
 
 /// Writes every figure as CSV; for campaigns the rates beside the paper's.

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod grade;
+mod names;
 mod power;
 mod terms;
 
@@ -42,6 +43,12 @@ pub struct Compared {
     pub cell: String,
     /// Both sides as numbers or words, with the operator between them.
     pub text: String,
+    /// `text` with the name of each side, such as `REST 55 < SOAP 127`.
+    #[serde(skip)]
+    pub named: String,
+    /// The names of both sides without their values, such as `REST < SOAP`.
+    #[serde(skip)]
+    pub relation: String,
     /// True if the comparison holds; `None` if the figures leave it open.
     pub is_so: Option<bool>,
     /// True if the estimates alone are so, however unsure they are.
@@ -183,6 +190,7 @@ impl Bench<'_> {
     ) -> Result<Compared, JudgeStop> {
         let p_min = left.p_min().max(right.p_min());
         let text = format!("{left} {} {right}", comparison.sign());
+        let [named, relation] = names::named([left_term, right_term], comparison, [left, right], scope);
         let (Quantity::Number { value: one, .. }, Quantity::Number { value: other, .. }) = (left, right)
         else {
             let is_so = compare_words(&left.to_string(), comparison, &right.to_string())?;
@@ -190,6 +198,8 @@ impl Bench<'_> {
             return Ok(Compared {
                 cell: scope.to_string(),
                 text,
+                named,
+                relation,
                 is_so,
                 points_so,
                 pair: 0,
@@ -206,7 +216,8 @@ impl Bench<'_> {
         };
         let points_so = comparison.is_so(one.value, other.value);
         let is_exact = !self.complete && one.is_exact() && other.is_exact();
-        Ok(Compared { cell: scope.to_string(), text, is_so, points_so, pair: 0, evidence, is_exact, p_min })
+        let cell = scope.to_string();
+        Ok(Compared { cell, text, named, relation, is_so, points_so, pair: 0, evidence, is_exact, p_min })
     }
 
     /// Returns true if numbers are too close for an order, by the claim's own threshold.

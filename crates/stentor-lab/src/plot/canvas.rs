@@ -1,7 +1,8 @@
 //! The canvas of a plot.
 
-use super::{BACKGROUND, INK};
+use super::{BACKGROUND, INK, PAPER};
 use crate::document::escape;
+use std::collections::BTreeSet;
 
 /// Average width of a letter relative to the font size.
 const LETTER: f64 = 0.56;
@@ -42,6 +43,11 @@ impl SeriesStyle {
     pub(crate) const fn of(place: usize) -> Self {
         let Self { shape, dash, .. } = LOOKS[(place + place / LOOKS.len()) % LOOKS.len()];
         Self { color: LOOKS[place % LOOKS.len()].color, shape, dash }
+    }
+
+    /// Returns the same shape in the colour of published values.
+    pub(crate) const fn published(self) -> Self {
+        Self { color: PAPER, ..self }
     }
 
     /// Returns each name with the style of its index.
@@ -178,7 +184,7 @@ impl Canvas {
     pub(crate) fn finish(self, title: &str, description: &str) -> String {
         let Self { width, height, body } = self;
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
              font-family=\"system-ui,-apple-system,'Segoe UI',sans-serif\" font-size=\"12.5\">\n<title>{}</title>\n\
              <desc>{}</desc>\n{body}</svg>\n",
             escape(title),
@@ -192,19 +198,55 @@ pub(crate) fn width_of(words: &str) -> f64 {
     12.5 * LETTER * words.chars().count() as f64
 }
 
-/// Makes a plot independent of a page: colours are those of paper, on white.
+/// The colours of dark mode, by variable.
+const DARK: [(&str, &str); 13] = [
+    ("ink", "#e6ebf2"),
+    ("faint", "#a3afc0"),
+    ("grid", "#334155"),
+    ("ground", "#17213a"),
+    ("published", "#94a3b8"),
+    ("c1", "#7db7f0"),
+    ("c2", "#f6ad55"),
+    ("c3", "#68d391"),
+    ("c4", "#b794f4"),
+    ("c5", "#f687b3"),
+    ("c6", "#5eead4"),
+    ("c7", "#d9a441"),
+    ("c8", "#cbd5e0"),
+];
+
+/// Returns the variables of dark mode as a style of a page.
+pub(crate) fn dark_variables() -> String {
+    DARK.map(|(name, color)| format!("--{name}:{color}")).join(";")
+}
+
+/// Makes a plot independent of a page: variables become colours for paper, and a style sets those of dark mode where it is understood.
 pub(crate) fn standalone(svg: &str) -> String {
     let mut text = String::with_capacity(svg.len());
-    let mut rest = svg;
+    let (mut rest, mut dark) = (svg, BTreeSet::from([dark_rule("ground", "#ffffff")]));
     while let Some(start) = rest.find("var(--") {
         let (before, variable) = rest.split_at(start);
         let (Some(comma), Some(end)) = (variable.find(','), variable.find(')')) else { break };
+        let color = &variable[comma + 1..end];
+        dark.insert(dark_rule(&variable["var(--".len()..comma], color));
         text.push_str(before);
-        text.push_str(&variable[comma + 1..end]);
+        text.push_str(color);
         rest = &variable[end + 1..];
     }
     text.push_str(rest);
-    text.replacen("</desc>\n", "</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", 1)
+    let dark: String = dark.into_iter().collect();
+    let above = format!(
+        "</desc>\n<style>@media(prefers-color-scheme:dark){{{dark}}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+    );
+    text.replacen("</desc>\n", &above, 1)
+}
+
+/// Returns the rule that replaces a colour in dark mode; empty for a variable without one.
+fn dark_rule(name: &str, color: &str) -> String {
+    let found = DARK.iter().find(|(variable, _)| *variable == name);
+    found.map_or_else(String::new, |(_, dark)| {
+        format!("[fill=\"{color}\"]{{fill:{dark}}}[stroke=\"{color}\"]{{stroke:{dark}}}")
+    })
 }
 
 fn joined(points: &[(f64, f64)]) -> String {

@@ -179,7 +179,7 @@ fn of_question(question: &OpenQuestion, cells: &[&CellSummary], answers: &[Judge
         .both(SectionBlock::Table(tables::answers(answers, &question.id), "words"))
         .page(SectionBlock::Html(drawing::rates(&question.id, cells).svg))
         .both(SectionBlock::Table(tables::group(cells), ""))
-        .page(SectionBlock::Folded("Proof and cost", costs))
+        .both(SectionBlock::Folded("Proof and cost".to_owned(), costs))
 }
 
 #[cfg(test)]

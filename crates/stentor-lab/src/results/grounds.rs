@@ -6,7 +6,7 @@ use crate::claims::{ClaimVerdict, Statement};
 use crate::plot::short;
 
 /// Maximum of comparisons shown per claim.
-const COMPARED_MAX: usize = 3;
+const COMPARED_MAX: usize = 6;
 /// Smaller p-values rest on the shape of a distribution that nobody measured so far out.
 const P_MIN: f64 = 1e-4;
 
@@ -16,7 +16,9 @@ pub(super) struct SettingGrounds {
     pub(super) settings: String,
     /// The verdict.
     pub(super) verdict: ClaimVerdict,
-    /// Its grounds.
+    /// The decisive comparison, with the names of both sides.
+    pub(super) headline: String,
+    /// All grounds.
     pub(super) lines: Vec<String>,
 }
 
@@ -27,9 +29,12 @@ pub(super) fn by_setting(one: &ClaimFindings, period: bool) -> Vec<SettingGround
         let lines = of_finding(&one.judged.statement, finding);
         match all.iter_mut().find(|other| other.verdict == finding.verdict && other.lines == lines) {
             Some(same) => same.settings = format!("{}, {setting}", same.settings),
-            None => {
-                all.push(SettingGrounds { settings: setting.to_owned(), verdict: finding.verdict, lines })
-            }
+            None => all.push(SettingGrounds {
+                settings: setting.to_owned(),
+                verdict: finding.verdict,
+                headline: finding.judgment.as_ref().map_or_else(|| finding.why.clone(), headline),
+                lines,
+            }),
         }
     }
     all
@@ -54,6 +59,39 @@ pub(super) fn of_finding(statement: &Statement, finding: &Finding) -> Vec<String
     lines
 }
 
+/// Returns the ground of a judgment in one line: the cells that point its way, or its most telling comparison.
+pub(super) fn headline(judgment: &Judgment) -> String {
+    if !judgment.verdict.is_tested() {
+        return missing(judgment.missing.as_deref().unwrap_or_default());
+    }
+    let Some(first) = telling(judgment).first().copied() else { return String::new() };
+    if let Some(grade) = judgment.grade().filter(|grade| grade.unit == CELLS) {
+        let is_one = judgment.comparisons.iter().all(|one| one.relation == first.relation);
+        let others = if is_one { "" } else { " and alike" };
+        return format!("{}{others} in {grade}", first.relation);
+    }
+    match judgment.comparisons.len() {
+        1 => labelled(first),
+        all => format!("{} ({} of {all} comparisons)", labelled(first), telling(judgment).len()),
+    }
+}
+
+/// Lists the comparisons that decide a verdict, or leave it open.
+fn telling(judgment: &Judgment) -> Vec<&Compared> {
+    match judgment.verdict {
+        ClaimVerdict::DoesNotHold => judgment.failures().collect(),
+        ClaimVerdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
+        _ => judgment.comparisons.iter().collect(),
+    }
+}
+
+/// Writes a comparison with the levels of its cell, except those that name a side.
+fn labelled(one: &Compared) -> String {
+    let values = one.cell.split("; ").filter_map(value).filter(|value| !one.named.contains(value));
+    let values: Vec<&str> = values.collect();
+    if values.is_empty() { one.named.clone() } else { format!("{}: {}", values.join(", "), one.named) }
+}
+
 fn p_text(p: f64) -> String {
     if p < P_MIN {
         format!("p < {P_MIN} after correction")
@@ -76,23 +114,16 @@ fn needed<'a>(statement: &'a Statement, finding: &Finding) -> Option<&'a str> {
 
 /// Returns the decisive comparisons, one per line.
 pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
-    let telling: Vec<&Compared> = match judgment.verdict {
-        ClaimVerdict::DoesNotHold => judgment.failures().collect(),
-        ClaimVerdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
-        ClaimVerdict::Holds => judgment.comparisons.iter().collect(),
-        ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable => return in_part(judgment),
-    };
-    let all = judgment.comparisons.len();
+    if !judgment.verdict.is_tested() {
+        return in_part(judgment);
+    }
+    let (telling, all) = (telling(judgment), judgment.comparisons.len());
     let count = match judgment.verdict {
         ClaimVerdict::DoesNotHold => format!("{} of {all} comparisons speak against it", telling.len()),
         ClaimVerdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
         _ => format!("all {all} comparisons are so"),
     };
-    let grounds = telling.iter().take(COMPARED_MAX).map(|one| {
-        let values: Vec<&str> = one.cell.split("; ").filter_map(value).collect();
-        let text = one.text.replace("<=", "≤").replace(">=", "≥").replace("==", "=");
-        if values.is_empty() { text } else { format!("{}: {text}", values.join(", ")) }
-    });
+    let grounds = telling.iter().take(COMPARED_MAX).map(|one| labelled(one));
     let mut lines: Vec<String> = (all > 1).then_some(count).into_iter().chain(grounds).collect();
     if telling.len() > COMPARED_MAX {
         lines.push(format!("and {} more", telling.len() - COMPARED_MAX));
@@ -108,7 +139,7 @@ fn in_part(judgment: &Judgment) -> Vec<String> {
             Some(false) => "not so",
             None => "open",
         };
-        format!("in part: {} ({sign})", one.text)
+        format!("in part: {} ({sign})", labelled(one))
     });
     let missing = missing(judgment.missing.as_deref().unwrap_or_default());
     std::iter::once(missing).chain(compared).collect()

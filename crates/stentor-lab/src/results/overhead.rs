@@ -192,8 +192,10 @@ fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Fi
     }
     for (cell, payload) in four.iter().zip(PAYLOADS) {
         let bytes = cell.replicates(|fork| count.overhead_bytes(fork));
-        let found = make(cell, "POH", &count.name("POH in bytes"), "B", &bytes, confidence);
-        figures.extend(found.map(|figure| at(figure, &format!("{payload} B"))));
+        let overhead = make(cell, "POH", &count.name("POH in bytes"), "B", &bytes, confidence);
+        let ndu = cell.replicates(|fork| count.ndu_kb(fork));
+        let ndu = make(cell, "NDU", &count.name("NDU each payload"), "kB", &ndu, confidence);
+        figures.extend([overhead, ndu].into_iter().flatten().map(|one| at(one, &format!("{payload} B"))));
     }
     figures
 }

@@ -4,16 +4,14 @@ use super::clocks::clocks;
 use super::connection_servers::connection_servers;
 use super::delays::delays;
 use super::features::features;
-use super::grounds::SettingGrounds;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
 use super::phases::{footnote, phases};
 use super::section::{Section, SectionBlock};
 use super::sizes::sizes;
-use super::verdicts::ClaimFindings;
-use super::{Account, Plot, breakdown, campaigns, grounds, interviews, runs, tables};
-use crate::claims::ClaimVerdict;
-use crate::document::{escape, text};
+use super::{Account, Plot, breakdown, campaigns, instrument, interviews, judged_claims, runs, tables};
+use crate::document::escape;
+use crate::plot::dark_variables;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -29,8 +27,9 @@ pub(crate) fn frame(title: &str, head: &str, sections: &[Section]) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{}</title>\n<style>\n{STYLE}</style></head><body class=\"account\">\n{head}<main>\n{}\n</main></body></html>\n",
+         <title>{}</title>\n<style>\n{STYLE}@media screen and (prefers-color-scheme:dark){{.account{{{}}}}}</style></head><body class=\"account\">\n{head}<main>\n{}\n</main></body></html>\n",
         escape(title),
+        dark_variables(),
         parts.join("\n")
     )
 }
@@ -52,12 +51,27 @@ pub fn markdown(account: &Account) -> String {
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// Lists the sections in their order; sections without content are not written.
+/// Lists the sections of a run, then those of the runs beside it; sections without content are not written.
 fn sections(account: &Account) -> Vec<Section> {
+    let own = of_run(account);
+    let written = |section: &Section| [section.html(), section.text()];
+    let told: Vec<[String; 2]> = own.iter().map(written).collect();
+    let beside = account.beside.iter().map(|(title, account)| {
+        let section = Section::new("", title).both(SectionBlock::List(facts(account)));
+        // Remarks on the study are the same for each of its runs.
+        let sections = of_run(account).into_iter().filter(|section| !told.contains(&written(section)));
+        sections.fold(section, |section, one| section.both(SectionBlock::Inner(one)))
+    });
+    let beside: Vec<Section> = beside.collect();
+    own.into_iter().chain(beside).collect()
+}
+
+/// Lists the sections of a run in their order.
+fn of_run(account: &Account) -> Vec<Section> {
     let results = &account.results;
     let mut sections =
         vec![verdicts(account), Section::tabled("runs", "Runs", "", runs::table(results), "words")];
-    sections.extend(account.plots.iter().map(drawing));
+    sections.extend(account.plots.iter().map(|plot| drawing(account, plot)));
     sections.push(effects(account));
     sections.extend(campaigns::sections(account));
     sections.extend([
@@ -68,6 +82,14 @@ fn sections(account: &Account) -> Vec<Section> {
         Section::tabled("delays", DELAYS_TITLE, DELAYS, delays(results), ""),
         Section::tabled("interruptions", "Interrupted half way", INTERRUPTED, interruptions(results), ""),
         Section::tabled("cells", "Every cell", "", tables::cells(results), "").folded(),
+        Section::tabled(
+            "starts",
+            "From the actual and from the intended start",
+            STARTS,
+            instrument::starts(results),
+            "",
+        )
+        .folded(),
         Section::tabled("overhead", OVERHEAD_TITLE, OVERHEAD, overhead(results), "").folded(),
         Section::tabled("clocks", CLOCKS_TITLE, CLOCKS, clocks(results), "").folded(),
         by_phase(account),
@@ -79,12 +101,12 @@ fn sections(account: &Account) -> Vec<Section> {
     ];
     sections.extend(breakdowns.map(|(title, words, table)| {
         let section = Section::new("", title).markdown(SectionBlock::Words(words.to_owned()));
-        section.markdown(SectionBlock::Table(table, ""))
+        section.markdown(SectionBlock::Table(table, "")).folded()
     }));
     sections.extend(tables::effects(results).into_iter().map(|(name, table)| {
-        Section::new("", &format!("Effects: {name}")).markdown(SectionBlock::Table(table, ""))
+        Section::new("", &format!("Effects: {name}")).markdown(SectionBlock::Table(table, "")).folded()
     }));
-    sections.push(uncounted(account));
+    sections.extend([instrument_cost(account), uncounted(account)]);
     sections.extend([
         Section::tabled("", "Not tested here", "", tables::not_here(account), "words"),
         listed("Differences from the paper", &account.remarks.differences),
@@ -109,6 +131,11 @@ const DELAYS: &str = "Means over the four payloads, of forks; ratios by Welch's 
 const INTERRUPTED: &str = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started \
     again, or both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence \
     is from the interruption until the next page was kept.";
+const STARTS: &str = "Figures elsewhere on this page are from the actual start of an exchange. From its intended start on, the wait for a \
+    late start is included, so that a slow exchange cannot hide the delay of the next. Of a synchronisation in pages, both are of a single page.";
+const INSTRUMENT: &str = "The laboratory's own process beside the processes that it measures: medians over forks, and of the latenesses \
+    the largest of a fork. The share of the machine is of all its processors.";
+const NOT_RECORDED: &str = "The processor time of the laboratory itself was not recorded.";
 const OVERHEAD_TITLE: &str = "Bytes as the paper counts them, and the whole exchange";
 const OVERHEAD: &str = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. \
     The full exchange also includes the packets that open, acknowledge and close.";
@@ -178,38 +205,17 @@ fn facts(account: &Account) -> Vec<String> {
     facts
 }
 
-fn badge(verdict: ClaimVerdict) -> String {
-    let (class, sign) = match verdict {
-        ClaimVerdict::Holds => ("yes", "✓"),
-        ClaimVerdict::DoesNotHold => ("no", "✗"),
-        ClaimVerdict::Undecided => ("open", "?"),
-        ClaimVerdict::SetByExperiment => ("set", "="),
-        ClaimVerdict::NotTestable => ("none", "–"),
-    };
-    format!("<span class=\"badge {class}\">{sign} {}</span>", verdict.word())
-}
-
 fn verdicts(account: &Account) -> Section {
     let section = Section::new("verdicts", "Verdicts");
     let Some(found) = &account.verdicts else { return section };
-    let has_modern = found.claims.iter().any(|one| one.modern.judgment.is_some());
-    let claims = tables::ordered(account);
-    let rows: String = claims.iter().map(|one| verdict(account, one, has_modern)).collect();
     let is_of_campaigns = account.results.is_of_campaigns();
-    let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
-    let modern = if has_modern { "<th>measured: today’s software</th>" } else { "" };
-    let table = format!(
-        "<div class=\"wide\"><table class=\"words claims\"><thead><tr><th>the paper says</th><th>the paper’s own data</th>\
-         <th>{measured}</th>{modern}<th></th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
-    );
     let who = if is_of_campaigns { campaigns::WHO_SPEAKS } else { WHO_SPEAKS };
     let over = runs::over(&account.results);
     let words = format!("{WORDS} {who} {over} {}", found.judged_at());
-    section
+    let section = section
         .both(SectionBlock::Table(tables::tally(account), "tally"))
-        .page(SectionBlock::Html(text(words.trim_end()) + &table))
-        .markdown(SectionBlock::Words(format!("{over} {}", found.judged_at()).trim_end().to_owned()))
-        .markdown(SectionBlock::Table(tables::claims(account), ""))
+        .both(SectionBlock::Words(words.trim_end().to_owned()));
+    judged_claims::blocks(account).into_iter().fold(section, Section::both)
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
@@ -218,73 +224,19 @@ const WORDS: &str = "Each sentence of the paper is judged twice: by the figures 
     five repetitions. Figures are in the paper's own units.";
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
-fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
-    let statement = &one.judged.statement;
-    let implied = if statement.implied { "<span class=\"badge none\">implied</span>" } else { "" };
-    let ours = |period: bool| {
-        let parts: String = grounds::by_setting(one, period).iter().map(at_setting).collect();
-        format!("<td>{parts}</td>")
-    };
-    let modern = if has_modern { ours(false) } else { String::new() };
-    let note = if statement.note.is_empty() {
-        String::new()
-    } else {
-        format!("<p class=\"note\">{}</p>", escape(&statement.note))
-    };
-    format!(
-        "<tr><td><b>{}</b> {implied}<q>{}</q><p class=\"note\">{}, {}</p>{note}</td>{}{}{modern}<td>{}</td></tr>\n",
-        escape(&statement.text),
-        escape(&statement.quote),
-        escape(&statement.id),
-        escape(&statement.source),
-        cell(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
-        ours(true),
-        link(account, one)
-    )
-}
-
-fn cell(verdict: ClaimVerdict, grounds: &[String]) -> String {
-    format!("<td>{}{}</td>", badge(verdict), lines(grounds))
-}
-
-fn at_setting(found: &SettingGrounds) -> String {
-    let settings = &found.settings;
-    let name = if settings.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(settings)) };
-    format!("<div class=\"finding\">{name}{}{}</div>", badge(found.verdict), lines(&found.lines))
-}
-
-fn lines(grounds: &[String]) -> String {
-    grounds.iter().map(|line| format!("<span class=\"ground\">{}</span>", escape(line))).collect()
-}
-
-/// Returns a link to the plot that bears on a claim: of bytes, energy or cost if it concerns them, else of time.
-fn link(account: &Account, one: &ClaimFindings) -> String {
-    if matches!(one.best().verdict, ClaimVerdict::SetByExperiment | ClaimVerdict::NotTestable) {
-        return String::new();
+/// Returns the section of a plot. Figures of the paper are in both media, with their values.
+fn drawing(account: &Account, plot: &Plot) -> Section {
+    let section = Section::new(&plot.id, &plot.title).page(SectionBlock::Words(plot.words.clone()));
+    if !plot.is_of_paper() {
+        return section.page(SectionBlock::Html(format!("<div class=\"wide\">{}</div>\n", plot.svg)));
     }
-    let checks = one.judged.statement.checks.join(" ");
-    let wanted: &[&str] =
-        if ["data_received", "data_sent", "file_size", "NDU", "POH"].iter().any(|word| checks.contains(word))
-        {
-            &["bytes"]
-        } else if checks.contains("energy") || checks.contains("power") {
-            &["energy"]
-        } else if checks.contains("CPU") || checks.contains("memory") {
-            &["costs"]
-        } else {
-            &["ratios", "size", "spread"]
-        };
-    let found = wanted
-        .iter()
-        .find_map(|prefix| account.plots.iter().find(|plot: &&Plot| plot.id.starts_with(prefix)));
-    found.map_or_else(String::new, |plot| format!("<a href=\"#{}\">plot</a>", plot.id))
-}
-
-fn drawing(plot: &Plot) -> Section {
-    let svg = format!("<div class=\"wide\">{}</div>\n", plot.svg);
-    Section::new(&plot.id, &plot.title)
-        .page(SectionBlock::Words(plot.words.clone()))
-        .page(SectionBlock::Html(svg))
+    let folder = &account.remarks.figures;
+    let file = if folder.is_empty() { String::new() } else { format!("{folder}/{}.svg", plot.id) };
+    let alt = format!("{}; the values are in the table below", plot.title);
+    let values = vec![SectionBlock::Table(plot.values.clone(), "")];
+    section
+        .both(SectionBlock::Figure { svg: plot.svg.clone(), file, alt })
+        .both(SectionBlock::Folded("Values".to_owned(), values))
 }
 
 fn effects(account: &Account) -> Section {
@@ -301,6 +253,15 @@ fn by_phase(account: &Account) -> Section {
     let below = footnote(&table).to_owned();
     let section = Section::new("phase-table", "Phases").markdown(SectionBlock::Words(PHASES.to_owned()));
     section.both(SectionBlock::Table(table, "")).both(SectionBlock::Words(below)).folded()
+}
+
+fn instrument_cost(account: &Account) -> Section {
+    let section = Section::new("instrument", "The cost of the instrument");
+    let table = instrument::costs(&account.results);
+    if table.rows.is_empty() {
+        return section.both(SectionBlock::List(vec![NOT_RECORDED.to_owned()]));
+    }
+    section.both(SectionBlock::Words(INSTRUMENT.to_owned())).both(SectionBlock::Table(table, ""))
 }
 
 fn uncounted(account: &Account) -> Section {

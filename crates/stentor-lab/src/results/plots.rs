@@ -6,12 +6,15 @@ mod cost;
 mod ecdf;
 mod energy;
 mod forest;
+mod paper_figures;
 
 use super::Results;
+use crate::document::TextTable;
 use crate::plot::{WIDTH, width_of};
 use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
+pub(super) use paper_figures::drawn;
 
 /// A plot.
 #[derive(Debug, Clone)]
@@ -24,9 +27,17 @@ pub struct Plot {
     pub words: String,
     /// The plot itself.
     pub svg: String,
+    /// The values of a figure of the paper; empty for other plots, whose values are in tables of their own.
+    pub(super) values: TextTable,
 }
 
 impl Plot {
+    /// Returns true if it is a figure of the paper.
+    #[must_use]
+    pub fn is_of_paper(&self) -> bool {
+        !self.values.rows.is_empty()
+    }
+
     /// Returns the plot as a standalone file.
     #[must_use]
     pub fn file(&self) -> String {
@@ -38,8 +49,16 @@ impl Plot {
 #[must_use]
 pub fn plots(results: &Results) -> Vec<Plot> {
     type Draw = fn(&Results) -> Vec<Plot>;
-    let all: [Draw; 7] =
-        [forest::draw, band::draw, ecdf::draw, anatomy::phases, anatomy::bytes, cost::draw, energy::draw];
+    let all: [Draw; 8] = [
+        paper_figures::draw,
+        forest::draw,
+        band::draw,
+        ecdf::draw,
+        anatomy::phases,
+        anatomy::bytes,
+        cost::draw,
+        energy::draw,
+    ];
     // Without our own times, plots of time would show the paper's only.
     let kinds = if results.is_untimed() { &[anatomy::bytes as Draw][..] } else { &all };
     kinds.iter().flat_map(|draw| draw(results)).chain(super::campaigns::plots(results)).collect()

@@ -7,7 +7,7 @@ use super::effects::designs;
 use super::metric::captured;
 use super::ratios::place;
 use super::verdicts::ClaimFindings;
-use super::{Account, MeasuredCell, Results, campaigns, grounds, joined, paper};
+use super::{Account, MeasuredCell, Results, campaigns, joined, paper};
 use crate::claims::ClaimVerdict;
 use crate::document::TextTable;
 use crate::plot::short;
@@ -16,6 +16,11 @@ use stentor_machine::emulation::NOT_TIMED;
 
 /// Letters of the date in a timestamp.
 const DATE_LETTERS: usize = 10;
+/// Facts of the machine that records of older versions do not have.
+const MODEL: &str = "processor model";
+const HYPERVISOR: &str = "hypervisor";
+const STEAL: &str = "steal time of a fork, at most";
+const COMPILER: &str = "compiler";
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
 
@@ -39,67 +44,53 @@ pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
     claims
 }
 
-/// The number of each verdict, in every column of the table of verdicts.
+/// The number of each verdict by the paper's own data, and by every column of measurements of the run and of those beside it.
 pub(super) fn tally(account: &Account) -> TextTable {
-    let claims: Vec<&ClaimFindings> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
-    let Some(first) = claims.first() else { return TextTable::default() };
-    let counts = |name: String, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
-        let count =
-            |verdict: ClaimVerdict| claims.iter().filter(|one| of(one) == verdict).count().to_string();
-        std::iter::once(name).chain(ClaimVerdict::ALL.map(count)).collect::<Vec<String>>()
-    };
-    let mut rows = vec![counts("the paper's own data".to_owned(), &|one| one.judged.published.verdict)];
-    for (period, software) in columns(account) {
-        let settings = first.at_each_setting(period).into_iter().map(|(setting, _)| setting.to_owned());
-        let ran =
-            |place: usize| claims.iter().any(|one| one.at_each_setting(period)[place].1.judgment.is_some());
-        for (place, setting) in settings.enumerate().filter(|(place, _)| ran(*place)) {
-            let name = super::joined(&[software, &setting], ", ");
-            rows.push(counts(name, &|one| one.at_each_setting(period)[place].1.verdict));
-        }
+    let claims = ordered(account);
+    if claims.is_empty() {
+        return TextTable::default();
     }
+    let own = counts("the paper's own data".to_owned(), &claims, &|one| one.judged.published.verdict);
+    let mut rows = vec![own];
+    rows.extend(tally_rows(account, ""));
+    rows.extend(account.beside.iter().flat_map(|(title, account)| tally_rows(account, title)));
     let header = std::iter::once(format!("verdicts on {} claims", claims.len()));
     TextTable { header: header.chain(ClaimVerdict::ALL.map(|one| one.word().to_owned())).collect(), rows }
 }
 
+/// Counts the verdicts of each column that ran.
+fn tally_rows(account: &Account, run: &str) -> Vec<Vec<String>> {
+    let claims = ordered(account);
+    let Some(first) = claims.first() else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (period, software) in columns(account) {
+        for (place, (setting, _)) in first.at_each_setting(period).into_iter().enumerate() {
+            let finding = |one: &ClaimFindings| one.at_each_setting(period)[place].1.clone();
+            if claims.iter().any(|one| finding(one).judgment.is_some()) {
+                let name = super::joined(&[software, setting, run], ", ");
+                rows.push(counts(name, &claims, &|one| finding(one).verdict));
+            }
+        }
+    }
+    rows
+}
+
+/// Returns a row with the number of each verdict.
+fn counts(
+    name: String,
+    claims: &[&ClaimFindings],
+    verdict: &dyn Fn(&ClaimFindings) -> ClaimVerdict,
+) -> Vec<String> {
+    let count = |wanted: ClaimVerdict| claims.iter().filter(|one| verdict(one) == wanted).count();
+    std::iter::once(name).chain(ClaimVerdict::ALL.map(|wanted| count(wanted).to_string())).collect()
+}
+
 /// The columns of measurements: whether they are of the period's software, and their headings.
-fn columns(account: &Account) -> Vec<(bool, &'static str)> {
+pub(super) fn columns(account: &Account) -> Vec<(bool, &'static str)> {
     if account.results.is_of_campaigns() {
         return vec![(true, campaigns::MEASURED)];
     }
     vec![(true, "measured: period software"), (false, "measured: today's software")]
-}
-
-/// The table of verdicts.
-pub(super) fn claims(account: &Account) -> TextTable {
-    let columns = columns(account);
-    let mut header = vec!["claim", "the paper says", "the paper's data"];
-    header.extend(columns.iter().map(|(_, heading)| *heading));
-    let rows = ordered(account).into_iter().map(|one| {
-        let statement = &one.judged.statement;
-        let note = if statement.note.is_empty() { String::new() } else { format!(" *{}*", statement.note) };
-        let implied = if statement.implied { " (implied)" } else { "" };
-        let mut row = vec![
-            format!("{} ({})", statement.id, statement.source),
-            format!("{}{implied} “{}”{note}", statement.text, statement.quote),
-            verdict_text(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
-        ];
-        row.extend(columns.iter().map(|(period, _)| findings_text(one, *period)));
-        row
-    });
-    TextTable { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
-}
-
-fn findings_text(one: &ClaimFindings, period: bool) -> String {
-    let found = grounds::by_setting(one, period).into_iter().map(|found| {
-        let text = verdict_text(found.verdict, &found.lines);
-        if found.settings.is_empty() { text } else { format!("{}: {text}", found.settings) }
-    });
-    found.collect::<Vec<_>>().join("<br>")
-}
-
-fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {
-    format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 
 /// Formats a quantile of the duration of all exchanges.
@@ -259,6 +250,14 @@ pub(super) fn environment(account: &Account) -> TextTable {
     let loads = results.records.iter().flat_map(|record| [record.env.load_before, record.env.load_after]);
     let load = loads.fold(0.0, f64::max);
     facts.insert("load average, at most", vec![short(load)]);
+    let stolen = results.records.iter().filter_map(|record| record.instrument.steal_percent).reduce(f64::max);
+    facts.insert(STEAL, stolen.map(|percent| format!("{} %", short(percent))).into_iter().collect());
+    for name in [MODEL, HYPERVISOR, STEAL, COMPILER] {
+        let values = facts.entry(name).or_default();
+        if values.is_empty() {
+            values.push("not recorded".to_owned());
+        }
+    }
     let rows = facts.into_iter().filter(|(_, values)| !values.is_empty());
     let rows = rows.map(|(name, values)| [name.to_owned(), values.join("; ")]);
     let provenance_rows = account.remarks.provenance.as_object().into_iter().flatten();
@@ -279,6 +278,9 @@ fn provenance(record: &ForkRecord) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("date", record.ended.chars().take(DATE_LETTERS).collect()),
         ("processor", format!("{} × {}", env.cores, env.cpu)),
+        (MODEL, env.cpu_model.clone()),
+        (HYPERVISOR, env.hypervisor.clone()),
+        (COMPILER, env.compiler.clone()),
         ("emulated processor", env.emulated.clone()),
         ("memory", memory),
         ("kernel", env.kernel.clone()),

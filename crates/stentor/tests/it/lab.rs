@@ -27,7 +27,7 @@ fn the_thirteen_tests_of_a_study_lose_nothing_and_stay_within_their_bound() {
         "report.html",
         "report.md",
         "rates.svg",
-        "consumers.svg",
+        "figure-3.svg",
         "scenarios.ndjson",
         "samples.csv",
         "figures.csv",

@@ -4,10 +4,11 @@
 //! single figure these dependences are the logarithms of its forks.
 
 use super::terms::Scope;
-use super::{Bench, JudgeStop};
+use super::{Bench, JudgeError, JudgeStop};
+use crate::claims::CONFIDENCE;
 use crate::claims::expression::Term;
-use crate::claims::figures::Figure;
-use crate::statistics::{Difference, Replicate, Replicates};
+use crate::claims::figures::{Figure, Interval};
+use crate::statistics::{Difference, Replicate, Replicates, Samples};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Replicates in common from which both sides are compared within each of them. With fewer, the degrees of freedom of the blocks are too few,
@@ -68,6 +69,26 @@ impl Bench<'_> {
         let are_measured = !left.without.is_empty() && !right.without.is_empty();
         let band_share = if are_measured { self.band_share } else { 0.0 };
         Ok(compare(&left, &right, is_blocked, band_share))
+    }
+
+    /// Estimates a term over the replicates that all of its figures have; `None` if a figure is missing.
+    pub fn estimate(&self, term: &Term, bound: &[(String, String)]) -> Result<Option<Interval>, JudgeError> {
+        match self.over_replicates(term, &Scope::of(bound)) {
+            Ok(interval) => Ok(Some(interval)),
+            Err(JudgeStop::Missing(_) | JudgeStop::Wrong(JudgeError::NoMatch(_))) => Ok(None),
+            Err(JudgeStop::Wrong(error)) => Err(error),
+        }
+    }
+
+    fn over_replicates(&self, term: &Term, scope: &Scope) -> Result<Interval, JudgeStop> {
+        let common = in_all(self.figures_of(term, scope)?.into_iter());
+        let values: Vec<f64> = common
+            .into_iter()
+            .map(|one| Ok(self.number(term, &scope.within(BTreeSet::from([one])))?.value))
+            .collect::<Result<_, JudgeStop>>()?;
+        let found = values.into_iter().collect::<Samples>().estimate(CONFIDENCE);
+        let found = found.and_then(|one| Some(Interval { low: one.low?, value: one.mean, high: one.high? }));
+        found.map_or_else(|| self.number(term, scope), Ok)
     }
 
     fn side(&self, term: &Term, scope: &Scope, within: BTreeSet<Replicate>) -> Result<Side, JudgeStop> {

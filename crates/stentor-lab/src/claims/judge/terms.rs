@@ -49,7 +49,7 @@ impl Scope {
         mean.map_or(value, Interval::point)
     }
 
-    fn get(&self, name: &str) -> Result<&str, JudgeError> {
+    pub(super) fn get(&self, name: &str) -> Result<&str, JudgeError> {
         let bound = self.names.iter().rev().find(|(known, _)| known.trim_start_matches('$') == name);
         bound.map(|(_, value)| value.as_str()).ok_or_else(|| JudgeError::Unbound(name.to_owned()))
     }

@@ -45,12 +45,41 @@ fn a_verdict_follows_the_figures_and_not_the_record() {
 }
 
 #[test]
+fn a_side_has_the_name_of_what_sets_it_apart() {
+    let first = |study: &str, id: &str| {
+        let judged = judged(study).into_iter().find(|one| one.statement.id == id).expect("there");
+        judged.published.comparisons[0].named.clone()
+    };
+    for (study, id, expected) in [
+        ("albertengo-2020", "C000-15", "REST 100 < SOAP 177"),
+        ("albertengo-2020", "C000-16", "GCM 210 > max of REST, SOAP 127"),
+        ("albertengo-2020", "C000-23", "FCM ÷ REST 1.0224 ≤ 1.25"),
+        ("isikligil-2017", "C002-1", "T9 566 > T1 265"),
+    ] {
+        assert_eq!(first(study, id), expected, "{id}");
+    }
+}
+
+#[test]
+fn no_comparison_has_a_side_without_a_name() {
+    let signs = ["<", ">", "≤", "≥", "=", "≠"];
+    for one in STUDIES.iter().flat_map(|study| judged(study)) {
+        for relation in one.published.comparisons.iter().map(|one| &one.relation) {
+            let sides: Vec<&str> = relation.split(' ').collect();
+            let ends = [sides.first(), sides.last()].map(|end| end.copied().unwrap_or_default());
+            assert!(ends.iter().all(|end| !end.is_empty() && !signs.contains(end)), "{relation}");
+        }
+    }
+}
+
+#[test]
 fn the_evidence_names_the_cell_and_both_sides() {
     let judged = judged("nunes-2014");
     let axis2 = judged.iter().find(|one| one.statement.id == "C003-9").expect("there");
     let failures: Vec<_> =
-        axis2.published.failures().map(|one| (one.cell.as_str(), one.text.as_str())).collect();
-    assert_eq!(failures, [("experiment=server time; cpu=950MHz; message=100Kb", "14.98 < 13.26")]);
+        axis2.published.failures().map(|one| (one.cell.as_str(), one.named.as_str())).collect();
+    let expected = ("experiment=server time; cpu=950MHz; message=100Kb", "Axis2 14.98 < CXF 13.26");
+    assert_eq!(failures, [expected]);
     let judged = super::judged("cai-2009");
     let soap = judged.iter().find(|one| one.statement.id == "C004-9").expect("there");
     let failures: Vec<_> = soap.published.failures().map(|one| one.text.as_str()).collect();

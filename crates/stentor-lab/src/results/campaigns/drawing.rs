@@ -1,6 +1,10 @@
-//! Plots of rates: a bar for each test, and lines over the number of consumers.
+//! Plots of rates: a bar for each test, and the paper's figure over the number of consumers.
 
+use super::super::plots::drawn;
 use super::{CellSummary, Plot, tables};
+use crate::claims::PaperFigure;
+use crate::claims::figures::Interval;
+use crate::document::TextTable;
 use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, WIDTH, short, width_of};
 
 const ROW: f64 = 36.0;
@@ -12,11 +16,8 @@ const RIGHT: f64 = 70.0;
 const BOUND: SeriesStyle = SeriesStyle::of(1);
 /// The interval of two or three runs may be very wide; it is clipped at this multiple of the largest rate.
 const BEYOND: f64 = 1.3;
-const PANEL: f64 = 380.0;
-const HEIGHT: f64 = 220.0;
-const PANEL_TOP: f64 = 62.0;
 /// Levels of consumers in the paper.
-const CONSUMERS: [f64; 3] = [20.0, 50.0, 100.0];
+const CONSUMERS: [u32; 3] = [20, 50, 100];
 
 /// Draws the rates of cells: the paper's, ours with its interval and its runs, and the bound by Little's law.
 pub(super) fn rates(id: &str, cells: &[&CellSummary]) -> Plot {
@@ -41,7 +42,7 @@ pub(super) fn rates(id: &str, cells: &[&CellSummary]) -> Plot {
     let svg = canvas
         .finish("Pushes per second, published and measured", &descriptions.collect::<Vec<_>>().join("; "));
     let words = "The bar is the median of the runs, the line its 95 % interval, each ring a run.".to_owned();
-    Plot { id: id.to_owned(), title, words, svg }
+    Plot { id: id.to_owned(), title, words, svg, values: TextTable::default() }
 }
 
 fn legend(canvas: &mut Canvas, cells: &[&CellSummary]) {
@@ -96,74 +97,32 @@ fn label(one: &CellSummary) -> String {
     format!("{}  {}, {} in flight{pools}", one.id, one.mix, tables::consumers(one))
 }
 
-/// A point of a line: consumers, rate, and its interval.
-type RatePoint = (f64, f64, Option<(f64, f64)>);
-
-/// Reads a rate and its interval.
-type RateOfCell = fn(&CellSummary) -> Option<(f64, Option<(f64, f64)>)>;
-
-/// Returns the lines of each platform and of both.
-fn lines(tests: &[CellSummary], rate: RateOfCell) -> [Vec<RatePoint>; 3] {
-    ["gcm", "apns", "gcm+apns"].map(|mix| {
-        let of_mix = tests.iter().filter(|one| one.pooled && one.mix == mix);
-        let point = |one: &CellSummary| rate(one).zip(one.consumers);
-        let points = of_mix.filter_map(point);
-        let mut points: Vec<RatePoint> =
-            points.map(|((rate, interval), consumers)| (f64::from(consumers), rate, interval)).collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        points
-    })
-}
+/// The mixes of the paper's only figure, each with the name of its line.
+const MIXES: [(&str, &str); 3] = [("gcm", "GCM"), ("apns", "APNs"), ("gcm+apns", "both")];
 
 /// Draws the rate over the number of consumers with pools, published and measured: the paper's only figure.
 pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
-    let looks = SeriesStyle::each(&["GCM", "APNs", "both"]);
-    let published = lines(tests, |one| Some((one.published_pushes_per_second?, None)));
-    let ours = lines(tests, |one| one.rate.map(|rate| (rate.median, rate.low.zip(rate.high))));
-    let mut canvas = Canvas::new(WIDTH, PANEL_TOP + HEIGHT + 44.0);
-    canvas.legend(16.0, &looks);
-    panel(&mut canvas, "published, pushes/s", 58.0, &published, &looks);
-    panel(&mut canvas, "measured here, pushes/s", 58.0 + PANEL + 90.0, &ours, &looks);
-    let title = "Pushes per second over consumers".to_owned();
-    let words =
-        "With pools, consumers of each platform; whiskers are 95 % intervals. The heights of the two differ."
-            .to_owned();
-    let svg = canvas.finish(
-        &title,
-        "Lines for both platforms and each, published on the left and measured on the right.",
-    );
-    Plot { id: "consumers".to_owned(), title, words, svg }
+    let published = figure(tests, |one| one.published_pushes_per_second.map(Interval::point));
+    let measured = figure(tests, |one| {
+        let rate = one.rate?;
+        let (low, high) = rate.low.zip(rate.high).unwrap_or((rate.median, rate.median));
+        Some(Interval { low, value: rate.median, high })
+    });
+    drawn(&published, &[("measured: our server", &measured)])
 }
 
-fn panel(
-    canvas: &mut Canvas,
-    title: &str,
-    left: f64,
-    lines: &[Vec<RatePoint>],
-    looks: &[(&str, SeriesStyle)],
-) {
-    canvas.heading((left, PANEL_TOP - 12.0), title);
-    let most = lines.iter().flatten().map(|point| point.1).fold(1.0, f64::max);
-    let bottom = PANEL_TOP + HEIGHT;
-    let up = Axis::linear(1.05 * most, bottom, PANEL_TOP);
-    up.draw_left(canvas, left, left + PANEL);
-    let across = |consumers: f64| left + PANEL * consumers / 110.0;
-    for consumers in CONSUMERS {
-        canvas.text((across(consumers), bottom + 16.0), "middle", FAINT, &short(consumers));
-    }
-    canvas.text((left + PANEL, bottom + 34.0), "end", FAINT, "consumers per platform");
-    if lines.iter().all(Vec::is_empty) {
-        canvas.text((left + 8.0, PANEL_TOP + HEIGHT / 2.0), "start", FAINT, "not run");
-    }
-    for (points, (_, look)) in lines.iter().zip(looks) {
-        let places: Vec<(f64, f64)> =
-            points.iter().map(|point| (across(point.0), up.place(point.1))).collect();
-        canvas.polyline(&places, *look);
-        for (place, point) in places.iter().zip(points) {
-            canvas.mark(*place, *look);
-            if let Some((low, high)) = point.2 {
-                canvas.whiskers((place.0, up.place(low)), (place.0, up.place(high)), look.color);
-            }
-        }
+fn figure(tests: &[CellSummary], rate: fn(&CellSummary) -> Option<Interval>) -> PaperFigure {
+    let value = |mix: &str, consumers: u32| {
+        let is_place = |one: &&CellSummary| one.pooled && one.mix == mix && one.consumers == Some(consumers);
+        tests.iter().find(is_place).and_then(rate)
+    };
+    PaperFigure {
+        id: "figure-3".to_owned(),
+        title: "Figure 3: pushes per second over consumers of each platform, with pools".to_owned(),
+        unit: "push/s".to_owned(),
+        systems: MIXES.map(|(_, name)| name.to_owned()).to_vec(),
+        points: CONSUMERS.map(|consumers| consumers.to_string()).to_vec(),
+        joined: CONSUMERS.len(),
+        values: MIXES.map(|(mix, _)| CONSUMERS.map(|consumers| value(mix, consumers)).to_vec()).to_vec(),
     }
 }

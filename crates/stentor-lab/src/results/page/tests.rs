@@ -1,6 +1,7 @@
 use super::super::tests::study;
 use super::super::{Remarks, Results, markdown, sheet};
 use super::*;
+use crate::claims::ClaimVerdict;
 use crate::energy::{EnergyKind, EnergyOrigin, EnergySide, EnergyValue};
 use crate::record::ForkRecord;
 
@@ -195,4 +196,72 @@ fn a_report_of_which_a_part_is_not_timed_says_how_much() {
     let sentence = Results::of(records).expect("one study").not_timed();
     assert_eq!(sentence, Some(format!("1 of {all} forks are not timed: the processor is emulated")));
     assert_eq!(Results::of(study(1, 8)).expect("one study").not_timed(), None);
+}
+
+#[test]
+fn a_figure_of_the_paper_has_all_systems_published_and_measured_and_its_values_as_text() {
+    let mut account = account(study(3, 8));
+    let figure = account.plots.iter().find(|plot| plot.id == "figure-3").expect("drawn");
+    for system in ["SOAP", "REST", "XML-RPC"] {
+        assert!(figure.svg.contains(&format!(">{system}</text>")), "{}", figure.svg);
+        let rows = figure.values.rows.iter().filter(|row| row[1] == system);
+        let rows: Vec<&Vec<String>> = rows.collect();
+        assert_eq!(rows.len(), 5);
+        assert!(rows.iter().all(|row| row[2] != "–" && row[3].contains('[')), "{rows:?}");
+    }
+    // Table 3 to 5: the mean of 0.197, 0.1946 and 0.2288 seconds.
+    assert_eq!(figure.values.rows[0][..3], ["200", "SOAP", "0.207"].map(str::to_owned));
+    assert!(!markdown(&account).contains(".svg"), "without a folder there is no file");
+    account.remarks.figures = "cai-2009".into();
+    let text = markdown(&account);
+    assert!(text.contains("](cai-2009/figure-3.svg)\n\n<details><summary>Values</summary>\n\n|"), "{text}");
+}
+
+#[test]
+fn a_verdict_is_a_line_with_both_sides_and_its_details_are_folded() {
+    let text = markdown(&account(study(3, 8)));
+    let claim = text.split("### ").find(|part| part.starts_with("C004-3:")).expect("a claim");
+    let (lines, details) = claim.split_once("\n<details><summary>").expect("folded");
+    let line = lines.lines().find(|line| line.starts_with("- the paper's own data: ")).expect("a line");
+    assert!(line.contains("**holds**: XML-RPC > 1.5 × max of SOAP, REST in 5 of 5 cells"), "{line}");
+    assert!(details.contains('“') && details.trim_end().ends_with("</details>"), "{details}");
+}
+
+#[test]
+fn a_run_beside_another_keeps_its_own_figures_and_is_in_the_tally() {
+    let mut main = account(study(3, 8));
+    let alone = markdown(&main);
+    main.beside = vec![("A second run".to_owned(), account(study(2, 9)))];
+    let text = markdown(&main);
+    let (own, other) = text.split_once("## A second run").expect("a part of its own");
+    assert!(own.contains("| measured: period software, A second run |"), "{own}");
+    assert!(other.contains("<details><summary>Every cell</summary>\n\n| part |"), "{other}");
+    assert!(!other.contains("PHP 8.2 instead of"), "a remark on the study stands once");
+    let cells = |text: &str| {
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("| query latency")).collect();
+        lines.join("\n")
+    };
+    assert_eq!(cells(own), cells(&alone), "nothing is pooled");
+}
+
+#[test]
+fn facts_of_the_machine_that_a_record_lacks_are_said_to_be_not_recorded() {
+    let mut records = study(2, 8);
+    let text = markdown(&account(records.clone()));
+    for fact in ["processor model", "hypervisor", "steal time of a fork, at most", "compiler"] {
+        assert!(text.contains(&format!("| {fact} | not recorded |")), "{fact}: {text}");
+    }
+    assert!(text.contains("The processor time of the laboratory itself was not recorded."), "{text}");
+    for record in &mut records {
+        record.env.hypervisor = "KVMKVMKVM".into();
+        record.instrument.steal_percent = Some(0.25);
+        record.instrument.cpu_ns = 60_000_000;
+        record.instrument.wall_ns = 3_000_000_000;
+    }
+    let text = markdown(&account(records));
+    assert!(text.contains("| hypervisor | KVMKVMKVM |"), "{text}");
+    assert!(text.contains("| steal time of a fork, at most | 0.25 % |"), "{text}");
+    // 60 ms over 60 exchanges, and of two processors for three seconds.
+    assert!(text.contains("| query latency (Zend) | 90 | 1 | "), "{text}");
+    assert!(text.contains(" | 1 | 0 | – |"), "{text}");
 }

@@ -6,6 +6,7 @@ use super::super::metric::{pages, phase_ms};
 use super::super::payload::Payloads;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, left_out, margin};
+use crate::document::TextTable;
 use crate::plot::{Axis, BACKGROUND, Canvas, FAINT, INK, short, width_of};
 use crate::record::{ForkRecord, phase};
 use crate::results::MeasuredCell;
@@ -145,7 +146,13 @@ fn stacked(
     });
     let svg =
         canvas.finish(&format!("{title}: {}", results.study), &descriptions.collect::<Vec<_>>().join("; "));
-    Some(Plot { id: id.to_owned(), title: title.to_owned(), words: format!("{words}{more}"), svg })
+    Some(Plot {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        words: format!("{words}{more}"),
+        svg,
+        values: TextTable::default(),
+    })
 }
 
 /// Draws the legend. Parts differ in colour and, if they are wide enough, in the pattern of their edge; their order is that of the legend.

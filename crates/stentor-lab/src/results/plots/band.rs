@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::cell::{by_size, size};
 use super::super::{METRICS, paper};
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
+use crate::document::TextTable;
 use crate::plot::{Axis, Canvas, FAINT, SeriesStyle};
 use crate::results::MeasuredCell;
 
@@ -91,7 +92,7 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&MeasuredCell]) ->
             if is_published { ", published on the left and measured on the right" } else { ", measured" }
         ),
     );
-    Some(Plot { id: format!("size-{}", slug(name)), title, words, svg })
+    Some(Plot { id: format!("size-{}", slug(name)), title, words, svg, values: TextTable::default() })
 }
 
 fn lines<'a>(

@@ -3,6 +3,7 @@
 use super::super::Metric;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, left_out, margin};
+use crate::document::TextTable;
 use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle};
 use crate::results::MeasuredCell;
 
@@ -49,7 +50,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
         &title,
         "Dots for client and server in each cell, processor time on the left and memory on the right.",
     );
-    vec![Plot { id: "costs".to_owned(), title, words, svg }]
+    vec![Plot { id: "costs".to_owned(), title, words, svg, values: TextTable::default() }]
 }
 
 fn rows(results: &Results, canvas: &mut Canvas, cells: &[&MeasuredCell], left: f64) {

@@ -2,6 +2,7 @@
 
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
+use crate::document::TextTable;
 use crate::plot::{Axis, Canvas, FAINT, GRID, SeriesStyle};
 use crate::results::MeasuredCell;
 use crate::statistics::shares;
@@ -66,7 +67,7 @@ fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> 
         &title,
         &format!("Distributions of times for {}, one panel for each cell.", names.join(", ")),
     );
-    Some(Plot { id: format!("spread-{}", slug(name)), title, words, svg })
+    Some(Plot { id: format!("spread-{}", slug(name)), title, words, svg, values: TextTable::default() })
 }
 
 fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[StyledLine]) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::metric::wholes;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, margin, slug};
+use crate::document::TextTable;
 use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, short};
 use crate::results::MeasuredCell;
 use crate::statistics::{Estimate, Samples};
@@ -91,5 +92,11 @@ fn picture(
         _ => format!("Measured by {model}."),
     };
     let svg = canvas.finish(&title, &format!("Millijoules of each exchange by cell; {kind}, {model}."));
-    Plot { id: format!("energy-{}", slug(&format!("{component} {kind}"))), title, words, svg }
+    Plot {
+        id: format!("energy-{}", slug(&format!("{component} {kind}"))),
+        title,
+        words,
+        svg,
+        values: TextTable::default(),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::super::ratios::{RatioGroup, SubjectRatio, ratios};
 use super::{Plot, Results, WIDTH, margin, slug};
+use crate::document::TextTable;
 use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short};
 
 const ROW: f64 = 19.0;
@@ -50,7 +51,13 @@ fn forest(group: &RatioGroup<'_>) -> Option<Plot> {
         group.base
     );
     let svg = canvas.finish(&title, &described(&rows));
-    Some(Plot { id: format!("ratios-{}", slug(&group.name)), title, words, svg })
+    Some(Plot {
+        id: format!("ratios-{}", slug(&group.name)),
+        title,
+        words,
+        svg,
+        values: TextTable::default(),
+    })
 }
 
 fn head(canvas: &mut Canvas, axis: &Axis, group: &RatioGroup<'_>, height: f64) {
