@@ -25,6 +25,7 @@ const FREE_PLACES: &[(&str, &str)] = &[
     ("crates/stentor-lab-cli/", "so is the laboratory's, which also dates what callers and devices saw"),
     ("crates/stentor-stage/", "it starts processes in an environment of their own"),
     ("crates/stentor-emulators/", "an emulator is a foreign server with a clock of its own"),
+    ("crates/stentor-machine/build.rs", "Cargo tells a build script its compiler by a variable"),
     ("xtask/", "a script"),
 ];
 

@@ -275,7 +275,17 @@ fn remarks(results: &Results, runs: &[PathBuf]) -> Remarks {
     let on_figures = if results.is_of_campaigns() { on_figures(results) } else { Vec::new() };
     let (differences, threats) = (plan.differences, plan.threats);
     let directory = name;
-    Remarks { differences, threats, not_here, on_figures, command, directory, provenance, raw_files }
+    Remarks {
+        differences,
+        threats,
+        not_here,
+        on_figures,
+        command,
+        directory,
+        provenance,
+        raw_files,
+        ..Remarks::default()
+    }
 }
 
 /// Returns the plan of a study: a published one's, or the user's, which the run recorded.
