@@ -115,7 +115,7 @@ fn a_result_that_the_experiment_decides_says_so_and_each_setting_has_its_verdict
     let verdicts: Vec<_> =
         settings.as_array().unwrap().iter().map(|one| (&one["setting"], &one["modern"])).collect();
     let expected = [
-        (&"connection fresh".into(), &"set_by_experiment".into()),
+        (&"connection fresh, hop LAN".into(), &"set_by_experiment".into()),
         (&"connection kept".into(), &"holds".into()),
     ];
     assert_eq!(verdicts, expected);
