@@ -1,4 +1,4 @@
-//! The packages of the clients: wheels for Python, a package for npm, a jar with the library for devices; and the descriptions for tools.
+//! The packages of the clients, the libraries for devices and the test kits: wheels for Python, archives for npm, jars.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,18 @@ use super::tool::{self, Tool};
 use super::{PackedFile, Release, name};
 use crate::codegen;
 
-/// The clients in Python, with the module of each.
-const WHEELS: [(&str, &str); 2] =
-    [("clients/python", "stentor"), ("clients/python-device", "stentor_device")];
-const NPM: (&str, &str) = ("clients/typescript", "stentor-client");
+/// The packages in Python, with the module of each.
+const WHEELS: [(&str, &str); 3] = [
+    ("clients/python", "stentor"),
+    ("clients/python-device", "stentor_device"),
+    ("clients/python-emulators", "pytest_stentor"),
+];
+/// The packages for npm, with their names.
+const NPM: [(&str, &str); 2] =
+    [("clients/typescript", "stentor-client"), ("clients/node-emulators", "stentor-emulators")];
 const JAR: (&str, &str) = ("clients/java-device/src", "stentor.device.Device");
+/// The test kit for JUnit, which has dependencies and is built by Maven, and one of its classes.
+const MAVEN: (&str, &str) = ("clients/java-emulators", "stentor.junit.FcmEmulator");
 /// The oldest Java that runs the jar.
 const JAVA_RELEASE: &str = "11";
 
@@ -28,8 +35,11 @@ pub(super) fn write(release: &Release<'_>) -> anyhow::Result<Vec<PackedFile>> {
     for (client, module) in WHEELS {
         packed.push(wheel(release, &sources.join(client), module)?);
     }
-    packed.push(npm(release, &sources.join(NPM.0), NPM.1)?);
+    for (client, module) in NPM {
+        packed.push(npm(release, &sources.join(client), module)?);
+    }
     packed.push(jar(release, &sources.join(JAR.0), JAR.1)?);
+    packed.push(maven(release, &sources.join(MAVEN.0), MAVEN.1)?);
     Ok(packed)
 }
 
@@ -60,10 +70,13 @@ fn wheel(release: &Release<'_>, source: &Path, module: &str) -> anyhow::Result<P
 /// Makes a package for npm and installs it in an empty folder.
 fn npm(release: &Release<'_>, source: &Path, module: &str) -> anyhow::Result<PackedFile> {
     let quiet = ["--silent", "--no-audit", "--no-fund"];
-    for arguments in [["ci"].as_slice(), &["run", "build"]] {
-        Tool::new("npm", "npm").args(arguments).args(quiet).folder(source).output()?;
+    // Without a lock file, the package is written by hand and needs nothing.
+    if source.join("package-lock.json").exists() {
+        for arguments in [["ci"].as_slice(), &["run", "build"]] {
+            Tool::new("npm", "npm").args(arguments).args(quiet).folder(source).output()?;
+        }
     }
-    let out = tool::empty(release.scratch.join("npm"))?;
+    let out = tool::empty(release.scratch.join(format!("npm-{module}")))?;
     Tool::new("npm", "npm")
         .args(["pack", "--silent", "--pack-destination"])
         .args([&out])
@@ -88,6 +101,20 @@ fn jar(release: &Release<'_>, source: &Path, class: &str) -> anyhow::Result<Pack
     let mut pack = Tool::new("jar", "default-jdk-headless");
     pack.args(["--create", &format!("--date={}", release.date("+%FT%TZ")?)]);
     pack.args([format!("--file={}", path.display()), ".".to_owned()]).folder(&classes).output()?;
+    Tool::new("javap", "default-jdk-headless").args(["-cp"]).args([&path]).args([class]).output()?;
+    Ok(PackedFile { path, checked_by: vec!["javap"] })
+}
+
+/// Makes a jar by Maven, in which every file has the date of the commit.
+fn maven(release: &Release<'_>, source: &Path, class: &str) -> anyhow::Result<PackedFile> {
+    let date = format!("-Dproject.build.outputTimestamp={}", release.date("+%FT%TZ")?);
+    let mut build = Tool::new("mvn", "maven");
+    build.args(["--quiet", "--batch-mode", "-Dmaven.test.skip=true", &date, "package"]);
+    build.folder(source).output()?;
+    let jars = std::fs::read_dir(source.join("target"))?.map(|entry| Ok(entry?.path()));
+    let jars = jars.collect::<std::io::Result<Vec<_>>>()?;
+    let jar = jars.iter().find(|path| path.extension().is_some_and(|extension| extension == "jar"));
+    let path = finish(release, jar.context("Maven wrote no jar")?)?;
     Tool::new("javap", "default-jdk-headless").args(["-cp"]).args([&path]).args([class]).output()?;
     Ok(PackedFile { path, checked_by: vec!["javap"] })
 }
