@@ -3,6 +3,7 @@
 pub(crate) mod accept;
 mod campaigns;
 pub(crate) mod cold;
+pub(crate) mod console;
 pub(crate) mod faces;
 pub(crate) mod fair;
 pub(crate) mod gateway;

@@ -2,6 +2,7 @@
 
 mod accept;
 mod cold;
+mod console;
 mod faces;
 mod fair;
 mod gateway;
@@ -30,6 +31,7 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     Accept(accept::AcceptArgs),
     Cold(cold::ColdArgs),
+    Console(console::ConsoleArgs),
     Faces(faces::FacesArgs),
     Fair(fair::FairArgs),
     Gateway(gateway::GatewayBenchArgs),
@@ -50,6 +52,7 @@ impl BenchArgs {
         match self.command {
             BenchCommand::Accept(accept) => accept.run(output).await,
             BenchCommand::Cold(cold) => cold.run(output).await,
+            BenchCommand::Console(console) => console.run(output).await,
             BenchCommand::Faces(faces) => faces.run(output).await,
             BenchCommand::Fair(fair) => fair.run(output).await,
             BenchCommand::Gateway(gateway) => gateway.run(output).await,

@@ -43,6 +43,7 @@ pub(super) const PROGRAM_CLUSTER_DEVICES: Floors = Floors {
 const BENCHES: &[&str] = &[
     "accept",
     "cold",
+    "console",
     "faces",
     "fair",
     "gateway",
