@@ -45,6 +45,12 @@ codes! {
         WebhookPut = 16, "upstream_webhook.put";
         /// A webhook was removed.
         WebhookDelete = 17, "upstream_webhook.delete";
+        /// A message was proposed.
+        ProposalCreate = 18, "proposal.create";
+        /// A proposal was approved, and its message sent.
+        ProposalApprove = 19, "proposal.approve";
+        /// A proposal was rejected or withdrawn.
+        ProposalDelete = 20, "proposal.delete";
     }
 }
 

@@ -101,6 +101,8 @@ ids! {
     CampaignId = "cmp";
     /// A recurring or later sending.
     ScheduleId = "sch";
+    /// A message that waits for an approval.
+    ProposalId = "prp";
     /// A slice of an audience, the unit of queued work.
     ChunkId = "chk";
     /// An entry of the audit trail.

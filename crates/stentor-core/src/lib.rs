@@ -24,6 +24,7 @@ pub mod outbound;
 pub mod outcome;
 pub mod person;
 pub mod ports;
+pub mod proposal;
 pub mod provider;
 pub mod published;
 pub mod quota;

@@ -12,6 +12,8 @@ pub const TOPICS_PER_DEVICE_MAX_COUNT: usize = 2_000;
 pub const GROUPS_PER_MEMBER_MAX_COUNT: usize = 1_000;
 /// Most services in the registry of one app.
 pub const SERVICES_PER_APP_MAX_COUNT: usize = 1_000;
+/// Most messages of one app that wait for an approval.
+pub const PROPOSALS_PER_APP_MAX_COUNT: usize = 100;
 /// Most API keys of one app.
 pub const KEYS_PER_APP_MAX_COUNT: usize = 1_000;
 /// Most service accounts of one app.

@@ -353,6 +353,7 @@ fn service_settings(config: &Config, is_shared: bool) -> ServiceSettings {
         joins: config.gateway.joins(),
         start_spread: config.pipeline.start_spread(),
         session_life: config.console.session_life(),
+        unapproved_devices_max_count: config.console.unapproved_devices_max_count(),
     };
     let outbound = config.outbound.policy();
     let webhook_policy = config.upstream.webhook_policy(&config.outbound);

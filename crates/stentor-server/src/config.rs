@@ -89,6 +89,9 @@ pub struct Config {
     pub log: LogConfig,
     /// Settings of the traces.
     pub trace: TraceConfig,
+    /// Every setting as the layers have it, with its meaning and origin.
+    #[serde(skip)]
+    pub explained: Vec<Explained>,
 }
 
 /// Settings of a server among others.
@@ -354,7 +357,7 @@ pub fn load_with(
 ) -> Result<Config, ConfigError> {
     let figment = layers::figment(path, variables)?;
     let config: Config = figment.extract().map_err(layers::reworded)?;
-    config.checked(formats)
+    Config { explained: explain::listed(&figment), ..config }.checked(formats)
 }
 
 /// Returns the environment variables of the process that are valid UTF-8.

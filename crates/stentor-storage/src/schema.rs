@@ -111,6 +111,13 @@ pub(crate) const UNDO_PERSONS: SchemaUndo = SchemaUndo {
     sql: "ALTER TABLE audit DROP COLUMN person_name; ALTER TABLE audit DROP COLUMN person",
 };
 
+/// Undoes the step that stores proposals.
+pub(crate) const UNDO_PROPOSALS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 FROM proposals WHERE message IS NULL",
+    loss: "messages that wait for an approval: approve or delete them first",
+    sql: "DROP TABLE proposals",
+};
+
 /// Returns the undoing of the step to a version, if the step can be undone. Fails with Conflict if it cannot, or if data would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(
     steps: &'static [(usize, SchemaUndo)],

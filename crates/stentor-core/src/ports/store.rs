@@ -12,6 +12,7 @@ mod messages;
 mod nodes;
 mod pipeline;
 mod precondition;
+mod proposals;
 mod receipts;
 mod registry;
 mod schedules;
@@ -38,6 +39,7 @@ pub use pipeline::{
     QueuedFilter, Recovery, SettleReply, Started, Swept,
 };
 pub use precondition::Precondition;
+pub use proposals::ProposalStore;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
@@ -115,5 +117,5 @@ parts! {
 
 parts! {
     /// All operations of a store.
-    pub trait Store: GatewayStore + GroupStore + RegistryStore + SharedStore + StatusStore + UserStore + WorkStore
+    pub trait Store: GatewayStore + GroupStore + ProposalStore + RegistryStore + SharedStore + StatusStore + UserStore + WorkStore
 }

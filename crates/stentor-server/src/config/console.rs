@@ -22,6 +22,8 @@ pub struct ConsoleConfig {
     pub session_seconds: u64,
     /// Largest audience of a message that is sent without a confirmation.
     pub unconfirmed_devices_max_count: u64,
+    /// Largest audience of a message that a person sends without an approval; 0 for any.
+    pub unapproved_devices_max_count: u64,
     /// Login of persons by OpenID Connect.
     pub oidc: OidcConfig,
 }
@@ -31,6 +33,12 @@ impl ConsoleConfig {
     #[must_use]
     pub const fn session_life(&self) -> Duration {
         Duration::from_secs(self.session_seconds)
+    }
+
+    /// Returns the limit; `None` if there is none.
+    #[must_use]
+    pub fn unapproved_devices_max_count(&self) -> Option<u64> {
+        Some(self.unapproved_devices_max_count).filter(|count| *count > 0)
     }
 
     /// Returns the problems found.

@@ -38,13 +38,17 @@ pub fn explain_with(
     path: Option<&Path>,
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Vec<Explained>, ConfigError> {
-    let figment = layers::figment(path, variables)?;
+    Ok(listed(&layers::figment(path, variables)?))
+}
+
+/// Lists every setting of the layers, in order of name.
+pub(super) fn listed(figment: &Figment) -> Vec<Explained> {
     let mut about = comments(DEFAULT_TOML);
     let explained = |(key, default): (String, Value)| {
         let about = about.remove(&key).unwrap_or_default();
-        explained(&figment, key, written(&default), about)
+        explained(figment, key, written(&default), about)
     };
-    Ok(layers::known_settings().into_iter().map(explained).collect())
+    layers::known_settings().into_iter().map(explained).collect()
 }
 
 /// Reads the comment above each setting of a file, by `section.key`. A comment applies to all settings below it, up to the next comment.

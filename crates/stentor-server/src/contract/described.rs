@@ -17,8 +17,10 @@ use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportQuery, ImportRequest, ImportResult};
 use super::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use super::nodes::NodeList;
+use super::proposals::{ProposalList, ProposalRequest, ProposalView};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
+use super::settings::SettingList;
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes, record_of};
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
@@ -38,7 +40,7 @@ macro_rules! by_its_schema {
 }
 
 by_its_schema! {
-    ChannelList ChannelRequest ChannelView
+    ChannelList ChannelRequest ChannelView ProposalList ProposalRequest ProposalView SettingList
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeliveryQuery DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey NodeList RegisteredView ScheduleList

@@ -31,6 +31,8 @@ pub enum ErrorCode {
     Unauthorized,
     /// The key is known but lacks a required scope.
     Forbidden,
+    /// Somebody else has to approve the message.
+    ApprovalRequired,
     /// The app has no such object.
     NotFound,
     /// The URL exists, but not with this method.
@@ -71,6 +73,7 @@ impl ErrorCode {
         Self::RequestTimeout,
         Self::Unauthorized,
         Self::Forbidden,
+        Self::ApprovalRequired,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::UnsupportedMediaType,
@@ -98,6 +101,7 @@ impl ErrorCode {
             Self::RequestTimeout => "request_timeout",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
+            Self::ApprovalRequired => "approval_required",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::UnsupportedMediaType => "unsupported_media_type",
@@ -140,6 +144,7 @@ impl ErrorCode {
             Self::UnsupportedEncoding => 19,
             Self::NotAcceptable => 20,
             Self::PreconditionFailed => 21,
+            Self::ApprovalRequired => 22,
         }
     }
 
@@ -154,6 +159,7 @@ impl ErrorCode {
             Self::RequestTimeout => "The body did not come in time",
             Self::Unauthorized => "A valid API key is needed",
             Self::Forbidden => "The API key lacks the scope",
+            Self::ApprovalRequired => "Somebody else must approve it",
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::UnsupportedMediaType => "The content type is not understood here",
@@ -219,6 +225,18 @@ impl Problem {
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(shortened(field.into().into(), FIELD_MAX_CHARS).into_owned());
         self
+    }
+
+    /// Puts `parent.` before the field of an error found inside a nested value.
+    #[must_use]
+    pub fn within(self, parent: &str) -> Self {
+        match &self.field {
+            Some(field) => {
+                let field = format!("{parent}.{field}");
+                self.at(field)
+            }
+            None => self,
+        }
     }
 
     /// Adds a hint that ends with the name of the operation that would help.

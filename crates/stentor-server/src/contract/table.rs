@@ -2,12 +2,12 @@
 
 use stentor_core::app::Scope::{Admin, Register, Send};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
+use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ProposalId, ScheduleId};
 use stentor_core::name::{ChannelId, ExternalId, GroupName, ServiceName, TopicName};
 
 use super::ErrorCode::{
-    AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, PreconditionFailed,
-    QueueFull,
+    AddressRefused, ApprovalRequired, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached,
+    PreconditionFailed, QueueFull,
 };
 use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
@@ -27,8 +27,10 @@ use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportRequest, ImportResult};
 use super::messages::{MessageList, MessageRequest, MessageView, Sent};
 use super::nodes::NodeList;
+use super::proposals::{ProposalList, ProposalRequest, ProposalView};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
+use super::settings::SettingList;
 use super::shape::Shapes;
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
@@ -59,11 +61,16 @@ const GUARDED: &[ErrorCode] = &[PreconditionFailed];
 const GUARDED_STATE: &[ErrorCode] = &[Conflict, PreconditionFailed];
 const STATE: &[ErrorCode] = &[Conflict];
 /// For a new message.
-const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
+const SENDING: &[ErrorCode] = &[ApprovalRequired, Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
 /// For a new schedule. Its messages enter the queue later.
-const SCHEDULING: &[ErrorCode] = &[Conflict, LimitReached, IdempotencyKeyReused];
+const SCHEDULING: &[ErrorCode] = &[ApprovalRequired, Conflict, LimitReached, IdempotencyKeyReused];
 /// For a batch of messages. All other errors are reported per message.
-const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
+const BATCH: &[ErrorCode] = &[ApprovalRequired, IdempotencyKeyReused];
+
+/// For a new proposal: the app may have no credential for it, or too many proposals.
+const PROPOSING: &[ErrorCode] = &[Conflict, LimitReached];
+/// For the approval of a proposal, which sends its message.
+const APPROVING: &[ErrorCode] = &[ApprovalRequired, Conflict, QueueFull];
 
 /// For a credential, including a Web Push key that another app uses.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, Conflict, CredentialUnusable];
@@ -295,6 +302,17 @@ operations! { ($)
     /// Resumes a paused schedule from its next occurrence.
     "schedules.resume" ResumeSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
 
+    /// Proposes a message, which somebody else can approve within three days.
+    "proposals.create" CreateProposal: AppAuthor { ; ProposalRequest } -> ProposalView, SEND, PROPOSING;
+    /// Lists the messages that wait for an approval, in order of id.
+    "proposals.list" ListProposals: Caller { ; After } -> ProposalList, READ_SENT, NEVER;
+    /// Shows a proposal, also after its approval.
+    "proposals.show" ShowProposal: Caller { proposal: ProposalId; () } -> ProposalView, READ_SENT, NEVER;
+    /// Approves a proposal of somebody else, and sends its message. Approving it again changes nothing.
+    "proposals.approve" ApproveProposal: AppAuthor { proposal: ProposalId; () } -> ProposalView, SEND, APPROVING;
+    /// Rejects or withdraws a proposal. A message that was sent stays.
+    "proposals.remove" RemoveProposal: AppAuthor { proposal: ProposalId; () } -> (), SEND, NEVER;
+
     /// Creates a broadcast channel of Live Activities at its push service, which chooses the name.
     "channels.create" CreateChannel: Caller { ; ChannelRequest } -> ChannelView, SEND, CHANNEL;
     /// Lists the app's broadcast channels of Live Activities, as their push service lists them.
@@ -327,4 +345,6 @@ operations! { ($)
     "status.status" ShowStatus: Identity { ; () } -> StatusView, ROOT, NEVER;
     /// Lists the servers that use the store (root key).
     "nodes.list" ListNodes: Identity { ; () } -> NodeList, ROOT, NEVER;
+    /// Lists the settings of the server that answers, as its file and its environment have them, with meaning and origin (root key).
+    "settings.list" ListSettings: Identity { ; () } -> SettingList, ROOT, NEVER;
 }

@@ -9,8 +9,8 @@ use ipnet::IpNet;
 use super::read_timeout::ReadTimeout;
 use super::request_limits::RequestLimits;
 use crate::config::{ApiConfig, ConsoleConfig};
-use crate::contract::table::{ListNodes, ShowStatus};
-use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, status};
+use crate::contract::table::{ListNodes, ListSettings, ShowStatus};
+use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, settings, status};
 use crate::keys::ServiceKey;
 use crate::listen::SocketCounts;
 use crate::oidc::IdentityProvider;
@@ -170,6 +170,22 @@ impl Serve<ShowStatus> for Api {
         request: (),
     ) -> impl Future<Output = ServiceResult<status::StatusView>> + Send {
         self.measured::<ShowStatus>(Serve::<ShowStatus>::serve(self.server_status(), by, subject, request))
+    }
+}
+
+impl Serve<ListSettings> for Api {
+    fn serve(
+        &self,
+        by: Identity,
+        subject: (),
+        request: (),
+    ) -> impl Future<Output = ServiceResult<settings::SettingList>> + Send {
+        self.measured::<ListSettings>(Serve::<ListSettings>::serve(
+            self.server_status(),
+            by,
+            subject,
+            request,
+        ))
     }
 }
 

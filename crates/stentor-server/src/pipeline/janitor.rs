@@ -171,13 +171,14 @@ async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
     delete_all(shared, PruneTask::Upstream { expired_before, dead_before }).await
 }
 
-/// Deletes entries of the audit trail after their retention, unless the clock has just jumped forward.
+/// Deletes entries of the audit trail after their retention, and expired proposals, unless the clock has just jumped forward.
 async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
     }
     let before = hours_ago(shared, shared.config.audit_retention_hours);
-    delete_all(shared, PruneTask::Audit { before }).await
+    delete_all(shared, PruneTask::Audit { before }).await?;
+    delete_all(shared, PruneTask::Proposals { expired_before: hours_ago(shared, 0) }).await
 }
 
 /// Deletes events between nodes that all nodes have read.

@@ -64,6 +64,11 @@ impl Author {
         Self { actor, home, origin }
     }
 
+    /// Returns the actor.
+    pub(super) const fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
     /// Returns the author of a change within an app.
     pub(super) fn for_caller(caller: Caller, origin: Origin) -> Self {
         let (actor, home) = match (caller.key(), &origin.person) {

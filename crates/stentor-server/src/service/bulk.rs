@@ -87,6 +87,7 @@ impl Serve<SendMessages> for Service {
             return Ok(reply);
         }
         check_count("messages", request.messages.len())?;
+        self.refuse_unapproved_batch(caller)?;
         let mut answers = Vec::with_capacity(request.messages.len());
         let requested: Vec<_> = request.messages.into_iter().enumerate().collect();
         // Each portion is stored before the next is checked, so that the room in the queue is up to date.

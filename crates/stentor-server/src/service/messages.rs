@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Ttl};
@@ -92,6 +93,12 @@ impl MessageRequest {
         .map_err(named_override)
     }
 
+    /// Checks everything that does not depend on a push service, and the due time.
+    pub(super) fn draft(self, now: Timestamp) -> ServiceResult<MessageDraft> {
+        let (due_at, exact) = (self.due_at(now)?, self.exact);
+        Ok(MessageDraft { spec: self.spec()?, due_at, exact })
+    }
+
     fn due_at(&self, now: Timestamp) -> ServiceResult<Timestamp> {
         let Some(text) = &self.send_at else { return Ok(now) };
         let due = instant("send_at", text)?;
@@ -117,9 +124,19 @@ impl Serve<SendMessage> for Service {
         }
         match self.composed(app, request, 0).await? {
             Composed::Checked(report) => Ok(Sent::Checked(report)),
-            Composed::Message(message) => self.keep(message, repeat).await.map(Sent::Kept),
+            Composed::Message(message) => {
+                self.require_approval(caller, &message.spec, message.due_at > message.created_at).await?;
+                self.keep(message, repeat).await.map(Sent::Kept)
+            }
         }
     }
+}
+
+/// A message without its place in any order.
+pub(super) struct MessageDraft {
+    pub(super) spec: MessageSpec,
+    pub(super) due_at: Timestamp,
+    pub(super) exact: bool,
 }
 
 /// A checked request.
@@ -138,27 +155,50 @@ impl Service {
         request: MessageRequest,
         before: u64,
     ) -> ServiceResult<Composed> {
-        let now = self.now();
-        let (dry_run, exact, due_at) = (request.dry_run, request.exact, request.due_at(now)?);
-        let mut spec = request.spec()?;
-        let providers = self.check_content(app, &spec).await?;
-        check_order(&spec, due_at > now)?;
-        let id = match dry_run {
-            // It has no place in any order.
-            true => MessageId::from_raw(self.next_id(now)),
-            false => self.number(app, &mut spec, now).await?,
-        };
-        // Only messages for later that need not be exact are spread; a message for now is due now.
-        let spread = if exact || due_at <= now { Duration::ZERO } else { self.settings.limits.start_spread };
-        let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
-        let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
+        let (now, dry_run) = (self.now(), request.dry_run);
+        let draft = request.draft(now)?;
+        let providers = self.check_draft(app, &draft, now).await?;
         if dry_run {
+            // It has no place in any order.
+            let message = self.message(app, MessageId::from_raw(self.next_id(now)), draft, now);
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
             return Ok(Composed::Checked(report));
         }
+        let message = self.numbered(app, draft, now).await?;
         // Last, because it may read the store, and malformed requests are reported first.
         self.refuse_when_full(app, &message.spec.target, before).await?;
         Ok(Composed::Message(message))
+    }
+
+    /// Checks a draft against each push service that it may reach, and returns these push services.
+    pub(super) async fn check_draft(
+        &self,
+        app: AppId,
+        draft: &MessageDraft,
+        now: Timestamp,
+    ) -> ServiceResult<Vec<ProviderKind>> {
+        let providers = self.check_content(app, &draft.spec).await?;
+        check_order(&draft.spec, draft.due_at > now)?;
+        Ok(providers)
+    }
+
+    /// Makes the message of a draft, which gets its place in every order.
+    pub(super) async fn numbered(
+        &self,
+        app: AppId,
+        mut draft: MessageDraft,
+        now: Timestamp,
+    ) -> ServiceResult<Message> {
+        let id = self.number(app, &mut draft.spec, now).await?;
+        Ok(self.message(app, id, draft, now))
+    }
+
+    fn message(&self, app: AppId, id: MessageId, draft: MessageDraft, now: Timestamp) -> Message {
+        let MessageDraft { spec, due_at, exact } = draft;
+        // Only messages for later that need not be exact are spread; a message for now is due now.
+        let spread = if exact || due_at <= now { Duration::ZERO } else { self.settings.limits.start_spread };
+        let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
+        Message { id, app, spec, created_at: now, due_at, occurrence: None }
     }
 }
 
@@ -171,7 +211,12 @@ impl Serve<ShowMessage> for Service {
 
 impl Service {
     /// Refuses messages that would only lengthen a full queue, before they cost a transaction.
-    async fn refuse_when_full(&self, app: AppId, target: &Target, before: u64) -> ServiceResult<()> {
+    pub(super) async fn refuse_when_full(
+        &self,
+        app: AppId,
+        target: &Target,
+        before: u64,
+    ) -> ServiceResult<()> {
         // A check in memory, before anything is counted in the store.
         if !self.pipeline.has_room(app, before) {
             let detail = "this app has as many waiting deliveries as are allowed; nothing was kept";

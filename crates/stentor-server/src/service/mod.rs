@@ -21,6 +21,7 @@ mod live_activities;
 mod long_list;
 mod messages;
 mod precondition;
+mod proposals;
 mod registry;
 mod repeat;
 mod schedules;
@@ -76,6 +77,8 @@ pub struct ServiceLimits {
     pub start_spread: Duration,
     /// Lifetime of a session of the console.
     pub session_life: Duration,
+    /// Largest audience that a person reaches without an approval; `None` for any.
+    pub unapproved_devices_max_count: Option<u64>,
 }
 
 impl Default for ServiceLimits {
@@ -89,6 +92,7 @@ impl Default for ServiceLimits {
             joins: ArrivalRate { burst_max_count: 1_000, per_second_max_count: 100 },
             start_spread: Duration::ZERO,
             session_life: Duration::from_secs(3_600),
+            unapproved_devices_max_count: None,
         }
     }
 }

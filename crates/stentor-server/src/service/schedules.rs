@@ -13,6 +13,7 @@ use super::calendar::instant;
 use super::live_activities::check_order;
 use super::long_list::LongList;
 use super::precondition::precondition;
+use super::proposals::unproposable;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Origin, Problem, Service, ServiceResult};
 use crate::contract::messages::MessageRequest;
@@ -41,8 +42,11 @@ impl Serve<CreateSchedule> for Service {
             return Ok(reply);
         }
         let schedule = self.schedule_of(caller.app(), request)?;
-        self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
+        self.check_content(caller.app(), &schedule.spec)
+            .await
+            .map_err(|problem| problem.within("message"))?;
         check_order(&schedule.spec, true).map_err(|invalid| invalid.within("message"))?;
+        self.require_approval(caller, &schedule.spec, true).await.map_err(unproposable)?;
         let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
         let idempotency = repeat.map(|repeat| to_keep(repeat, &reply)).transpose()?;
@@ -267,13 +271,4 @@ fn refuse_sending_fields(message: &MessageRequest) -> Result<(), Invalid> {
         ));
     }
     Ok(())
-}
-
-fn within_message(problem: Problem) -> Problem {
-    match &problem.field {
-        Some(field) if problem.code == ErrorCode::InvalidField => {
-            Problem { field: Some(format!("message.{field}")), ..problem }
-        }
-        _ => problem,
-    }
 }

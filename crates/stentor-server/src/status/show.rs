@@ -1,10 +1,11 @@
 //! The status of the server as defined by the contract.
 
 use super::ServerStatus;
-use crate::config::Config;
+use crate::config::{Config, Explained};
 use crate::contract::nodes::{NodeList, NodeView, ParkedLaneView};
+use crate::contract::settings::{SettingList, SettingView};
 use crate::contract::status::{LaneStatus, LimitStatus, Parked, ProviderStatus, RecoveryStatus, StatusView};
-use crate::contract::table::{ListNodes, ShowStatus};
+use crate::contract::table::{ListNodes, ListSettings, ShowStatus};
 use crate::contract::{Identity, Instant, Serve, ServiceResult};
 use crate::node::host_name;
 use crate::pipeline::NodeRole;
@@ -38,6 +39,13 @@ impl Serve<ListNodes> for ServerStatus {
     }
 }
 
+impl Serve<ListSettings> for ServerStatus {
+    async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<SettingList> {
+        identity.allow::<ListSettings>()?;
+        Ok(SettingList { settings: self.config.explained.iter().map(SettingView::from).collect() })
+    }
+}
+
 impl ServerStatus {
     /// Returns this server as the only node.
     fn alone(&self) -> NodeView {
@@ -53,6 +61,18 @@ impl ServerStatus {
             schema_version: None,
             silent_ms: 0,
             parked: parked.into_iter().map(ParkedLaneView::from).collect(),
+        }
+    }
+}
+
+impl From<&Explained> for SettingView {
+    fn from(one: &Explained) -> Self {
+        Self {
+            key: one.key.clone(),
+            value: one.value.clone(),
+            origin: one.origin.clone(),
+            default: one.default.clone(),
+            about: one.about.clone(),
         }
     }
 }

@@ -96,7 +96,13 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         let made = server.post(tenant, "/v1/schedules", schedule.clone()).await;
         schedules.push(made["id"].as_str().expect("an id").to_owned());
     }
+    let proposal = json!({"message": {"target": {"device": device}, "data": {"k": "v"}}});
+    let proposal =
+        server.post(tenant, "/v1/proposals", proposal).await["id"].as_str().expect("an id").to_owned();
+    let approve = format!("/v1/proposals/{proposal}/approve?app={}", tenant.id);
+    assert_eq!(server.root(Method::POST, &approve).read().await.status, 200);
     let steps = [
+        (Method::DELETE, "/v1/proposals/{proposal}"),
         (Method::POST, "/v1/campaigns/{campaign}/pause"),
         (Method::POST, "/v1/campaigns/{campaign}/resume"),
         (Method::POST, "/v1/campaigns/{campaign}/cancel"),
@@ -114,7 +120,7 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         let schedule = &schedules[usize::from(method == Method::DELETE)];
         let path = route.replace("{campaign}", &campaign).replace("{schedule}", schedule);
         let path = path.replace("{app}", &tenant.id).replace("{key}", &key.text("id"));
-        let path = path.replace("{account}", &signer);
+        let path = path.replace("{account}", &signer).replace("{proposal}", &proposal);
         let done = server.send(tenant, method.clone(), &path).read().await;
         assert!(done.status < 300, "{method} {path}: {done:?}");
         requested.insert(format!("{method} {route}"));
@@ -126,6 +132,8 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         "POST /v1/apps/{app}/keys",
         "POST /v1/apps/{app}/service-accounts",
         "POST /v1/schedules",
+        "POST /v1/proposals",
+        "POST /v1/proposals/{proposal}/approve",
         "DELETE /v1/apps/{app}",
     ];
     requested.extend(made.map(str::to_owned));
@@ -152,6 +160,9 @@ async fn every_change_is_told(engine: Engine) {
             "upstream_webhook.delete",
             "schedule.create",
             "schedule.create",
+            "proposal.create",
+            "proposal.approve",
+            "proposal.delete",
             "campaign.pause",
             "campaign.resume",
             "campaign.cancel",
@@ -168,7 +179,7 @@ async fn every_change_is_told(engine: Engine) {
         ]
     );
     let by: Vec<_> = entries.iter().map(|entry| entry["by"].as_str().expect("a word")).collect();
-    assert_eq!((by[0], by[1], by[23], by[22]), ("root", "key", "root", "root"));
+    assert_eq!((by[0], by[1], by[26], by[25]), ("root", "key", "root", "root"));
     let quota = entries.iter().find(|entry| entry["thing"] == "fcm" && entry["action"] == "credential.put");
     let quota = quota.expect("an entry");
     assert!(quota["detail"].as_str().expect("a text").contains("quota 1200 project-1"), "{quota}");

@@ -26,6 +26,7 @@ fn filled(path: &str, app: &str) -> String {
         ("{message}", "msg_0000000000001"),
         ("{campaign}", "cmp_0000000000001"),
         ("{schedule}", "sch_0000000000001"),
+        ("{proposal}", "prp_0000000000001"),
         ("{external_id}", "anna"),
         ("{group}", "team"),
         ("{topic}", "news"),
@@ -59,6 +60,7 @@ fn record(name: &str) -> Option<Value> {
             Some(json!({"subscriptions": [{"device": "dev_0000000000001", "topic": "news"}]}))
         }
         "upstream.acknowledge" | "upstream.retry_dead_letters" => Some(json!({"ids": ["ups_0000000000001"]})),
+        "proposals.create" => Some(json!({"message": message})),
         "schedules.create" => Some(json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message})),
         _ => None,
     }

@@ -1,5 +1,6 @@
 //! Login of persons by OpenID Connect: what proves who they are, what they may do, and what the audit trail says of them.
 
+mod approvals;
 mod issuer;
 
 use std::collections::HashMap;

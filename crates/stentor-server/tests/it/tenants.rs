@@ -18,7 +18,7 @@ pub(crate) async fn put_fcm(server: &Server, tenant: &Tenant) {
 }
 
 /// Every route that takes an id or a name, filled with the owner's.
-fn routes([app, key, device, message, campaign, schedule]: &[String; 6]) -> Vec<(Method, String)> {
+fn routes([app, key, device, message, campaign, schedule, proposal]: &[String; 7]) -> Vec<(Method, String)> {
     vec![
         (Method::GET, format!("/v1/devices/{device}")),
         (Method::DELETE, format!("/v1/devices/{device}")),
@@ -45,6 +45,9 @@ fn routes([app, key, device, message, campaign, schedule]: &[String; 6]) -> Vec<
         (Method::POST, format!("/v1/schedules/{schedule}/pause")),
         (Method::POST, format!("/v1/schedules/{schedule}/resume")),
         (Method::DELETE, format!("/v1/schedules/{schedule}")),
+        (Method::GET, format!("/v1/proposals/{proposal}")),
+        (Method::POST, format!("/v1/proposals/{proposal}/approve")),
+        (Method::DELETE, format!("/v1/proposals/{proposal}")),
         (Method::GET, format!("/v1/apps/{app}")),
         (Method::GET, format!("/v1/apps/{app}/keys")),
         (Method::DELETE, format!("/v1/apps/{app}/keys/{key}")),
@@ -73,10 +76,12 @@ async fn another_apps_ids_are_never_visible_on_any_route() {
     let schedule = server.post(&owner, "/v1/schedules", body).await;
     let id = |value: &Value, name: &str| value[name].as_str().expect("an id").to_owned();
     let (message, campaign, schedule) = (id(&sent, "id"), id(&sent, "campaign"), id(&schedule, "id"));
+    let body = json!({"message": {"target": "everyone", "data": {"k": "v"}}});
+    let proposal = id(&server.post(&owner, "/v1/proposals", body).await, "id");
     let own_keys = server.get(&owner, &format!("/v1/apps/{}/keys", owner.id)).await;
     let key = own_keys["keys"][0]["id"].as_str().expect("an id").to_owned();
     let app = owner.id.clone();
-    let ids = [app, key, device.clone(), message, campaign, schedule];
+    let ids = [app, key, device.clone(), message, campaign, schedule, proposal];
     let elsewhere = format!("/v1/apps/{}/keys/{}", stranger.id, ids[1]);
     let routes = routes(&ids).into_iter().chain([(Method::DELETE, elsewhere)]);
     for (method, path) in routes {
@@ -93,6 +98,7 @@ async fn another_apps_ids_are_never_visible_on_any_route() {
         "/v1/messages",
         "/v1/campaigns",
         "/v1/schedules",
+        "/v1/proposals",
     ] {
         let list = server.get(&stranger, path).await;
         let all = list.as_object().expect("an object").values().next().expect("a list");

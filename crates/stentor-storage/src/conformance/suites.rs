@@ -268,6 +268,12 @@ macro_rules! store_suite {
                     a_node_hears_nothing_of_what_it_did_itself
                     what_nodes_published_lately_is_kept
                 }
+                proposals {
+                    a_proposal_is_shown_until_it_is_approved_and_sends_its_message_once
+                    a_proposal_that_has_expired_or_belongs_to_another_app_cannot_be_approved
+                    an_app_has_a_bounded_number_of_proposals_and_expired_ones_make_room
+                    a_deleted_proposal_is_gone_and_one_goes_with_its_app
+                }
                 registry {
                     a_service_is_found_by_name_and_by_kind
                     a_service_published_again_keeps_its_first_time_and_lives_on

@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use crate::schema::{
-    SchemaUndo, UNDO_PERSONS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_SHARED_NAMES, UNDO_TRACES, UNDO_WEBHOOKS,
-    undo_of,
+    SchemaUndo, UNDO_PERSONS, UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_SHARED_NAMES, UNDO_TRACES,
+    UNDO_WEBHOOKS, undo_of,
 };
 use crate::sql::{Done, damaged};
 
@@ -57,6 +57,7 @@ pub(crate) const STORE: &[Migration] = &[
     },
     Migration::sql(include_str!("migrations/0021_store_shared_names.sql")),
     Migration::sql(include_str!("migrations/0022_store_audit_persons.sql")),
+    Migration::sql(include_str!("migrations/0023_store_proposals.sql")),
 ];
 
 /// The undoing of steps of the store's file, by the version that each leads to. Other steps cannot be undone.
@@ -67,6 +68,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (20, UNDO_RETAINED),
     (21, UNDO_SHARED_NAMES),
     (22, UNDO_PERSONS),
+    (23, UNDO_PROPOSALS),
 ];
 
 /// The steps of the queue's file.

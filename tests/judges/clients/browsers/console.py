@@ -159,7 +159,7 @@ class Console:
             " campaigns: of('campaigns'), campaign: judge.campaign, delivery: judge.delivery, devices: of('devices'),"
             " device: of(`devices/${judge.device}`), users: of('users'), user: of(`users/${encodeURIComponent("
             + json.dumps(USER)
-            + ")}`), groups: of('groups'), topics: of('topics'), schedules: of('schedules'), credentials: of('credentials'),"
+            + ")}`), groups: of('groups'), topics: of('topics'), schedules: of('schedules'), proposals: of('proposals'), credentials: of('credentials'),"
             " upstream: of('upstream'), keys: of('app') };"
         )
         return proof
@@ -176,6 +176,12 @@ class Console:
             "await judge.enter('Title', 'Every morning'); await judge.enter('Name of the schedule', 'morning');"
             "await judge.enter('Cron pattern', '0 9 * * *'); await judge.enter('Time zone', 'Europe/Rome'); await judge.click('Send …');"
             "await judge.title('Schedules'); await judge.shows('morning');"
+            "const { csrf } = await (await fetch('/console/session')).json();"
+            "const headers = { 'X-Stentor-CSRF': csrf, 'Content-Type': 'application/json' };"
+            f"const message = {{ target: {{ topic: 'news' }}, notification: {{ title: {json.dumps(TITLE)} }} }};"
+            "const path = `/v1/proposals?app=${judge.app()}`;"
+            "const made = await fetch(path, { method: 'POST', headers, body: JSON.stringify({ message }) });"
+            "if (made.status !== 201) throw new Error(await made.text());"
         )
 
     async def examine(self):

@@ -28,6 +28,17 @@ ENTER = """
 document.querySelector('input[name=login]').value = %s;
 document.querySelector('input[name=password]').value = 'any';
 """
+# Helpers for a step: waiting, finding a button by its words, and changing something as a page of the console does.
+HELPERS = """
+const until = async (seen) => { for (;;) { const found = seen(); if (found) return found; await new Promise((over) => setTimeout(over, 50)); } };
+const button = (text) => [...document.querySelectorAll('button')].filter((one) => one.textContent === text).at(-1);
+const click = async (text) => (await until(() => button(text))).click();
+const change = async (method, path, body) => {
+  const { csrf } = await (await fetch('/console/session')).json();
+  const headers = { 'X-Stentor-CSRF': csrf, 'Content-Type': 'application/json' };
+  return fetch(path, { method, headers, body: JSON.stringify(body) });
+};
+"""
 SUBMIT = "setTimeout(() => document.querySelector('form button').click());"
 
 
@@ -73,11 +84,35 @@ class Persons:
 
     async def create_app(self, name):
         """Creates an app as a page of the console does; returns the status."""
+        return await self.value(HELPERS + f"return (await change('POST', '/v1/apps', {json.dumps({'name': name})})).status;")
+
+    async def propose(self, title):
+        """Writes a message to two devices, which needs an approval; returns what the author may do with it."""
         return await self.value(
-            "const { csrf } = await (await fetch('/console/session')).json();"
-            "const headers = { 'X-Stentor-CSRF': csrf, 'Content-Type': 'application/json' };"
-            f"const body = {json.dumps(json.dumps({'name': name}))};"
-            "return (await fetch('/v1/apps', { method: 'POST', headers, body })).status;"
+            HELPERS + "const app = (await (await fetch('/v1/apps')).json()).apps[0].id;"
+            "await change('PUT', `/v1/apps/${app}/credentials/null`, {});"
+            "for (const token of ['one', 'two']) await change('POST', `/v1/devices?app=${app}`, { platform: 'android', provider: 'null', token });"
+            "location.hash = `#/${app}/compose`;"
+            "const field = (label) => until(() => {"
+            "  const found = [...document.querySelectorAll('label')].find((one) => one.firstChild.textContent === label);"
+            "  return found && document.getElementById(found.htmlFor);"
+            "});"
+            "const kind = await field('Kind'); kind.value = 'everyone'; kind.dispatchEvent(new Event('change'));"
+            f"(await field('Title')).value = {json.dumps(title)};"
+            "await click('Send …'); await click('Propose');"
+            "const row = await until(() => location.hash.endsWith('/proposals') && document.querySelector('tbody tr'));"
+            "return [...row.querySelectorAll('button')].map((one) => one.textContent);"
+        )
+
+    async def approve(self, title):
+        """Approves the message that waits; returns the title of the page of its campaign, once that has finished."""
+        return await self.value(
+            HELPERS + "const app = (await (await fetch('/v1/apps')).json()).apps[0].id;"
+            "location.hash = `#/${app}/proposals`;"
+            f"await until(() => document.querySelector('tbody tr')?.textContent.includes({json.dumps(title)}));"
+            "await click('Approve'); await until(() => document.querySelector('dialog')); await click('Approve');"
+            "await until(() => location.hash.includes('/campaigns/') && document.querySelector('main').textContent.includes('finished'));"
+            "return document.querySelector('h1').textContent;"
         )
 
     async def author(self, _):

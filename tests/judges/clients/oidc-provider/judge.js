@@ -10,6 +10,7 @@ const [home, client, secret, redirect, back] = process.argv.slice(2);
 const PERSONS = {
   ada: { name: 'Ada Lovelace', roles: ['push-admins'] },
   bob: { name: 'Bob', roles: ['stentor:*:viewer'] },
+  carl: { name: 'Carl', roles: ['stentor:*:sender'] },
   eve: { name: 'Eve', roles: ['guests'] },
 };
 

@@ -100,7 +100,7 @@ def empty_lists(element, schema):
     return {name: [] for name in needed - tags if name in known and kind(known[name]) == "array"}
 
 
-def ask(operation, accept, body=None, **named):
+def ask(operation, accept, body=None, by=None, **named):
     method, path, _ = OPERATIONS[operation]
     query = {}
     for name, one in named.items():
@@ -108,7 +108,7 @@ def ask(operation, accept, body=None, **named):
             path = path.replace(f"{{{name}}}", one)
         else:
             query[name] = one
-    headers = {"Authorization": f"Bearer {ROOT}", "X-Stentor-App": APP, "Accept": accept}
+    headers = {"Authorization": f"Bearer {by or ROOT}", "X-Stentor-App": APP, "Accept": accept}
     if isinstance(body, bytes):
         headers["Content-Type"] = "application/x-ndjson"
     elif body is not None:
@@ -197,7 +197,8 @@ def apps():
     told("apps_put_live_activity_channel", CHANNEL_CREDENTIAL, app=APP)
     told("channels_create", {})
     told("channels_list")
-    told("apps_create_key", {"name": "backend", "scopes": ["send"]}, app=APP)
+    global KEY
+    KEY = told("apps_create_key", {"name": "backend", "scopes": ["send"]}, app=APP)["secret"]
     told("apps_create_service_account", {"name": "old server", "url": "https://push.example"}, app=APP)
     told("apps_check_credential", app=APP, provider="null")
     told("apps_put_upstream_webhook", {"url": "https://app.example.org/hook"}, app=APP)
@@ -268,6 +269,13 @@ def messages(device):
     for operation in ("pause", "resume", "show", "cancel"):
         told(f"schedules_{operation}", schedule=schedule)
     told("schedules_list")
+    own = told("proposals_create", {"message": message})["id"]
+    refused("proposals_approve", "approval_required", proposal=own)
+    other = json.loads(ask("proposals_create", JSON, {"message": message}, by=KEY)[2])["id"]
+    told("proposals_approve", proposal=other)
+    told("proposals_show", proposal=other)
+    told("proposals_list")
+    told("proposals_remove", proposal=own)
 
 
 def the_rest(device):
@@ -281,6 +289,7 @@ def the_rest(device):
     told("audit_list")
     told("status_status")
     told("nodes_list")
+    told("settings_list")
     told("topics_unsubscribe", {"devices": [device]}, topic="sports")
     told("groups_take_out", {"users": ["anna"], "devices": [device]}, group="team")
     refused("devices_show", "not_found", device="dev_0000000000000")

@@ -21,7 +21,7 @@ use crate::room::{Room, browse};
 const PROJECT: &str = "judged-project";
 const CLIENT_EMAIL: &str = "judge@judged-project.iam.gserviceaccount.com";
 /// The pages that are examined.
-const PAGES_COUNT: usize = 18;
+const PAGES_COUNT: usize = 19;
 /// The largest audience to which the console of a story sends without a question.
 const UNCONFIRMED_DEVICES: u64 = 2;
 

@@ -36,10 +36,11 @@ fn config(room: &Room, listen: SocketAddr, issuer: &str) -> anyhow::Result<Confi
     config.console.oidc.client_secret = SECRET.into();
     config.console.oidc.redirect_url = format!("http://{listen}/console/callback");
     config.console.oidc.roles = vec!["push-admins=*:admin".to_owned()];
+    config.console.unapproved_devices_max_count = 1;
     Ok(config)
 }
 
-/// Lets a person without a role, a viewer and an admin of all apps log in, one after the other.
+/// Lets a viewer, an admin of all apps, a sender and a person without a role log in, one after the other.
 async fn log_in(room: Room) -> anyhow::Result<()> {
     let listen = free_address()?;
     let mut provider = identity_provider(listen)?;
@@ -60,6 +61,10 @@ async fn log_in(room: Room) -> anyhow::Result<()> {
         ("log_in ada", json!({"who": "Ada Lovelace"})),
         ("create_app made", json!(201)),
         ("author", json!("Ada Lovelaceadafrom 127.0.0.1")),
+        ("propose For all", json!(["Withdraw"])),
+        ("log_out", json!(401)),
+        ("log_in carl", json!({"who": "Carl"})),
+        ("approve For all", json!("For all")),
         ("log_out", json!(401)),
         ("log_in eve", json!({"code": "no_role"})),
     ] {

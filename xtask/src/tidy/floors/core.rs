@@ -13,7 +13,7 @@ pub(super) const CORE: Floors = Floors {
         &["app", "chunk", "outcome"],
         &["account", "delivery", "quota", "target"],
         &["campaign", "message"],
-        &["schedule", "settlement"],
+        &["proposal", "schedule", "settlement"],
         &["ports"],
         &["ledger"],
     ],
@@ -44,7 +44,7 @@ pub(super) const CORE_STORE_PORT: Floors = Floors {
     floors: &[
         &["apps", "health", "leases", "precondition", "receipts", "registry"],
         &["messages", "pipeline"],
-        &["audit", "devices", "nodes", "schedules", "upstream"],
+        &["audit", "devices", "nodes", "proposals", "schedules", "upstream"],
     ],
     back: &[],
     parent: &[("StoreError", "each port fails with it")],

@@ -76,6 +76,7 @@ pub(super) const SQL_STORE: Floors = Floors {
         &["app_providers", "campaigns", "registration", "retained", "turns"],
         &[
             "accounts",
+            "authors",
             "chunks",
             "device_traces",
             "members",
@@ -86,7 +87,7 @@ pub(super) const SQL_STORE: Floors = Floors {
             "topics",
             "webhooks",
         ],
-        &["apps", "collapse", "groups", "history", "rehearsal", "removal", "schedules", "users"],
+        &["apps", "collapse", "groups", "history", "proposals", "rehearsal", "removal", "schedules", "users"],
         &["audit", "devices", "merged_devices", "targets", "unlisted"],
         &["audience_counts", "offered_tokens", "removals", "start"],
         &["messages", "upstream"],

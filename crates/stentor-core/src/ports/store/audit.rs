@@ -9,7 +9,9 @@ use crate::audit::{AuditAction, AuditEntry, AuditNote};
 use crate::campaign::{Campaign, CampaignAction};
 use crate::chunk::Ticket;
 use crate::device::ProviderKind;
-use crate::id::{AppId, CampaignId, KeyId, ScheduleId};
+use crate::id::{AppId, CampaignId, KeyId, MessageId, ProposalId, ScheduleId};
+use crate::message::Message;
+use crate::proposal::Proposal;
 use crate::schedule::{Schedule, ScheduleState};
 use crate::time::Timestamp;
 use crate::upstream::UpstreamWebhook;
@@ -46,6 +48,12 @@ pub enum Change {
     DeleteSchedule(AppId, ScheduleId, Precondition<Schedule>),
     /// Cancels and deletes a schedule with an unreadable record.
     DeleteBrokenSchedule(AppId, ScheduleId),
+    /// Stores a new proposal. LimitReached if `PROPOSALS_PER_APP_MAX_COUNT` proposals of the app wait at its creation.
+    CreateProposal(Box<Proposal>),
+    /// Stores the message of a proposal that has not expired when the message is created. A repeat changes nothing and leaves no entry.
+    ApproveProposal(ProposalId, Box<Message>),
+    /// Deletes a proposal, even if it cannot be read. Its message stays.
+    DeleteProposal(AppId, ProposalId),
     /// Performs an action of the owner on a campaign. Canceling ends queued chunks at once, many in several transactions; resuming returns
     /// the chunks to publish.
     Act(AppId, CampaignId, CampaignAction, Timestamp),
@@ -73,6 +81,13 @@ pub enum Changed {
     Stored(Idempotent<()>),
     /// The schedule after the change.
     Schedule(Box<Schedule>),
+    /// The message of an approved proposal.
+    Approved {
+        /// Its id.
+        message: MessageId,
+        /// True if the proposal had been approved before.
+        is_repeat: bool,
+    },
     /// The campaign after the change, and the chunks to publish.
     Campaign(Box<Campaign>, Vec<Ticket>),
 }

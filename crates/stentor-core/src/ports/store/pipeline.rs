@@ -154,6 +154,11 @@ pub enum PruneTask {
         /// The time of the last entries to be kept.
         before: Timestamp,
     },
+    /// Deletes proposals that expired before an instant.
+    Proposals {
+        /// The time of the last expiry to be kept.
+        expired_before: Timestamp,
+    },
     /// Deletes the oldest events between nodes beyond their limit, and quota levels without a credential.
     Events,
 }

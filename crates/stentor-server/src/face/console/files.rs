@@ -56,7 +56,7 @@ const ICON: ConsoleFile = ConsoleFile {
 const SCRIPTS: &[ConsoleFile] = scripts! {
     "main" "navigation" "api" "elements" "forms" "lists" "bar" "polling" "dialogs"
     "views/overview" "views/apps" "views/campaigns" "views/campaign" "views/delivery" "views/devices" "views/audiences"
-    "views/compose" "views/schedules" "views/credentials" "views/upstream" "views/operator"
+    "views/compose" "views/schedules" "views/proposals" "views/credentials" "views/upstream" "views/operator"
 };
 
 /// Returns the routes of all files.

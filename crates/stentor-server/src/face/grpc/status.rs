@@ -19,7 +19,7 @@ const fn status_of(code: ErrorCode) -> u16 {
         ErrorCode::InvalidRequest | ErrorCode::InvalidField | ErrorCode::AddressRefused => 3,
         ErrorCode::RequestTimeout => 4,
         ErrorCode::NotFound => 5,
-        ErrorCode::Forbidden => 7,
+        ErrorCode::Forbidden | ErrorCode::ApprovalRequired => 7,
         ErrorCode::PayloadTooLarge | ErrorCode::LimitReached | ErrorCode::RateLimited => 8,
         ErrorCode::Conflict
         | ErrorCode::IdempotencyKeyReused

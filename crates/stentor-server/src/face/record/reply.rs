@@ -18,8 +18,10 @@ use crate::contract::groups::{GroupList, GroupView, MemberList};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{MessageList, MessageView, Sent};
 use crate::contract::nodes::NodeList;
+use crate::contract::proposals::{ProposalList, ProposalView};
 use crate::contract::schedules::{ScheduleList, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList};
+use crate::contract::settings::SettingList;
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, TopicList, TopicView};
 use crate::contract::upstream::{DeadLetterList, UpstreamChangeView, UpstreamList};
@@ -46,7 +48,7 @@ macro_rules! by_writing {
 by_writing! {
     AppList AppView AuditList CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList RegisteredView ScheduleList
-    ChannelList ChannelView PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
+    ChannelList ChannelView ProposalList ProposalView SettingList PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }
 

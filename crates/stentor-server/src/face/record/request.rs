@@ -18,6 +18,7 @@ use crate::contract::devices::{DeliveryQuery, DeviceChange, DeviceQuery, DeviceR
 use crate::contract::groups::MembersRequest;
 use crate::contract::import::{ImportQuery, ImportRequest};
 use crate::contract::messages::MessageRequest;
+use crate::contract::proposals::ProposalRequest;
 use crate::contract::schedules::ScheduleRequest;
 use crate::contract::services::{ServiceQuery, ServiceRequest};
 use crate::contract::topics::SubscriptionRequest;
@@ -47,7 +48,7 @@ macro_rules! by_decoding {
 }
 
 by_decoding! {
-    After AppRequest ChannelRequest AuditQuery Before DeliveryQuery DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
+    After AppRequest ChannelRequest ProposalRequest AuditQuery Before DeliveryQuery DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
     SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds UpstreamWebhookRequest
 }
 

@@ -1,7 +1,7 @@
 //! The subject of an operation: ids and names, as text in the faces.
 
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
+use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ProposalId, ScheduleId};
 use stentor_core::name::{ChannelId, ExternalId, GroupName, ServiceName, TopicName};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
@@ -58,6 +58,7 @@ id_segments! {
     DeviceId = "dev_";
     MessageId = "msg_";
     ScheduleId = "sch_";
+    ProposalId = "prp_";
 }
 
 impl Segment for CampaignId {

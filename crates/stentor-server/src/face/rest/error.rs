@@ -40,6 +40,9 @@ const fn advice(code: ErrorCode) -> &'static str {
         }
         ErrorCode::Unauthorized => "Send `Authorization: Bearer <key>` or `X-API-Key: <key>`.",
         ErrorCode::Forbidden => "Use a key with the scope that `detail` names.",
+        ErrorCode::ApprovalRequired => {
+            "Propose the message, so that somebody else can approve it; a key needs no approval."
+        }
         ErrorCode::NotFound => "Check the id, and whether the key belongs to the app that owns it.",
         ErrorCode::MethodNotAllowed => "See the reference for the methods of this address.",
         ErrorCode::UnsupportedMediaType => "Send the content type that `detail` names.",

@@ -31,8 +31,10 @@ use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use crate::contract::nodes::NodeList;
+use crate::contract::proposals::{ProposalList, ProposalRequest, ProposalView};
 use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
+use crate::contract::settings::SettingList;
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use crate::contract::upstream::{DeadLetterList, UpstreamChangeView, UpstreamIds, UpstreamList};
@@ -168,7 +170,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody, Usual: AppRequest ChannelRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest UpstreamWebhookRequest }
+in_body! { JsonBody, Usual: AppRequest ChannelRequest ProposalRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest UpstreamWebhookRequest }
 in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest UpstreamIds }
 
 impl RequestRecord for CredentialRequest {
@@ -220,7 +222,7 @@ macro_rules! as_json {
 
 as_json! {
     AppList AppView AuditList CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeviceList DeviceTopics DeviceView GroupList GroupView History
-    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList ChannelList ChannelView PublishedServiceView ScheduleList ScheduleView
+    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList ChannelList ChannelView ProposalList ProposalView SettingList PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }

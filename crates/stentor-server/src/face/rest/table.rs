@@ -84,6 +84,11 @@ fn of_sending() -> Vec<RestRow> {
         post::<CancelSchedule>("/v1/schedules/{schedule}/cancel"),
         post::<PauseSchedule>("/v1/schedules/{schedule}/pause"),
         post::<ResumeSchedule>("/v1/schedules/{schedule}/resume"),
+        create::<CreateProposal>("/v1/proposals"),
+        get::<ListProposals>("/v1/proposals"),
+        get::<ShowProposal>("/v1/proposals/{proposal}"),
+        post::<ApproveProposal>("/v1/proposals/{proposal}/approve"),
+        delete::<RemoveProposal>("/v1/proposals/{proposal}"),
         create::<CreateChannel>("/v1/live-activity-channels"),
         get::<ListChannels>("/v1/live-activity-channels"),
         delete::<RemoveChannel>("/v1/live-activity-channels/{channel}"),
@@ -96,7 +101,12 @@ fn of_sending() -> Vec<RestRow> {
 
 /// Such rows for the operator.
 pub(super) fn operator() -> Vec<RestRow> {
-    vec![get::<ListAudit>("/v1/audit"), get::<ShowStatus>("/v1/status"), get::<ListNodes>("/v1/nodes")]
+    vec![
+        get::<ListAudit>("/v1/audit"),
+        get::<ShowStatus>("/v1/status"),
+        get::<ListNodes>("/v1/nodes"),
+        get::<ListSettings>("/v1/settings"),
+    ]
 }
 
 /// Such rows for upstream messages.

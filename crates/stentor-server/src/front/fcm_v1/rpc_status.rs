@@ -113,7 +113,9 @@ impl RpcStatus {
 const fn words_of(code: ErrorCode) -> (StatusCode, &'static str, Option<&'static str>) {
     match code {
         ErrorCode::Unauthorized => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", None),
-        ErrorCode::Forbidden => (StatusCode::FORBIDDEN, "PERMISSION_DENIED", None),
+        ErrorCode::Forbidden | ErrorCode::ApprovalRequired => {
+            (StatusCode::FORBIDDEN, "PERMISSION_DENIED", None)
+        }
         ErrorCode::NotFound | ErrorCode::MethodNotAllowed => (StatusCode::NOT_FOUND, "NOT_FOUND", None),
         // The app has no credential for the push service of this token.
         ErrorCode::Conflict | ErrorCode::CredentialUnusable => {

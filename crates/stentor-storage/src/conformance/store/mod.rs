@@ -16,6 +16,7 @@ pub mod messages;
 pub mod nodes;
 pub mod preconditions;
 pub mod producers;
+pub mod proposals;
 pub mod prune;
 pub mod receipts;
 pub mod recover;

@@ -203,6 +203,7 @@ pub(super) fn of_change(change: &Change) -> Vec<NodeEvent> {
         Change::PutUpstreamWebhook(..) | Change::DeleteUpstreamWebhook(..) => vec![NodeEvent::Webhooks],
         Change::Act(app, campaign, ..) => vec![NodeEvent::Acted(*app, (*campaign).into())],
         Change::CreateSchedule(..) | Change::SetSchedule(..) => Vec::new(),
+        Change::CreateProposal(..) | Change::ApproveProposal(..) | Change::DeleteProposal(..) => Vec::new(),
         Change::DeleteSchedule(..) | Change::DeleteBrokenSchedule(..) | Change::Refused => Vec::new(),
     }
 }

@@ -147,6 +147,7 @@ pub(crate) fn last_id(connection: &Connection) -> Done<u64> {
         coalesce((SELECT max(id) FROM apps), 0), coalesce((SELECT max(id) FROM api_keys), 0),
         coalesce((SELECT max(id) FROM accounts), 0),
         coalesce((SELECT max(id) FROM messages), 0), coalesce((SELECT max(id) FROM schedules), 0),
+        coalesce((SELECT max(id) FROM proposals), 0),
         coalesce((SELECT value FROM sequences WHERE name = 'id'), 0))"
     );
     Ok(one(connection, &sql, (), |row| number(row, 0))?.unwrap_or(0))

@@ -1,7 +1,7 @@
 //! Changes with their entries in the audit trail, each pair in one transaction.
 
 use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
-use stentor_core::id::{AppId, AuditId, KeyId};
+use stentor_core::id::{AppId, AuditId};
 use stentor_core::ledger;
 use stentor_core::name::Label;
 use stentor_core::person::Person;
@@ -10,10 +10,11 @@ use stentor_core::ports::store::{
 };
 use stentor_core::time::Timestamp;
 
-use super::{accounts, apps, removal, schedules, webhooks};
+use super::authors::{author, author_columns};
+use super::{accounts, apps, proposals, removal, schedules, webhooks};
 use crate::sql::{
-    Connection, Done, EngineParts as _, LedgerEngine, Row, SqlStore, code, damaged, int, limit, maybe_number,
-    maybe_text, number, one, params, readable, run, time,
+    Connection, Done, EngineParts as _, LedgerEngine, Row, SqlStore, code, damaged, int, limit, maybe_text,
+    number, one, params, readable, run, time,
 };
 
 /// The value that stands for no app.
@@ -41,9 +42,12 @@ impl<E: LedgerEngine> AuditStore for SqlStore<E> {
             // Before the change, which may delete the key of its author.
             let name = entry.as_ref().map(|entry| key_name(connection, &entry.note.actor)).transpose()?;
             let changed = apply::<E>(connection, change.clone())?;
-            let is_made =
-                // A repeat changes nothing, and its first request has an entry.
-                !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
+            // A repeat changes nothing, and its first request has an entry.
+            let is_made = !matches!(
+                changed,
+                Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused)
+                    | Changed::Approved { is_repeat: true, .. }
+            );
             if let Some(entry) = entry.as_ref().filter(|_| is_made) {
                 insert(connection, entry, name.flatten().as_ref())?;
             }
@@ -96,6 +100,9 @@ fn apply<E: LedgerEngine>(connection: &E::Connection, change: Change) -> Done<Ch
         }
         Change::Refused => {}
         Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,
+        Change::CreateProposal(proposal) => proposals::create(connection, &proposal)?,
+        Change::ApproveProposal(id, message) => return proposals::approve(connection, id, &message),
+        Change::DeleteProposal(app, id) => proposals::delete(connection, app, id)?,
         Change::Act(app, id, action, now) => {
             let campaign = ledger::act(&mut E::rows(connection), (app, id), action, now)?;
             return Ok(Changed::Campaign(Box::new(campaign), Vec::new()));
@@ -117,11 +124,7 @@ fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) 
     // Places are counted within app and kind, so that an entry displaces only entries of its own kind.
     let sql = "SELECT coalesce(max(place), 0) + 1 FROM audit WHERE app = ?1 AND kind = ?2";
     let place = one(connection, sql, params![app, kind], |row| number(row, 0))?.unwrap_or(1);
-    let (key, person) = match &note.actor {
-        Actor::Root => (None, None),
-        Actor::Key(key) => (Some(int(key.raw())), None),
-        Actor::Person(person) => (None, Some(person)),
-    };
+    let (key, person) = author_columns(&note.actor);
     let sql =
         "INSERT INTO audit (id, at, kind, app, place, key, key_name, action, thing, detail, address, request_id, person, person_name)
         VALUES (?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?13, ?14)";
@@ -166,7 +169,7 @@ fn read(row: &Row<'_>) -> Done<AuditEntry> {
     let address = address.map(|text| text.parse()).transpose();
     let note = AuditNote {
         at: time(row, 1)?,
-        actor: actor(row)?,
+        actor: author(row, 4, 11)?,
         app: u64::try_from(app).ok().map(AppId::from_raw),
         action: code(row, 6, AuditAction::from_code)?,
         thing: row.get(7)?,
@@ -176,16 +179,4 @@ fn read(row: &Row<'_>) -> Done<AuditEntry> {
         refused: kind == REFUSED,
     };
     Ok(AuditEntry { id: AuditId::from_raw(number(row, 0)?), note, key_name: maybe_text(row, 5, Label::new)? })
-}
-
-fn actor(row: &Row<'_>) -> Done<Actor> {
-    let (subject, name): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
-    match (subject, maybe_number(row, 4)?) {
-        (Some(subject), _) => {
-            let person = Person::new(&subject, &name.unwrap_or_default());
-            person.map(Actor::Person).map_err(|_| damaged("a person without a subject"))
-        }
-        (None, Some(key)) => Ok(Actor::Key(KeyId::from_raw(key))),
-        (None, None) => Ok(Actor::Root),
-    }
 }

@@ -16,7 +16,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow};
-use super::{audit, books, campaigns, producers, schedules, start, unlisted, upstream};
+use super::{audit, books, campaigns, producers, proposals, schedules, start, unlisted, upstream};
 use crate::sql::{
     Done, EngineParts as _, LedgerEngine, Portion, SqlStore, WriteKind, all, exists, int, limit, params, run,
 };
@@ -173,6 +173,9 @@ impl<E: LedgerEngine> PipelineStore for SqlStore<E> {
             }
             PruneTask::Audit { before } => {
                 self.write(move |connection| audit::prune(connection, before, limit)).await
+            }
+            PruneTask::Proposals { expired_before } => {
+                self.write(move |connection| proposals::prune(connection, expired_before, limit)).await
             }
             PruneTask::Events => {
                 // A read comes first, as mostly there is nothing to delete.

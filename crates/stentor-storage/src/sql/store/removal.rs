@@ -52,6 +52,7 @@ pub(crate) fn app(connection: &Connection, app: AppId) -> Done<()> {
     run(connection, "DELETE FROM credentials WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM upstream_webhooks WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM services WHERE app = ?1", [id])?;
+    run(connection, "DELETE FROM proposals WHERE app = ?1", [id])?;
     connection.note_fleets(id)?;
     connection.note_removal(RemovedKind::App, id)?;
     // A small app is removed completely by this transaction.
@@ -65,7 +66,8 @@ fn remember_ids(connection: &Connection, app: AppId) -> Done<()> {
         "SELECT {greatest}(CAST(?1 AS BIGINT), coalesce((SELECT max(id) FROM api_keys WHERE app = ?1), 0),
         coalesce((SELECT max(id) FROM accounts WHERE app = ?1), 0),
         coalesce((SELECT max(id) FROM campaigns WHERE app = ?1), 0),
-        coalesce((SELECT max(id) FROM schedules WHERE app = ?1), 0))"
+        coalesce((SELECT max(id) FROM schedules WHERE app = ?1), 0),
+        coalesce((SELECT max(id) FROM proposals WHERE app = ?1), 0))"
     );
     let last = one(connection, &sql, params![int(app.raw())], |row| number(row, 0))?;
     sequences::advance(connection, "id", last.unwrap_or(0))

@@ -48,7 +48,8 @@ pub(super) fn mend(connection: &Connection) -> Done<()> {
         coalesce((SELECT max(last) FROM chunks WHERE last <= {DEVICE_MAX}), 0))"
     );
     let of = |table: &str| format!("coalesce((SELECT max(id) FROM {table} WHERE id <= {ID_MAX}), 0)");
-    let id = ["apps", "api_keys", "accounts", "messages", "campaigns", "schedules"].map(of).join(", ");
+    let id = ["apps", "api_keys", "accounts", "messages", "campaigns", "schedules", "proposals"];
+    let id = id.map(of).join(", ");
     let fleet = format!("SELECT coalesce(max(no), 0) FROM fleets WHERE no <= {FLEET_MAX}");
     let counters = [
         ("device", DEVICE_MAX, device),

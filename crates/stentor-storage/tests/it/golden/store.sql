@@ -231,6 +231,21 @@ CREATE TABLE producers (
     cursor INTEGER NOT NULL,
     PRIMARY KEY (campaign, fleet)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE proposals (
+    id INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    key INTEGER, -- the author, as in audit
+    person TEXT,
+    person_name TEXT,
+    spec TEXT NOT NULL,
+    send_at INTEGER,
+    exact INTEGER NOT NULL,
+    device_count INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    message INTEGER
+) STRICT;
+CREATE INDEX proposals_by_app ON proposals (app, id);
 CREATE TABLE reasons (
     campaign INTEGER NOT NULL,
     provider INTEGER NOT NULL,

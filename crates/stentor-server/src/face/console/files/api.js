@@ -79,6 +79,12 @@ async function attempt(method, path, { query, body, headers = {}, signal }) {
   }
 }
 
+/** Returns what the server says of its readiness, which it may deny. */
+export async function readiness(signal) {
+  const answer = await attempt("GET", "/readyz", { signal });
+  return answer === null ? null : answer.json().catch(() => null);
+}
+
 function address(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(given).toString();

@@ -14,6 +14,7 @@ import { delivery } from "./views/delivery.js";
 import { device, devices } from "./views/devices.js";
 import { audit, nodes, settings } from "./views/operator.js";
 import { overview } from "./views/overview.js";
+import { proposals } from "./views/proposals.js";
 import { schedules } from "./views/schedules.js";
 import { upstream } from "./views/upstream.js";
 
@@ -30,6 +31,7 @@ const APP_VIEWS = {
   groups: [groups, group],
   topics,
   schedules,
+  proposals,
   credentials,
   upstream,
 };

@@ -14,6 +14,7 @@ const APP_LINKS = [
   ["campaigns", "Campaigns"],
   ["compose", "Compose"],
   ["schedules", "Schedules"],
+  ["proposals", "Approvals"],
   ["devices", "Devices"],
   ["users", "Users"],
   ["groups", "Groups"],
@@ -27,7 +28,7 @@ const OF_ROOT = ["nodes", "audit", "settings"];
 /** What needs a key with the scope admin, what needs one with the scope send, and what this scope reads. */
 const OF_ADMIN = ["credentials", "app"];
 const OF_SENDER = ["compose"];
-const OF_SENT = ["campaigns", "schedules", "upstream"];
+const OF_SENT = ["campaigns", "schedules", "proposals", "upstream"];
 
 let known = [];
 

@@ -11,7 +11,7 @@ use super::{credentials, words};
 use crate::contract::LIMIT_MAX;
 
 /// Parameters in paths, with their schemas.
-const PATH_PARAMETERS: [(&str, &str); 11] = [
+const PATH_PARAMETERS: [(&str, &str); 12] = [
     ("channel", "ChannelId"),
     ("app", "AppId"),
     ("key", "KeyId"),
@@ -19,6 +19,7 @@ const PATH_PARAMETERS: [(&str, &str); 11] = [
     ("message", "MessageId"),
     ("campaign", "CampaignOrMessageId"),
     ("schedule", "ScheduleId"),
+    ("proposal", "ProposalId"),
     ("topic", "TopicName"),
     ("group", "GroupName"),
     ("external_id", "ExternalId"),
@@ -26,7 +27,7 @@ const PATH_PARAMETERS: [(&str, &str); 11] = [
 ];
 
 /// Cursors by path, with their schemas.
-const CURSORS: [(&str, &str); 14] = [
+const CURSORS: [(&str, &str); 15] = [
     ("/v1/audit", "AuditId"),
     ("/v1/devices", "DeviceId"),
     ("/v1/users", "ExternalId"),
@@ -35,6 +36,7 @@ const CURSORS: [(&str, &str); 14] = [
     ("/v1/topics", "TopicName"),
     ("/v1/services", "ServiceName"),
     ("/v1/schedules", "ScheduleId"),
+    ("/v1/proposals", "ProposalId"),
     ("/v1/messages", "MessageId"),
     ("/v1/campaigns", "CampaignOrMessageId"),
     ("/v1/devices/{device}/deliveries", "MessageId"),
@@ -49,6 +51,8 @@ pub(super) const BATCHES: [(&str, &str); 3] =
 
 /// The message of a schedule.
 const SCHEDULE_MESSAGE: &str = "ScheduleMessage";
+/// The message of a proposal.
+const PROPOSAL_MESSAGE: &str = "ProposalMessage";
 /// New data of a device.
 const DEVICE_REPLACEMENT: &str = "DeviceReplacement";
 
@@ -67,8 +71,12 @@ pub(super) fn apply(document: &mut Value) {
         merge(schema, rule);
     }
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
-        let (message, device) = (schedule_message(schemas), device_replacement(schemas));
-        schemas.insert(SCHEDULE_MESSAGE.to_owned(), message);
+        let of_schedule = "The message that each occurrence of a schedule sends.";
+        let scheduled = message_without(schemas, &["send_at", "dry_run"], of_schedule);
+        let proposed = message_without(schemas, &["dry_run"], "The message that an approval sends.");
+        let device = device_replacement(schemas);
+        schemas.insert(SCHEDULE_MESSAGE.to_owned(), scheduled);
+        schemas.insert(PROPOSAL_MESSAGE.to_owned(), proposed);
         schemas.insert(DEVICE_REPLACEMENT.to_owned(), device);
     }
     let replace = &mut document["paths"]["/v1/devices/{device}"]["put"]["requestBody"]["content"];
@@ -201,6 +209,7 @@ fn fields() -> Vec<(&'static str, Value)> {
                 "until": instant, "catch_up": reference("CatchUp"), "message": reference(SCHEDULE_MESSAGE),
             }),
         ),
+        ("ProposalRequest", json!({"message": reference(PROPOSAL_MESSAGE)})),
         // An object or a word: a client has a single type for both.
         (
             "MessageContent",
@@ -243,12 +252,12 @@ pub(super) fn never(described: Value) -> Value {
     json!({"if": described, "then": {"not": {}}})
 }
 
-/// Returns the schema of a schedule's message: a message without the fields for a single send.
-fn schedule_message(schemas: &Map<String, Value>) -> Value {
+/// Returns the schema of a message without some fields.
+fn message_without(schemas: &Map<String, Value>, absent: &[&str], description: &str) -> Value {
     let mut message = schemas.get("MessageRequest").cloned().unwrap_or_default();
-    message["description"] = "The message that each occurrence of a schedule sends.".into();
+    message["description"] = description.into();
     if let Some(fields) = message["properties"].as_object_mut() {
-        fields.retain(|name, _| !["send_at", "dry_run"].contains(&name.as_str()));
+        fields.retain(|name, _| !absent.contains(&name.as_str()));
     }
     message
 }

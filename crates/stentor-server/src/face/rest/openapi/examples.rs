@@ -49,6 +49,9 @@ fn example(operation: &str) -> Option<Value> {
             "name": "Good morning", "cron": "0 9 * * 1-5", "time_zone": "Europe/Rome",
             "message": {"target": {"topic": "news"}, "notification": {"title": "Good morning"}},
         }),
+        "proposals_create" => json!({
+            "message": {"target": {"topic": "news"}, "notification": {"title": "For everybody"}},
+        }),
         "services_publish" => json!({
             "kind": "mqtt", "address": "mqtt.example.org:1883", "description": "Sensors of the hall", "ttl_seconds": 300,
         }),

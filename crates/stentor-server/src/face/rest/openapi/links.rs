@@ -14,6 +14,12 @@ const ID: &str = "$response.body#/id";
 
 const LINKS: &[ResponseLink] = &[
     ResponseLink {
+        from: "proposals_create",
+        statuses: &["201"],
+        values: &[("proposal", ID)],
+        to: &["proposals_show", "proposals_approve", "proposals_remove"],
+    },
+    ResponseLink {
         from: "apps_create_app",
         statuses: &["201"],
         values: &[("app", ID)],

@@ -24,20 +24,23 @@ const TRIMMED: &str = "^[^\\x00-\\x20\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\
 /// Example of an id after its prefix.
 const EXAMPLE_ID: &str = "01kb2d3v00000";
 
+/// The ids, with the word in front of each.
+const IDS: [(&str, &str); 9] = [
+    ("AuditId", "aud"),
+    ("UpstreamId", "ups"),
+    ("AppId", "app"),
+    ("KeyId", "key"),
+    ("DeviceId", "dev"),
+    ("MessageId", "msg"),
+    ("CampaignId", "cmp"),
+    ("ScheduleId", "sch"),
+    ("ProposalId", "prp"),
+];
+
 /// Returns the schemas of all texts under their names.
 pub(super) fn schemas() -> Map<String, Value> {
     let (mut all, user) = (Map::new(), ExternalId::RULE);
-    let ids = [
-        ("AuditId", "aud"),
-        ("UpstreamId", "ups"),
-        ("AppId", "app"),
-        ("KeyId", "key"),
-        ("DeviceId", "dev"),
-        ("MessageId", "msg"),
-        ("CampaignId", "cmp"),
-        ("ScheduleId", "sch"),
-    ];
-    all.extend(ids.map(|(name, prefix)| (name.to_owned(), id(prefix))));
+    all.extend(IDS.map(|(name, prefix)| (name.to_owned(), id(prefix))));
     all.insert("CampaignOrMessageId".into(), json!({
         "type": "string", "pattern": format!("^(cmp|msg)_{ID_DIGITS}$"), "example": format!("cmp_{EXAMPLE_ID}"),
         "description": "A campaign, by its own id or by that of its message.",

@@ -54,6 +54,7 @@ async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywher
         of_accounts(&server).await,
         of_campaigns(&server).await,
         of_schedules(&server).await,
+        of_proposals(&server).await,
         of_messages(&server).await,
         of_an_app_without_credential(&server).await,
         of_a_full_queue(&server).await,
@@ -75,6 +76,9 @@ async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywher
         .collect();
     // A schedule ends by itself no sooner than at the next full minute.
     had.insert(("schedules.cancel", "conflict"));
+    // Persons alone need an approval, and they have sessions of the console: `oidc::approvals` has these.
+    let of_persons = ["messages.send", "messages.send_many", "schedules.create"];
+    had.extend(of_persons.map(|operation| (operation, "approval_required")));
     assert_eq!(had, listed);
 }
 
@@ -219,6 +223,36 @@ async fn of_schedules(server: &Server) -> Refusals {
     (tenant, refusals)
 }
 
+/// Lets the root key propose a message of an app, so that the app's own key may approve it.
+async fn proposed(server: &Server, tenant: &Tenant, target: Value) -> Value {
+    let request = json!({"message": {"target": target, "data": {"k": "v"}}});
+    let path = format!("/v1/proposals?app={}", tenant.id);
+    let made = server.root(Method::POST, &path).json(&request).read().await;
+    assert_eq!(made.status, 201, "{made:?}");
+    json!({"proposal": made.text("id")})
+}
+
+async fn of_proposals(server: &Server) -> Refusals {
+    let tenant = server.sender().await;
+    subscribed(server, &tenant).await;
+    let message = |more: Value| {
+        let mut message = json!({"target": {"topic": "news"}, "data": {"k": "v"}});
+        message.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        json!({"message": message})
+    };
+    let orphan = proposed(server, &tenant, json!({"topic": "news"})).await;
+    let own = done(Through::Socket, server, &tenant.key, "proposals.create", message(json!({}))).await;
+    let credential = json!({"app": tenant.id, "provider": "null"});
+    done(Through::Socket, server, &tenant.key, "apps.delete_credential", credential).await;
+    let refusals = vec![
+        refusal("proposals.approve", "approval_required", json!({"proposal": own["id"]})),
+        refusal("proposals.create", "limit_reached", message(json!({"send_at": "2199-01-01T00:00:00Z"}))),
+        refusal("proposals.create", "conflict", message(json!({}))),
+        refusal("proposals.approve", "conflict", orphan),
+    ];
+    (tenant, refusals)
+}
+
 /// Registers a device that listens to a topic.
 async fn subscribed(server: &Server, tenant: &Tenant) {
     let device = json!({"platform": "android", "provider": "null", "token": "listens", "topics": ["news"]});
@@ -266,7 +300,12 @@ async fn of_an_app_without_credential(server: &Server) -> Refusals {
 async fn of_a_full_queue(server: &Server) -> Refusals {
     let tenant = server.sender().await;
     let target = room::stranded(server, &tenant).await;
+    let proposal = proposed(server, &tenant, target.clone()).await;
     room::fill(server, &tenant, &target).await;
     let message = json!({"target": target, "data": {"k": "v"}});
-    (tenant, vec![refusal("messages.send", "queue_full", message)])
+    let refusals = vec![
+        refusal("messages.send", "queue_full", message),
+        refusal("proposals.approve", "queue_full", proposal),
+    ];
+    (tenant, refusals)
 }

@@ -226,10 +226,22 @@ async function send(fields) {
   const message = messageOf(fields);
   const { audience } = await dryRun(fields);
   if (!(await isMeant(audience.total))) return;
-  const sent = await post("/v1/messages", message, keyOf(message));
+  const sent = await post("/v1/messages", message, keyOf(message)).catch((error) => {
+    if (error.code !== "approval_required") throw error;
+    return propose(message, error.message);
+  });
+  if (!sent) return;
   last = { text: "", key: "" };
   notice(`${sent.id} is accepted: it is on disk.`);
   location.hash = `#/${here.app}/campaigns/${sent.campaign}`;
+}
+
+/** Offers to propose a message that somebody else has to approve. */
+async function propose(message, why) {
+  if (!(await confirmed("Propose the message?", why, "Propose"))) return;
+  await post("/v1/proposals", { message });
+  notice("The message is proposed. Somebody else can approve it within three days.");
+  location.hash = `#/${here.app}/proposals`;
 }
 
 /** Asks whether so many devices are meant, if there are more than the operator allows without a question. */

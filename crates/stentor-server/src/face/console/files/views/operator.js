@@ -1,7 +1,7 @@
-// For the operator: servers, the audit trail, and the limits in force.
+// For the operator: servers, the audit trail, and the settings.
 
 import { read } from "../api.js";
-import { badge, code, count, element, fill, instant, section } from "../elements.js";
+import { badge, code, count, element, fill, instant } from "../elements.js";
 import { field, form } from "../forms.js";
 import { PagedTable, table } from "../lists.js";
 import { poll } from "../polling.js";
@@ -75,17 +75,18 @@ export async function audit({ content, header, signal }) {
 }
 
 export async function settings({ content, header, signal }) {
-  const { limits, instance } = await read("/v1/status", { signal });
+  const { settings: all } = await read("/v1/settings", { signal });
   header("Settings");
   const columns = [
-    ["Limit", ([name]) => code(name)],
-    ["Value", ([, value]) => count(value)],
+    ["Setting", explained],
+    ["Value", (one) => code(one.value)],
+    ["Origin", (one) => (one.origin === "default" ? "default" : lines(one.origin, `default: ${one.default}`))],
   ];
-  const about = "The API has the limits in force. The command line explains each setting: stentor config explain.";
-  fill(
-    content,
-    element("p", {}, about),
-    section("Limits", table("Limits in force", columns, Object.entries(limits))),
-    element("p", {}, "Start of the server: ", code(instance)),
-  );
+  const about =
+    "The settings of the server that answers, as its file and its environment have them. Options of `stentor serve` are not listed.";
+  fill(content, element("p", {}, about), table("Settings", columns, all));
 }
+
+/** The name of a setting, which unfolds its meaning. */
+const explained = ({ key, about }) =>
+  about ? element("details", {}, element("summary", {}, code(key)), element("p", {}, about)) : code(key);

@@ -1,6 +1,6 @@
 // What runs, what stands still and why, and what an operator should do about it.
 
-import { here, isRoot, may, mayRead, ofApp, read } from "../api.js";
+import { here, isRoot, may, mayRead, ofApp, read, readiness } from "../api.js";
 import { bar } from "../bar.js";
 import { badge, count, duration, element, facts, fill, instant, link, section } from "../elements.js";
 import { table } from "../lists.js";
@@ -8,25 +8,31 @@ import { poll } from "../polling.js";
 
 const INTERVAL_MS = 5_000;
 const CAMPAIGNS_MAX_COUNT = 20;
+/** Work that waits longer is worth a look. */
+const OLD_SECONDS = 300;
 const LIVE = ["running", "paused", "scheduled"];
 
 export async function overview({ content, header, signal }) {
   header("Overview");
   await poll(signal, content, async () => {
+    const ready = await readiness(signal);
+    // Whoever waits for the rest sees why: what cannot be read is asked for again.
+    const troubles = unready(ready).map((text) => element("li", {}, text));
+    if (troubles.length > 0) fill(content, section("Advice", element("ul", { class: "advice" }, troubles)));
     const [status, nodes, work, credentials] = await Promise.all([
       isRoot() ? read("/v1/status", { signal }) : null,
       isRoot() ? read("/v1/nodes", { signal }) : null,
       here.app && mayRead("send") ? read("/v1/campaigns", { query: ofApp({ limit: CAMPAIGNS_MAX_COUNT }), signal }) : null,
       here.app && may("admin") ? read(`/v1/apps/${here.app}/credentials`, { signal }) : null,
     ]);
-    fill(content, advice(status, nodes, credentials), work && running(work.campaigns), status && server(status));
+    fill(content, advice(ready, status, nodes, credentials), work && running(work.campaigns), status && server(status));
     return INTERVAL_MS;
   });
 }
 
 /** What needs somebody's attention, worst first. */
-function advice(status, nodes, credentials) {
-  const found = [];
+function advice(ready, status, nodes, credentials) {
+  const found = unready(ready).map((text) => element("li", {}, text));
   for (const node of nodes?.nodes ?? []) {
     for (const lane of node.parked) found.push(parkedLane(lane, node.host));
   }
@@ -58,6 +64,16 @@ function advice(status, nodes, credentials) {
       ? element("ul", { class: "advice" }, found)
       : element("p", { class: "fine" }, "Nothing stands still.");
   return section("Advice", list);
+}
+
+/** The parts of the server that do not answer, and work that waits. */
+function unready(ready) {
+  if (ready === null) return [];
+  const parts = ["store", "queue", "receipts", "pipeline"].filter((part) => ready[part] === "unavailable");
+  const found = parts.map((part) => `The ${part} is unavailable: the log of the server names the cause.`);
+  if (ready.oldest_ready_seconds > OLD_SECONDS)
+    found.push(`Work is due for ${duration(ready.oldest_ready_seconds)}: see the campaigns and the parked lanes.`);
+  return found;
 }
 
 function parkedLane({ app, provider, reason, detail, until }, host) {

@@ -71,15 +71,14 @@ impl Described {
                 self.check(&entry[VALUE], inner, at);
                 self.check(&entry[KEY], &Shape::Text, at);
             }
-            // The message of a schedule has no `send_at` and no `dry_run`.
-            Shape::Record(name) if at == "CreateScheduleRequest.message" => {
-                self.check_record(
-                    schema,
-                    description().record(name).expect("known"),
-                    &["send_at", "dry_run"],
-                );
+            Shape::Record(name) => {
+                let absent: &[&str] = match at {
+                    "CreateScheduleRequest.message" => &["send_at", "dry_run"],
+                    "CreateProposalRequest.message" => &["dry_run"],
+                    _ => &[],
+                };
+                self.check_record(schema, description().record(name).expect("known"), absent);
             }
-            Shape::Record(name) => self.check_record(schema, description().record(name).expect("known"), &[]),
         }
     }
 }
