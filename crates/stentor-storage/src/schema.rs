@@ -118,6 +118,10 @@ pub(crate) const UNDO_PROPOSALS: SchemaUndo = SchemaUndo {
     sql: "DROP TABLE proposals",
 };
 
+/// Undoes the step by which retired devices are found among many.
+pub(crate) const UNDO_RETIRED: SchemaUndo =
+    SchemaUndo { finds_loss: "SELECT 1 WHERE 1 = 0", loss: "nothing", sql: "DROP INDEX devices_retired" };
+
 /// Returns the undoing of the step to a version, if the step can be undone. Fails with Conflict if it cannot, or if data would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(
     steps: &'static [(usize, SchemaUndo)],

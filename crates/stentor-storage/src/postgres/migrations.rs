@@ -3,7 +3,7 @@
 use super::engine::Connection;
 use crate::schema::{
     SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES, UNDO_PERSONS,
-    UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
+    UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_RETIRED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
 use crate::sql::{Done, conflict, damaged, exists, one};
 
@@ -44,6 +44,7 @@ const STEPS: &[Migration] = &[
     step(5, include_str!("migrations/0009_store_node_reports.sql")),
     step(5, include_str!("migrations/0010_store_audit_persons.sql")),
     step(5, include_str!("migrations/0011_store_proposals.sql")),
+    step(5, include_str!("migrations/0012_store_retired.sql")),
 ];
 
 /// The first version with the column `usable_by`.
@@ -61,6 +62,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (9, UNDO_NODE_REPORTS),
     (10, UNDO_PERSONS),
     (11, UNDO_PROPOSALS),
+    (12, UNDO_RETIRED),
 ];
 
 /// Returns the newest version.

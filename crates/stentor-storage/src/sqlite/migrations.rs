@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use crate::schema::{
-    SchemaUndo, UNDO_PERSONS, UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_SHARED_NAMES, UNDO_TRACES,
-    UNDO_WEBHOOKS, undo_of,
+    SchemaUndo, UNDO_PERSONS, UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_RETIRED, UNDO_SHARED_NAMES,
+    UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
 use crate::sql::{Done, damaged};
 
@@ -58,6 +58,7 @@ pub(crate) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0021_store_shared_names.sql")),
     Migration::sql(include_str!("migrations/0022_store_audit_persons.sql")),
     Migration::sql(include_str!("migrations/0023_store_proposals.sql")),
+    Migration::sql(include_str!("migrations/0024_store_retired.sql")),
 ];
 
 /// The undoing of steps of the store's file, by the version that each leads to. Other steps cannot be undone.
@@ -69,6 +70,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (21, UNDO_SHARED_NAMES),
     (22, UNDO_PERSONS),
     (23, UNDO_PROPOSALS),
+    (24, UNDO_RETIRED),
 ];
 
 /// The steps of the queue's file.

@@ -100,10 +100,21 @@ impl Listing {
                 let of = [Value::from(int(self.fleet.app.raw())), Value::from(tag.as_str().to_owned())];
                 (sql, of.into_iter().chain(bounds).collect())
             }
-            (None, None) => (
-                "SELECT key, retired_at IS NOT NULL, token FROM devices WHERE key > ? AND key <= ? ORDER BY key",
-                bounds.into(),
-            ),
+            (None, None) => {
+                let sql = match self.state {
+                    // Few of many devices: indices have these alone.
+                    Some(DeviceState::Retired) => {
+                        "SELECT key, token FROM devices WHERE retired_at IS NOT NULL AND key > ? AND key <= ? ORDER BY key"
+                    }
+                    Some(DeviceState::Unlisted) => {
+                        "SELECT key, token FROM devices WHERE NOT listed AND key > ? AND key <= ? ORDER BY key"
+                    }
+                    None | Some(DeviceState::Active) => {
+                        "SELECT key, token FROM devices WHERE key > ? AND key <= ? ORDER BY key"
+                    }
+                };
+                (sql, bounds.into())
+            }
         }
     }
 
@@ -114,11 +125,8 @@ impl Listing {
         if self.user.is_some() || self.tag.is_some() {
             return Ok(true);
         }
-        if self.state == Some(DeviceState::Retired) && !row.get::<bool>(1)? {
-            return Ok(false);
-        }
         // A token that cannot be read is met, and reported, when the device is read.
-        Ok(self.kind.is_none() || row.str(2).map_or(true, |token| self.is_of_kind(token)))
+        Ok(self.kind.is_none() || row.str(1).map_or(true, |token| self.is_of_kind(token)))
     }
 
     fn is_of_kind(&self, token: &str) -> bool {

@@ -128,6 +128,7 @@ CREATE TABLE devices (
     time_zone TEXT,
     tags TEXT -- sorted, with commas between
 ) STRICT;
+CREATE INDEX devices_retired ON devices (key) WHERE retired_at IS NOT NULL;
 CREATE INDEX devices_unlisted ON devices (key) WHERE NOT listed;
 CREATE TABLE fleets (
     no INTEGER PRIMARY KEY,
