@@ -23,8 +23,8 @@ const CAMPAIGN_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct ConsoleOptions {
     /// Devices in the registry, all of them in the audience of a campaign.
     pub(crate) devices: u64,
-    /// Time for which each page is open.
-    pub(crate) open: Duration,
+    /// Readings of each page.
+    pub(crate) readings: u32,
 }
 
 /// The requests of one view.
@@ -39,10 +39,27 @@ pub(crate) struct ViewTimes {
     pub(crate) ms: Samples,
 }
 
-/// The cost of an open page: the share of a processor that the server takes more than without it.
+/// The cost of an open page: the server's processor time for one reading, over the interval of the readings.
 pub(crate) struct PageCost {
     pub(crate) name: &'static str,
-    pub(crate) processor_percent: f64,
+    reading_ms: f64,
+    interval: Duration,
+}
+
+impl PageCost {
+    /// Returns the share of a processor that the page costs while it is open.
+    pub(crate) fn processor_percent(&self) -> f64 {
+        self.reading_ms / self.interval.as_secs_f64() / 10.0
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "name": self.name,
+            "processor_percent": self.processor_percent(),
+            "reading_cpu_ms": self.reading_ms,
+            "interval_seconds": self.interval.as_secs_f64(),
+        })
+    }
 }
 
 /// Results of the bench.
@@ -69,7 +86,6 @@ pub(crate) async fn run(
         views.push(times(&stage.client, view).await?);
     }
     views.push(dry_run(&stage.client, &message).await?);
-    let idle = open(&mut stage, options.open, OVERVIEW_INTERVAL, &[]).await?;
     let app = stage.client.app().unwrap_or_default().to_owned();
     let overview = [
         "/readyz",
@@ -77,16 +93,16 @@ pub(crate) async fn run(
         "/v1/nodes",
         "/v1/campaigns?limit=20",
         &format!("/v1/apps/{app}/credentials"),
-    ];
-    let overview = overview.map(str::to_owned);
+    ]
+    .map(str::to_owned);
     let of_campaign = [format!("/v1/campaigns/{campaign}")];
     let mut pages = Vec::new();
     for (name, interval, requests) in [
         ("overview", OVERVIEW_INTERVAL, &overview[..]),
         ("running campaign", CAMPAIGN_INTERVAL, &of_campaign[..]),
     ] {
-        let busy = open(&mut stage, options.open, interval, requests).await?;
-        pages.push(PageCost { name, processor_percent: 100.0 * (busy - idle) });
+        let reading_ms = reading_cpu_ms(&mut stage, options.readings, requests).await?;
+        pages.push(PageCost { name, reading_ms, interval });
     }
     Ok(ConsoleReport { options, views, pages })
 }
@@ -97,15 +113,11 @@ impl ConsoleReport {
         let views = self.views.iter().map(|view| {
             json!({"name": view.name, "p50_ms": view.ms.quantile(0.5), "max_ms": view.ms.quantile(1.0)})
         });
-        let pages = self
-            .pages
-            .iter()
-            .map(|page| json!({"name": page.name, "processor_percent": page.processor_percent}));
         json!({
             "devices": self.options.devices,
-            "open_seconds": self.options.open.as_secs_f64(),
+            "readings": self.options.readings,
             "views": views.collect::<Vec<_>>(),
-            "pages": pages.collect::<Vec<_>>(),
+            "pages": self.pages.iter().map(PageCost::object).collect::<Vec<_>>(),
         })
     }
 }
@@ -169,20 +181,14 @@ async fn dry_run(client: &ApiClient, message: &Value) -> anyhow::Result<ViewTime
     Ok(ViewTimes { name: "dry run to everyone", ms })
 }
 
-/// Makes requests at an interval, as an open page does, and returns the part of a processor that the server takes.
-async fn open(
-    stage: &mut Stage,
-    lasts: Duration,
-    interval: Duration,
-    requests: &[String],
-) -> anyhow::Result<f64> {
-    let (before, began) = (stage.usage().cpu_seconds, Instant::now());
-    let mut ticks = tokio::time::interval(interval);
-    while began.elapsed() < lasts {
-        ticks.tick().await;
+/// Makes the requests of a page again and again without a pause, and returns the server's processor time for one reading. What an idle
+/// server does meanwhile is in it.
+async fn reading_cpu_ms(stage: &mut Stage, readings: u32, requests: &[String]) -> anyhow::Result<f64> {
+    let before = stage.usage().cpu_seconds;
+    for _ in 0..readings {
         for request in requests {
             stage.client.get(request).await?;
         }
     }
-    Ok((stage.usage().cpu_seconds - before) / began.elapsed().as_secs_f64())
+    Ok(1e3 * (stage.usage().cpu_seconds - before) / f64::from(readings))
 }

@@ -3,7 +3,6 @@
 use crate::bench::console::{self, ConsoleOptions};
 use clap::Args;
 use std::process::ExitCode;
-use std::time::Duration;
 use stentor_terminal::output::{Output, table};
 use stentor_terminal::progress::on_the_terminal;
 
@@ -12,24 +11,24 @@ use stentor_terminal::progress::on_the_terminal;
 #[command(after_help = "\
 Examples:
   stentor lab bench console
-  stentor lab bench console --devices 100000 --open-seconds 10 --json
+  stentor lab bench console --devices 100000 --readings 1000 --json
 
 The registry is imported, and one campaign to all of it has ended. Each view is read 20 times, all its requests one after the
-other; its time is that of all of them. Then the overview and the page of a running campaign are open, one after the other,
-and read as often as the console does. Their cost is the server's processor time beyond that of an idle server.")]
+other; its time is that of all of them. Then the requests of the overview and of the page of a running campaign are made without
+a pause: the server's processor time for one reading, over the interval at which the console reads, is what an open page costs.")]
 pub(crate) struct ConsoleArgs {
     /// Devices in the registry
     #[arg(long, default_value_t = 10_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=20_000_000))]
     devices: u64,
-    /// Seconds for which each page is open
-    #[arg(long, default_value_t = 30, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
-    open_seconds: u64,
+    /// Readings of each page
+    #[arg(long, default_value_t = 2_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    readings: u32,
 }
 
 impl ConsoleArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let options = ConsoleOptions { devices: self.devices, open: Duration::from_secs(self.open_seconds) };
+        let options = ConsoleOptions { devices: self.devices, readings: self.readings };
         let report = console::run(options, &on_the_terminal()).await?;
         output.result(&report.object(), || {
             let rows = report.views.iter().map(|view| {
@@ -38,7 +37,7 @@ impl ConsoleArgs {
             });
             let mut text = table(["view", "median ms", "longest ms"], rows);
             for page in &report.pages {
-                text.push_str(&format!("\n{}: {:.2} % of a processor", page.name, page.processor_percent));
+                text.push_str(&format!("\n{}: {:.3} % of a processor", page.name, page.processor_percent()));
             }
             text
         })?;
