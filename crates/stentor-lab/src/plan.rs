@@ -115,6 +115,9 @@ pub struct StudyPlan {
     /// Other levels of that setting at which claims are judged too, because the paper does not state its own.
     #[serde(default)]
     pub alternatives: Vec<BTreeMap<String, Vec<String>>>,
+    /// Variants of the quick profile, if none is named; all if empty.
+    #[serde(default)]
+    pub quick_variants: Vec<String>,
     /// Differences from the paper, for readers of the results.
     #[serde(default)]
     pub differences: Vec<String>,

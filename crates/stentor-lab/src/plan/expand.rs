@@ -135,7 +135,7 @@ impl StudyPlan {
         self.check(choice)?;
         let mut expansion = ExpandedPlan { cells: Vec::new(), not_run: self.not_here.clone() };
         for experiment in &self.experiments {
-            for variant in wished(&experiment.variants, &choice.variants) {
+            for variant in wished(&experiment.variants, self.wish(choice)) {
                 let named = experiment.named_slots(variant, definitions, choice);
                 let listed = experiment.subjects.iter().filter(|slot| fits(&slot.variants, variant));
                 for slot in listed.chain(&named) {
@@ -153,6 +153,14 @@ impl StudyPlan {
         }
         expansion.not_run.dedup();
         Ok(expansion)
+    }
+
+    /// Returns the variants to run; all if the list is empty.
+    fn wish<'a>(&'a self, choice: &'a PlanChoice) -> &'a [String] {
+        match choice.profile {
+            RunProfile::Quick if choice.variants.is_empty() => &self.quick_variants,
+            _ => &choice.variants,
+        }
     }
 
     /// Returns true if a subject with this id fills a slot of the study.

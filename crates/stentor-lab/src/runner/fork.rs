@@ -230,7 +230,7 @@ impl ForkAttempt<'_> {
         testbed.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = ExchangeSchedule::Closed { think_ns: 0 };
-        let patience = self.settings.patience;
+        let patience = self.patience();
         let out = self.path(SubjectRole::Client, "");
         let first = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
         record.first_call_ns = first.first().map(|one| samples::rtt(one).max(0).cast_unsigned());
@@ -270,6 +270,12 @@ impl ForkAttempt<'_> {
         record.cpu = Sides { client: spent(0), server: spent(1) };
         record.mem = Sides { client: after[0].peak_bytes, server: after[1].peak_bytes };
         Ok(ForkOutput { first, captured, clocks })
+    }
+
+    /// Returns the longest wait for an exchange, which takes longer with a share of a processor.
+    fn patience(&self) -> Duration {
+        let percent = self.cell.cpu_percent.unwrap_or(100).max(1);
+        self.settings.patience.saturating_mul(100) / percent
     }
 
     /// Runs exchanges at the client. Fails if the digest of the responses is wrong, which refuses the subject.

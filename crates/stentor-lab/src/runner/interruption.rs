@@ -39,12 +39,14 @@ impl Interruption {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{PlanChoice, RunProfile};
 
     #[test]
     fn levels_of_the_factor_are_read_and_others_are_none() {
         let plan = crate::plan::StudyPlan::shipped("anacleto-2012").expect("readable").expect("there");
         let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
-        let cells = plan.expand(&crate::plan::PlanChoice::default(), &roster).expect("sense").cells;
+        let choice = PlanChoice { profile: RunProfile::Standard, ..PlanChoice::default() };
+        let cells = plan.expand(&choice, &roster).expect("sense").cells;
         let interruptions: std::collections::BTreeSet<(String, bool, bool)> = cells
             .iter()
             .filter_map(|cell| {
