@@ -16,7 +16,7 @@ export async function overview({ content, header, signal }) {
   header("Overview");
   await poll(signal, content, async () => {
     const ready = await readiness(signal);
-    // Whoever waits for the rest sees why: what cannot be read is asked for again.
+    // Shown first: the reads below are repeated until the server answers.
     const troubles = unready(ready).map((text) => element("li", {}, text));
     if (troubles.length > 0) fill(content, section("Advice", element("ul", { class: "advice" }, troubles)));
     const [status, nodes, work, credentials] = await Promise.all([
