@@ -1,5 +1,6 @@
 //! The gate: limits on the conditions of a fork, beyond which the fork is invalid.
 
+use crate::plan::RunProfile;
 use crate::record::{ForkRecord, RecordedLink, phase};
 
 /// Nanoseconds of a millisecond.
@@ -48,6 +49,16 @@ impl Default for ValidityLimits {
 }
 
 impl ValidityLimits {
+    /// Returns the limits of a profile. In the quick one, which decides nothing, frames may be late by a quarter of an exchange.
+    #[must_use]
+    pub fn of(profile: RunProfile) -> Self {
+        let usual = Self::default();
+        match profile {
+            RunProfile::Quick => Self { link_share_max: 0.25, ..usual },
+            RunProfile::Standard | RunProfile::Full => usual,
+        }
+    }
+
     /// Returns the reason for an invalid fork; `None` for a valid one.
     #[must_use]
     pub fn reason(&self, record: &ForkRecord) -> Option<String> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{PlanChoice, SampleChoice, StudyPlan};
+use crate::plan::{PlanChoice, RunProfile, SampleChoice, StudyPlan};
 use crate::record::{ClockComparison, From, PhaseLatency, phase};
 
 fn cells(forks: u32) -> Vec<Cell> {
@@ -125,19 +125,22 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
 
 #[test]
 fn the_lateness_that_a_fork_may_have_depends_on_the_time_of_its_exchanges() {
-    let reason = |exchange_ms: i64, link_us: f64, sleeper_us: f64| {
+    let judged = |profile, exchange_ms: i64, link_us: f64, sleeper_us: f64| {
         let mut record = sound();
         let times =
             PhaseLatency::of(&[exchange_ms * 1_000_000], From::Start).expect("written").expect("a time");
         record.latency.insert(phase::RTT.into(), times);
         record.link.lateness_us = Some(Quantiles { p50: 0.0, p99: link_us, max: link_us });
         record.instrument.lateness_us.p99 = sleeper_us;
-        ValidityLimits::default().reason(&record)
+        ValidityLimits::of(profile).reason(&record)
     };
+    let reason =
+        |exchange_ms, link_us, sleeper_us| judged(RunProfile::Standard, exchange_ms, link_us, sleeper_us);
     assert_eq!(reason(10, 900.0, 9_000.0), None);
     assert_eq!(reason(4, 300.0, 4_900.0), None, "two busy processors wake a sleeper so late");
     let link = reason(4, 900.0, 0.0).expect("a fifth of an exchange");
     assert_eq!(link, "the link was late: frames by 0.90 ms, 0.40 ms at most");
+    assert_eq!(judged(RunProfile::Quick, 4, 900.0, 0.0), None, "less than a quarter");
     let sleeper = reason(4, 0.0, 9_000.0).expect("two exchanges");
     assert_eq!(sleeper, "the machine was busy: a sleeper was woken 9 ms late, 5.0 ms at most");
     // However long an exchange takes.

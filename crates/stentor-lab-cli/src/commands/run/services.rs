@@ -219,7 +219,7 @@ impl RunOptions {
     }
 
     fn gate(&self) -> ValidityLimits {
-        let usual = ValidityLimits::default();
+        let usual = ValidityLimits::of(self.profile());
         let factor = 1000.0 * self.gate_lateness_ms / usual.lateness_p99_max_us;
         ValidityLimits {
             load_per_core_max: self.gate_load,
