@@ -227,7 +227,6 @@ impl ForkAttempt<'_> {
         record: &mut ForkRecord,
         digests: &Digests,
     ) -> Result<ForkOutput, AttemptFailure> {
-        testbed.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = ExchangeSchedule::Closed { think_ns: 0 };
         let patience = self.patience();
@@ -236,15 +235,14 @@ impl ForkAttempt<'_> {
         record.first_call_ns = first.first().map(|one| samples::rtt(one).max(0).cast_unsigned());
         let mut median = record.first_call_ns.unwrap_or(0);
         if amount.warmup > 0 {
-            // The warm-up is faster with a whole processor.
-            testbed.release(self.cell)?;
             let warm = u64::from(amount.warmup);
             let all = patience.saturating_mul(2);
-            let mut paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
-            testbed.hold(self.cell)?;
-            if self.is_paced() {
-                paced = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
-            }
+            let paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
+            median = samples::median_rtt(&paced).max(0).cast_unsigned();
+        }
+        testbed.hold(self.cell)?;
+        if self.is_paced() {
+            let paced = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
         let before = [

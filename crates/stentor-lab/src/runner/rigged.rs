@@ -179,10 +179,6 @@ impl Testbed for Rigged {
             self.behind = Some(Rig::raise_behind(&plan, &rig).map_err(refused)?);
         }
         self.rig = Some(rig);
-        self.release(cell)
-    }
-
-    fn release(&mut self, cell: &Cell) -> Result<(), SubjectError> {
         self.share(cell, None)
     }
 

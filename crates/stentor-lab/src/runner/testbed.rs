@@ -85,13 +85,8 @@ pub trait Testbed {
     /// Returns the usage of a half so far.
     fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> HalfUsage;
 
-    /// Applies the cell's CPU limit to both halves; they start without it.
+    /// Applies the cell's CPU limit to both halves; they start and warm up without it.
     fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
-        Ok(())
-    }
-
-    /// Removes the CPU limit of both halves until the next `hold`.
-    fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
         Ok(())
     }
 

@@ -357,11 +357,6 @@ impl Testbed for Noting {
         Ok(())
     }
 
-    fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
-        self.words.push("release");
-        Ok(())
-    }
-
     fn listen(&mut self) {
         self.words.push("measure");
     }
@@ -401,7 +396,7 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
     let mut testbed = Noting::default();
     let summary = runner::run(&cells, Vec::new(), &mut testbed, &settings, &mut |_| ()).await.unwrap();
     assert!(summary.is_complete(), "{summary:?}");
-    assert_eq!(testbed.words, ["start", "start", "hold", "release", "hold", "measure"]);
+    assert_eq!(testbed.words, ["start", "start", "hold", "measure"]);
     let record = &record::read_directory(directory.path()).unwrap()[0];
     // One more than the warm-up: at the reduced share, it measures the possible density of the others.
     assert_eq!(record.counts.warmup_discarded, u64::from(cells[0].amount.warmup) + 1);
